@@ -1,0 +1,25 @@
+//! Portable elementary functions: the same bits on every platform.
+
+pub use libm::{erf, erfc, exp, expm1, lgamma as ln_gamma, log as ln, log1p as ln_1p, pow as power, tgamma as gamma};
+
+/// Square root; exactly rounded by IEEE 754, hence portable.
+pub fn sqrt(x: f64) -> f64 {
+    x.sqrt()
+}
+
+/// Rounds to a multiple of `quantum`, halves away from zero.
+pub fn quantise(x: f64, quantum: f64) -> f64 {
+    quantum * libm::round(x / quantum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_quantised_away_from_zero() {
+        assert_eq!(quantise(0.125, 0.25), 0.25);
+        assert_eq!(quantise(-0.125, 0.25), -0.25);
+        assert_eq!(quantise(0.12, 0.25), 0.0);
+    }
+}

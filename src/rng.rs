@@ -1,0 +1,146 @@
+//! Random numbers: a draw belongs to (seed, purpose, entity, index) and to nothing else.
+//!
+//! There is no generator state to carry along, to checkpoint, or to disturb: asking for the latency of client 17 in
+//! round 42 gives the same numbers whoever asks, in whatever order, on whatever thread, and however many other draws
+//! were made before. Two policies in one scenario therefore meet the same world (common random numbers), and what a
+//! client that was *not* selected would have done can be looked up.
+//!
+//! # Definition
+//! ChaCha with 8 rounds (D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008). The 256-bit key is the seed (8 bytes,
+//! little endian), the number of the [`Purpose`] (8 bytes, little endian) and the 16 ASCII bytes `fedgenie-streams`.
+//! The 64-bit stream id is `entity << 32 | index`; the block counter starts at 0. A uniform variate takes the next 64
+//! bits `w` and is `(⌊w / 2^11⌋ + 1/2) / 2^53`, which is never 0 and never 1.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+/// What a draw is for. The numbers are part of the replay contract: never change or reuse one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Purpose {
+    /// A law's parameter that is drawn per client: entity = client, index = phase × 16 + place of the parameter.
+    PopulationParameter = 1,
+    /// Phase durations: entity = client, index = round; three uniforms in the order download, compute, upload.
+    Latency = 2,
+    /// Times to dropout: entity = client, index = round; three uniforms in the order download, compute, upload.
+    Dropout = 3,
+    /// Phase durations of a probe before selection: entity = client, index = round; as `Latency`.
+    Probe = 4,
+    /// A policy's own randomness: entity = 0, index = round.
+    Policy = 5,
+    /// A heuristic solver's randomness: entity = 0, index = round.
+    Solver = 6,
+    /// Synthetic features of a data set: entity = example, index = 0.
+    Example = 7,
+    /// Which examples go to which client: entity and index as the partition documents.
+    Partition = 8,
+    /// Initial model parameters: entity = 0, index = 0.
+    ModelInit = 9,
+    /// Order of a client's examples in an epoch: entity = client, index = round.
+    BatchOrder = 10,
+}
+
+const PURPOSES: usize = 10;
+
+impl Purpose {
+    const ALL: [Self; PURPOSES] = [
+        Self::PopulationParameter,
+        Self::Latency,
+        Self::Dropout,
+        Self::Probe,
+        Self::Policy,
+        Self::Solver,
+        Self::Example,
+        Self::Partition,
+        Self::ModelInit,
+        Self::BatchOrder,
+    ];
+}
+
+/// All random numbers of one seed.
+#[derive(Clone, Debug)]
+pub struct Streams {
+    seed: u64,
+    bases: Box<[ChaCha8Rng; PURPOSES]>,
+}
+
+impl Streams {
+    /// The streams of a seed.
+    pub fn new(seed: u64) -> Self {
+        let bases = Purpose::ALL.map(|purpose| {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&seed.to_le_bytes());
+            key[8..16].copy_from_slice(&u64::from(purpose as u8).to_le_bytes());
+            key[16..].copy_from_slice(b"fedgenie-streams");
+            ChaCha8Rng::from_seed(key)
+        });
+        Self { seed, bases: Box::new(bases) }
+    }
+
+    /// The seed these streams belong to.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The stream of one purpose, entity and index, from its beginning.
+    pub fn stream(&self, purpose: Purpose, entity: u32, index: u32) -> StreamRng {
+        let mut generator = self.bases[purpose as usize - 1].clone();
+        generator.set_stream(u64::from(entity) << 32 | u64::from(index));
+        StreamRng { generator }
+    }
+}
+
+/// One stream of random numbers, consumed from its beginning.
+#[derive(Clone, Debug)]
+pub struct StreamRng {
+    generator: ChaCha8Rng,
+}
+
+impl StreamRng {
+    /// The next 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.generator.next_u64()
+    }
+
+    /// A uniform variate in the open interval (0, 1), on a grid of 2^-53 shifted by half a step.
+    pub fn uniform(&mut self) -> f64 {
+        const STEP: f64 = 1.0 / (1u64 << 53) as f64;
+        ((self.bits() >> 11) as f64 + 0.5) * STEP
+    }
+
+    /// A uniform integer in `0..bound`, without bias (Lemire's multiplication with rejection, TOMACS 2019).
+    ///
+    /// # Panics
+    /// If `bound` is zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        assert!(bound > 0, "there is no integer below zero to draw");
+        let mut product = u128::from(self.bits()) * u128::from(bound);
+        if (product as u64) < bound {
+            let threshold = bound.wrapping_neg() % bound;
+            while (product as u64) < threshold {
+                product = u128::from(self.bits()) * u128::from(bound);
+            }
+        }
+        (product >> 64) as u64
+    }
+
+    /// Puts the items in a uniformly random order (Fisher–Yates, from the last item down).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let chosen = self.below(last as u64 + 1) as usize;
+            items.swap(last, chosen);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn print_vectors() {
+        let mut s = Streams::new(7).stream(Purpose::Latency, 17, 42);
+        println!("{:?}", [s.bits(), s.bits(), s.bits()]);
+        println!("{:?}", Streams::new(7).stream(Purpose::Latency, 17, 43).uniform());
+    }
+}

@@ -1,0 +1,144 @@
+//! Virtual time: integer nanoseconds, so that adding durations is exact and associative.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// Nanoseconds in a second.
+pub const NANOSECONDS_PER_SECOND: f64 = 1e9;
+
+/// A length of virtual time in nanoseconds (at most about 584 years).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Span(pub u64);
+
+/// Why a number of seconds cannot be a [`Span`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpanError {
+    /// Not a number.
+    #[error("a duration is not a number (NaN)")]
+    NotANumber,
+    /// Below zero.
+    #[error("a duration is negative")]
+    Negative,
+    /// Infinite, or beyond what 64 bits of nanoseconds hold.
+    #[error("a duration is infinite or longer than 584 years")]
+    TooLong,
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// Seconds rounded to the nearest nanosecond, halves away from zero.
+    ///
+    /// # Errors
+    /// NaN, negative, infinite and overlong durations are refused; nothing is clamped.
+    pub fn from_seconds(seconds: f64) -> Result<Self, SpanError> {
+        if seconds.is_nan() {
+            return Err(SpanError::NotANumber);
+        }
+        if seconds < 0.0 {
+            return Err(SpanError::Negative);
+        }
+        let nanoseconds = libm::round(seconds * NANOSECONDS_PER_SECOND);
+        // 2^64 itself is exactly representable and is the first value that does not fit.
+        if nanoseconds >= 18_446_744_073_709_551_616.0 {
+            return Err(SpanError::TooLong);
+        }
+        Ok(Self(nanoseconds as u64))
+    }
+
+    /// The span in seconds.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / NANOSECONDS_PER_SECOND
+    }
+
+    /// The shorter of two spans.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.checked_add(other.0).expect("a span of virtual time exceeds 584 years"))
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl std::iter::Sum for Span {
+    fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
+        spans.fold(Self::ZERO, Add::add)
+    }
+}
+
+/// An instant of virtual time: nanoseconds since the run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct VirtualTime(pub u64);
+
+impl VirtualTime {
+    /// The instant at which a run begins.
+    pub const START: Self = Self(0);
+
+    /// Seconds since the run began.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / NANOSECONDS_PER_SECOND
+    }
+}
+
+impl Add<Span> for VirtualTime {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.checked_add(span.0).expect("virtual time exceeds 584 years"))
+    }
+}
+
+impl Sub for VirtualTime {
+    type Output = Span;
+    /// The span from `earlier` to `self`; asserts that it is not negative.
+    fn sub(self, earlier: Self) -> Span {
+        Span(self.0.checked_sub(earlier.0).expect("virtual time never goes back"))
+    }
+}
+
+impl fmt::Display for VirtualTime {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} s", self.seconds())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_round_to_the_nearest_nanosecond() {
+        assert_eq!(Span::from_seconds(1.5e-9), Ok(Span(2)));
+        assert_eq!(Span::from_seconds(1.4e-9), Ok(Span(1)));
+        assert_eq!(Span::from_seconds(0.025), Ok(Span(25_000_000)));
+        assert_eq!(Span::from_seconds(0.0), Ok(Span::ZERO));
+    }
+
+    #[test]
+    fn impossible_durations_are_refused_and_never_clamped() {
+        assert_eq!(Span::from_seconds(f64::NAN), Err(SpanError::NotANumber));
+        assert_eq!(Span::from_seconds(-1e-12), Err(SpanError::Negative));
+        assert_eq!(Span::from_seconds(f64::INFINITY), Err(SpanError::TooLong));
+        assert_eq!(Span::from_seconds(1e11), Err(SpanError::TooLong));
+    }
+
+    #[test]
+    #[should_panic(expected = "never goes back")]
+    fn a_negative_difference_is_a_broken_invariant() {
+        let _ = VirtualTime(1) - VirtualTime(2);
+    }
+}
