@@ -1,6 +1,23 @@
 //! FedGenie: a deterministic discrete-event simulator of federated learning under client selection.
 
+pub mod aggregate;
+pub mod data;
+pub mod dist;
 pub mod id;
+pub mod kernel;
 pub mod math;
+pub mod model;
+pub mod oracle;
+pub mod policy;
+pub mod population;
+pub mod protocol;
+pub mod record;
+pub mod recorder;
 pub mod rng;
+pub mod run;
+pub mod scenario;
+pub mod task;
 pub mod time;
+pub mod trainer;
+pub mod units;
+pub mod world;

@@ -4,5 +4,8 @@
 //! machines. Everything here goes through the `libm` crate, which is plain Rust, or through arithmetic in a fixed
 //! order. `clippy.toml` bans the methods of `f64`, naming the replacement in [`float`].
 
+pub mod dense;
 pub mod float;
+pub mod quadrature;
+pub mod special;
 pub mod sum;

@@ -1,6 +1,12 @@
 //! Portable elementary functions: the same bits on every platform.
 
-pub use libm::{erf, erfc, exp, expm1, lgamma as ln_gamma, log as ln, log1p as ln_1p, pow as power, tgamma as gamma};
+pub use libm::{
+    ceil, cosh, erf, erfc, exp, expm1, floor, lgamma as ln_gamma, log as ln, log1p as ln_1p, pow as power, sinh,
+    tgamma as gamma,
+};
+
+/// Natural exponential and logarithm in single precision.
+pub use libm::{expf as exp_f32, logf as ln_f32};
 
 /// Square root; exactly rounded by IEEE 754, hence portable.
 pub fn sqrt(x: f64) -> f64 {

@@ -1,0 +1,221 @@
+//! Local training and evaluation against plain loops, in one run.
+//!
+//! `cargo bench --bench training`. Times are medians of several repetitions. The plain loops are single-threaded `f32`
+//! with one running sum, over the same shuffles; both do the same number of floating-point operations.
+
+use fedgenie::data::{Dataset, Targets, synthetic::LinearData};
+use fedgenie::id::{ClientId, Round};
+use fedgenie::model::{LinearRegression, Model, SoftmaxRegression, evaluate};
+use fedgenie::rng::{Purpose, Streams};
+use fedgenie::trainer::{LocalTraining, TrainingJob, Update, train};
+use ndarray::Array2;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Seconds of a call, after one that is not counted: the median, and the shortest, which a busy machine disturbs least.
+#[derive(Clone, Copy)]
+struct Seconds {
+    median: f64,
+    shortest: f64,
+}
+
+fn measure(repetitions: usize, mut call: impl FnMut()) -> Seconds {
+    call();
+    let mut times: Vec<f64> = (0..repetitions)
+        .map(|_| {
+            let begin = Instant::now();
+            call();
+            begin.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    Seconds { median: times[repetitions / 2], shortest: times[0] }
+}
+
+fn main() {
+    println!("threads: {}", rayon::current_num_threads());
+    linear(1_000, 50, 100);
+    linear(1_000, 50, 10);
+    softmax();
+}
+
+/// Clients of `size` consecutive examples each.
+fn jobs<'a>(start: &'a [f32], examples: &'a [u32], size: usize) -> Vec<TrainingJob<'a>> {
+    let client = |k: usize| ClientId::from_index(k);
+    let chunks = examples.chunks_exact(size).enumerate();
+    chunks.map(|(k, examples)| TrainingJob { client: client(k), round: Round(1), start, examples }).collect()
+}
+
+fn report(name: &str, units: f64, unit: &str, seconds: Seconds, reference: Seconds) {
+    println!(
+        "{name:<52} {:>9.0} {unit}/s (best {:>9.0})   {:>5.2} × plain loops (best {:>5.2})",
+        units / seconds.median,
+        units / seconds.shortest,
+        reference.median / seconds.median,
+        reference.shortest / seconds.shortest
+    );
+}
+
+fn linear(clients: usize, size: usize, features: usize) {
+    let streams = Streams::new(1);
+    let settings = LinearData { examples: clients * size * 7 / 6 + 2, features, noise: 0.5 };
+    let data = settings.generate(&streams).expect("the settings are good").train;
+    let model = LinearRegression::new(features);
+    let start = vec![0.0; model.parameters()];
+    let examples: Vec<u32> = (0..(clients * size) as u32).collect();
+    let jobs = jobs(&start, &examples, size);
+    let settings = LocalTraining { epochs: 1, batch: 10, learning_rate: 0.001 };
+    let mut updates = vec![Update::default(); jobs.len()];
+    let mut plain = vec![Vec::new(); jobs.len()];
+
+    let reference = measure(201, || plain_linear(&jobs, &data, &settings, &streams, black_box(&mut plain)));
+    let name = format!("linear regression, {clients} × {size} × {features}");
+    report(&format!("{name}, plain loops"), clients as f64, "client-epochs", reference, reference);
+    for parallel in [false, true] {
+        let seconds =
+            measure(201, || train(&jobs, &model, &data, &settings, &streams, parallel, black_box(&mut updates)));
+        let how = if parallel { "parallel" } else { "one thread" };
+        report(&format!("{name}, {how}"), clients as f64, "client-epochs", seconds, reference);
+    }
+    for (update, plain) in updates.iter().zip(&plain) {
+        assert!(update.parameters.iter().zip(plain).all(|(one, two)| (one - two).abs() < 1e-4), "both learn the same");
+    }
+}
+
+fn plain_linear(
+    jobs: &[TrainingJob<'_>],
+    data: &Dataset,
+    settings: &LocalTraining,
+    streams: &Streams,
+    out: &mut [Vec<f32>],
+) {
+    let (rows, targets) = (data.rows(), data.values().expect("numbers"));
+    for (job, w) in jobs.iter().zip(out) {
+        *w = job.start.to_vec();
+        let mut order = job.examples.to_vec();
+        streams.stream(Purpose::BatchOrder, job.client.0, job.round.0).shuffle(&mut order);
+        let width = rows.width;
+        let mut gradient = vec![0.0; width + 1];
+        for batch in order.chunks(settings.batch) {
+            gradient.fill(0.0);
+            for &example in batch {
+                let row = rows.row(example);
+                let mut sum = w[width];
+                for j in 0..width {
+                    sum += w[j] * row[j];
+                }
+                let slope = 2.0 * (sum - targets[example as usize]) / batch.len() as f32;
+                for j in 0..width {
+                    gradient[j] += slope * row[j];
+                }
+                gradient[width] += slope;
+            }
+            for j in 0..=width {
+                w[j] -= settings.learning_rate as f32 * gradient[j];
+            }
+        }
+    }
+}
+
+fn softmax() {
+    const WIDTH: usize = 784;
+    const CLASSES: usize = 10;
+    let streams = Streams::new(1);
+    let mut rng = streams.stream(Purpose::Example, 0, 0);
+    let features = Array2::from_shape_simple_fn((10_000, WIDTH), || rng.uniform() as f32);
+    let labels = (0..10_000).map(|_| rng.below(CLASSES as u64) as u8).collect();
+    let data = Dataset::new(features, Targets::Classes { labels, classes: CLASSES });
+    let model = SoftmaxRegression::new(WIDTH, CLASSES);
+    let start = vec![0.0; model.parameters()];
+    let examples: Vec<u32> = (0..10_000).collect();
+    let jobs = jobs(&start, &examples[..25 * 120], 120);
+    let settings = LocalTraining { epochs: 1, batch: 32, learning_rate: 0.01 };
+    let mut updates = vec![Update::default(); jobs.len()];
+    let mut plain = vec![Vec::new(); jobs.len()];
+
+    let name = "softmax regression, 25 × 120 × 784";
+    let reference = measure(41, || plain_softmax(&jobs, &data, &settings, &streams, black_box(&mut plain)));
+    report(&format!("{name}, plain loops"), 3_000.0, "examples", reference, reference);
+    for parallel in [false, true] {
+        let seconds =
+            measure(41, || train(&jobs, &model, &data, &settings, &streams, parallel, black_box(&mut updates)));
+        let how = if parallel { "parallel" } else { "one thread" };
+        report(&format!("{name}, {how}"), 3_000.0, "examples", seconds, reference);
+    }
+    for (update, plain) in updates.iter().zip(&plain) {
+        assert!(update.parameters.iter().zip(plain).all(|(one, two)| (one - two).abs() < 1e-3), "both learn the same");
+    }
+
+    let parameters = &updates[0].parameters;
+    let mut scores = vec![0.0; CLASSES];
+    let reference = measure(41, || {
+        let loss: f32 = examples.iter().map(|&e| plain_scores(parameters, data.rows().row(e), &mut scores)).sum();
+        black_box(loss);
+    });
+    let name = "softmax evaluation, 10,000 × 784";
+    report(&format!("{name}, plain loops"), 10_000.0, "examples", reference, reference);
+    for parallel in [false, true] {
+        let seconds = measure(41, || {
+            black_box(evaluate(&model, parameters, &data, &examples, parallel));
+        });
+        let how = if parallel { "parallel" } else { "one thread" };
+        report(&format!("{name}, {how}"), 10_000.0, "examples", seconds, reference);
+    }
+}
+
+/// Probabilities of the classes; returns the largest.
+fn plain_scores(w: &[f32], row: &[f32], scores: &mut [f32]) -> f32 {
+    let (width, classes) = (row.len(), scores.len());
+    for class in 0..classes {
+        let mut sum = w[classes * width + class];
+        for j in 0..width {
+            sum += w[class * width + j] * row[j];
+        }
+        scores[class] = sum;
+    }
+    let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut total = 0.0;
+    for score in scores.iter_mut() {
+        *score = libm::expf(*score - largest);
+        total += *score;
+    }
+    scores.iter_mut().for_each(|score| *score /= total);
+    1.0 / total
+}
+
+fn plain_softmax(
+    jobs: &[TrainingJob<'_>],
+    data: &Dataset,
+    settings: &LocalTraining,
+    streams: &Streams,
+    out: &mut [Vec<f32>],
+) {
+    let rows = data.rows();
+    let (labels, classes) = data.classes().expect("classes");
+    let width = rows.width;
+    let mut scores = vec![0.0; classes];
+    for (job, w) in jobs.iter().zip(out) {
+        *w = job.start.to_vec();
+        let mut order = job.examples.to_vec();
+        streams.stream(Purpose::BatchOrder, job.client.0, job.round.0).shuffle(&mut order);
+        let mut gradient = vec![0.0; w.len()];
+        for batch in order.chunks(settings.batch) {
+            gradient.fill(0.0);
+            for &example in batch {
+                let row = rows.row(example);
+                plain_scores(w, row, &mut scores);
+                scores[usize::from(labels[example as usize])] -= 1.0;
+                for class in 0..classes {
+                    let slope = scores[class] / batch.len() as f32;
+                    for j in 0..width {
+                        gradient[class * width + j] += slope * row[j];
+                    }
+                    gradient[classes * width + class] += slope;
+                }
+            }
+            for j in 0..w.len() {
+                w[j] -= settings.learning_rate as f32 * gradient[j];
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Folding updates into the global model: federated averaging by data size.
+//!
+//! # Definition
+//! `w ← w + Σ_k p_k (w_k − v_k)`, where `w_k` is what client `k` sent, `v_k` the model it was sent at dispatch, and
+//! `p_k = n_k s_k / Σ_j n_j s_j` with data size `n_k` and staleness weight `s_k` (1 for a fresh update). If all updates
+//! are fresh, `v_k = w` and this is `Σ_k p_k w_k`. Without any weight the model is unchanged.
+//!
+//! # Source
+//! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,
+//! Algorithm 1; staleness weights as in C. Xie, S. Koyejo, I. Gupta, "Asynchronous federated optimization", 2019.
+//!
+//! # Cost
+//! One pass over the updates; memory for a list of their places.
+//!
+//! # Determinism
+//! For each parameter, `n_k s_k (w_k − v_k)` is added in `f64` in ascending (client, round of dispatch), divided by
+//! the total weight once, added to `w` and rounded to `f32`: the order of the contributions does not matter.
+
+use crate::id::{ClientId, Round};
+
+/// One client's part in an aggregation.
+#[derive(Clone, Copy, Debug)]
+pub struct Contribution<'a> {
+    /// Who trained.
+    pub client: ClientId,
+    /// The round in which it was dispatched.
+    pub round: Round,
+    /// How many examples it trained on.
+    pub examples: usize,
+    /// Weight for its age: 1 for a fresh update, 0 to ignore it.
+    pub staleness_weight: f64,
+    /// The model it was sent.
+    pub start: &'a [f32],
+    /// The model it sent back; finite.
+    pub parameters: &'a [f32],
+}
+
+impl Contribution<'_> {
+    fn weight(&self) -> f64 {
+        self.examples as f64 * self.staleness_weight
+    }
+}
+
+/// Parameters that are summed at once, so that the sums stay in the first-level cache.
+const BLOCK_PARAMETERS: usize = 512;
+
+/// Moves the global model by the weighted mean of the changes.
+///
+/// # Panics
+/// If a length differs from the global model's, a staleness weight is negative or not finite, or two contributions are
+/// of the same client and round.
+pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>]) {
+    for contribution in contributions {
+        let Contribution { client, staleness_weight, start, parameters, .. } = contribution;
+        assert_eq!(start.len(), global.len(), "{client} was sent a model of another length");
+        assert_eq!(parameters.len(), global.len(), "{client} sent a model of another length");
+        assert!(staleness_weight.is_finite() && *staleness_weight >= 0.0, "{client} has no proper weight");
+    }
+    let mut ordered: Vec<&Contribution<'_>> = contributions.iter().collect();
+    ordered.sort_unstable_by_key(|contribution| (contribution.client, contribution.round));
+    assert!(
+        ordered.windows(2).all(|pair| (pair[0].client, pair[0].round) != (pair[1].client, pair[1].round)),
+        "a client contributes once for each dispatch"
+    );
+    let total: f64 = ordered.iter().map(|contribution| contribution.weight()).sum();
+    if total == 0.0 {
+        return;
+    }
+    for (block, parameters) in global.chunks_mut(BLOCK_PARAMETERS).enumerate() {
+        let range = block * BLOCK_PARAMETERS..block * BLOCK_PARAMETERS + parameters.len();
+        let mut sums = [0.0_f64; BLOCK_PARAMETERS];
+        for contribution in &ordered {
+            let weight = contribution.weight();
+            let changes = contribution.parameters[range.clone()].iter().zip(&contribution.start[range.clone()]);
+            for (sum, (&after, &before)) in sums.iter_mut().zip(changes) {
+                *sum += weight * (f64::from(after) - f64::from(before));
+            }
+        }
+        for (parameter, sum) in parameters.iter_mut().zip(&sums) {
+            *parameter = (f64::from(*parameter) + sum / total) as f32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, StreamRng, Streams};
+
+    fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: &'a [f32]) -> Contribution<'a> {
+        Contribution { client: ClientId(client), round: Round(1), examples, staleness_weight: 1.0, start, parameters }
+    }
+
+    fn model(rng: &mut StreamRng, length: usize) -> Vec<f32> {
+        (0..length).map(|_| (rng.uniform() - 0.5) as f32).collect()
+    }
+
+    #[test]
+    fn two_clients_by_hand() {
+        // Weights 1/4 and 3/4.
+        let (start, mut global) = ([1.0, 0.0], [1.0, 0.0]);
+        federated_average(
+            &mut global,
+            &[contribution(0, 10, &start, &[3.0, 0.0]), contribution(1, 30, &start, &[1.0, 4.0])],
+        );
+        assert_eq!(global, [1.5, 3.0]);
+    }
+
+    #[test]
+    fn a_stale_update_counts_as_a_change_of_its_own_start() {
+        // Fresh: +1 with weight 10·1; stale: +4 with weight 10·0.5; mean change 2.
+        let mut global = [5.0];
+        let stale = Contribution { round: Round(0), staleness_weight: 0.5, ..contribution(1, 10, &[2.0], &[6.0]) };
+        federated_average(&mut global, &[contribution(0, 10, &[5.0], &[6.0]), stale]);
+        assert_eq!(global, [7.0]);
+    }
+
+    #[test]
+    fn without_weight_the_model_is_unchanged() {
+        let mut global = [0.1, -0.0];
+        federated_average(&mut global, &[]);
+        federated_average(&mut global, &[contribution(0, 0, &[0.0; 2], &[1.0; 2])]);
+        assert_eq!(global.map(f32::to_bits), [0.1_f32, -0.0].map(f32::to_bits));
+    }
+
+    #[test]
+    fn the_order_of_arrival_does_not_change_a_bit() {
+        let mut rng = Streams::new(1).stream(Purpose::Example, 0, 0);
+        let length = 1_100;
+        for _ in 0..20 {
+            let global = model(&mut rng, length);
+            let sent: Vec<Vec<f32>> = (0..30).map(|_| model(&mut rng, length)).collect();
+            let mut contributions: Vec<Contribution<'_>> = (0..30_u32)
+                .map(|place| Contribution {
+                    client: ClientId(place / 2),
+                    round: Round(place % 2),
+                    examples: rng.below(100) as usize + 1,
+                    staleness_weight: rng.uniform(),
+                    start: &sent[29 - place as usize],
+                    parameters: &sent[place as usize],
+                })
+                .collect();
+            let mut expected = global.clone();
+            federated_average(&mut expected, &contributions);
+            rng.shuffle(&mut contributions);
+            let mut other = global.clone();
+            federated_average(&mut other, &contributions);
+            assert!(expected.iter().zip(&other).all(|(one, two)| one.to_bits() == two.to_bits()));
+        }
+    }
+
+    #[test]
+    fn sums_are_taken_in_ascending_client_order() {
+        // (10³⁰ − 10³⁰) + 3 is 3, while 10³⁰ + 3 forgets the 3.
+        let sent = [[1e30], [-1e30], [3.0]];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let contributions = order.map(|k: usize| contribution(k as u32, 1, &[0.0], &sent[k]));
+            let mut global = [0.0];
+            federated_average(&mut global, &contributions);
+            assert_eq!(global, [1.0], "{order:?}");
+        }
+    }
+
+    #[test]
+    fn fresh_updates_give_a_convex_combination() {
+        let mut rng = Streams::new(2).stream(Purpose::Example, 0, 0);
+        for _ in 0..50 {
+            let global = model(&mut rng, 40);
+            let sent: Vec<Vec<f32>> = (0..8).map(|_| model(&mut rng, 40)).collect();
+            let sizes: Vec<usize> = (0..8).map(|_| 1 + rng.below(50) as usize).collect();
+            let contributions: Vec<Contribution<'_>> =
+                (0..8).map(|k| contribution(k as u32, sizes[k], &global, &sent[k])).collect();
+            let mut average = global.clone();
+            federated_average(&mut average, &contributions);
+            let total = sizes.iter().sum::<usize>() as f64;
+            for place in 0..40 {
+                let column = || sent.iter().map(|parameters| parameters[place]);
+                let expected: f64 = column().zip(&sizes).map(|(w, &n)| n as f64 / total * f64::from(w)).sum();
+                assert!((f64::from(average[place]) - expected).abs() < 1e-7);
+                assert!(column().fold(f32::INFINITY, f32::min) <= average[place]);
+                assert!(column().fold(f32::NEG_INFINITY, f32::max) >= average[place]);
+            }
+        }
+    }
+
+    #[test]
+    fn identical_updates_are_returned_as_they_are() {
+        let mut rng = Streams::new(3).stream(Purpose::Example, 0, 0);
+        for _ in 0..50 {
+            let (global, sent) = (model(&mut rng, 40), model(&mut rng, 40));
+            let contributions: Vec<Contribution<'_>> =
+                (0..9).map(|k| contribution(k, 1 + rng.below(1_000) as usize, &global, &sent)).collect();
+            let mut average = global.clone();
+            federated_average(&mut average, &contributions);
+            assert_eq!(average, sent);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "once for each dispatch")]
+    fn a_contribution_is_not_counted_twice() {
+        federated_average(&mut [0.0], &[contribution(3, 1, &[0.0], &[1.0]), contribution(3, 1, &[0.0], &[1.0])]);
+    }
+}

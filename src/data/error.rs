@@ -1,0 +1,132 @@
+//! Everything that can be wrong with data. No error leaves anything half loaded.
+
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a data set could not be read or generated. Positions count bytes after decompression, from 0.
+#[derive(Debug, Error)]
+pub enum DataError {
+    /// A file is not there.
+    #[error(
+        "there is no {} (nor {}); the four IDX files of Fashion-MNIST (train-images-idx3-ubyte.gz, \
+         train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz; unpacked is fine too) are \
+         in the folder data/fashion of https://github.com/zalandoresearch/fashion-mnist",
+        packed.display(), plain.display()
+    )]
+    Missing {
+        /// The name looked for first.
+        packed: PathBuf,
+        /// The name looked for second.
+        plain: PathBuf,
+    },
+    /// The operating system, or the gzip decoder, refused.
+    #[error("{}: cannot be read at byte {position}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Bytes read before.
+        position: u64,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// The first four bytes say that this is another kind of file.
+    #[error("{}: byte 0: the magic number is {found}, an IDX file of {kind} begins with {expected}", path.display())]
+    Magic {
+        /// The file.
+        path: PathBuf,
+        /// What the file begins with.
+        found: u32,
+        /// What it should begin with.
+        expected: u32,
+        /// What the file should hold.
+        kind: &'static str,
+    },
+    /// The header promises nothing.
+    #[error("{}: byte {position}: the number of {what} is 0, it has to be at least 1", path.display())]
+    ZeroDimension {
+        /// The file.
+        path: PathBuf,
+        /// Where the header says so.
+        position: u64,
+        /// What there is none of.
+        what: &'static str,
+    },
+    /// The header promises more than this reader is ready to hold.
+    #[error(
+        "{}: byte 4: the header promises {} bytes of data, at most {limit} are read",
+        path.display(), dimensions.iter().map(u32::to_string).collect::<Vec<_>>().join(" × ")
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The header's dimensions, whose product is too large.
+        dimensions: Vec<u32>,
+        /// The largest product allowed.
+        limit: u64,
+    },
+    /// The file ends early.
+    #[error("{}: ends after byte {position}, its header needs {expected} bytes", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes there are.
+        position: u64,
+        /// How many there should be.
+        expected: u64,
+    },
+    /// The file goes on after what its header promises.
+    #[error("{}: goes on after byte {position}, where its header says it ends", path.display())]
+    TrailingBytes {
+        /// The file.
+        path: PathBuf,
+        /// Where it should end.
+        position: u64,
+    },
+    /// Images and labels are not of the same examples.
+    #[error("{} holds {images} images, but {} holds {labels} labels", image_path.display(), label_path.display())]
+    CountMismatch {
+        /// The file of images.
+        image_path: PathBuf,
+        /// Images in it.
+        images: usize,
+        /// The file of labels.
+        label_path: PathBuf,
+        /// Labels in it.
+        labels: usize,
+    },
+    /// Test images are of another size than training images.
+    #[error(
+        "{}: images are {} × {}, the training images are {} × {}",
+        path.display(), found.0, found.1, expected.0, expected.1
+    )]
+    SizeMismatch {
+        /// The file of test images.
+        path: PathBuf,
+        /// Rows and columns of a test image.
+        found: (usize, usize),
+        /// Rows and columns of a training image.
+        expected: (usize, usize),
+    },
+    /// A test label belongs to no class that occurs in training.
+    #[error("{}: byte {position}: label {found}, but training labels go up to {} only", path.display(), classes - 1)]
+    LabelOutOfRange {
+        /// The file of test labels.
+        path: PathBuf,
+        /// Where the label is.
+        position: u64,
+        /// The label.
+        found: u8,
+        /// Number of classes: the largest training label plus one.
+        classes: usize,
+    },
+    /// A generator's setting makes no sense.
+    #[error("{key} = {found}: has to be {expected}")]
+    Setting {
+        /// Name of the setting.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+}

@@ -1,0 +1,208 @@
+//! Reader of IDX files, the format of MNIST and Fashion-MNIST.
+//!
+//! # Definition
+//! Big-endian 32-bit words, then bytes. Images: 2051, number of images, rows, columns, then the pixels of each image row
+//! by row. Labels: 2049, number of labels, then the labels. The file is plain or gzip (told by its first two bytes,
+//! 1f 8b, not by its name).
+//!
+//! # Source
+//! Y. LeCun, C. Cortes, C. J. C. Burges, "The MNIST database of handwritten digits"; H. Xiao, K. Rasul, R. Vollgraf,
+//! "Fashion-MNIST", arXiv:1708.07747.
+//!
+//! # Trust
+//! None: sizes are multiplied with a check and held against [`BYTES_MAX`] before anything is reserved, memory grows only
+//! as bytes really arrive, and no more is ever unpacked than the header promises plus one byte.
+
+use super::{DataError, Dataset, Split, Targets};
+use flate2::bufread::MultiGzDecoder;
+use ndarray::Array2;
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+/// The most data bytes (pixels, labels) that a file may promise: 2^28, which is 1 GiB once they are `f32`.
+pub const BYTES_MAX: u64 = 1 << 28;
+
+/// First word of a file of images.
+pub const IMAGE_MAGIC: u32 = 2051;
+
+/// First word of a file of labels.
+pub const LABEL_MAGIC: u32 = 2049;
+
+/// The images of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Images {
+    /// Number of images.
+    pub count: usize,
+    /// Rows of pixels in an image.
+    pub rows: usize,
+    /// Pixels in a row.
+    pub columns: usize,
+    /// All pixels, image by image and row by row.
+    pub pixels: Vec<u8>,
+}
+
+/// Loads `train-` and `t10k-` images and labels from a folder, each with or without `.gz`.
+///
+/// Pixels become features in [0, 1] (`pixel / 255`). The number of classes is the largest training label plus one.
+///
+/// # Errors
+/// See [`DataError`]; the first file with something wrong is named.
+pub fn load_idx_folder(folder: &Path) -> Result<Split, DataError> {
+    let (train, size, classes) = load_part(folder, "train", None)?;
+    let (test, ..) = load_part(folder, "t10k", Some((size, classes)))?;
+    Ok(Split { train, test })
+}
+
+/// One part, with its image size and number of classes, which a second part has to share.
+fn load_part(
+    folder: &Path,
+    part: &str,
+    expected: Option<((usize, usize), usize)>,
+) -> Result<(Dataset, (usize, usize), usize), DataError> {
+    let image_path = locate(folder, &format!("{part}-images-idx3-ubyte"))?;
+    let label_path = locate(folder, &format!("{part}-labels-idx1-ubyte"))?;
+    let labels = read_labels(&label_path)?;
+    let images = read_images(&image_path)?;
+    if images.count != labels.len() {
+        return Err(DataError::CountMismatch { image_path, images: images.count, label_path, labels: labels.len() });
+    }
+    let found = (images.rows, images.columns);
+    let largest = labels.iter().max().map_or(0, |&label| usize::from(label));
+    let (size, classes) = expected.unwrap_or((found, largest + 1));
+    if found != size {
+        return Err(DataError::SizeMismatch { path: image_path, found, expected: size });
+    }
+    if let Some(place) = labels.iter().position(|&label| usize::from(label) >= classes) {
+        let position = LABEL_HEADER_BYTES + place as u64;
+        return Err(DataError::LabelOutOfRange { path: label_path, position, found: labels[place], classes });
+    }
+    let pixels = images.pixels.iter().map(|&pixel| f32::from(pixel) / 255.0).collect();
+    let features = Array2::from_shape_vec((images.count, size.0 * size.1), pixels)
+        .expect("the reader returns as many pixels as the header promises");
+    Ok((Dataset::new(features, Targets::Classes { labels, classes }), size, classes))
+}
+
+/// The packed or the plain file, whichever is there.
+fn locate(folder: &Path, name: &str) -> Result<PathBuf, DataError> {
+    let packed = folder.join(format!("{name}.gz"));
+    let plain = folder.join(name);
+    if packed.is_file() {
+        Ok(packed)
+    } else if plain.is_file() {
+        Ok(plain)
+    } else {
+        Err(DataError::Missing { packed, plain })
+    }
+}
+
+const IMAGE_HEADER_BYTES: u64 = 16;
+const LABEL_HEADER_BYTES: u64 = 8;
+
+/// Reads a file of images, plain or gzip.
+///
+/// # Errors
+/// Anything that is not exactly such a file.
+pub fn read_images(path: &Path) -> Result<Images, DataError> {
+    let mut reader = IdxReader::open(path)?;
+    let [magic, count, rows, columns] = reader.words(IMAGE_HEADER_BYTES)?;
+    reader.expect_magic(magic, IMAGE_MAGIC, "images")?;
+    let pixels = reader.data(&[(count, "images"), (rows, "rows"), (columns, "columns")])?;
+    Ok(Images { count: count as usize, rows: rows as usize, columns: columns as usize, pixels })
+}
+
+/// Reads a file of labels, plain or gzip.
+///
+/// # Errors
+/// Anything that is not exactly such a file.
+pub fn read_labels(path: &Path) -> Result<Vec<u8>, DataError> {
+    let mut reader = IdxReader::open(path)?;
+    let [magic, count] = reader.words(LABEL_HEADER_BYTES)?;
+    reader.expect_magic(magic, LABEL_MAGIC, "labels")?;
+    reader.data(&[(count, "labels")])
+}
+
+/// An open file, the bytes it gives after decompression, and how many of them were taken.
+struct IdxReader<'a> {
+    path: &'a Path,
+    bytes: Box<dyn Read>,
+    position: u64,
+    /// Set where a gzip stream is cut off, which may be after its last data byte but before its checksum.
+    cut_off: Option<std::io::Error>,
+}
+
+impl<'a> IdxReader<'a> {
+    fn open(path: &'a Path) -> Result<Self, DataError> {
+        let refuse = |source| DataError::Read { path: path.to_owned(), position: 0, source };
+        let mut file = BufReader::new(File::open(path).map_err(refuse)?);
+        let is_gzip = file.fill_buf().map_err(refuse)?.starts_with(&[0x1f, 0x8b]);
+        let bytes: Box<dyn Read> = if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+        Ok(Self { path, bytes, position: 0, cut_off: None })
+    }
+
+    /// Up to `count` bytes; fewer only where the file, or its compressed stream, ends.
+    fn take(&mut self, count: u64) -> Result<Vec<u8>, DataError> {
+        let mut taken = Vec::new();
+        let result = (&mut self.bytes).take(count).read_to_end(&mut taken);
+        self.position += taken.len() as u64;
+        match result {
+            Ok(_) => Ok(taken),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                self.cut_off = Some(error);
+                Ok(taken)
+            }
+            Err(source) => Err(self.unreadable(source)),
+        }
+    }
+
+    fn unreadable(&self, source: std::io::Error) -> DataError {
+        DataError::Read { path: self.path.to_owned(), position: self.position, source }
+    }
+
+    /// The words of the header, which is `length` bytes long.
+    fn words<const WORDS: usize>(&mut self, length: u64) -> Result<[u32; WORDS], DataError> {
+        let header = self.take(length)?;
+        let (words, _) = header.as_chunks::<4>();
+        let words = words.first_chunk::<WORDS>().ok_or_else(|| self.truncated(length))?;
+        Ok(words.map(u32::from_be_bytes))
+    }
+
+    fn truncated(&self, expected: u64) -> DataError {
+        DataError::Truncated { path: self.path.to_owned(), position: self.position, expected }
+    }
+
+    fn expect_magic(&self, found: u32, expected: u32, kind: &'static str) -> Result<(), DataError> {
+        if found == expected {
+            Ok(())
+        } else {
+            Err(DataError::Magic { path: self.path.to_owned(), found, expected, kind })
+        }
+    }
+
+    /// The data after the header, whose dimensions these are, and the proof that nothing follows.
+    fn data(&mut self, dimensions: &[(u32, &'static str)]) -> Result<Vec<u8>, DataError> {
+        if let Some(place) = dimensions.iter().position(|&(size, _)| size == 0) {
+            let position = 4 + 4 * place as u64;
+            return Err(DataError::ZeroDimension { path: self.path.to_owned(), position, what: dimensions[place].1 });
+        }
+        let promised = dimensions
+            .iter()
+            .try_fold(1_u64, |product, &(size, _)| product.checked_mul(u64::from(size)))
+            .filter(|&product| product <= BYTES_MAX)
+            .ok_or_else(|| DataError::TooLarge {
+                path: self.path.to_owned(),
+                dimensions: dimensions.iter().map(|&(size, _)| size).collect(),
+                limit: BYTES_MAX,
+            })?;
+        let end = self.position + promised;
+        let data = self.take(promised + 1)?;
+        match (data.len() as u64).cmp(&promised) {
+            std::cmp::Ordering::Equal => self.cut_off.take().map_or(Ok(data), |error| Err(self.unreadable(error))),
+            std::cmp::Ordering::Less => Err(self.truncated(end)),
+            std::cmp::Ordering::Greater => Err(DataError::TrailingBytes { path: self.path.to_owned(), position: end }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Random selection, uniform or proportional to data size.
+//!
+//! # Definition
+//! `uniform`: every set of `m` available clients is equally likely. `data-size`: `m` successive draws without
+//! replacement, each with probability proportional to the data size of the clients that are left.
+//!
+//! # Inputs
+//! Data sizes (examples). No feedback is used.
+//!
+//! # Source
+//! H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep Networks
+//! from Decentralized Data", AISTATS 2017, Algorithm 1 (uniform).
+//!
+//! # Deviations from the source
+//! Successive draws are not inclusion probabilities proportional to size: with `m > 1` a large client is chosen less
+//! often than in proportion, because it can be chosen only once per round.
+//!
+//! # Cost
+//! `uniform`: O(m) time and memory, whatever the number of clients. `data-size`: O(K).
+//!
+//! # Determinism
+//! Stream (policy, 0, round). `uniform` draws by a sparse Fisher–Yates shuffle; `data-size` by exponential races
+//! (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the smaller id.
+
+use super::{BuildContext, ConfigError, Policy, PolicyRng, SelectionRequest, ServerView};
+use crate::id::ClientId;
+use crate::math::float::ln;
+use crate::oracle::reward::Reward;
+use crate::rng::StreamRng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Parameters of `random`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How likely each client is.
+    #[serde(default)]
+    pub weights: Weights,
+}
+
+/// How likely each client is to be drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weights {
+    /// All alike.
+    #[default]
+    Uniform,
+    /// In proportion to the number of examples.
+    DataSize,
+}
+
+impl Config {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(Random { weights: self.weights, race: Vec::new() }))
+    }
+}
+
+struct Random {
+    weights: Weights,
+    race: Vec<(f64, ClientId)>,
+}
+
+impl Policy for Random {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        let count = ask.cohort.min(ask.available.len());
+        match self.weights {
+            Weights::Uniform => draw_uniform(ask.available, count, rng.policy, selection),
+            Weights::DataSize => {
+                draw_by_weight(ask.available, view.data_sizes, count, rng.policy, &mut self.race, selection);
+            }
+        }
+    }
+}
+
+/// `count` clients, every set equally likely: Fisher–Yates on a virtual copy that stores only what was moved.
+fn draw_uniform(available: &[ClientId], count: usize, rng: &mut StreamRng, selection: &mut Vec<ClientId>) {
+    let mut moved: BTreeMap<usize, usize> = BTreeMap::new();
+    for place in 0..count {
+        let chosen = place + rng.below((available.len() - place) as u64) as usize;
+        let at = |moved: &BTreeMap<usize, usize>, place: usize| moved.get(&place).copied().unwrap_or(place);
+        selection.push(available[at(&moved, chosen)]);
+        moved.insert(chosen, at(&moved, place));
+    }
+}
+
+/// `count` clients by successive draws in proportion to weight. Client `k`'s exponential clock with rate `w_k` rings at
+/// `−ln(u)/w_k`; the order of ringing is the order of successive draws. Clients of weight zero ring last, by id.
+pub(super) fn draw_by_weight(
+    available: &[ClientId],
+    weights: &[u32],
+    count: usize,
+    rng: &mut StreamRng,
+    race: &mut Vec<(f64, ClientId)>,
+    selection: &mut Vec<ClientId>,
+) {
+    race.clear();
+    race.extend(available.iter().map(|&client| (-ln(rng.uniform()) / f64::from(weights[client.index()]), client)));
+    let order = |a: &(f64, ClientId), b: &(f64, ClientId)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    if count < race.len() {
+        race.select_nth_unstable_by(count, order);
+        race.truncate(count);
+    }
+    race.sort_unstable_by(order);
+    selection.extend(race.iter().map(|&(_, client)| client));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, Streams};
+
+    fn ids(count: u32) -> Vec<ClientId> {
+        (0..count).map(ClientId).collect()
+    }
+
+    #[test]
+    fn every_uniform_pair_is_equally_likely() {
+        let streams = Streams::new(3);
+        let mut counts = [[0u32; 4]; 4];
+        for round in 0..24_000 {
+            let mut selection = Vec::new();
+            draw_uniform(&ids(4), 2, &mut streams.stream(Purpose::Policy, 0, round), &mut selection);
+            counts[selection[0].index()][selection[1].index()] += 1;
+        }
+        for (i, row) in counts.iter().enumerate() {
+            for (j, &count) in row.iter().enumerate() {
+                // 12 ordered pairs, 2000 each expected; standard deviation 43.
+                let expected = if i == j { 0 } else { 2_000 };
+                assert!(count.abs_diff(expected) < 200, "{i}, {j}: {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn successive_draws_follow_the_weights() {
+        let streams = Streams::new(4);
+        let weights = [1, 2, 3, 0];
+        let (mut first, mut second_after_third) = ([0u32; 4], [0u32; 4]);
+        for round in 0..30_000 {
+            let (mut race, mut selection) = (Vec::new(), Vec::new());
+            let mut rng = streams.stream(Purpose::Policy, 0, round);
+            draw_by_weight(&ids(4), &weights, 4, &mut rng, &mut race, &mut selection);
+            first[selection[0].index()] += 1;
+            if selection[0] == ClientId(2) {
+                second_after_third[selection[1].index()] += 1;
+            }
+            assert_eq!(selection[3], ClientId(3), "a client without data comes last");
+        }
+        // First draw 1/6, 1/3, 1/2 of 30,000; after client 2, client 1 follows with probability 2/3.
+        assert!(first[0].abs_diff(5_000) < 300 && first[1].abs_diff(10_000) < 400 && first[2].abs_diff(15_000) < 400);
+        assert!((f64::from(second_after_third[1]) / f64::from(first[2]) - 2.0 / 3.0).abs() < 0.02);
+    }
+}

@@ -1,0 +1,62 @@
+//! Round-robin: the next `m` clients in a fixed cycle.
+//!
+//! # Definition
+//! The clients stand in a circle by id. Each round takes the first `m` available ones after the last one taken.
+//!
+//! # Inputs
+//! The available clients. No feedback is used.
+//!
+//! # Source
+//! Folklore; the fairest schedule when everybody is available.
+//!
+//! # Deviations from the source
+//! None.
+//!
+//! # Cost
+//! O(log K + m) per round.
+//!
+//! # Determinism
+//! Uses no random stream. The first round starts with client 0.
+
+use super::{BuildContext, ConfigError, Policy, PolicyRng, SelectionRequest, ServerView};
+use crate::id::ClientId;
+use crate::oracle::reward::Reward;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `round-robin` has no parameters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {}
+
+impl Config {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(RoundRobin { next: ClientId(0) }))
+    }
+}
+
+struct RoundRobin {
+    /// The first candidate of the next round.
+    next: ClientId,
+}
+
+impl Policy for RoundRobin {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        let start = ask.available.partition_point(|&client| client < self.next);
+        let circle = ask.available[start..].iter().chain(&ask.available[..start]);
+        selection.extend(circle.take(ask.cohort));
+        if let Some(last) = selection.last() {
+            self.next = ClientId(last.0 + 1);
+        }
+    }
+}

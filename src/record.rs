@@ -1,0 +1,310 @@
+//! The closed vocabulary of everything observable in a run.
+//!
+//! A run is the sequence of its records. Files, digests and metrics are made from records alone, so that what is shown
+//! and what is compared cannot differ.
+
+use crate::id::{ClientId, Round};
+use crate::time::{Span, VirtualTime};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The version of this vocabulary and of its canonical bytes.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The three phases of a client's job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// The model travels from the server to the client.
+    Download,
+    /// The client trains.
+    Compute,
+    /// The update travels from the client to the server.
+    Upload,
+}
+
+impl Phase {
+    /// All phases in their order.
+    pub const ALL: [Self; 3] = [Self::Download, Self::Compute, Self::Upload];
+
+    /// The phase's place in arrays by phase.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The phase after this one.
+    pub const fn next(self) -> Option<Self> {
+        match self {
+            Self::Download => Some(Self::Compute),
+            Self::Compute => Some(Self::Upload),
+            Self::Upload => None,
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Download => "download",
+            Self::Compute => "compute",
+            Self::Upload => "upload",
+        })
+    }
+}
+
+/// Why a job was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DropReason {
+    /// The dropout hazard of the phase struck.
+    Hazard,
+}
+
+/// How a job ended. Every dispatched job ends in exactly one outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The update arrived before the round closed and counts.
+    Arrived,
+    /// The job was still under way when the round closed.
+    Late,
+    /// The client was lost.
+    Dropped {
+        /// In which phase.
+        phase: Phase,
+        /// Why.
+        reason: DropReason,
+    },
+}
+
+/// Cumulative regret under the meters that the scenario asks for, in units of reward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Regret {
+    /// Against mean speeds; never negative.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// With this round's actual latencies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub realised: Option<f64>,
+    /// With the expected minimum of the speeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<f64>,
+    /// As `expected`, against the best set for the expected minimum itself.
+    #[serde(rename = "expected-exact", skip_serializing_if = "Option::is_none")]
+    pub expected_exact: Option<f64>,
+}
+
+impl Regret {
+    /// The meters' names and values, in the order of the struct.
+    pub fn entries(&self) -> [(&'static str, Option<f64>); 4] {
+        [
+            ("mean", self.mean),
+            ("realised", self.realised),
+            ("expected", self.expected),
+            ("expected-exact", self.expected_exact),
+        ]
+    }
+}
+
+/// One observable fact.
+#[derive(Clone, Copy, Debug)]
+pub enum Record<'a> {
+    /// A round began: who was chosen, in dispatch order.
+    Opened {
+        /// The round.
+        round: Round,
+        /// When the selection was made.
+        time: VirtualTime,
+        /// The selection.
+        selected: &'a [ClientId],
+    },
+    /// A job finished a phase.
+    PhaseEnded {
+        /// Whose job.
+        client: ClientId,
+        /// The round in which the job was dispatched.
+        round: Round,
+        /// The phase that ended.
+        phase: Phase,
+        /// When.
+        time: VirtualTime,
+    },
+    /// A job's outcome is settled.
+    JobEnded {
+        /// Whose job.
+        client: ClientId,
+        /// The round in which the job was dispatched.
+        round: Round,
+        /// How it ended.
+        outcome: Outcome,
+        /// When.
+        time: VirtualTime,
+    },
+    /// A late job that the server went on waiting for delivered its update (or was lost: `delivered` is false).
+    StaleEnded {
+        /// Whose job.
+        client: ClientId,
+        /// The round in which the job was dispatched.
+        round: Round,
+        /// Whether the update arrived.
+        delivered: bool,
+        /// When.
+        time: VirtualTime,
+    },
+    /// A round closed.
+    Closed {
+        /// The round.
+        round: Round,
+        /// When.
+        time: VirtualTime,
+        /// The reward of the round, where the scenario defines one.
+        reward: Option<f64>,
+        /// Cumulative regret including this round.
+        regret: Regret,
+        /// Bytes sent to clients so far.
+        down_bytes: u64,
+        /// Bytes sent by clients so far.
+        up_bytes: u64,
+    },
+    /// A new global model: its parameters. Belongs to the `model` digest.
+    Model {
+        /// The round whose updates it contains.
+        round: Round,
+        /// The flat parameter vector.
+        parameters: &'a [f32],
+    },
+    /// A metric of the global model. Belongs to the `model` digest.
+    Metric {
+        /// The round after which it was measured.
+        round: Round,
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+}
+
+/// Which digest a record belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Events, selections, latencies and regret.
+    Timeline,
+    /// What depends on trained values.
+    Model,
+}
+
+impl Record<'_> {
+    /// The digest this record belongs to.
+    pub const fn stream(&self) -> Stream {
+        match self {
+            Self::Model { .. } | Self::Metric { .. } => Stream::Model,
+            _ => Stream::Timeline,
+        }
+    }
+
+    /// Appends the canonical bytes: a tag and the fields, little endian, floats by their bits. Part of the replay
+    /// contract; a change raises [`FORMAT_VERSION`].
+    pub fn encode(&self, bytes: &mut Vec<u8>) {
+        match *self {
+            Self::Opened { round, time, selected } => {
+                bytes.push(1);
+                bytes.extend_from_slice(&round.0.to_le_bytes());
+                bytes.extend_from_slice(&time.0.to_le_bytes());
+                bytes.extend_from_slice(&(selected.len() as u32).to_le_bytes());
+                for client in selected {
+                    bytes.extend_from_slice(&client.0.to_le_bytes());
+                }
+            }
+            Self::PhaseEnded { client, round, phase, time } => {
+                bytes.extend_from_slice(&[2, phase as u8]);
+                encode_job(bytes, client, round, time);
+            }
+            Self::JobEnded { client, round, outcome, time } => {
+                let (code, phase) = match outcome {
+                    Outcome::Arrived => (0, 0),
+                    Outcome::Late => (1, 0),
+                    Outcome::Dropped { phase, reason: DropReason::Hazard } => (2, phase as u8),
+                };
+                bytes.extend_from_slice(&[3, code, phase]);
+                encode_job(bytes, client, round, time);
+            }
+            Self::StaleEnded { client, round, delivered, time } => {
+                bytes.extend_from_slice(&[4, u8::from(delivered)]);
+                encode_job(bytes, client, round, time);
+            }
+            Self::Closed { round, time, reward, regret, down_bytes, up_bytes } => {
+                bytes.push(5);
+                bytes.extend_from_slice(&round.0.to_le_bytes());
+                bytes.extend_from_slice(&time.0.to_le_bytes());
+                encode_optional(bytes, reward);
+                for (_, value) in regret.entries() {
+                    encode_optional(bytes, value);
+                }
+                bytes.extend_from_slice(&down_bytes.to_le_bytes());
+                bytes.extend_from_slice(&up_bytes.to_le_bytes());
+            }
+            Self::Model { round, parameters } => {
+                bytes.push(6);
+                bytes.extend_from_slice(&round.0.to_le_bytes());
+                bytes.extend_from_slice(&(parameters.len() as u32).to_le_bytes());
+                for parameter in parameters {
+                    bytes.extend_from_slice(&parameter.to_bits().to_le_bytes());
+                }
+            }
+            Self::Metric { round, name, value } => {
+                bytes.push(7);
+                bytes.extend_from_slice(&round.0.to_le_bytes());
+                bytes.push(name.len() as u8);
+                bytes.extend_from_slice(name.as_bytes());
+                bytes.extend_from_slice(&value.to_bits().to_le_bytes());
+            }
+        }
+    }
+}
+
+fn encode_job(bytes: &mut Vec<u8>, client: ClientId, round: Round, time: VirtualTime) {
+    bytes.extend_from_slice(&client.0.to_le_bytes());
+    bytes.extend_from_slice(&round.0.to_le_bytes());
+    bytes.extend_from_slice(&time.0.to_le_bytes());
+}
+
+fn encode_optional(bytes: &mut Vec<u8>, value: Option<f64>) {
+    match value {
+        None => bytes.push(0),
+        Some(value) => {
+            bytes.push(1);
+            bytes.extend_from_slice(&value.to_bits().to_le_bytes());
+        }
+    }
+}
+
+impl fmt::Display for Record<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opened { round, time, selected } => {
+                let ids: Vec<_> = selected.iter().map(|client| client.0).collect();
+                write!(formatter, "{round} opened at {time}, selected {ids:?}")
+            }
+            Self::PhaseEnded { client, round, phase, time } => {
+                write!(formatter, "{client} (job of {round}) ended {phase} at {time}")
+            }
+            Self::JobEnded { client, round, outcome, time } => {
+                write!(formatter, "{client} (job of {round}) {outcome:?} at {time}")
+            }
+            Self::StaleEnded { client, round, delivered, time } => {
+                let how = if *delivered { "delivered" } else { "was lost" };
+                write!(formatter, "{client} (late job of {round}) {how} at {time}")
+            }
+            Self::Closed { round, time, reward, regret, .. } => {
+                write!(formatter, "{round} closed at {time}, reward {reward:?}, {regret:?}")
+            }
+            Self::Model { round, parameters } => {
+                write!(formatter, "model after {round}, {} parameters", parameters.len())
+            }
+            Self::Metric { round, name, value } => write!(formatter, "{name} = {value} after {round}"),
+        }
+    }
+}
+
+/// Span of a job's phases, in the order of [`Phase::ALL`].
+pub type PhaseSpans = [Span; 3];

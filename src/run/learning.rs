@@ -1,0 +1,117 @@
+//! The global model of a run: lazy local training, aggregation, evaluation.
+
+use super::jobs::{JobId, Jobs};
+use crate::aggregate::{Contribution, federated_average};
+use crate::id::{ClientId, Round};
+use crate::model::evaluate;
+use crate::protocol::Staleness;
+use crate::task::Learner;
+use crate::trainer::{TrainingJob, Update, train};
+use crate::world::World;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+pub(super) struct Learning<'w> {
+    world: &'w World,
+    learner: &'w Learner,
+    global: Arc<[f32]>,
+    /// Buffers of local models, kept from round to round.
+    updates: Vec<Update>,
+    test_examples: Vec<u32>,
+}
+
+impl<'w> Learning<'w> {
+    pub fn new(world: &'w World, learner: &'w Learner) -> Self {
+        Self {
+            world,
+            learner,
+            global: learner.initial_model(&world.streams).into(),
+            updates: Vec::new(),
+            test_examples: (0..learner.data.test.examples() as u32).collect(),
+        }
+    }
+
+    /// The current global model.
+    pub fn model(&self) -> Arc<[f32]> {
+        self.global.clone()
+    }
+
+    /// Loss of the global model on the candidates' own data.
+    pub fn losses(&self, candidates: &[ClientId], parallel: bool) -> Vec<(ClientId, f64)> {
+        let one = |&client: &ClientId| {
+            let examples = self.learner.partition.client(client);
+            let data = &self.learner.data.train;
+            (client, evaluate(&*self.learner.model, &self.global, data, examples, false).loss())
+        };
+        if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
+    }
+
+    /// Trains the given jobs and folds their updates into the global model, weighted by data size and staleness. Returns
+    /// whether there was anything to fold.
+    pub fn aggregate(
+        &mut self,
+        jobs: &mut Jobs,
+        counted: impl Iterator<Item = JobId>,
+        round: Round,
+        staleness: Staleness,
+        parallel: bool,
+    ) -> bool {
+        let mut counted: Vec<JobId> = counted.collect();
+        // A client without data has nothing to train on.
+        counted.retain(|&id| !self.learner.partition.client(jobs[id].client).is_empty());
+        if counted.is_empty() {
+            return false;
+        }
+        counted.sort_unstable_by_key(|&id| (jobs[id].client, jobs[id].round));
+        let starts: Vec<Arc<[f32]>> =
+            counted.iter().map(|&id| jobs[id].start.take().expect("a job that trains was sent a model")).collect();
+        let training: Vec<TrainingJob<'_>> = counted
+            .iter()
+            .zip(&starts)
+            .map(|(&id, start)| TrainingJob {
+                client: jobs[id].client,
+                round: jobs[id].round,
+                start,
+                examples: self.learner.partition.client(jobs[id].client),
+            })
+            .collect();
+        if self.updates.len() < training.len() {
+            self.updates.resize_with(training.len(), Update::default);
+        }
+        let updates = &mut self.updates[..training.len()];
+        let data = &self.learner.data.train;
+        train(&training, &*self.learner.model, data, &self.world.training, &self.world.streams, parallel, updates);
+        let contributions: Vec<Contribution<'_>> = training
+            .iter()
+            .zip(&*updates)
+            .map(|(job, update)| Contribution {
+                client: job.client,
+                round: job.round,
+                examples: job.examples.len(),
+                staleness_weight: staleness.weight(round.0 - job.round.0),
+                start: job.start,
+                parameters: &update.parameters,
+            })
+            .collect();
+        let mut global = self.global.to_vec();
+        federated_average(&mut global, &contributions);
+        self.global = global.into();
+        let losses: Vec<f64> = updates.iter().map(|update| f64::from(update.first_loss)).collect();
+        drop(training);
+        for (id, loss) in counted.into_iter().zip(losses) {
+            jobs[id].loss = Some(loss);
+        }
+        true
+    }
+
+    /// Metrics of the global model on the test data.
+    pub fn evaluate(&self, parallel: bool) -> Vec<(&'static str, f64)> {
+        let data = &self.learner.data.test;
+        let evaluation = evaluate(&*self.learner.model, &self.global, data, &self.test_examples, parallel);
+        let mut metrics = vec![("test_loss", evaluation.loss())];
+        if self.learner.classifies {
+            metrics.push(("test_accuracy", evaluation.accuracy()));
+        }
+        metrics
+    }
+}

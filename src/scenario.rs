@@ -1,0 +1,3 @@
+//! The file a person writes.
+pub mod read;
+pub mod tree;

@@ -1,0 +1,319 @@
+//! Reads the tree of a scenario file into typed structs, with errors that a person can act on.
+//!
+//! A serde deserializer over [`Node`]. Every error names file, line and path, what was found and what would be right; a
+//! misspelt key or kind proposes the nearest one that exists.
+
+use super::tree::{Node, Place, SyntaxError, Value};
+use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
+use std::fmt;
+
+/// What is wrong with a scenario, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// File and line, where known.
+    pub place: Option<Place>,
+    /// Dotted path of the key, for example `population.latency.compute`.
+    pub path: String,
+    /// What was found and what would be right, in one sentence or two.
+    pub message: String,
+    /// Whether `found …` is still to be put before the message, by the reader that knows what was found.
+    wants_found: bool,
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(formatter, "{place}: ")?;
+        }
+        if !self.path.is_empty() {
+            write!(formatter, "{}: ", self.path)?;
+        }
+        formatter.write_str(&self.message)
+    }
+}
+
+impl From<SyntaxError> for ScenarioError {
+    fn from(error: SyntaxError) -> Self {
+        Self { place: Some(error.place), path: String::new(), message: error.message, wants_found: false }
+    }
+}
+
+impl ScenarioError {
+    /// An error about the value at a path of the tree (or about what is missing there).
+    pub fn new(tree: &Node, path: impl Into<String>, message: impl Into<String>) -> Self {
+        let path = path.into();
+        Self { place: Some(tree.nearest_place(&path).clone()), path, message: message.into(), wants_found: false }
+    }
+
+    fn bare(message: String, wants_found: bool) -> Self {
+        Self { place: None, path: String::new(), message, wants_found }
+    }
+
+    /// Fills in what the innermost reader knows and the visitor did not.
+    fn located(mut self, node: &Node, path: &str) -> Self {
+        if self.place.is_none() {
+            self.place = Some(node.place.clone());
+            self.path = path.to_owned();
+            if self.wants_found {
+                self.message = format!("found {}; expected {}", node.value.describe(), self.message);
+                self.wants_found = false;
+            }
+        }
+        self
+    }
+}
+
+/// The name nearest to what was written, if any is near: at most a third of its letters differ.
+pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |name: &str| edit_distance(&written.to_lowercase(), name);
+    let best = names.into_iter().min_by_key(|name| distance(name))?;
+    (distance(best) <= 1 + written.len().max(best.len()) / 3).then_some(best)
+}
+
+/// Number of letters to insert, delete, replace or swap with their neighbour (Damerau, restricted).
+fn edit_distance(from: &str, to: &str) -> usize {
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    let mut rows = vec![vec![0; to.len() + 1]; from.len() + 1];
+    for i in 0..=from.len() {
+        for j in 0..=to.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i.max(j)
+            } else {
+                let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+                let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                    best = best.min(rows[i - 2][j - 2] + 1);
+                }
+                best
+            };
+        }
+    }
+    rows[from.len()][to.len()]
+}
+
+/// The sentence for a name that does not exist among `names`.
+pub fn unknown_name(what: &str, written: &str, names: &[&str]) -> String {
+    let proposal = nearest(written, names.iter().copied()).map(|name| format!("did you mean {name:?}? "));
+    format!("unknown {what} {written:?}; {}known: {}", proposal.unwrap_or_default(), names.join(", "))
+}
+
+impl de::Error for ScenarioError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::bare(message.to_string(), true)
+    }
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::bare(expected.to_string(), true)
+    }
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::bare(expected.to_string(), true)
+    }
+    fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
+        Self::bare(expected.to_string(), true)
+    }
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        Self::bare(unknown_name("kind", variant, expected), false)
+    }
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Self::bare(unknown_name("key", field, expected), false)
+    }
+    fn missing_field(field: &'static str) -> Self {
+        Self::bare(format!("the key {field:?} is missing"), false)
+    }
+    fn duplicate_field(field: &'static str) -> Self {
+        Self::bare(format!("the key {field:?} is given twice"), false)
+    }
+}
+
+/// Reads a typed value from the node at `path`.
+pub fn read<'de, T: Deserialize<'de>>(node: &'de Node, path: &str) -> Result<T, ScenarioError> {
+    T::deserialize(Reader { node, path: path.to_owned() })
+}
+
+struct Reader<'de> {
+    node: &'de Node,
+    path: String,
+}
+
+impl<'de> Reader<'de> {
+    fn child(&self, node: &'de Node, key: impl fmt::Display) -> Self {
+        let path = if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) };
+        Self { node, path }
+    }
+}
+
+impl<'de> de::Deserializer<'de> for Reader<'de> {
+    type Error = ScenarioError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        let result = match &self.node.value {
+            Value::Boolean(truth) => visitor.visit_bool(*truth),
+            Value::Integer(number) => visitor.visit_i64(*number),
+            Value::Float(number) => visitor.visit_f64(*number),
+            Value::Text(text) => visitor.visit_borrowed_str(text),
+            Value::List(items) => visitor.visit_seq(Items { reader: &self, items, next: 0 }),
+            Value::Table(entries) => visitor.visit_map(Entries { reader: &self, entries, next: 0 }),
+        };
+        result.map_err(|error| error.located(self.node, &self.path))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ScenarioError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ScenarioError> {
+        let result = match &self.node.value {
+            Value::Text(kind) => visitor.visit_enum(kind.as_str().into_deserializer()),
+            Value::Table(entries) if entries.len() == 1 => visitor.visit_enum(Kind { reader: &self, entry: &entries[0] }),
+            _ => Err(ScenarioError::bare("one kind: a name, or a table with exactly one key".to_owned(), true)),
+        };
+        result.map_err(|error| error.located(self.node, &self.path))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
+struct Items<'r, 'de> {
+    reader: &'r Reader<'de>,
+    items: &'de [Node],
+    next: usize,
+}
+
+impl<'de> de::SeqAccess<'de> for Items<'_, 'de> {
+    type Error = ScenarioError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ScenarioError> {
+        let Some(item) = self.items.get(self.next) else { return Ok(None) };
+        self.next += 1;
+        seed.deserialize(self.reader.child(item, self.next - 1)).map(Some)
+    }
+}
+
+struct Entries<'r, 'de> {
+    reader: &'r Reader<'de>,
+    entries: &'de [(String, Node)],
+    next: usize,
+}
+
+impl<'de> de::MapAccess<'de> for Entries<'_, 'de> {
+    type Error = ScenarioError;
+
+    fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ScenarioError> {
+        let Some((key, node)) = self.entries.get(self.next) else { return Ok(None) };
+        let reader = self.reader.child(node, key);
+        let key = seed.deserialize(key.as_str().into_deserializer());
+        key.map(Some).map_err(|error: ScenarioError| error.located(node, &reader.path))
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ScenarioError> {
+        let (key, node) = &self.entries[self.next];
+        self.next += 1;
+        seed.deserialize(self.reader.child(node, key))
+    }
+}
+
+struct Kind<'r, 'de> {
+    reader: &'r Reader<'de>,
+    entry: &'de (String, Node),
+}
+
+impl<'de> de::EnumAccess<'de> for Kind<'_, 'de> {
+    type Error = ScenarioError;
+    type Variant = Reader<'de>;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Reader<'de>), ScenarioError> {
+        let (kind, node) = self.entry;
+        let reader = self.reader.child(node, kind);
+        let variant = seed.deserialize(kind.as_str().into_deserializer());
+        Ok((variant.map_err(|error: ScenarioError| error.located(node, &reader.path))?, reader))
+    }
+}
+
+impl<'de> de::VariantAccess<'de> for Reader<'de> {
+    type Error = ScenarioError;
+
+    fn unit_variant(self) -> Result<(), ScenarioError> {
+        match &self.node.value {
+            Value::Table(entries) if entries.is_empty() => Ok(()),
+            _ => Err(ScenarioError::bare("an empty table: this kind has no settings".to_owned(), true)
+                .located(self.node, &self.path)),
+        }
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, ScenarioError> {
+        seed.deserialize(self)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, ScenarioError> {
+        de::Deserializer::deserialize_any(self, visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ScenarioError> {
+        de::Deserializer::deserialize_any(self, visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::tree::parse;
+    use std::path::Path;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+    enum Shape {
+        Circle { radius: f64 },
+        Point,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        count: u32,
+        shape: Shape,
+        other: Option<Shape>,
+    }
+
+    fn error(text: &str) -> String {
+        let tree = parse(Path::new("a.toml"), text).unwrap();
+        read::<File>(&tree, "").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn good_files_are_read() {
+        let tree = parse(Path::new("a.toml"), "count = 1\nother = \"point\"\n[shape.circle]\nradius = 2").unwrap();
+        let file: File = read(&tree, "").unwrap();
+        assert!(file.count == 1 && matches!(file.shape, Shape::Circle { radius } if radius == 2.0));
+        assert!(matches!(file.other, Some(Shape::Point)));
+    }
+
+    #[test]
+    fn errors_name_line_path_found_and_right() {
+        assert_eq!(error("count = 1\n[shape.circle]\nradius = \"big\""), "a.toml:3: shape.circle.radius: found \"big\"; expected f64");
+        assert_eq!(error("count = -1\nshape = \"point\""), "a.toml:1: count: found -1; expected u32");
+        assert_eq!(error("count = 1\n[shape.circle]\nradios = 1"), "a.toml:3: shape.circle.radios: unknown key \"radios\"; did you mean \"radius\"? known: radius");
+        assert_eq!(error("count = 1\n\n[shape.cirlce]\nradius = 1"), "a.toml:3: shape.cirlce: unknown kind \"cirlce\"; did you mean \"circle\"? known: circle, point");
+        assert_eq!(error("shape = \"point\""), "a.toml:1: the key \"count\" is missing");
+    }
+}

@@ -1,0 +1,283 @@
+//! A scenario file as a tree of values that remember where they were written.
+//!
+//! TOML and JSON give the same tree; `--set` and sweeps write into it before it is read into types, so that a value from
+//! the command line is checked exactly as one from the file.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use toml::de::{DeTable, DeValue};
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file's name as given, or `--set`.
+    pub source: Arc<str>,
+    /// Line, from 1; none where the format does not tell (JSON values, the command line).
+    pub line: Option<usize>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(formatter, "{}:{line}", self.source),
+            None => write!(formatter, "{}", self.source),
+        }
+    }
+}
+
+/// One value of the file and its place.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Where it was written; for a table, the line of its first key or header.
+    pub place: Place,
+}
+
+/// What a scenario file can hold. Tables keep the order of the file.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Any other number, NaN and infinities included: what they mean is the reader's business.
+    Float(f64),
+    /// A text.
+    Text(String),
+    /// An array.
+    List(Vec<Node>),
+    /// A table.
+    Table(Vec<(String, Node)>),
+}
+
+/// A file that is not TOML or JSON, or a path that leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// Where it went wrong.
+    pub place: Place,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+/// Reads a scenario's text; a name that ends in `.json` is JSON, everything else TOML.
+pub fn parse(name: &Path, text: &str) -> Result<Node, SyntaxError> {
+    let source: Arc<str> = name.display().to_string().into();
+    if name.extension().is_some_and(|extension| extension == "json") {
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|error| SyntaxError {
+            place: Place { source: source.clone(), line: Some(error.line()) },
+            message: format!("this is not JSON: {error}"),
+        })?;
+        return from_json(value, &source);
+    }
+    let table = DeTable::parse(text).map_err(|error| SyntaxError {
+        place: Place { source: source.clone(), line: error.span().map(|span| line_of(text, span.start)) },
+        message: format!("this is not TOML: {}", error.message()),
+    })?;
+    from_toml_table(table.get_ref(), text, &source, 1)
+}
+
+/// Reads one TOML value, as on the right of `--set path=value`; what is no TOML value is a text.
+pub fn parse_value(text: &str, source: &str) -> Node {
+    let source: Arc<str> = source.into();
+    let place = Place { source: source.clone(), line: None };
+    let node = DeValue::parse(text).ok().and_then(|value| from_toml(value.get_ref(), text, &source, 1).ok());
+    match node {
+        Some(node) => Node { place, ..node },
+        None => Node { value: Value::Text(text.to_owned()), place },
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|&&byte| byte == b'\n').count()
+}
+
+fn from_toml_table(table: &DeTable<'_>, text: &str, source: &Arc<str>, line: usize) -> Result<Node, SyntaxError> {
+    let mut entries = Vec::with_capacity(table.len());
+    for (key, value) in table {
+        let line = line_of(text, key.span().start);
+        entries.push((key.get_ref().to_string(), from_toml(value.get_ref(), text, source, line)?));
+    }
+    Ok(Node { value: Value::Table(entries), place: Place { source: source.clone(), line: Some(line) } })
+}
+
+fn from_toml(value: &DeValue<'_>, text: &str, source: &Arc<str>, line: usize) -> Result<Node, SyntaxError> {
+    let place = Place { source: source.clone(), line: Some(line) };
+    let refuse = |message: String| SyntaxError { place: place.clone(), message };
+    let value = match value {
+        DeValue::Boolean(truth) => Value::Boolean(*truth),
+        DeValue::String(string) => Value::Text(string.to_string()),
+        DeValue::Integer(number) => Value::Integer(
+            i64::from_str_radix(number.as_str(), number.radix())
+                .map_err(|_| refuse(format!("the whole number {} does not fit in 64 bits", number.as_str())))?,
+        ),
+        DeValue::Float(number) => Value::Float(
+            number.as_str().parse().map_err(|_| refuse(format!("{} is not a number", number.as_str())))?,
+        ),
+        DeValue::Datetime(date) => return Err(refuse(format!("found the date {date}; a scenario has no dates"))),
+        DeValue::Array(items) => {
+            let item = |item: &toml::Spanned<DeValue<'_>>| {
+                from_toml(item.get_ref(), text, source, line_of(text, item.span().start))
+            };
+            Value::List(items.iter().map(item).collect::<Result<_, _>>()?)
+        }
+        DeValue::Table(table) => return from_toml_table(table, text, source, line),
+    };
+    Ok(Node { value, place })
+}
+
+fn from_json(value: serde_json::Value, source: &Arc<str>) -> Result<Node, SyntaxError> {
+    let place = Place { source: source.clone(), line: None };
+    let value = match value {
+        serde_json::Value::Null => {
+            return Err(SyntaxError { place, message: "found null; leave the key out instead".to_owned() });
+        }
+        serde_json::Value::Bool(truth) => Value::Boolean(truth),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(integer) => Value::Integer(integer),
+            None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        serde_json::Value::String(text) => Value::Text(text),
+        serde_json::Value::Array(items) => {
+            Value::List(items.into_iter().map(|item| from_json(item, source)).collect::<Result<_, _>>()?)
+        }
+        serde_json::Value::Object(entries) => Value::Table(
+            entries
+                .into_iter()
+                .filter(|(key, _)| key != "$schema")
+                .map(|(key, value)| Ok((key, from_json(value, source)?)))
+                .collect::<Result<_, _>>()?,
+        ),
+    };
+    Ok(Node { value, place })
+}
+
+impl Node {
+    /// The entry of a table, if this is a table that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match &self.value {
+            Value::Table(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    /// The node at a dotted path such as `policy.bsfl.alpha` or `population.group.0.count`.
+    pub fn at(&self, path: &str) -> Option<&Self> {
+        path.split('.').try_fold(self, |node, key| match &node.value {
+            Value::List(items) => key.parse::<usize>().ok().and_then(|index| items.get(index)),
+            _ => node.get(key),
+        })
+    }
+
+    /// The place of the deepest part of a path that exists, for errors about what is missing or derived.
+    pub fn nearest_place(&self, path: &str) -> &Place {
+        let mut node = self;
+        for key in path.split('.') {
+            let next = match &node.value {
+                Value::List(items) => key.parse::<usize>().ok().and_then(|index| items.get(index)),
+                _ => node.get(key),
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        &node.place
+    }
+
+    /// Removes an entry of a table and returns it.
+    pub fn take(&mut self, key: &str) -> Option<Self> {
+        match &mut self.value {
+            Value::Table(entries) => {
+                let index = entries.iter().position(|(name, _)| name == key)?;
+                Some(entries.remove(index).1)
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes `node` at a dotted path, making tables on the way.
+    ///
+    /// # Errors
+    /// If the path leads through something that is neither a table nor an existing place of a list.
+    pub fn set(&mut self, path: &str, node: Self) -> Result<(), SyntaxError> {
+        let mut here = self;
+        for key in path.split('.') {
+            if key.is_empty() {
+                let message = format!("the path {path:?} has an empty part; write for example policy.bsfl.alpha");
+                return Err(SyntaxError { place: node.place, message });
+            }
+            let place = node.place.clone();
+            let refuse = move |message| SyntaxError { place, message };
+            here = match &mut here.value {
+                Value::Table(entries) => {
+                    let index = entries.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
+                        let empty = Self { value: Value::Table(Vec::new()), place: node.place.clone() };
+                        entries.push((key.to_owned(), empty));
+                        entries.len() - 1
+                    });
+                    &mut entries[index].1
+                }
+                Value::List(items) => {
+                    let count = items.len();
+                    let index = key.parse::<usize>().ok().filter(|&index| index < count);
+                    let index = index.ok_or_else(|| {
+                        refuse(format!("in the path {path:?}, {key:?} should be a place 0..{count} of a list"))
+                    })?;
+                    &mut items[index]
+                }
+                _ => return Err(refuse(format!("the path {path:?} leads through a value that is not a table"))),
+            };
+        }
+        *here = node;
+        Ok(())
+    }
+}
+
+impl Value {
+    /// How the value is shown in an error.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Boolean(truth) => format!("{truth}"),
+            Self::Integer(number) => format!("{number}"),
+            Self::Float(number) => format!("{number:?}"),
+            Self::Text(text) => format!("{text:?}"),
+            Self::List(items) => format!("a list of {}", items.len()),
+            Self::Table(entries) => {
+                let keys: Vec<_> = entries.iter().map(|(key, _)| key.as_str()).collect();
+                if keys.is_empty() { "an empty table".to_owned() } else { format!("a table of {}", keys.join(", ")) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_remember_their_lines() {
+        let text = "name = \"x\"\n\n[policy.bsfl]\nalpha = 3.0\n[[population.group]]\ncount = 1\n[[population.group]]\ncount = 2\n";
+        let tree = parse(Path::new("a.toml"), text).unwrap();
+        assert_eq!(tree.at("policy.bsfl.alpha").unwrap().place.line, Some(4));
+        assert_eq!(tree.at("population.group.1.count").unwrap().place.line, Some(8));
+        assert_eq!(tree.nearest_place("policy.bsfl.beta").line, Some(3));
+    }
+
+    #[test]
+    fn json_gives_the_same_tree_and_a_path_writes_into_it() {
+        let mut tree = parse(Path::new("a.json"), r#"{"stop": {"rounds": 3}}"#).unwrap();
+        tree.set("stop.rounds", parse_value("5", "--set")).unwrap();
+        tree.set("policy.random.kind", parse_value("random", "--set")).unwrap();
+        assert_eq!(tree.at("stop.rounds").unwrap().value.describe(), "5");
+        assert_eq!(tree.at("policy.random.kind").unwrap().value.describe(), "\"random\"");
+        assert!(tree.set("stop.rounds.x", parse_value("5", "--set")).is_err());
+    }
+
+    #[test]
+    fn a_syntax_error_names_its_line() {
+        let error = parse(Path::new("a.toml"), "a = 1\nb = = 2\n").unwrap_err();
+        assert_eq!(error.place.to_string(), "a.toml:2");
+    }
+}

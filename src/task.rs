@@ -1,0 +1,183 @@
+//! Tasks: what the clients learn. A task is data, its partition over clients, a model and its metrics; `none` is a task.
+//!
+//! | task | data | metrics |
+//! |---|---|---|
+//! | `none` | none: a pure bandit | — |
+//! | `linear-regression` | synthetic, 6:1 train and test | `test_loss` |
+//! | `softmax-regression` | IDX image files | `test_loss`, `test_accuracy` |
+
+pub mod linear_regression;
+pub mod none;
+pub mod partition;
+pub mod softmax_regression;
+
+use crate::data::partition::Partition;
+use crate::data::{DataError, Split};
+use crate::model::Model;
+use crate::policy::ConfigError;
+use crate::rng::{Purpose, Streams};
+use partition::PartitionConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The `[task]` section.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum TaskConfig {
+    /// Nothing is learned.
+    None(none::Config),
+    /// Linear regression on synthetic data.
+    LinearRegression(linear_regression::Config),
+    /// Softmax regression on images.
+    SoftmaxRegression(softmax_regression::Config),
+}
+
+/// A task of the catalogue.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskEntry {
+    /// The kind's name in scenarios.
+    pub name: &'static str,
+    /// The source file, whose opening comment is the documentation.
+    pub source: &'static str,
+}
+
+/// All tasks.
+pub static CATALOGUE: &[TaskEntry] = &[
+    TaskEntry { name: "none", source: include_str!("task/none.rs") },
+    TaskEntry { name: "linear-regression", source: include_str!("task/linear_regression.rs") },
+    TaskEntry { name: "softmax-regression", source: include_str!("task/softmax_regression.rs") },
+];
+
+/// Data and model of a task that trains, before they are spread over clients.
+pub struct Material {
+    /// Train and test examples.
+    pub data: Arc<Split>,
+    /// What is learned.
+    pub model: Box<dyn Model>,
+    /// How the training examples go to clients.
+    pub partition: PartitionConfig,
+    /// Whether `test_accuracy` is a metric.
+    pub classifies: bool,
+}
+
+/// A task that trains, spread over clients.
+pub struct Learner {
+    /// Train and test examples.
+    pub data: Arc<Split>,
+    /// What is learned.
+    pub model: Box<dyn Model>,
+    /// Which training examples each client holds.
+    pub partition: Partition,
+    /// Whether `test_accuracy` is a metric.
+    pub classifies: bool,
+}
+
+impl std::fmt::Debug for Learner {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Learner").field("parameters", &self.model.parameters()).finish_non_exhaustive()
+    }
+}
+
+impl Learner {
+    /// The model that every run of a seed starts from.
+    pub fn initial_model(&self, streams: &Streams) -> Vec<f32> {
+        let mut parameters = vec![0.0; self.model.parameters()];
+        self.model.init(&mut streams.stream(Purpose::ModelInit, 0, 0), &mut parameters);
+        parameters
+    }
+}
+
+/// Data sets read from files, kept for the other seeds and points of an experiment.
+#[derive(Debug, Default)]
+pub struct DataCache {
+    loaded: Mutex<BTreeMap<PathBuf, Arc<Split>>>,
+}
+
+impl DataCache {
+    /// The data set of a folder, read once.
+    ///
+    /// # Errors
+    /// Those of `load`.
+    pub fn get(
+        &self,
+        folder: &Path,
+        load: impl FnOnce(&Path) -> Result<Split, DataError>,
+    ) -> Result<Arc<Split>, DataError> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(split) = loaded.get(folder) {
+            return Ok(split.clone());
+        }
+        let split = Arc::new(load(folder)?);
+        loaded.insert(folder.to_owned(), split.clone());
+        Ok(split)
+    }
+}
+
+impl TaskConfig {
+    /// The kind's name.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::None(_) => "none",
+            Self::LinearRegression(_) => "linear-regression",
+            Self::SoftmaxRegression(_) => "softmax-regression",
+        }
+    }
+
+    /// Whether clients train.
+    pub const fn trains(&self) -> bool {
+        !matches!(self, Self::None(_))
+    }
+
+    /// How training examples go to clients, for a task that trains.
+    pub const fn partition(&self) -> Option<&PartitionConfig> {
+        match self {
+            Self::None(_) => None,
+            Self::LinearRegression(config) => Some(&config.partition),
+            Self::SoftmaxRegression(config) => Some(&config.partition),
+        }
+    }
+
+    /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user.
+    pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        if let Self::SoftmaxRegression(config) = self {
+            config.resolve_paths(base, data);
+        }
+    }
+
+    /// Checks what can be checked without data.
+    ///
+    /// # Errors
+    /// Key and sentence.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.partition().map_or(Ok(()), PartitionConfig::check)
+    }
+
+    /// Data and model of one seed; none for a task that does not train.
+    ///
+    /// # Errors
+    /// If the data cannot be had or do not fit.
+    pub fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
+        match self {
+            Self::None(_) => Ok(None),
+            Self::LinearRegression(config) => config.material(streams).map(Some),
+            Self::SoftmaxRegression(config) => config.material(cache).map(Some),
+        }
+    }
+}
+
+/// Why a task cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// The data.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The data do not fit the model.
+    #[error(transparent)]
+    Model(#[from] crate::model::ModelError),
+    /// The data cannot be partitioned as asked.
+    #[error(transparent)]
+    Partition(#[from] crate::data::partition::PartitionError),
+}

@@ -1,0 +1,136 @@
+//! Steps worked by hand, order and independence of threads, divergence.
+
+use super::*;
+use crate::data::{Targets, synthetic::LinearData};
+use crate::model::{LinearRegression, SoftmaxRegression, evaluate};
+use ndarray::{Array2, array};
+
+const SETTINGS: LocalTraining = LocalTraining { epochs: 2, batch: 10, learning_rate: 0.05 };
+
+fn trained(jobs: &[TrainingJob<'_>], model: &dyn Model, data: &Dataset, settings: &LocalTraining) -> Vec<Update> {
+    let mut updates = vec![Update::default(); jobs.len()];
+    train(jobs, model, data, settings, &Streams::new(1), false, &mut updates);
+    updates
+}
+
+#[test]
+fn two_full_steps_by_hand() {
+    // One example x = 1, y = 2, start w = b = 0, η = 0.25: residual −2, slopes −4, so w = b = 1; then residual 0.
+    let data = Dataset::new(array![[1.0]], Targets::Values(vec![2.0]));
+    let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.0, 0.0], examples: &[0] };
+    let settings = LocalTraining { epochs: 2, batch: 5, learning_rate: 0.25 };
+    let update = &trained(&[job], &LinearRegression::new(1), &data, &settings)[0];
+    assert_eq!(*update, Update { parameters: vec![1.0, 1.0], first_loss: 4.0, diverged: false });
+}
+
+#[test]
+fn the_first_loss_weighs_batches_by_their_examples() {
+    // A step size too small to change anything: the losses 1, 1, 4 give 2 in whatever batches of 2 and 1.
+    let data = Dataset::new(array![[0.0], [0.0], [0.0]], Targets::Values(vec![1.0, 1.0, 2.0]));
+    let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.0, 0.0], examples: &[0, 1, 2] };
+    let settings = LocalTraining { epochs: 3, batch: 2, learning_rate: 1e-30 };
+    assert_eq!(trained(&[job], &LinearRegression::new(1), &data, &settings)[0].first_loss, 2.0);
+}
+
+#[test]
+fn updates_do_not_depend_on_the_number_of_threads() {
+    let linear = LinearData { examples: 700, features: 37, noise: 0.1 }.generate(&Streams::new(2)).unwrap().train;
+    let labels = (0..600).map(|example| (example % 3) as u8).collect();
+    let classes = Dataset::new(linear.features().clone(), Targets::Classes { labels, classes: 3 });
+    let cases: [(&dyn Model, &Dataset); 2] =
+        [(&LinearRegression::new(37), &linear), (&SoftmaxRegression::new(37, 3), &classes)];
+    let examples: Vec<u32> = (0..600).collect();
+    for (model, data) in cases {
+        let start = vec![0.1; model.parameters()];
+        let jobs: Vec<TrainingJob<'_>> = examples
+            .chunks(3)
+            .enumerate()
+            .map(|(k, examples)| TrainingJob { client: ClientId(k as u32), round: Round(4), start: &start, examples })
+            .collect();
+        let serial = trained(&jobs, model, data, &SETTINGS);
+        for threads in [1, 2, 7] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            // Buffers that held something else before.
+            let mut updates = vec![Update { parameters: vec![7.0; 3], first_loss: 7.0, diverged: true }; jobs.len()];
+            pool.install(|| train(&jobs, model, data, &SETTINGS, &Streams::new(1), true, &mut updates));
+            for (update, expected) in updates.iter().zip(&serial) {
+                let bits = |update: &Update| update.parameters.iter().map(|p| p.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(update), bits(expected));
+                assert_eq!(update.first_loss.to_bits(), expected.first_loss.to_bits());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_update_depends_on_client_and_round_but_not_on_the_company() {
+    let data = LinearData { examples: 70, ..LinearData::default() }.generate(&Streams::new(2)).unwrap().train;
+    let (model, start, examples) = (LinearRegression::new(10), [0.0; 11], Vec::from_iter(0..60));
+    let job = |client, round| TrainingJob {
+        client: ClientId(client),
+        round: Round(round),
+        start: &start,
+        examples: &examples,
+    };
+    let together = trained(&[job(0, 1), job(1, 1), job(0, 2)], &model, &data, &SETTINGS);
+    assert_eq!(trained(&[job(1, 1)], &model, &data, &SETTINGS)[0], together[1]);
+    assert_ne!(together[0], together[1]);
+    assert_ne!(together[0], together[2]);
+}
+
+#[test]
+fn training_approaches_the_noise_floor() {
+    let split = LinearData { examples: 7_000, ..LinearData::default() }.generate(&Streams::new(2)).unwrap();
+    let (model, examples) = (LinearRegression::new(10), Vec::from_iter(0..6_000));
+    let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.0; 11], examples: &examples };
+    let settings = LocalTraining { epochs: 10, batch: 50, learning_rate: 0.02 };
+    let update = &trained(&[job], &model, &split.train, &settings)[0];
+    let test = evaluate(&model, &update.parameters, &split.test, &Vec::from_iter(0..1_000), false);
+    // The noise has variance 0.25; 1,000 squared residuals have a standard error of 0.011.
+    assert!((test.loss() - 0.25).abs() < 0.05, "{}", test.loss());
+}
+
+#[test]
+fn divergence_is_noticed() {
+    let data = LinearData { examples: 70, ..LinearData::default() }.generate(&Streams::new(2)).unwrap().train;
+    let examples = Vec::from_iter(0..60);
+    let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.0; 11], examples: &examples };
+    let settings = LocalTraining { epochs: 50, batch: 10, learning_rate: 100.0 };
+    let update = &trained(&[job], &LinearRegression::new(10), &data, &settings)[0];
+    assert!(update.diverged);
+    let settings = LocalTraining { epochs: 1, batch: 60, learning_rate: 1e38 };
+    assert!(trained(&[job], &LinearRegression::new(10), &data, &settings)[0].diverged, "one step to infinity");
+}
+
+#[test]
+fn every_nan_of_a_diverged_update_has_the_same_bits() {
+    let data = Dataset::new(Array2::zeros((1, 1)), Targets::Values(vec![0.0]));
+    let start = [f32::from_bits(0xffc0_1234), 1.0];
+    let job = TrainingJob { client: ClientId(0), round: Round(1), start: &start, examples: &[0] };
+    let update = &trained(&[job], &LinearRegression::new(1), &data, &SETTINGS)[0];
+    assert!(update.diverged);
+    assert_eq!(update.parameters[0].to_bits(), f32::NAN.to_bits());
+    assert_eq!(update.first_loss.to_bits(), f32::NAN.to_bits());
+    assert_eq!(update.parameters[1], 1.0);
+}
+
+#[test]
+fn a_client_without_examples_changes_nothing() {
+    let data = Dataset::new(Array2::zeros((1, 1)), Targets::Values(vec![0.0]));
+    let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.5, 1.5], examples: &[] };
+    let update = &trained(&[job], &LinearRegression::new(1), &data, &SETTINGS)[0];
+    assert_eq!(*update, Update { parameters: vec![0.5, 1.5], first_loss: 0.0, diverged: false });
+}
+
+#[test]
+fn settings_without_sense_are_named() {
+    for (settings, key) in [
+        (LocalTraining { epochs: 0, ..SETTINGS }, "epochs"),
+        (LocalTraining { batch: 0, ..SETTINGS }, "batch"),
+        (LocalTraining { learning_rate: 0.0, ..SETTINGS }, "learning_rate"),
+        (LocalTraining { learning_rate: f64::NAN, ..SETTINGS }, "learning_rate"),
+        (LocalTraining { learning_rate: 1e300, ..SETTINGS }, "learning_rate"),
+    ] {
+        assert_eq!(settings.check().unwrap_err().key, key);
+    }
+}

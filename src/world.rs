@@ -1,0 +1,261 @@
+//! A world: everything that is the same for all policies of one scenario, point and seed.
+
+use crate::dist::{ExpectedMinimum, Law};
+use crate::id::ClientId;
+use crate::oracle::regret::{AllSets, MOST_SETS, Meter, subsets};
+use crate::oracle::reward::Reward;
+use crate::oracle::Genie;
+use crate::policy::{BuildContext, ConfigError, Policy, PolicyConfig};
+use crate::population::{Population, PopulationConfig, PopulationDevices, PopulationError, Work};
+use crate::protocol::RoundRule;
+use crate::record::Phase;
+use crate::rng::Streams;
+use crate::task::{DataCache, Learner, TaskConfig, TaskError};
+use crate::time::Span;
+use crate::trainer::LocalTraining;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a world is made of, checked as far as that is possible without building it.
+#[derive(Clone, Debug)]
+pub struct WorldPlan {
+    /// The clients.
+    pub population: PopulationConfig,
+    /// What they learn.
+    pub task: TaskConfig,
+    /// How they train, for a task that trains.
+    pub training: LocalTraining,
+    /// Duration of an inference pass over the local data as a share of one training epoch.
+    pub inference_share: f64,
+    /// When rounds close.
+    pub rule: RoundRule,
+    /// The reward, where the scenario has a `[regret]` section.
+    pub reward: Option<Reward>,
+    /// The regret meters asked for.
+    pub meters: Vec<Meter>,
+}
+
+/// Clients, data, and the truth about them.
+#[derive(Debug)]
+pub struct World {
+    /// All random numbers of the seed.
+    pub streams: Streams,
+    /// The clients.
+    pub population: Population,
+    /// What they learn, if anything.
+    pub learner: Option<Learner>,
+    /// Bytes of the model, each way.
+    pub payload_bytes: u64,
+    /// How clients train.
+    pub training: LocalTraining,
+    /// Duration of an inference pass as a share of a whole job's compute phase.
+    pub inference_share: f64,
+    /// When rounds close.
+    pub rule: RoundRule,
+    /// `d_k/Σd` per client.
+    pub shares: Vec<f64>,
+    /// The truth about speeds, where there is a reward.
+    pub genie: Option<Genie>,
+    /// The regret meters asked for.
+    pub meters: Vec<Meter>,
+    /// For the `expected` meters.
+    pub expected: Option<Arc<ExpectedMinimum>>,
+    /// For `expected-exact`.
+    pub all_sets: Option<Arc<AllSets>>,
+    /// What a careful user should know about this world.
+    pub warnings: Vec<String>,
+}
+
+/// Why a world cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// Something in the scenario: path and sentence.
+    #[error("{path}: {message}")]
+    Scenario {
+        /// Dotted path below the scenario's root.
+        path: String,
+        /// What was found and what would be right.
+        message: String,
+    },
+    /// The task's data or partition.
+    #[error("task: {0}")]
+    Task(#[from] TaskError),
+}
+
+impl From<PopulationError> for WorldError {
+    fn from(error: PopulationError) -> Self {
+        Self::Scenario { path: error.path, message: error.message }
+    }
+}
+
+impl WorldError {
+    fn scenario(path: &str, message: impl Into<String>) -> Self {
+        Self::Scenario { path: path.to_owned(), message: message.into() }
+    }
+}
+
+impl WorldPlan {
+    /// Builds the world of one seed.
+    ///
+    /// # Errors
+    /// If the population, the task or the reward do not fit together; nothing is kept.
+    pub fn build(&self, seed: u64, cache: &DataCache) -> Result<World, WorldError> {
+        let streams = Streams::new(seed);
+        let clients = self.population.client_count()?;
+        let material = self.task.material(&streams, cache)?;
+        let payload_bytes = match (&material, &self.task) {
+            (Some(material), _) => material.model.parameters() as u64 * 4,
+            (None, TaskConfig::None(config)) => config.payload.0 as u64,
+            (None, _) => 0,
+        };
+        let work = |data_sizes| Work { data_sizes, epochs: self.training.epochs, payload_bytes };
+        let (population, learner) = match material {
+            None => (self.population.build(&work(None), &streams)?, None),
+            Some(material) => {
+                let declared = match material.partition.is_declared() {
+                    true => Some(self.population.build(&work(None), &streams)?),
+                    false => None,
+                };
+                let sizes = declared.as_ref().map_or(&[][..], Population::data_sizes);
+                let partition = material
+                    .partition
+                    .build(&material.data.train, clients, sizes, &streams)
+                    .map_err(TaskError::Partition)?;
+                let population = match declared {
+                    Some(population) => population,
+                    None => {
+                        let ids = (0..clients).map(ClientId::from_index);
+                        let sizes: Vec<u32> = ids.map(|client| partition.size(client) as u32).collect();
+                        self.population.build(&work(Some(&sizes)), &streams)?
+                    }
+                };
+                let learner = Learner {
+                    data: material.data,
+                    model: material.model,
+                    partition,
+                    classifies: material.classifies,
+                };
+                (population, Some(learner))
+            }
+        };
+        if population.has_dropouts() && self.rule.cut.is_none() {
+            let message = "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
+            return Err(WorldError::scenario("protocol", message));
+        }
+        let mut world = World {
+            shares: population.shares(),
+            streams,
+            population,
+            learner,
+            payload_bytes,
+            training: self.training.clone(),
+            inference_share: self.inference_share / f64::from(self.training.epochs),
+            rule: self.rule.clone(),
+            genie: None,
+            meters: self.meters.clone(),
+            expected: None,
+            all_sets: None,
+            warnings: Vec::new(),
+        };
+        if let Some(reward) = self.reward {
+            world.know_the_truth(reward)?;
+        }
+        Ok(world)
+    }
+}
+
+impl World {
+    /// Works out mean speeds and, where metered, expected minima.
+    fn know_the_truth(&mut self, reward: Reward) -> Result<(), WorldError> {
+        self.check_tau_min(&reward)?;
+        let tau_min = reward.tau_min.seconds();
+        let mut known = BTreeMap::new();
+        let ids = (0..self.population.len()).map(ClientId::from_index);
+        let mean_speeds: Vec<f64> = ids
+            .clone()
+            .map(|client| {
+                let mean = || self.population.job_latency(client, self.rule.cut).mean_speed(tau_min);
+                *known.entry(self.population.latency_key(client)).or_insert_with(mean)
+            })
+            .collect();
+        let genie = Genie::new(reward, mean_speeds);
+        if let Some(client) = genie.ambiguous_means().first() {
+            self.warnings.push(format!(
+                "the mean speed of {client} lies within 1e-6 of a half step of the quantum: which way it is rounded is \
+                 a matter of the last digits"
+            ));
+        }
+        if self.meters.iter().any(|meter| matches!(meter, Meter::Expected | Meter::ExpectedExact)) {
+            if self.rule.take < self.rule.ask {
+                let message = "`expected` is not defined under over-selection; take it out of the meters";
+                return Err(WorldError::scenario("regret.meters", message));
+            }
+            let latencies: Vec<_> =
+                ids.map(|client| self.population.job_latency(client, self.rule.cut)).collect();
+            if latencies.iter().any(|latency| !latency.has_closed_form_cdf()) {
+                self.warnings.push(
+                    "the latency of some clients has no distribution function in closed form; the `expected` meter \
+                     integrates it numerically"
+                        .to_owned(),
+                );
+            }
+            let expected = ExpectedMinimum::new(tau_min, &latencies, &genie.mean_speeds)
+                .map_err(|error| WorldError::scenario("regret.meters", error.to_string()))?;
+            if self.meters.contains(&Meter::ExpectedExact) {
+                if subsets(self.population.len(), self.rule.ask) > MOST_SETS {
+                    let message = format!("`expected-exact` enumerates at most {MOST_SETS} sets; take it out of the meters");
+                    return Err(WorldError::scenario("regret.meters", message));
+                }
+                self.all_sets = Some(Arc::new(AllSets::new(self.population.len(), self.rule.ask, &expected)));
+            }
+            self.expected = Some(Arc::new(expected));
+        }
+        self.genie = Some(genie);
+        Ok(())
+    }
+
+    /// Speeds must not exceed 1: no client's latency may fall below `tau_min`.
+    fn check_tau_min(&self, reward: &Reward) -> Result<(), WorldError> {
+        let tau_min = reward.tau_min.seconds();
+        for client in (0..self.population.len()).map(ClientId::from_index) {
+            let shortest: f64 = Phase::ALL.into_iter().map(|phase| self.population.law(client, phase).minimum()).sum();
+            if shortest < tau_min * (1.0 - 1e-12) {
+                let message = format!(
+                    "found {tau_min} s, but the latency of {client} can fall to {shortest} s; tau_min is the shortest \
+                     conceivable latency, so give at most that, or a latency law with a larger minimum"
+                );
+                return Err(WorldError::scenario("regret.tau_min", message));
+            }
+        }
+        match self.rule.cut {
+            Some(cut) if cut < reward.tau_min => {
+                let message = format!(
+                    "found {tau_min} s, longer than the timeout or deadline of {} s, at which every round would end",
+                    cut.seconds()
+                );
+                Err(WorldError::scenario("regret.tau_min", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a policy for this world.
+    ///
+    /// # Errors
+    /// Key and sentence, if the policy's parameters do not fit.
+    pub fn policy(&self, config: &PolicyConfig) -> Result<Box<dyn Policy>, ConfigError> {
+        config.build(&BuildContext {
+            clients: self.population.len(),
+            cohort: self.rule.ask,
+            take: self.rule.take,
+            data_sizes: self.population.data_sizes(),
+            trains: self.learner.is_some(),
+            devices: &PopulationDevices { population: &self.population, cut: self.rule.cut },
+        })
+    }
+
+    /// The shortest span in which anything can happen, for error messages about time.
+    pub const fn cut(&self) -> Option<Span> {
+        self.rule.cut
+    }
+}
