@@ -3,6 +3,8 @@
 pub mod aggregate;
 pub mod data;
 pub mod dist;
+pub mod error;
+pub mod experiment;
 pub mod id;
 pub mod kernel;
 pub mod math;

@@ -8,4 +8,5 @@ pub mod dense;
 pub mod float;
 pub mod quadrature;
 pub mod special;
+pub mod statistics;
 pub mod sum;

@@ -152,3 +152,6 @@ impl ProtocolConfig {
         }
     }
 }
+
+/// All protocols, by the names that scenarios use.
+pub const NAMES: [&str; 3] = ["synchronous", "over-selection", "deadline"];

@@ -4,6 +4,7 @@ mod digest;
 mod files;
 
 pub use digest::{Chain, Digests, RoundMark};
+pub(crate) use files::event_json;
 pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFiles, read_marks};
 
 use crate::id::{ClientId, Round};

@@ -596,6 +596,30 @@ impl<'w, S: Sink> Run<'w, S> {
         &self.digests
     }
 
+    /// Whether clients train.
+    pub const fn trains(&self) -> bool {
+        self.learning.is_some()
+    }
+
+    /// Whether the next rounds spread the clients over the current rayon pool; changes no result.
+    pub const fn set_parallel(&mut self, parallel: bool) {
+        self.settings.parallel = parallel;
+    }
+
+    /// Selections per group so far, where groups are named.
+    pub fn total_group_selections(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
+        if self.group_selections.is_empty() {
+            return None;
+        }
+        let groups = self.world.population.groups();
+        let total = |group: &crate::population::Group| -> u64 {
+            let first = group.first.index();
+            self.counts[first..first + group.count].iter().map(|&count| u64::from(count)).sum()
+        };
+        let names = self.group_selections.iter().map(|(name, _)| name.clone());
+        Some(names.zip(groups.iter().map(|group| total(group).into())).collect())
+    }
+
     /// Ends the run: the final metrics (measured now if the last round was not evaluated) and the sink.
     pub fn finish(mut self) -> (Vec<(&'static str, f64)>, Accounts, S) {
         if self.metrics.is_empty()

@@ -1,3 +1,293 @@
-//! The file a person writes.
+//! The file a person writes: its sections, how it is checked, and its resolved form.
+//!
+//! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`read`]), and these into a plan whose every
+//! default is written out. A sweep makes one plan per point of its grid.
+
 pub mod read;
+pub mod schema;
+mod sections;
 pub mod tree;
+
+pub use read::ScenarioError;
+pub use sections::{
+    EvaluateConfig, OptimizerConfig, RecordConfig, RegretConfig, Seeds, StopConfig, TargetConfig, TrainingConfig,
+};
+
+use crate::oracle::regret::Meter;
+use crate::policy::{self, PolicyConfig};
+use crate::population::PopulationConfig;
+use crate::protocol::ProtocolConfig;
+use crate::task::{TaskConfig, none};
+use crate::world::{WorldError, WorldPlan};
+use read::{read, read_kind, unknown_name};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use tree::{Node, Value};
+
+/// Everything in a scenario but its policies and its sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sections {
+    /// A short name: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// One line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// How many seeds (1, 2, …), or a list of them.
+    pub seeds: Seeds,
+    /// When a run ends: at the first of these that is reached.
+    pub stop: StopConfig,
+    /// The clients.
+    pub population: PopulationConfig,
+    /// What they learn.
+    #[serde(default = "nothing")]
+    pub task: TaskConfig,
+    /// How they train; needed by tasks that train.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingConfig>,
+    /// When a round is over.
+    pub protocol: ProtocolConfig,
+    /// The reward that regret is measured in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regret: Option<RegretConfig>,
+    /// How often the global model is evaluated.
+    #[serde(default)]
+    pub evaluate: EvaluateConfig,
+    /// How often a round is recorded.
+    #[serde(default)]
+    pub record: RecordConfig,
+}
+
+fn nothing() -> TaskConfig {
+    TaskConfig::None(none::Config::default())
+}
+
+/// A policy under its label.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// The label, unique in the scenario.
+    pub label: String,
+    /// Kind and parameters, defaults written out.
+    pub policy: PolicyConfig,
+}
+
+/// One point of the sweep: the paths and values that make it. Without a sweep there is one point, with none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Path and value as text.
+    pub settings: Vec<(String, String)>,
+}
+
+/// A checked scenario at one point of its sweep.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The sections, defaults written out.
+    pub sections: Sections,
+    /// The policies, in the order of the file.
+    pub arms: Vec<Arm>,
+    /// What a world is built from.
+    pub plan: WorldPlan,
+    tree: Node,
+}
+
+/// Most points that a sweep may have.
+pub const MOST_POINTS: usize = 10_000;
+
+impl Scenario {
+    /// Reads and checks a tree without looking at its sweep. `base` is the folder of the scenario file, `data` the folder
+    /// given by the user for data sets.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn new(tree: &Node, base: &Path, data: Option<&Path>) -> Result<Self, ScenarioError> {
+        let mut rest = tree.clone();
+        rest.take("sweep");
+        let policies = rest.take("policy");
+        let mut sections: Sections = read(&rest, "")?;
+        sections.population.resolve_paths(base);
+        sections.task.resolve_paths(base, data);
+        let wrong = |path: &str, message: String| ScenarioError::new(tree, path, message);
+        sections.check().map_err(|(path, message)| wrong(&path, message))?;
+        let clients = sections.population.client_count().map_err(|error| wrong(&error.path, error.message))?;
+        let kind = sections.protocol.kind();
+        let rule = sections.protocol.rule(clients);
+        let rule = rule.map_err(|error| wrong(&format!("protocol.{kind}.{}", error.key), error.message))?;
+        let reward = sections.regret.as_ref().map(RegretConfig::reward);
+        let mut arms = read_policies(policies.as_ref(), tree)?;
+        for Arm { label, policy } in &mut arms {
+            policy.resolve(reward.as_ref()).map_err(|error| policy_error(tree, label, error))?;
+        }
+        let training = sections.training.clone().unwrap_or_default();
+        let plan = WorldPlan {
+            population: sections.population.clone(),
+            task: sections.task.clone(),
+            training: training.local(),
+            inference_share: training.inference_share,
+            rule,
+            reward,
+            meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
+        };
+        Ok(Self { sections, arms, plan, tree: tree.clone() })
+    }
+
+    /// Puts file and line to what went wrong when a world was built.
+    pub fn explain(&self, error: WorldError) -> ScenarioError {
+        match error {
+            WorldError::Scenario { path, message } => ScenarioError::new(&self.tree, path, message),
+            WorldError::Task(error) => {
+                ScenarioError::new(&self.tree, format!("task.{}", self.sections.task.kind()), error.to_string())
+            }
+        }
+    }
+
+    /// Puts file and line to what is wrong with a policy's parameter.
+    pub fn explain_policy(&self, label: &str, error: policy::ConfigError) -> ScenarioError {
+        policy_error(&self.tree, label, error)
+    }
+
+    /// The scenario with every default written out, as TOML.
+    pub fn to_toml(&self) -> String {
+        let mut table = toml::Table::try_from(&self.sections).expect("a scenario has only values that TOML can write");
+        let mut policies = toml::Table::new();
+        for Arm { label, policy } in &self.arms {
+            let written = toml::Table::try_from(policy).expect("a policy has only values that TOML can write");
+            let mut body = toml::Table::new();
+            for (kind, value) in written {
+                body.insert("kind".to_owned(), toml::Value::String(kind));
+                if let toml::Value::Table(parameters) = value {
+                    body.extend(parameters);
+                }
+            }
+            policies.insert(label.clone(), toml::Value::Table(body));
+        }
+        table.insert("policy".to_owned(), toml::Value::Table(policies));
+        if let Some(sweep) = self.tree.get("sweep") {
+            table.insert("sweep".to_owned(), to_toml(sweep));
+        }
+        toml::to_string(&table).expect("a table of plain values can be written")
+    }
+}
+
+fn to_toml(node: &Node) -> toml::Value {
+    match &node.value {
+        Value::Boolean(truth) => toml::Value::Boolean(*truth),
+        Value::Integer(number) => toml::Value::Integer(*number),
+        Value::Float(number) => toml::Value::Float(*number),
+        Value::Text(text) => toml::Value::String(text.clone()),
+        Value::List(items) => toml::Value::Array(items.iter().map(to_toml).collect()),
+        Value::Table(entries) => {
+            toml::Value::Table(entries.iter().map(|(key, node)| (key.clone(), to_toml(node))).collect())
+        }
+    }
+}
+
+fn policy_error(tree: &Node, label: &str, error: policy::ConfigError) -> ScenarioError {
+    let path = if error.key.is_empty() { format!("policy.{label}") } else { format!("policy.{label}.{}", error.key) };
+    ScenarioError::new(tree, path, error.message)
+}
+
+/// Reads `[policy.LABEL]` tables, in the order of the file.
+fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, ScenarioError> {
+    let missing = "no policy is given; write for example [policy.random]";
+    let Some(Node { value: Value::Table(entries), .. }) = policies else {
+        return Err(ScenarioError::new(tree, "policy", missing));
+    };
+    if entries.is_empty() {
+        return Err(ScenarioError::new(tree, "policy", missing));
+    }
+    let mut arms = Vec::with_capacity(entries.len());
+    for (label, node) in entries {
+        let path = format!("policy.{label}");
+        if !sections::is_name(label) {
+            let message = "a label has lower-case letters, digits, - and _ only, because it names a folder";
+            return Err(ScenarioError::new(tree, path, message));
+        }
+        let mut body = node.clone();
+        let kind = match body.take("kind") {
+            None => label.clone(),
+            Some(Node { value: Value::Text(kind), .. }) => kind,
+            Some(other) => {
+                let message = format!("found {}; expected the name of a policy", other.value.describe());
+                return Err(ScenarioError::new(tree, format!("{path}.kind"), message));
+            }
+        };
+        let names: Vec<_> = policy::CATALOGUE.iter().map(|entry| entry.name).collect();
+        if !names.contains(&kind.as_str()) {
+            let path = if node.get("kind").is_some() { format!("{path}.kind") } else { path };
+            return Err(ScenarioError::new(tree, path, unknown_name("policy", &kind, &names)));
+        }
+        let policy = read_kind(&kind, &body, &path)?;
+        arms.push(Arm { label: label.clone(), policy });
+    }
+    Ok(arms)
+}
+
+/// The points of a tree's sweep and the tree of each. Without a sweep, the tree itself.
+///
+/// # Errors
+/// If the sweep is not a table of non-empty lists, or has too many points.
+pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
+    let mut base = tree.clone();
+    let Some(sweep) = base.take("sweep") else { return Ok(vec![(Point::default(), base)]) };
+    let refuse = |path: &str, message: &str| Err(ScenarioError::new(tree, path, message));
+    let mut paths = Vec::new();
+    flatten_sweep("", &sweep, &mut paths);
+    if paths.is_empty() {
+        return refuse("sweep", "expected a table of paths and lists, such as \"policy.bsfl.alpha\" = [1.0, 3.0]");
+    }
+    let mut points = vec![(Point::default(), base)];
+    for (path, node) in paths {
+        let Value::List(values) = &node.value else {
+            return refuse("sweep", &format!("found {} for {path}; expected a list of values", node.value.describe()));
+        };
+        if values.is_empty() {
+            return refuse("sweep", &format!("the list for {path} is empty; expected at least one value"));
+        }
+        if path == "seeds" || path == "name" || path.starts_with("record") {
+            return refuse("sweep", &format!("{path} cannot be swept"));
+        }
+        if points.len() * values.len() > MOST_POINTS {
+            return refuse("sweep", &format!("the grid has more than {MOST_POINTS} points"));
+        }
+        let mut next = Vec::with_capacity(points.len() * values.len());
+        for (point, tree) in &points {
+            for value in values {
+                let (mut point, mut tree) = (point.clone(), tree.clone());
+                tree.set(&path, value.clone())?;
+                point.settings.push((path.clone(), setting_text(value)));
+                next.push((point, tree));
+            }
+        }
+        points = next;
+    }
+    Ok(points)
+}
+
+/// A sweep's keys are paths, whether written in quotes or as nested tables.
+fn flatten_sweep(prefix: &str, node: &Node, paths: &mut Vec<(String, Node)>) {
+    match &node.value {
+        Value::Table(entries) => {
+            for (key, node) in entries {
+                let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                flatten_sweep(&path, node, paths);
+            }
+        }
+        _ => paths.push((prefix.to_owned(), node.clone())),
+    }
+}
+
+fn setting_text(node: &Node) -> String {
+    match &node.value {
+        Value::Text(text) => text.clone(),
+        Value::Table(_) | Value::List(_) => to_toml(node).to_string(),
+        other => other.describe(),
+    }
+}
+
+impl Sections {
+    /// Whether regret is metered.
+    pub fn has_meter(&self, meter: Meter) -> bool {
+        self.regret.as_ref().is_some_and(|regret| regret.meters.contains(&meter))
+    }
+}

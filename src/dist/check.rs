@@ -1,7 +1,7 @@
 //! What every law must satisfy; the tests of each law call this.
 
 use super::Law;
-use crate::math::float::{exp, sqrt};
+use crate::math::float::{exp, power, sqrt};
 use crate::math::quadrature::unit;
 use crate::rng::{Purpose, Streams};
 use approx::assert_relative_eq;
@@ -68,7 +68,7 @@ fn transform_is_its_integral<L: Law + Debug>(law: &L) {
     let (median, minimum) = (law.quantile(0.5), law.minimum());
     let mut last = 1.0 + 1e-12;
     for k in -24..=24 {
-        let s = 10f64.powf(f64::from(k) / 4.0) / median;
+        let s = power(10.0, f64::from(k) / 4.0) / median;
         let transform = law.laplace(s);
         assert!(transform <= last, "{law:?}: laplace({s}) = {transform} rises above {last}");
         last = transform;

@@ -31,7 +31,7 @@
 //! let link = AnyLaw::from(Constant::new(0.05)?);
 //! let compute = AnyLaw::from(Uniform::new(0.1, 0.9)?);
 //! let job = JobLatency { phases: [&link, &compute, &link], hazards: [0.0; 3], cut: None };
-//! assert!((job.mean_speed(0.2) - 0.2 * 5f64.ln() / 0.8).abs() < 1e-14);
+//! assert!((job.mean_speed(0.2) - 0.25 * fedgenie::math::float::ln(5.0)).abs() < 1e-14);
 //! # Ok::<(), fedgenie::dist::LawError>(())
 //! ```
 
@@ -114,9 +114,9 @@ impl<'a> JobLatency<'a> {
     }
 
     fn speed_until(&self, cut: f64, tau_min: f64, parts: &Parts<'_>) -> f64 {
-        let minimum = self.minimum();
+        let (minimum, waited) = (self.minimum(), tau_min / cut);
         if minimum >= cut {
-            return tau_min / cut;
+            return waited;
         }
         let mut breakpoints = Vec::new();
         self.breakpoints(&mut breakpoints);
@@ -125,11 +125,14 @@ impl<'a> JobLatency<'a> {
         let turn = if minimum > 0.0 { minimum } else { tau_min.min(cut) };
         let speeds: Vec<f64> = breakpoints.iter().map(|x| tau_min / x).collect();
         let by_speed = |v: f64| arrived(tau_min / v);
-        let slow = quadrature::piecewise(tau_min / cut, tau_min / turn, &speeds, by_speed, TOLERANCE).value;
+        let slow = quadrature::piecewise_beside(waited, waited, tau_min / turn, &speeds, by_speed, TOLERANCE).value;
         let by_time = |x: f64| arrived(x) * tau_min / (x * x);
-        let fast =
-            if minimum > 0.0 { 0.0 } else { quadrature::piecewise(0.0, turn, &breakpoints, by_time, TOLERANCE).value };
-        tau_min / cut + slow + fast
+        let fast = if minimum > 0.0 {
+            0.0
+        } else {
+            quadrature::piecewise_beside(waited + slow, 0.0, turn, &breakpoints, by_time, TOLERANCE).value
+        };
+        waited + slow + fast
     }
 
     /// P(τ ≤ x and the client survives), whatever the cut.
@@ -245,9 +248,10 @@ fn tilted_cdf(law: &AnyLaw, hazard: f64, y: f64) -> f64 {
             let end = y.min(law.minimum() + 50.0 / hazard);
             let mut kinks = Vec::new();
             law.breakpoints(&mut kinks);
+            let arrived = exp(-hazard * y) * law.cdf(y);
             let weighted = |x: f64| hazard * exp(-hazard * x) * law.cdf(x);
-            let integral = quadrature::piecewise(law.minimum(), end, &kinks, weighted, TOLERANCE).value;
-            exp(-hazard * y) * law.cdf(y) + integral
+            let integral = quadrature::piecewise_beside(arrived, law.minimum(), end, &kinks, weighted, TOLERANCE).value;
+            arrived + integral
         }
     }
 }

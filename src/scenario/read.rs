@@ -6,6 +6,7 @@
 use super::tree::{Node, Place, SyntaxError, Value};
 use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 use std::fmt;
+use std::sync::LazyLock;
 
 /// What is wrong with a scenario, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +132,29 @@ pub fn read<'de, T: Deserialize<'de>>(node: &'de Node, path: &str) -> Result<T, 
     T::deserialize(Reader { node, path: path.to_owned() })
 }
 
+/// Reads an enum of which `node` holds the settings of the given kind, as in `[policy.LABEL]` with its `kind`.
+pub fn read_kind<'de, T: Deserialize<'de>>(kind: &'de str, node: &'de Node, path: &str) -> Result<T, ScenarioError> {
+    T::deserialize(KindReader { kind, body: Reader { node, path: path.to_owned() } })
+}
+
+struct KindReader<'de> {
+    kind: &'de str,
+    body: Reader<'de>,
+}
+
+impl<'de> de::Deserializer<'de> for KindReader<'de> {
+    type Error = ScenarioError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        visitor.visit_enum(Kind { kind: self.kind, body: self.body })
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
 struct Reader<'de> {
     node: &'de Node,
     path: String,
@@ -177,11 +201,20 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, ScenarioError> {
         let result = match &self.node.value {
-            Value::Text(kind) => visitor.visit_enum(kind.as_str().into_deserializer()),
-            Value::Table(entries) if entries.len() == 1 => visitor.visit_enum(Kind { reader: &self, entry: &entries[0] }),
+            // A kind's name alone stands for that kind with all settings at their defaults.
+            Value::Text(kind) => visitor.visit_enum(Kind { kind, body: self.child(&NOTHING, kind) }),
+            Value::Table(entries) if entries.len() == 1 => {
+                let (kind, node) = &entries[0];
+                visitor.visit_enum(Kind { kind, body: self.child(node, kind) })
+            }
             _ => Err(ScenarioError::bare("one kind: a name, or a table with exactly one key".to_owned(), true)),
         };
-        result.map_err(|error| error.located(self.node, &self.path))
+        result.map_err(|mut error| {
+            if error.place.as_ref() == Some(&NOTHING.place) {
+                error.place = Some(self.node.place.clone());
+            }
+            error.located(self.node, &self.path)
+        })
     }
 
     serde::forward_to_deserialize_any! {
@@ -229,20 +262,25 @@ impl<'de> de::MapAccess<'de> for Entries<'_, 'de> {
     }
 }
 
-struct Kind<'r, 'de> {
-    reader: &'r Reader<'de>,
-    entry: &'de (String, Node),
+/// The settings of a kind that is given by its name alone.
+static NOTHING: LazyLock<Node> = LazyLock::new(|| Node {
+    value: Value::Table(Vec::new()),
+    place: Place { source: "default".into(), line: None },
+});
+
+struct Kind<'de> {
+    kind: &'de str,
+    body: Reader<'de>,
 }
 
-impl<'de> de::EnumAccess<'de> for Kind<'_, 'de> {
+impl<'de> de::EnumAccess<'de> for Kind<'de> {
     type Error = ScenarioError;
     type Variant = Reader<'de>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Reader<'de>), ScenarioError> {
-        let (kind, node) = self.entry;
-        let reader = self.reader.child(node, kind);
-        let variant = seed.deserialize(kind.as_str().into_deserializer());
-        Ok((variant.map_err(|error: ScenarioError| error.located(node, &reader.path))?, reader))
+        let variant = seed.deserialize(self.kind.into_deserializer());
+        let variant = variant.map_err(|error: ScenarioError| error.located(self.body.node, &self.body.path));
+        Ok((variant?, self.body))
     }
 }
 

@@ -1,0 +1,126 @@
+//! The words of the command line and what they call.
+
+mod catalogue;
+mod new;
+mod progress;
+mod run;
+mod verify;
+
+use clap::{Args, Parser, Subcommand};
+use fedgenie::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
+///
+/// Exit codes: 0 good; 1 the answer is no (verify found a difference); 2 bad usage or bad input; 3 a run failed.
+#[derive(Debug, Parser)]
+#[command(name = "fedgenie", version, arg_required_else_help = true)]
+pub struct Words {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs a scenario: policies × seeds × the points of its sweep.
+    Run(RunWords),
+    /// Replays a folder written by `run --out` and names the first difference, if any.
+    Verify(VerifyWords),
+    /// Lists what scenarios can name: policies, laws, tasks, protocols, partitions, solvers, meters.
+    List {
+        /// Only this kind.
+        kind: Option<String>,
+    },
+    /// Describes one component: definition, inputs, source, deviations, parameters.
+    Describe {
+        /// For example policy/bsfl or law/lognormal.
+        component: String,
+    },
+    /// Prints the JSON schema of scenario files.
+    Schema,
+    /// Writes a commented scenario to start from.
+    New {
+        /// The file to write; it must not exist.
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+struct RunWords {
+    /// The scenario file, TOML or JSON.
+    scenario: PathBuf,
+    /// Writes records, summary and figures into this folder.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs seeds 1 to N instead of the scenario's.
+    #[arg(long, value_name = "N")]
+    seeds: Option<u32>,
+    /// Overrides a value of the scenario; may be repeated.
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Folder in which relative data paths are looked for, instead of the scenario's.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Number of threads; as many as cores if left out. Changes no result.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+    /// Writes every event to events.jsonl.gz; needs --out.
+    #[arg(long, requires = "out")]
+    events: bool,
+    /// Carries out only runs I, I+N, I+2N, … of the experiment, I from 0; needs --out.
+    #[arg(long, value_name = "I/N", requires = "out")]
+    shard: Option<String>,
+    /// Keeps the runs that are complete in the folder of --out, and does the others.
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Shows no progress.
+    #[arg(long)]
+    quiet: bool,
+    /// Prints the summary as one JSON document instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct VerifyWords {
+    /// A folder written by `run --out`.
+    folder: PathBuf,
+    /// Folder in which relative data paths are looked for.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Number of threads; as many as cores if left out.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+    /// Prints the verdict as one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carries out a command and returns the exit code.
+///
+/// # Errors
+/// What ended the command.
+pub fn execute(words: Words) -> Result<u8, Error> {
+    match words.command {
+        Command::Run(words) => run::run(&words),
+        Command::Verify(words) => verify::verify(&words),
+        Command::List { kind } => catalogue::list(kind.as_deref()),
+        Command::Describe { component } => catalogue::describe(&component),
+        Command::Schema => {
+            print(&format!("{:#}\n", fedgenie::scenario::schema::schema()))?;
+            Ok(0)
+        }
+        Command::New { file } => new::new(&file),
+    }
+}
+
+/// Prints a result; a closed pipe is no error.
+fn print(text: &str) -> Result<(), Error> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::Write { path: PathBuf::from("standard output"), source })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,113 @@
+//! `fedgenie run`
+
+use super::progress::Show;
+use super::{RunWords, print};
+use fedgenie::error::Error;
+use fedgenie::experiment::{Experiment, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table};
+use fedgenie::task::DataCache;
+
+pub fn run(words: &RunWords) -> Result<u8, Error> {
+    let mut set = Vec::new();
+    for pair in &words.set {
+        let Some((path, value)) = pair.split_once('=') else {
+            return Err(Error::Usage(format!("found --set {pair:?}; expected PATH=VALUE, such as stop.rounds=50")));
+        };
+        set.push((path.trim().to_owned(), value.trim().to_owned()));
+    }
+    let overrides = Overrides { set, seeds: words.seeds, data: words.data.clone() };
+    let experiment = Experiment::load(&words.scenario, &overrides)?;
+    let threads = Threads::new(words.threads)?;
+    let cache = DataCache::default();
+    // Everything that can be wrong with the input is found before the first file is written.
+    for warning in experiment.check_worlds(&cache)? {
+        eprintln!("fedgenie: warning: {warning}");
+    }
+    let mut places = experiment.runs();
+    if let Some(shard) = &words.shard {
+        places = shard_of(shard, places)?;
+    }
+    let mut done: Vec<RunSummary> = Vec::new();
+    if let Some(folder) = &words.out {
+        artefacts::prepare(folder, &experiment, words.resume || words.shard.is_some())?;
+        if words.resume {
+            places.retain(|place| match artefacts::completed(folder, place) {
+                Some(summary) => {
+                    done.push(summary);
+                    false
+                }
+                None => true,
+            });
+        }
+    }
+    let progress = Show::new(words.quiet, places.len());
+    let folder = words.out.as_deref().map(|folder| (folder, words.events));
+    let results = execute(&experiment, &places, folder, &threads, &cache, &progress);
+    progress.end();
+
+    let mut failed = None;
+    for result in results {
+        match result {
+            Ok(summary) => done.push(summary),
+            Err(error @ Error::Run { .. }) => {
+                eprintln!("fedgenie: error: {error}");
+                failed = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let order = |run: &RunSummary| experiment.runs().iter().position(|place| is_of(place, run, &experiment));
+    done.sort_by_cached_key(order);
+    let labels: Vec<String> = experiment.first().arms.iter().map(|arm| arm.label.clone()).collect();
+    let points: Vec<_> = experiment.points.iter().map(|(point, _)| point.clone()).collect();
+    let sections = &experiment.first().sections;
+    let summary = Summary::new(&sections.name, sections.title.as_deref(), &points, &labels, done);
+    if let Some(folder) = &words.out {
+        artefacts::finish(folder, &experiment, &summary)?;
+    }
+    if words.json {
+        let text = serde_json::to_string_pretty(&summary).map_err(|error| Error::Usage(error.to_string()))?;
+        print(&format!("{text}\n"))?;
+    } else {
+        print(&report(&experiment, &summary, words))?;
+    }
+    Ok(if failed.is_some() { 3 } else { 0 })
+}
+
+fn is_of(place: &RunPlace, run: &RunSummary, experiment: &Experiment) -> bool {
+    place.point == run.point
+        && place.seed == run.seed
+        && experiment.points[place.point].1.arms[place.arm].label == run.arm
+}
+
+fn shard_of(shard: &str, places: Vec<RunPlace>) -> Result<Vec<RunPlace>, Error> {
+    let parts = shard.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
+    match parts {
+        Some((index, count)) if index < count => Ok(places.into_iter().skip(index).step_by(count).collect()),
+        _ => Err(Error::Usage(format!("found --shard {shard}; expected I/N with I from 0 to N-1, such as 0/4"))),
+    }
+}
+
+fn report(experiment: &Experiment, summary: &Summary, words: &RunWords) -> String {
+    let sections = &experiment.first().sections;
+    let mut text = format!("{}\n", sections.title.as_deref().unwrap_or(&sections.name));
+    let seeds = experiment.seeds.len();
+    let intervals = if seeds > 1 { "; ± is half of the 95 % interval over seeds, differences are paired by seed" } else { "" };
+    text.push_str(&format!(
+        "{} clients, {} protocol, task {}, {seeds} seed{}{intervals}\n\n",
+        sections.population.client_count().unwrap_or_default(),
+        sections.protocol.kind(),
+        sections.task.kind(),
+        if seeds == 1 { "" } else { "s" },
+    ));
+    text.push_str(&table(summary));
+    let all: Vec<u8> = summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
+    text.push_str(&format!("\ndigest of all runs  {}\n", &artefacts::hash(&all)[..32]));
+    match &words.out {
+        Some(folder) => text.push_str(&format!(
+            "written to {0}; `fedgenie verify {0}` replays it\n",
+            folder.display()
+        )),
+        None => text.push_str("nothing was written; --out DIR keeps records, summary and figures\n"),
+    }
+    text
+}

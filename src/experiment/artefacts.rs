@@ -1,0 +1,169 @@
+//! The folder that `fedgenie run --out` writes.
+//!
+//! ```text
+//! DIR/manifest.json      tool, version, scenario hash, policies, seeds, points, files with digests
+//! DIR/scenario.toml      the resolved scenario
+//! DIR/summary.json       all results
+//! DIR/*.svg              figures
+//! DIR/runs/NAME/         rounds.jsonl, digests.bin, run.json, events.jsonl.gz
+//! ```
+
+use super::files::{write_file, write_json};
+use super::{Experiment, RunPlace, RunSummary, Summary, write_figures};
+use crate::error::Error;
+use crate::record::FORMAT_VERSION;
+use crate::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The list of everything in the folder, written last.
+pub const MANIFEST_FILE: &str = "manifest.json";
+/// The resolved scenario, written first.
+pub const SCENARIO_FILE: &str = "scenario.toml";
+/// All results.
+pub const SUMMARY_FILE: &str = "summary.json";
+/// The folder of runs.
+pub const RUNS_FOLDER: &str = "runs";
+/// A complete run's summary and course.
+pub const RUN_FILE: &str = "run.json";
+
+/// `manifest.json`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// `fedgenie`.
+    pub tool: String,
+    /// Version of the tool.
+    pub version: String,
+    /// Version of the record format.
+    pub format: u32,
+    /// BLAKE3 of `scenario.toml`.
+    pub scenario_hash: String,
+    /// The policies' labels.
+    pub arms: Vec<String>,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// The sweep's points.
+    pub points: Vec<BTreeMap<String, String>>,
+    /// Names of complete runs.
+    pub runs: Vec<String>,
+    /// BLAKE3 of every file, by path.
+    pub files: BTreeMap<String, String>,
+}
+
+/// BLAKE3 in hexadecimal.
+pub fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+fn hash_file(path: &Path) -> Result<String, Error> {
+    let mut hasher = blake3::Hasher::new();
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let mut file = fs::File::open(path).map_err(failed)?;
+    io::copy(&mut file, &mut hasher).map_err(failed)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// Prepares the folder: makes it, or empties it of an earlier experiment's files unless `resume`.
+///
+/// # Errors
+/// If the folder holds something else, cannot be written, or, to resume, was made by another scenario.
+pub fn prepare(folder: &Path, experiment: &Experiment, resume: bool) -> Result<(), Error> {
+    let failed = |source| Error::Write { path: folder.to_owned(), source };
+    let scenario = folder.join(SCENARIO_FILE);
+    let is_empty = match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(failed(error)),
+    };
+    if !is_empty && !scenario.is_file() {
+        let message = format!(
+            "{} is not empty and holds no FedGenie experiment; give a new folder to --out",
+            folder.display()
+        );
+        return Err(Error::Usage(message));
+    }
+    fs::create_dir_all(folder).map_err(failed)?;
+    if resume && scenario.is_file() {
+        let found = fs::read_to_string(&scenario).map_err(|source| Error::Read { path: scenario.clone(), source })?;
+        if found != experiment.resolved {
+            let message = format!("{} holds another scenario; only the same one can be resumed", folder.display());
+            return Err(Error::Usage(message));
+        }
+        return Ok(());
+    }
+    for name in [MANIFEST_FILE, SUMMARY_FILE] {
+        match fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+    }
+    match fs::remove_dir_all(folder.join(RUNS_FOLDER)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    write_file(&scenario, experiment.resolved.as_bytes())
+}
+
+/// The summary of a run that is already complete in the folder.
+pub fn completed(folder: &Path, place: &RunPlace) -> Option<RunSummary> {
+    let text = fs::read_to_string(folder.join(RUNS_FOLDER).join(&place.name).join(RUN_FILE)).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Writes summary, figures and manifest.
+///
+/// # Errors
+/// If a file cannot be read back or written.
+pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary) -> Result<(), Error> {
+    write_json(&folder.join(SUMMARY_FILE), summary)?;
+    let mut files = BTreeMap::new();
+    let mut add = |path: PathBuf| -> Result<(), Error> {
+        let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+        files.insert(name, hash_file(&path)?);
+        Ok(())
+    };
+    write_figures(folder, summary)?.into_iter().try_for_each(&mut add)?;
+    add(folder.join(SCENARIO_FILE))?;
+    add(folder.join(SUMMARY_FILE))?;
+    let mut runs = Vec::new();
+    for place in experiment.runs() {
+        let run_folder = folder.join(RUNS_FOLDER).join(&place.name);
+        if !run_folder.join(RUN_FILE).is_file() {
+            continue;
+        }
+        runs.push(place.name);
+        for name in [ROUNDS_FILE, MARKS_FILE, RUN_FILE, EVENTS_FILE] {
+            let path = run_folder.join(name);
+            if path.is_file() {
+                add(path)?;
+            }
+        }
+    }
+    let manifest = Manifest {
+        tool: "fedgenie".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        format: FORMAT_VERSION,
+        scenario_hash: hash(experiment.resolved.as_bytes()),
+        arms: experiment.first().arms.iter().map(|arm| arm.label.clone()).collect(),
+        seeds: experiment.seeds.clone(),
+        points: summary.points.clone(),
+        runs,
+        files,
+    };
+    write_json(&folder.join(MANIFEST_FILE), &manifest)
+}
+
+/// Reads a folder's manifest.
+///
+/// # Errors
+/// If it is not there or is no manifest.
+pub fn read_manifest(folder: &Path) -> Result<Manifest, Error> {
+    let path = folder.join(MANIFEST_FILE);
+    let text = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    serde_json::from_str(&text).map_err(|error| {
+        Error::Usage(format!("{} is not a manifest of FedGenie: {error}", path.display()))
+    })
+}

@@ -1,0 +1,380 @@
+//! What an experiment found: one row per run, one per policy and point, and a table for people.
+
+use super::{Curve, CurvePoint, RunPlace};
+use crate::math::statistics::{Estimate, estimate, paired_difference};
+use crate::record::Regret;
+use crate::run::Run;
+use crate::scenario::{Point, StopConfig};
+use crate::recorder::Sink;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Bytes moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// From the server to clients.
+    pub down_bytes: u64,
+    /// From clients to the server.
+    pub up_bytes: u64,
+}
+
+/// The two digests, in hexadecimal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DigestPair {
+    /// Events, selections, latencies, regret.
+    pub timeline: String,
+    /// Trained values.
+    pub model: String,
+}
+
+/// One run's result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// The policy's label.
+    pub arm: String,
+    /// The seed.
+    pub seed: u64,
+    /// Index of the sweep's point.
+    pub point: usize,
+    /// Rounds played.
+    pub rounds: u32,
+    /// Virtual time at the end, in seconds.
+    pub virtual_time_s: f64,
+    /// Digests.
+    pub digest: DigestPair,
+    /// Metrics of the final model.
+    #[serde(rename = "final")]
+    pub final_metrics: BTreeMap<String, f64>,
+    /// Cumulative regret.
+    pub regret: Regret,
+    /// Bytes moved.
+    pub traffic: Traffic,
+    /// Virtual seconds that clients spent computing.
+    pub compute_s: f64,
+    /// The part of them whose result was never used.
+    pub wasted_compute_s: f64,
+    /// Jobs dispatched.
+    pub dispatched: u64,
+    /// Jobs that arrived in their round.
+    pub arrived: u64,
+    /// Clients selected at least once.
+    pub unique_clients: usize,
+    /// Jain's index of selection counts: 1 if all are alike, 1/K if one client gets everything.
+    pub jain: f64,
+    /// Selections per group, where groups are named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_selections: Option<serde_json::Map<String, serde_json::Value>>,
+    /// The run's course, thinned; not part of `summary.json`.
+    #[serde(skip)]
+    pub curve: Vec<CurvePoint>,
+}
+
+/// A run's summary with its course, as written to its folder.
+#[derive(Debug, Serialize)]
+pub struct RunWithCurve<'a> {
+    #[serde(flatten)]
+    summary: &'a RunSummary,
+    curve: Vec<serde_json::Value>,
+}
+
+impl RunSummary {
+    pub(super) fn of<S: Sink>(
+        _point: &Point,
+        place: &RunPlace,
+        label: &str,
+        run: Run<'_, S>,
+        curve: Curve,
+    ) -> (Self, S) {
+        let counts = run.counts();
+        let (sum, squares) = counts.iter().fold((0.0, 0.0), |(sum, squares), &count| {
+            let count = f64::from(count);
+            (sum + count, squares + count * count)
+        });
+        let mut summary = Self {
+            arm: label.to_owned(),
+            seed: place.seed,
+            point: place.point,
+            rounds: run.round().0,
+            virtual_time_s: run.now().seconds(),
+            digest: DigestPair { timeline: run.digests().timeline.hex(), model: run.digests().model.hex() },
+            final_metrics: BTreeMap::new(),
+            regret: run.regret(),
+            traffic: Traffic::default(),
+            compute_s: 0.0,
+            wasted_compute_s: 0.0,
+            dispatched: 0,
+            arrived: 0,
+            unique_clients: counts.iter().filter(|&&count| count > 0).count(),
+            jain: if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 1.0 },
+            group_selections: run.total_group_selections(),
+            curve: curve.into_points(),
+        };
+        let (metrics, accounts, sink) = run.finish();
+        summary.final_metrics = metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
+        summary.compute_s = accounts.compute.seconds();
+        summary.wasted_compute_s = accounts.wasted_compute.seconds();
+        summary.dispatched = accounts.dispatched;
+        summary.arrived = accounts.arrived;
+        (summary, sink)
+    }
+
+    /// The summary with the run's course.
+    pub fn with_curve(&self) -> RunWithCurve<'_> {
+        let point = |point: &CurvePoint| {
+            let metrics: serde_json::Map<String, serde_json::Value> =
+                point.metrics.iter().map(|(name, value)| ((*name).to_owned(), serde_json::json!(value))).collect();
+            serde_json::json!({
+                "round": point.round, "time_s": point.time_s, "regret": point.regret, "metrics": metrics
+            })
+        };
+        RunWithCurve { summary: self, curve: self.curve.iter().map(point).collect() }
+    }
+
+    /// Every number of the run that is compared between policies, by name.
+    fn numbers(&self) -> BTreeMap<String, f64> {
+        let mut numbers = BTreeMap::from([
+            ("virtual_time_s".to_owned(), self.virtual_time_s),
+            ("rounds".to_owned(), f64::from(self.rounds)),
+            ("wasted_compute_s".to_owned(), self.wasted_compute_s),
+            ("down_bytes".to_owned(), self.traffic.down_bytes as f64),
+            ("up_bytes".to_owned(), self.traffic.up_bytes as f64),
+            ("unique_clients".to_owned(), self.unique_clients as f64),
+            ("jain".to_owned(), self.jain),
+        ]);
+        for (name, value) in self.regret.entries() {
+            if let Some(value) = value {
+                numbers.insert(format!("regret.{name}"), value);
+            }
+        }
+        for (name, value) in &self.final_metrics {
+            numbers.insert(format!("final.{name}"), *value);
+        }
+        numbers
+    }
+}
+
+/// A policy at a point, over its seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ArmSummary {
+    /// The policy's label.
+    pub arm: String,
+    /// Index of the sweep's point.
+    pub point: usize,
+    /// Seeds that completed.
+    pub runs: usize,
+    /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, …
+    pub values: BTreeMap<String, Estimate>,
+    /// Differences to the first policy, paired by seed; none for the first policy itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paired: Option<Comparison>,
+}
+
+/// Paired differences between two policies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The policy compared with.
+    pub against: String,
+    /// This policy minus that one, by name.
+    pub differences: BTreeMap<String, Estimate>,
+}
+
+/// `summary.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scenario's title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The sweep's points: paths and values.
+    pub points: Vec<BTreeMap<String, String>>,
+    /// All runs.
+    pub runs: Vec<RunSummary>,
+    /// All policies and points.
+    pub arms: Vec<ArmSummary>,
+}
+
+impl Summary {
+    /// Summarises runs; `labels` gives the order of policies.
+    pub fn new(
+        scenario: &str,
+        title: Option<&str>,
+        points: &[Point],
+        labels: &[String],
+        runs: Vec<RunSummary>,
+    ) -> Self {
+        let mut arms = Vec::new();
+        for point in 0..points.len() {
+            let of = |label: &str| -> BTreeMap<u64, &RunSummary> {
+                let chosen = runs.iter().filter(|run| run.point == point && run.arm == label);
+                chosen.map(|run| (run.seed, run)).collect()
+            };
+            let first = labels.first().map(|label| (label, of(label)));
+            for (place, label) in labels.iter().enumerate() {
+                let mine = of(label);
+                if mine.is_empty() {
+                    continue;
+                }
+                let paired = first.as_ref().filter(|_| place > 0).map(|(against, theirs)| Comparison {
+                    against: (*against).clone(),
+                    differences: differences(&mine, theirs),
+                });
+                arms.push(ArmSummary { arm: label.clone(), point, runs: mine.len(), values: estimates(&mine), paired });
+            }
+        }
+        let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
+        Self { scenario: scenario.to_owned(), title: title.map(str::to_owned), points, runs, arms }
+    }
+}
+
+fn names(runs: &BTreeMap<u64, &RunSummary>) -> Vec<String> {
+    runs.values().next().map_or_else(Vec::new, |run| run.numbers().into_keys().collect())
+}
+
+fn estimates(runs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
+    let value = |name: &String| {
+        let values: Vec<f64> = runs.values().filter_map(|run| run.numbers().get(name).copied()).collect();
+        estimate(&values).map(|estimate| (name.clone(), estimate))
+    };
+    names(runs).iter().filter_map(value).collect()
+}
+
+fn differences(mine: &BTreeMap<u64, &RunSummary>, theirs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
+    let pairs: Vec<_> =
+        mine.iter().filter_map(|(seed, run)| theirs.get(seed).map(|other| (run.numbers(), other.numbers()))).collect();
+    let value = |name: &String| {
+        let (left, right): (Vec<f64>, Vec<f64>) =
+            pairs.iter().filter_map(|(mine, theirs)| Some((*mine.get(name)?, *theirs.get(name)?))).unzip();
+        paired_difference(&left, &right).map(|estimate| (name.clone(), estimate))
+    };
+    names(mine).iter().filter_map(value).collect()
+}
+
+impl StopConfig {
+    /// Whether a run has reached one of the conditions.
+    pub(super) fn is_reached<S: Sink>(&self, run: &Run<'_, S>) -> bool {
+        let accounts = run.accounts();
+        let target = self.target.as_ref().is_some_and(|target| {
+            let value = run.metrics().iter().find(|(name, _)| *name == target.metric).map(|&(_, value)| value);
+            value.is_some_and(|value| {
+                target.at_least.is_some_and(|least| value >= least) || target.at_most.is_some_and(|most| value <= most)
+            })
+        });
+        target
+            || self.rounds.is_some_and(|rounds| run.round().0 >= rounds)
+            || self.virtual_time.is_some_and(|time| run.now().0 >= time.0.0)
+            || self.traffic.is_some_and(|traffic| (accounts.down_bytes + accounts.up_bytes) as f64 >= traffic.0)
+    }
+}
+
+/// The table that a run ends with: one row per policy and point.
+pub fn table(summary: &Summary) -> String {
+    let mut columns: Vec<(String, String)> = vec![("rounds".into(), "rounds".into()), ("virtual_time_s".into(), "virtual time [s]".into())];
+    let has = |name: &str| summary.arms.iter().any(|arm| arm.values.contains_key(name));
+    for (key, title) in [
+        ("final.test_loss", "test loss"),
+        ("final.test_accuracy", "test accuracy"),
+        ("regret.mean", "mean regret"),
+        ("regret.realised", "realised regret"),
+        ("regret.expected", "expected regret"),
+        ("regret.expected-exact", "expected-exact"),
+    ] {
+        if has(key) {
+            columns.push((key.to_owned(), title.to_owned()));
+        }
+    }
+    let compared = ["regret.mean", "regret.realised", "final.test_loss", "virtual_time_s"].into_iter().find(|key| has(key));
+    let mut rows = vec![Vec::new()];
+    rows[0].push("policy".to_owned());
+    rows[0].extend(columns.iter().map(|(_, title)| title.clone()));
+    if let (Some(compared), Some(first)) = (compared, summary.arms.first()) {
+        let title = columns.iter().find(|(key, _)| key == compared).map_or(compared, |(_, title)| title.as_str());
+        if summary.arms.iter().any(|arm| arm.paired.is_some()) {
+            rows[0].push(format!("{title} minus {}'s", first.arm));
+        }
+    }
+    let mut text = String::new();
+    let mut point = None;
+    for arm in &summary.arms {
+        if summary.points.len() > 1 && point != Some(arm.point) {
+            let settings: Vec<String> =
+                summary.points[arm.point].iter().map(|(path, value)| format!("{path} = {value}")).collect();
+            rows.push(vec![format!("# {}", settings.join(", "))]);
+        }
+        point = Some(arm.point);
+        let mut row = vec![arm.arm.clone()];
+        row.extend(columns.iter().map(|(key, _)| arm.values.get(key).map_or_else(|| "–".to_owned(), show)));
+        if let Some(compared) = compared {
+            let difference = arm.paired.as_ref().and_then(|paired| paired.differences.get(compared));
+            row.push(difference.map_or_else(String::new, show_difference));
+        }
+        rows.push(row);
+    }
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|column| {
+            let cells = rows.iter().filter(|row| row.len() > 1).filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    for row in rows {
+        if let [heading] = row.as_slice() {
+            text.push_str(heading);
+            text.push('\n');
+            continue;
+        }
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let padding = " ".repeat(width - cell.chars().count());
+            if column == 0 {
+                line.push_str(cell);
+                line.push_str(&padding);
+            } else {
+                line.push_str("   ");
+                line.push_str(&padding);
+                line.push_str(cell);
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn show(estimate: &Estimate) -> String {
+    match estimate.half_width() {
+        Some(half) if half > 0.0 => format!("{} ± {}", number(estimate.mean), number(half)),
+        _ => number(estimate.mean),
+    }
+}
+
+fn show_difference(estimate: &Estimate) -> String {
+    let sign = if estimate.mean > 0.0 { "+" } else { "" };
+    format!("{sign}{}", show(estimate))
+}
+
+/// Four significant digits.
+fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    if value == 0.0 {
+        "0".to_owned()
+    } else if magnitude.fract() == 0.0 && magnitude < 1e9 {
+        format!("{value}")
+    } else if !(1e-4..1e7).contains(&magnitude) {
+        format!("{value:.3e}")
+    } else {
+        let digits = 3 - magnitude.log10().floor() as i32;
+        format!("{value:.*}", digits.clamp(0, 8) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shown_with_four_digits() {
+        let shown: Vec<_> = [0.0, 200.0, 123.456, 0.012_345_6, 1.5e-7, 123_456.7].into_iter().map(number).collect();
+        assert_eq!(shown, ["0", "200", "123.5", "0.01235", "1.500e-7", "123457"]);
+    }
+}

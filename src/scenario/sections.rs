@@ -1,0 +1,326 @@
+//! The sections of a scenario that belong to no component: seeds, stop, training, regret, evaluation, record.
+
+use super::Sections;
+use crate::oracle::regret::Meter;
+use crate::oracle::reward::Reward;
+use crate::time::Span;
+use crate::trainer::LocalTraining;
+use crate::units::{Amount, Bytes, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `seeds = 20` (seeds 1 to 20) or `seeds = [1, 2, 3]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a number of seeds of at least 1, or a list of seeds such as [1, 2, 3]")]
+pub enum Seeds {
+    /// Seeds 1 to n.
+    Count(u32),
+    /// These seeds.
+    List(Vec<u64>),
+}
+
+impl Seeds {
+    /// The seeds, in their order.
+    pub fn list(&self) -> Vec<u64> {
+        match self {
+            Self::Count(count) => (1..=u64::from(*count)).collect(),
+            Self::List(seeds) => seeds.clone(),
+        }
+    }
+}
+
+/// `[stop]`: a run ends after the first round at which one of these is reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StopConfig {
+    /// This many rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// This much virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_time: Option<Duration>,
+    /// A metric has reached a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetConfig>,
+    /// This much traffic, both ways together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Amount<Bytes>>,
+}
+
+/// A metric's value that ends a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TargetConfig {
+    /// Name of the metric.
+    pub metric: String,
+    /// The run ends when the metric is at least this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// The run ends when the metric is at most this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+}
+
+/// `[training]`: what a job computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingConfig {
+    /// Passes over the client's data per job.
+    #[serde(default = "one_epoch")]
+    pub epochs: u32,
+    /// Examples per mini-batch.
+    #[serde(default = "default_batch")]
+    pub batch: usize,
+    /// How the local model is changed.
+    pub optimizer: OptimizerConfig,
+    /// Duration of one inference pass over the local data as a share of one training epoch; for probes.
+    #[serde(default = "default_inference_share")]
+    pub inference_share: f64,
+}
+
+/// `optimizer = { sgd = { lr = 5e-3 } }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum OptimizerConfig {
+    /// Stochastic gradient descent.
+    Sgd {
+        /// Learning rate.
+        lr: f64,
+    },
+}
+
+const fn one_epoch() -> u32 {
+    1
+}
+const fn default_batch() -> usize {
+    32
+}
+const fn default_inference_share() -> f64 {
+    1.0 / 3.0
+}
+
+impl Default for TrainingConfig {
+    /// For tasks that do not train: only the number of epochs matters, to device profiles.
+    fn default() -> Self {
+        Self {
+            epochs: one_epoch(),
+            batch: default_batch(),
+            optimizer: OptimizerConfig::Sgd { lr: 1.0 },
+            inference_share: default_inference_share(),
+        }
+    }
+}
+
+impl TrainingConfig {
+    pub(super) const fn local(&self) -> LocalTraining {
+        let OptimizerConfig::Sgd { lr } = self.optimizer;
+        LocalTraining { epochs: self.epochs, batch: self.batch, learning_rate: lr }
+    }
+}
+
+/// `[regret]`: the reward, and the meters that compare a policy's with the genie's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RegretConfig {
+    /// The shortest conceivable latency of a job; speed is `tau_min` / latency.
+    pub tau_min: Duration,
+    /// Weight of generalisation.
+    #[serde(default = "default_alpha")]
+    pub alpha: f64,
+    /// Exponent of the generalisation function.
+    #[serde(default = "default_beta")]
+    pub beta: f64,
+    /// Grid to which generalisation and mean speeds are rounded; none if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<f64>,
+    /// The meters.
+    #[serde(default = "default_meters")]
+    pub meters: Vec<Meter>,
+}
+
+const fn default_alpha() -> f64 {
+    3.0
+}
+const fn default_beta() -> f64 {
+    1.2
+}
+fn default_meters() -> Vec<Meter> {
+    vec![Meter::Mean]
+}
+
+impl RegretConfig {
+    pub(super) fn reward(&self) -> Reward {
+        Reward { tau_min: self.tau_min.0, alpha: self.alpha, beta: self.beta, quantum: self.quantum }
+    }
+}
+
+/// `[evaluate]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluateConfig {
+    /// Rounds between evaluations of the global model.
+    #[serde(default = "every_round")]
+    pub every: u32,
+}
+
+/// `[record]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordConfig {
+    /// Rounds between recorded rounds.
+    #[serde(default = "every_round")]
+    pub every: u32,
+}
+
+const fn every_round() -> u32 {
+    1
+}
+
+impl Default for EvaluateConfig {
+    fn default() -> Self {
+        Self { every: every_round() }
+    }
+}
+
+impl Default for RecordConfig {
+    fn default() -> Self {
+        Self { every: every_round() }
+    }
+}
+
+/// Whether a text can name a folder everywhere.
+pub(super) fn is_name(text: &str) -> bool {
+    let fine = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter);
+    !text.is_empty() && text.len() <= 100 && text.chars().all(fine)
+}
+
+/// Path and sentence.
+type Complaint = (String, String);
+
+fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
+    Err((path.to_owned(), message.into()))
+}
+
+impl Sections {
+    /// Checks what types alone do not say.
+    pub(super) fn check(&self) -> Result<(), Complaint> {
+        if !is_name(&self.name) {
+            let found = &self.name;
+            return complain("name", format!("found {found:?}; expected lower-case letters, digits, - and _"));
+        }
+        self.check_seeds()?;
+        self.check_stop()?;
+        for (path, every) in [("evaluate.every", self.evaluate.every), ("record.every", self.record.every)] {
+            if every == 0 {
+                return complain(path, "found 0; expected a number of rounds of at least 1");
+            }
+        }
+        self.task.check().or_else(|error| {
+            complain(&format!("task.{}.{}", self.task.kind(), error.key), error.message)
+        })?;
+        self.check_training()?;
+        self.check_regret()
+    }
+
+    fn check_seeds(&self) -> Result<(), Complaint> {
+        let seeds = self.seeds.list();
+        if seeds.is_empty() || seeds.len() > 100_000 {
+            let found = seeds.len();
+            return complain("seeds", format!("found {found} seeds; expected between 1 and 100000"));
+        }
+        let mut sorted = seeds;
+        sorted.sort_unstable();
+        match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => complain("seeds", format!("seed {} is listed twice", pair[0])),
+            None if sorted.iter().any(|&seed| i64::try_from(seed).is_err()) => {
+                complain("seeds", "a seed is at most 9223372036854775807")
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_stop(&self) -> Result<(), Complaint> {
+        let StopConfig { rounds, virtual_time, target, traffic } = &self.stop;
+        if rounds.is_none() && virtual_time.is_none() && target.is_none() && traffic.is_none() {
+            return complain("stop", "no stop condition is given, and the run would never end; write for example rounds = 200");
+        }
+        if *rounds == Some(0) {
+            return complain("stop.rounds", "found 0; expected at least 1");
+        }
+        if rounds.is_none() && virtual_time.is_none() {
+            let message = "a target or an amount of traffic may never be reached; give rounds or virtual_time as well";
+            return complain("stop", message);
+        }
+        if virtual_time.is_some_and(|time| time.0 == Span::ZERO) {
+            return complain("stop.virtual_time", "found 0; expected a positive duration");
+        }
+        if let Some(traffic) = traffic
+            && traffic.0 <= 0.0
+        {
+            return complain("stop.traffic", "expected a positive amount");
+        }
+        let Some(target) = target else { return Ok(()) };
+        let metrics = self.metrics();
+        if !metrics.contains(&target.metric.as_str()) {
+            let known = if metrics.is_empty() { "none, because nothing is learned".to_owned() } else { metrics.join(", ") };
+            let message = format!("found {:?}; this task's metrics are: {known}", target.metric);
+            return complain("stop.target.metric", message);
+        }
+        match (target.at_least, target.at_most) {
+            (Some(value), None) | (None, Some(value)) if value.is_finite() => Ok(()),
+            _ => complain("stop.target", "give either at_least or at_most, a number"),
+        }
+    }
+
+    /// Names of the task's metrics.
+    pub const fn metrics(&self) -> &'static [&'static str] {
+        use crate::task::TaskConfig;
+        match self.task {
+            TaskConfig::None(_) => &[],
+            TaskConfig::LinearRegression(_) => &["test_loss"],
+            TaskConfig::SoftmaxRegression(_) => &["test_loss", "test_accuracy"],
+        }
+    }
+
+    fn check_training(&self) -> Result<(), Complaint> {
+        let Some(training) = &self.training else {
+            if self.task.trains() {
+                let message = "is missing, and this task trains; write for example batch = 32, optimizer = { sgd = { lr = 5e-3 } }";
+                return complain("training", message);
+            }
+            return Ok(());
+        };
+        if !(training.inference_share.is_finite() && training.inference_share >= 0.0) {
+            let found = training.inference_share;
+            return complain("training.inference_share", format!("found {found}; expected a number of at least 0"));
+        }
+        training.local().check().or_else(|error| {
+            let path = if error.key == "learning_rate" { "optimizer.sgd.lr" } else { error.key };
+            complain(&format!("training.{path}"), format!("found {}; expected {}", error.found, error.expected))
+        })
+    }
+
+    fn check_regret(&self) -> Result<(), Complaint> {
+        let Some(regret) = &self.regret else { return Ok(()) };
+        let number = |key: &str, value: f64, least: f64, expected: &str| {
+            let path = format!("regret.{key}");
+            if value.is_finite() && value >= least {
+                Ok(())
+            } else {
+                complain(&path, format!("found {value}; expected {expected}"))
+            }
+        };
+        if regret.tau_min.0 == Span::ZERO {
+            return complain("regret.tau_min", "found 0; expected a positive duration");
+        }
+        number("alpha", regret.alpha, 0.0, "a number of at least 0")?;
+        number("beta", regret.beta, f64::MIN_POSITIVE, "a number above 0")?;
+        number("quantum", regret.quantum.unwrap_or(1.0), f64::MIN_POSITIVE, "a number above 0")?;
+        let mut meters = regret.meters.clone();
+        meters.sort_unstable();
+        if meters.windows(2).any(|pair| pair[0] == pair[1]) {
+            return complain("regret.meters", "a meter is listed twice");
+        }
+        Ok(())
+    }
+}
