@@ -94,7 +94,10 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn main() {
     let increments = increments();
     println!("hold model, median ns per pop + push of 7 interleaved repetitions");
-    println!("{:>9} {:>10} {:>10} {:>6} {:>12} {:>6} {:>15}", "pending", "bare heap", "kernel", "ratio", "10% cancel", "ratio", "priority-queue");
+    println!(
+        "{:>9} {:>10} {:>10} {:>6} {:>12} {:>6} {:>15}",
+        "pending", "bare heap", "kernel", "ratio", "10% cancel", "ratio", "priority-queue"
+    );
     for pending in [1_000, 100_000, 1_000_000] {
         let steps = 1_000_000;
         let mut measured: [Vec<f64>; 4] = Default::default();

@@ -8,8 +8,8 @@
 
 pub mod artefacts;
 mod curve;
-mod files;
 mod figure;
+mod files;
 mod summary;
 pub mod verify;
 

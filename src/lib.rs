@@ -1,6 +1,7 @@
 //! FedGenie: a deterministic discrete-event simulator of federated learning under client selection.
 
 pub mod aggregate;
+pub mod config;
 pub mod data;
 pub mod dist;
 pub mod error;

@@ -8,6 +8,7 @@
 //! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), `Config::build` and the type, and add one line to
 //! the `policies!` list below. Scenario parser, `list`, `describe` and the JSON schema follow from it.
 
+use crate::config::ConfigError;
 use crate::id::{ClientId, Round};
 use crate::oracle::Genie;
 use crate::oracle::reward::{History, Reward};
@@ -43,6 +44,9 @@ pub struct ServerView<'a> {
     pub counts: &'a [u32],
     /// Answers to the probe of this round, in the order of its candidates: local losses.
     pub probed: &'a [(ClientId, f64)],
+    /// The scenario's reward and `(α/m)·g_k` of the available clients, where the round works them out anyway. Nothing
+    /// that a policy could not compute itself from the history: it saves doing so twice.
+    pub gains: Option<(&'a Reward, &'a [f64])>,
     /// The truth, for the genie alone.
     pub genie: Option<&'a Genie>,
 }
@@ -57,6 +61,27 @@ pub struct DeclaredDevice {
 }
 
 impl<'a> ServerView<'a> {
+    /// `(α/m)·g_k` of the available clients under a reward: those of the round if it is the scenario's reward, or else
+    /// worked out into `buffer`.
+    pub fn gains<'b>(
+        &self,
+        reward: &Reward,
+        ask: &SelectionRequest<'_>,
+        cohort: usize,
+        buffer: &'b mut Vec<f64>,
+    ) -> &'b [f64]
+    where
+        'a: 'b,
+    {
+        match self.gains {
+            Some((known, gains)) if known == reward => gains,
+            _ => {
+                reward.gains(&self.history(ask, cohort), ask.available, buffer);
+                buffer
+            }
+        }
+    }
+
     /// The view's part that the generalisation function needs.
     pub const fn history(&self, ask: &SelectionRequest<'_>, cohort: usize) -> History<'a> {
         History { round: ask.round, cohort, shares: self.shares, counts: self.counts }
@@ -236,36 +261,6 @@ policies! {
     "cs-ucb-q" => cs_ucb_q::CsUcbQ, genie: false;
     "rbcs-f" => rbcs_f::RbcsF, genie: false;
     "power-of-choice" => power_of_choice::PowerOfChoice, genie: false;
-}
-
-/// A parameter that does not fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The key within the component's table; empty for the table as a whole.
-    pub key: &'static str,
-    /// What is wrong and what would be right.
-    pub message: String,
-}
-
-impl ConfigError {
-    /// An error about one key.
-    pub fn new(key: &'static str, message: impl Into<String>) -> Self {
-        Self { key, message: message.into() }
-    }
-}
-
-/// Checks that a parameter lies in a range; NaN lies in none.
-pub(crate) fn check(
-    key: &'static str,
-    value: f64,
-    range: impl std::ops::RangeBounds<f64>,
-    expected: &str,
-) -> Result<f64, ConfigError> {
-    if value.is_finite() && range.contains(&value) {
-        Ok(value)
-    } else {
-        Err(ConfigError::new(key, format!("found {value}; expected {expected}")))
-    }
 }
 
 /// The mean of everything observed so far, per client, by the running update of BSFL (11).

@@ -17,7 +17,6 @@ pub use config::{
 use crate::dist::{AnyLaw, JobLatency, Law};
 use crate::id::{ClientId, Round};
 use crate::math::float::ln;
-use crate::policy::{DeclaredDevice, Devices};
 use crate::record::{Phase, PhaseSpans};
 use crate::rng::{Purpose, Streams};
 use crate::time::{Span, SpanError, VirtualTime};
@@ -118,8 +117,12 @@ impl Population {
 
     /// `d_k/Σd` per client, with `d_k` = quality × size; exactly `1/K` when all are alike.
     pub fn shares(&self) -> Vec<f64> {
-        let significance: Vec<f64> =
-            self.data_sizes.iter().zip(&self.data_qualities).map(|(&size, quality)| f64::from(size) * quality).collect();
+        let significance: Vec<f64> = self
+            .data_sizes
+            .iter()
+            .zip(&self.data_qualities)
+            .map(|(&size, quality)| f64::from(size) * quality)
+            .collect();
         if significance.iter().all(|&d| d == significance[0]) {
             return vec![1.0 / self.len() as f64; self.len()];
         }
@@ -187,33 +190,5 @@ impl Population {
             None
         };
         Ok(JobDraw { phases, loss })
-    }
-}
-
-/// What the clients of a population declare, under a cut.
-#[derive(Debug)]
-pub struct PopulationDevices<'a> {
-    /// The clients.
-    pub population: &'a Population,
-    /// The longest that a round waits.
-    pub cut: Option<Span>,
-}
-
-impl Devices for PopulationDevices<'_> {
-    fn declared(&self, client: ClientId) -> DeclaredDevice {
-        let median = |phase| self.population.law(client, phase).quantile(0.5);
-        DeclaredDevice {
-            compute_seconds: median(Phase::Compute),
-            transfer_seconds: median(Phase::Download) + median(Phase::Upload),
-        }
-    }
-
-    fn slowest_latency(&self, u: f64) -> f64 {
-        let mut seen = std::collections::BTreeSet::new();
-        (0..self.population.len())
-            .map(ClientId::from_index)
-            .filter(|&client| seen.insert(self.population.latency_key(client)))
-            .map(|client| self.population.job_latency(client, self.cut).effective_quantile(u))
-            .fold(0.0, f64::max)
     }
 }

@@ -12,7 +12,7 @@
 //! The server cannot see that a client was lost; it learns it by waiting until the timeout or deadline. An arrival at
 //! the very instant of the boundary still counts.
 
-use crate::policy::ConfigError;
+use crate::config::ConfigError;
 use crate::time::Span;
 use crate::units::Duration;
 use schemars::JsonSchema;

@@ -23,9 +23,7 @@ use crate::id::{ClientId, Round};
 use crate::kernel::{Fired, Kernel};
 use crate::oracle::regret::{MeteredRound, Meters};
 use crate::oracle::reward::{History, bottleneck};
-use crate::policy::{
-    Feedback, JobReport, Policy, PolicyRng, Probe, RoundReport, SelectionRequest, ServerView,
-};
+use crate::policy::{Feedback, JobReport, Policy, PolicyRng, Probe, RoundReport, SelectionRequest, ServerView};
 use crate::population::{JobDraw, LatencyError};
 use crate::record::{Outcome, Phase, Record, Regret};
 use crate::recorder::{Digests, RoundMark, RoundSummary, Sink};
@@ -119,6 +117,8 @@ pub struct Run<'w, S> {
     joining: Vec<JobId>,
     speeds: Vec<f64>,
     gains: Vec<f64>,
+    /// `(α/m)·g_k` of the available clients, where metered.
+    available_gains: Vec<f64>,
 }
 
 impl<'w, S: Sink> Run<'w, S> {
@@ -159,6 +159,7 @@ impl<'w, S: Sink> Run<'w, S> {
             joining: Vec::new(),
             speeds: Vec::new(),
             gains: Vec::new(),
+            available_gains: Vec::new(),
         }
     }
 
@@ -196,7 +197,7 @@ impl<'w, S: Sink> Run<'w, S> {
         let mut solver_rng = streams.stream(Purpose::Solver, 0, self.round.0);
         let everyone = self.idle.as_deref().unwrap_or(&self.everyone);
         let ask = request(self.world, self.round, self.kernel.now(), everyone);
-        let probe = self.policy.probe(&ask, &view(self.world, &self.counts, &[]), &mut policy_rng);
+        let probe = self.policy.probe(&ask, &view(self.world, &self.counts, &[], &[]), &mut policy_rng);
         let mut probed = Vec::new();
         match probe {
             Probe::None => {}
@@ -205,9 +206,13 @@ impl<'w, S: Sink> Run<'w, S> {
         }
         let available = self.idle.as_deref().unwrap_or(&self.everyone);
         let ask = request(self.world, self.round, self.kernel.now(), available);
+        if let Some(genie) = self.world.genie.as_ref().filter(|_| !self.world.meters.is_empty()) {
+            genie.reward.gains(&history(self.world, self.round, &self.counts), available, &mut self.available_gains);
+        }
+        let gains = &self.available_gains;
         let mut rng = PolicyRng { policy: &mut policy_rng, solver: &mut solver_rng };
         self.selection.clear();
-        self.policy.select(&ask, &view(self.world, &self.counts, &probed), &mut rng, &mut self.selection);
+        self.policy.select(&ask, &view(self.world, &self.counts, &probed, gains), &mut rng, &mut self.selection);
         check_selection(&self.selection, &ask).map_err(|what| RunError::BadSelection {
             policy: self.label.clone(),
             round: self.round,
@@ -258,8 +263,7 @@ impl<'w, S: Sink> Run<'w, S> {
         }
         let Some(genie) = &world.genie else { return Ok(()) };
         let available = self.idle.as_deref().unwrap_or(&self.everyone);
-        let history =
-            History { round: self.round, cohort: world.rule.ask, shares: &world.shares, counts: &self.counts };
+        let history = history(world, self.round, &self.counts);
         let take = world.rule.take.min(self.selection.len());
         let cut = world.rule.cut;
         self.speeds.clear();
@@ -267,7 +271,14 @@ impl<'w, S: Sink> Run<'w, S> {
         self.speeds.extend(speeds);
         genie.reward.gains(&history, &self.selection, &mut self.gains);
         self.reward = Some(bottleneck(&self.speeds, take) + self.gains.iter().sum::<f64>());
-        let round = MeteredRound { genie, history, take: world.rule.take, available, selected: &self.selection };
+        let round = MeteredRound {
+            genie,
+            history,
+            gains: &self.available_gains,
+            take: world.rule.take,
+            available,
+            selected: &self.selection,
+        };
         let (selection, speeds, number) = (&self.selection, &self.speeds, self.round);
         self.regret = self.meters.measure(&round, |client| {
             // What the selected will do was drawn above.
@@ -661,8 +672,13 @@ fn request<'a>(world: &World, round: Round, now: VirtualTime, available: &'a [Cl
     SelectionRequest { round, now, cohort, take: world.rule.take.min(cohort), available }
 }
 
-fn view<'a>(world: &'a World, counts: &'a [u32], probed: &'a [(ClientId, f64)]) -> ServerView<'a> {
+fn history<'a>(world: &'a World, round: Round, counts: &'a [u32]) -> History<'a> {
+    History { round, cohort: world.rule.ask, shares: &world.shares, counts }
+}
+
+fn view<'a>(world: &'a World, counts: &'a [u32], probed: &'a [(ClientId, f64)], gains: &'a [f64]) -> ServerView<'a> {
     ServerView {
+        gains: world.genie.as_ref().map(|genie| (&genie.reward, gains)).filter(|(_, gains)| !gains.is_empty()),
         data_sizes: world.population.data_sizes(),
         shares: &world.shares,
         counts,

@@ -13,6 +13,7 @@ pub use sections::{
     EvaluateConfig, OptimizerConfig, RecordConfig, RegretConfig, Seeds, StopConfig, TargetConfig, TrainingConfig,
 };
 
+use crate::config::ConfigError;
 use crate::oracle::regret::Meter;
 use crate::policy::{self, PolicyConfig};
 use crate::population::PopulationConfig;
@@ -142,7 +143,7 @@ impl Scenario {
     }
 
     /// Puts file and line to what is wrong with a policy's parameter.
-    pub fn explain_policy(&self, label: &str, error: policy::ConfigError) -> ScenarioError {
+    pub fn explain_policy(&self, label: &str, error: ConfigError) -> ScenarioError {
         policy_error(&self.tree, label, error)
     }
 
@@ -182,7 +183,7 @@ fn to_toml(node: &Node) -> toml::Value {
     }
 }
 
-fn policy_error(tree: &Node, label: &str, error: policy::ConfigError) -> ScenarioError {
+fn policy_error(tree: &Node, label: &str, error: ConfigError) -> ScenarioError {
     let path = if error.key.is_empty() { format!("policy.{label}") } else { format!("policy.{label}.{}", error.key) };
     ScenarioError::new(tree, path, error.message)
 }

@@ -11,10 +11,10 @@ pub mod none;
 pub mod partition;
 pub mod softmax_regression;
 
+use crate::config::ConfigError;
 use crate::data::partition::Partition;
 use crate::data::{DataError, Split};
 use crate::model::Model;
-use crate::policy::ConfigError;
 use crate::rng::{Purpose, Streams};
 use partition::PartitionConfig;
 use schemars::JsonSchema;

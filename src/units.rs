@@ -129,7 +129,11 @@ impl<Q> Amount<Q> {
 
 impl<Q: Quantity> Serialize for Amount<Q> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if Q::BASE.is_empty() { serializer.serialize_f64(self.0) } else { serializer.serialize_str(&format::<Q>(self.0)) }
+        if Q::BASE.is_empty() {
+            serializer.serialize_f64(self.0)
+        } else {
+            serializer.serialize_str(&format::<Q>(self.0))
+        }
     }
 }
 
@@ -145,7 +149,11 @@ impl<'de, Q: Quantity> Deserialize<'de> for Amount<Q> {
                 parse::<Q>(text).map(Amount::new).map_err(E::custom)
             }
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Amount<Q>, E> {
-                if Q::BASE.is_empty() && number.is_finite() { Ok(Amount::new(number)) } else { Err(E::custom(Q::EXPECTED)) }
+                if Q::BASE.is_empty() && number.is_finite() {
+                    Ok(Amount::new(number))
+                } else {
+                    Err(E::custom(Q::EXPECTED))
+                }
             }
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Amount<Q>, E> {
                 self.visit_f64(number as f64)
@@ -184,7 +192,9 @@ impl Serialize for Duration {
 impl<'de> Deserialize<'de> for Duration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seconds = Amount::<Seconds>::deserialize(deserializer)?;
-        Span::from_seconds(seconds.0).map(Self).map_err(|error| de::Error::custom(format!("{} ({error})", Seconds::EXPECTED)))
+        Span::from_seconds(seconds.0)
+            .map(Self)
+            .map_err(|error| de::Error::custom(format!("{} ({error})", Seconds::EXPECTED)))
     }
 }
 

@@ -1,12 +1,13 @@
 //! A world: everything that is the same for all policies of one scenario, point and seed.
 
+use crate::config::ConfigError;
 use crate::dist::{ExpectedMinimum, Law};
 use crate::id::ClientId;
+use crate::oracle::Genie;
 use crate::oracle::regret::{AllSets, MOST_SETS, Meter, subsets};
 use crate::oracle::reward::Reward;
-use crate::oracle::Genie;
-use crate::policy::{BuildContext, ConfigError, Policy, PolicyConfig};
-use crate::population::{Population, PopulationConfig, PopulationDevices, PopulationError, Work};
+use crate::policy::{BuildContext, DeclaredDevice, Devices, Policy, PolicyConfig};
+use crate::population::{Population, PopulationConfig, PopulationError, Work};
 use crate::protocol::RoundRule;
 use crate::record::Phase;
 use crate::rng::Streams;
@@ -129,17 +130,14 @@ impl WorldPlan {
                         self.population.build(&work(Some(&sizes)), &streams)?
                     }
                 };
-                let learner = Learner {
-                    data: material.data,
-                    model: material.model,
-                    partition,
-                    classifies: material.classifies,
-                };
+                let learner =
+                    Learner { data: material.data, model: material.model, partition, classifies: material.classifies };
                 (population, Some(learner))
             }
         };
         if population.has_dropouts() && self.rule.cut.is_none() {
-            let message = "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
+            let message =
+                "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
             return Err(WorldError::scenario("protocol", message));
         }
         let mut world = World {
@@ -190,8 +188,7 @@ impl World {
                 let message = "`expected` is not defined under over-selection; take it out of the meters";
                 return Err(WorldError::scenario("regret.meters", message));
             }
-            let latencies: Vec<_> =
-                ids.map(|client| self.population.job_latency(client, self.rule.cut)).collect();
+            let latencies: Vec<_> = ids.map(|client| self.population.job_latency(client, self.rule.cut)).collect();
             if latencies.iter().any(|latency| !latency.has_closed_form_cdf()) {
                 self.warnings.push(
                     "the latency of some clients has no distribution function in closed form; the `expected` meter \
@@ -203,7 +200,8 @@ impl World {
                 .map_err(|error| WorldError::scenario("regret.meters", error.to_string()))?;
             if self.meters.contains(&Meter::ExpectedExact) {
                 if subsets(self.population.len(), self.rule.ask) > MOST_SETS {
-                    let message = format!("`expected-exact` enumerates at most {MOST_SETS} sets; take it out of the meters");
+                    let message =
+                        format!("`expected-exact` enumerates at most {MOST_SETS} sets; take it out of the meters");
                     return Err(WorldError::scenario("regret.meters", message));
                 }
                 self.all_sets = Some(Arc::new(AllSets::new(self.population.len(), self.rule.ask, &expected)));
@@ -250,12 +248,33 @@ impl World {
             take: self.rule.take,
             data_sizes: self.population.data_sizes(),
             trains: self.learner.is_some(),
-            devices: &PopulationDevices { population: &self.population, cut: self.rule.cut },
+            devices: &WorldDevices { population: &self.population, cut: self.rule.cut },
         })
     }
+}
 
-    /// The shortest span in which anything can happen, for error messages about time.
-    pub const fn cut(&self) -> Option<Span> {
-        self.rule.cut
+/// What clients declare: medians of their laws, quantiles of what rounds wait for them.
+#[derive(Debug)]
+struct WorldDevices<'a> {
+    population: &'a Population,
+    cut: Option<Span>,
+}
+
+impl Devices for WorldDevices<'_> {
+    fn declared(&self, client: ClientId) -> DeclaredDevice {
+        let median = |phase| self.population.law(client, phase).quantile(0.5);
+        DeclaredDevice {
+            compute_seconds: median(Phase::Compute),
+            transfer_seconds: median(Phase::Download) + median(Phase::Upload),
+        }
+    }
+
+    fn slowest_latency(&self, u: f64) -> f64 {
+        let mut seen = std::collections::BTreeSet::new();
+        (0..self.population.len())
+            .map(ClientId::from_index)
+            .filter(|&client| seen.insert(self.population.latency_key(client)))
+            .map(|client| self.population.job_latency(client, self.cut).effective_quantile(u))
+            .fold(0.0, f64::max)
     }
 }

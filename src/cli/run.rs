@@ -91,7 +91,8 @@ fn report(experiment: &Experiment, summary: &Summary, words: &RunWords) -> Strin
     let sections = &experiment.first().sections;
     let mut text = format!("{}\n", sections.title.as_deref().unwrap_or(&sections.name));
     let seeds = experiment.seeds.len();
-    let intervals = if seeds > 1 { "; ± is half of the 95 % interval over seeds, differences are paired by seed" } else { "" };
+    let intervals =
+        if seeds > 1 { "; ± is half of the 95 % interval over seeds, differences are paired by seed" } else { "" };
     text.push_str(&format!(
         "{} clients, {} protocol, task {}, {seeds} seed{}{intervals}\n\n",
         sections.population.client_count().unwrap_or_default(),
@@ -100,13 +101,11 @@ fn report(experiment: &Experiment, summary: &Summary, words: &RunWords) -> Strin
         if seeds == 1 { "" } else { "s" },
     ));
     text.push_str(&table(summary));
-    let all: Vec<u8> = summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
+    let all: Vec<u8> =
+        summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
     text.push_str(&format!("\ndigest of all runs  {}\n", &artefacts::hash(&all)[..32]));
     match &words.out {
-        Some(folder) => text.push_str(&format!(
-            "written to {0}; `fedgenie verify {0}` replays it\n",
-            folder.display()
-        )),
+        Some(folder) => text.push_str(&format!("written to {0}; `fedgenie verify {0}` replays it\n", folder.display())),
         None => text.push_str("nothing was written; --out DIR keeps records, summary and figures\n"),
     }
     text

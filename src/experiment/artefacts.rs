@@ -79,10 +79,8 @@ pub fn prepare(folder: &Path, experiment: &Experiment, resume: bool) -> Result<(
         Err(error) => return Err(failed(error)),
     };
     if !is_empty && !scenario.is_file() {
-        let message = format!(
-            "{} is not empty and holds no FedGenie experiment; give a new folder to --out",
-            folder.display()
-        );
+        let message =
+            format!("{} is not empty and holds no FedGenie experiment; give a new folder to --out", folder.display());
         return Err(Error::Usage(message));
     }
     fs::create_dir_all(folder).map_err(failed)?;
@@ -163,7 +161,6 @@ pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary) -> Resu
 pub fn read_manifest(folder: &Path) -> Result<Manifest, Error> {
     let path = folder.join(MANIFEST_FILE);
     let text = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
-    serde_json::from_str(&text).map_err(|error| {
-        Error::Usage(format!("{} is not a manifest of FedGenie: {error}", path.display()))
-    })
+    serde_json::from_str(&text)
+        .map_err(|error| Error::Usage(format!("{} is not a manifest of FedGenie: {error}", path.display())))
 }

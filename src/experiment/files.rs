@@ -17,7 +17,8 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// Writes a JSON document.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Error::Write { path: path.to_owned(), source: error.into() })?;
+    let mut text = serde_json::to_vec_pretty(value)
+        .map_err(|error| Error::Write { path: path.to_owned(), source: error.into() })?;
     text.push(b'\n');
     write_file(path, &text)
 }

@@ -3,9 +3,9 @@
 use super::{Curve, CurvePoint, RunPlace};
 use crate::math::statistics::{Estimate, estimate, paired_difference};
 use crate::record::Regret;
+use crate::recorder::Sink;
 use crate::run::Run;
 use crate::scenario::{Point, StopConfig};
-use crate::recorder::Sink;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -270,7 +270,8 @@ impl StopConfig {
 
 /// The table that a run ends with: one row per policy and point.
 pub fn table(summary: &Summary) -> String {
-    let mut columns: Vec<(String, String)> = vec![("rounds".into(), "rounds".into()), ("virtual_time_s".into(), "virtual time [s]".into())];
+    let mut columns: Vec<(String, String)> =
+        vec![("rounds".into(), "rounds".into()), ("virtual_time_s".into(), "virtual time [s]".into())];
     let has = |name: &str| summary.arms.iter().any(|arm| arm.values.contains_key(name));
     for (key, title) in [
         ("final.test_loss", "test loss"),
@@ -284,7 +285,8 @@ pub fn table(summary: &Summary) -> String {
             columns.push((key.to_owned(), title.to_owned()));
         }
     }
-    let compared = ["regret.mean", "regret.realised", "final.test_loss", "virtual_time_s"].into_iter().find(|key| has(key));
+    let compared =
+        ["regret.mean", "regret.realised", "final.test_loss", "virtual_time_s"].into_iter().find(|key| has(key));
     let mut rows = vec![Vec::new()];
     rows[0].push("policy".to_owned());
     rows[0].extend(columns.iter().map(|(_, title)| title.clone()));

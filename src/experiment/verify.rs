@@ -65,7 +65,10 @@ pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<V
 fn files_differ(folder: &Path, manifest: &Manifest, replayed: usize) -> Result<Option<Difference>, Error> {
     let differs = |what: String| Ok(Some(Difference { run: None, round: None, event: None, what }));
     if replayed != manifest.runs.len() {
-        return differs(format!("the manifest lists {} runs, the scenario has {replayed} of them", manifest.runs.len()));
+        return differs(format!(
+            "the manifest lists {} runs, the scenario has {replayed} of them",
+            manifest.runs.len()
+        ));
     }
     for (name, digest) in &manifest.files {
         let path = folder.join(name);
@@ -86,9 +89,8 @@ fn verify_run(
 ) -> Result<Option<Difference>, Error> {
     let run_folder = folder.join(RUNS_FOLDER).join(&place.name);
     let world = experiment.world(place.point, place.seed, cache)?;
-    let found = |round, event, what| {
-        Ok(Some(Difference { run: Some(place.name.clone()), round: Some(round), event, what }))
-    };
+    let found =
+        |round, event, what| Ok(Some(Difference { run: Some(place.name.clone()), round: Some(round), event, what }));
     let comparison = Comparison::open(&run_folder)?;
     let (summary, comparison) = match experiment.run_one(place, &world, comparison, threads) {
         Ok(result) => result,
@@ -114,7 +116,10 @@ fn verify_run(
     match artefacts::completed(folder, place) {
         Some(stored) if stored.digest == summary.digest => Ok(None),
         Some(stored) => {
-            let what = format!("{RUN_FILE} holds the digest {}, the replay gave {}", stored.digest.timeline, summary.digest.timeline);
+            let what = format!(
+                "{RUN_FILE} holds the digest {}, the replay gave {}",
+                stored.digest.timeline, summary.digest.timeline
+            );
             found(summary.rounds, None, what)
         }
         None => found(summary.rounds, None, format!("{RUN_FILE} cannot be read")),

@@ -58,7 +58,11 @@ mod tests {
     fn an_interval_by_hand() {
         let found = estimate(&[1.0, 2.0, 3.0, 4.0]).unwrap();
         assert_eq!(found.mean, 2.5);
-        approx::assert_relative_eq!(found.half_width().unwrap(), 3.182_446_305_284 * 0.645_497_224_368, max_relative = 1e-9);
+        approx::assert_relative_eq!(
+            found.half_width().unwrap(),
+            3.182_446_305_284 * 0.645_497_224_368,
+            max_relative = 1e-9
+        );
     }
 
     #[test]

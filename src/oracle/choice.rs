@@ -1,10 +1,10 @@
 //! Which solver a scenario asks for: `solver = "exact"`, `solver = { alsa = { steps = 2000 } }`, …
 
+use super::Solver;
 use super::annealing::{Annealing, Config, Neighbourhood, Search};
 use super::bottleneck::Exact;
 use super::greedy::Greedy;
 use super::reward::Reward;
-use super::Solver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,9 @@ impl SolverConfig {
         let annealing = |search, steps, delta_max: Option<f64>| {
             let delta_max = delta_max.unwrap_or(2.0 * reward.alpha + 1.0);
             let config = Config { search, steps, delta_max, trace: false };
-            Annealing::build(config).map(|solver| Box::new(solver) as Box<dyn Solver>).map_err(|error| error.to_string())
+            Annealing::build(config)
+                .map(|solver| Box::new(solver) as Box<dyn Solver>)
+                .map_err(|error| error.to_string())
         };
         match *self {
             Self::Exact {} => Ok(Box::new(Exact::new())),

@@ -11,7 +11,7 @@
 //! # Cost
 //! Mean speeds: one quadrature per distinct client, once. A solve: O(K log m) after the order is known.
 
-use super::reward::{History, Reward};
+use super::reward::Reward;
 use super::{Exact, Instance};
 use crate::id::ClientId;
 
@@ -51,25 +51,26 @@ impl Genie {
 pub struct GenieSolver {
     exact: Exact,
     speeds: Vec<f64>,
-    gains: Vec<f64>,
     places: Vec<u32>,
     set: Vec<ClientId>,
 }
 
 impl GenieSolver {
-    /// The best set of `history.cohort` clients (all, if fewer are available) under that history, ascending.
+    /// The best set of `cohort` of the available clients, ascending; `gains` are `(α/m)·g_k` of the available.
+    ///
+    /// # Panics
+    /// If fewer than `cohort` are available.
     pub fn best(
         &mut self,
         genie: &Genie,
-        history: &History<'_>,
+        gains: &[f64],
+        cohort: usize,
         take: usize,
         available: &[ClientId],
     ) -> &[ClientId] {
-        genie.reward.gains(history, available, &mut self.gains);
         self.speeds.clear();
         self.speeds.extend(available.iter().map(|client| genie.means[client.index()]));
-        let cohort = history.cohort.min(available.len());
-        let instance = Instance { speed: &self.speeds, gain: &self.gains, cohort, take: take.min(cohort) };
+        let instance = Instance { speed: &self.speeds, gain: gains, cohort, take };
         self.exact.maximise(&instance, &mut self.places);
         self.set.clear();
         self.set.extend(self.places.iter().map(|&place| available[place as usize]));

@@ -114,6 +114,8 @@ pub struct MeteredRound<'a> {
     pub genie: &'a Genie,
     /// The policy's history before the round.
     pub history: History<'a>,
+    /// `(α/m)·g_k` of those who could be chosen.
+    pub gains: &'a [f64],
     /// Updates that the round waits for.
     pub take: usize,
     /// Who could be chosen.
@@ -152,15 +154,13 @@ impl Meters {
         if self.meters.is_empty() {
             return Ok(Regret::default());
         }
-        let MeteredRound { genie, history, take, available, selected } = round;
-        let best = self.solver.best(genie, history, *take, available);
-        let gain = |set: &[ClientId]| {
-            let weight = genie.reward.alpha / history.cohort as f64;
-            let rate = |client: ClientId| history.cohort as f64 * history.shares[client.index()];
-            let term = |&client: &ClientId| {
-                weight * genie.reward.generalisation(rate(client), history.counts[client.index()], history.round)
-            };
-            set.iter().map(term).collect::<CompensatedSum>().value()
+        let MeteredRound { genie, history, gains, take, available, selected } = round;
+        let cohort = history.cohort.min(available.len());
+        let best = self.solver.best(genie, gains, cohort, (*take).min(cohort), available);
+        let mut buffer = std::mem::take(&mut self.gains);
+        let mut gain = |set: &[ClientId]| {
+            genie.reward.gains(history, set, &mut buffer);
+            buffer.iter().copied().collect::<CompensatedSum>().value()
         };
         let same = best.len() == selected.len() && selected.iter().all(|client| best.binary_search(client).is_ok());
         let gain_lost = if same { 0.0 } else { gain(best) - gain(selected) };
@@ -169,14 +169,13 @@ impl Meters {
                 Meter::ExpectedExact => {
                     let expected = self.expected.as_ref().expect("the expected minimum is there when it is metered");
                     let all_sets = self.all_sets.as_ref().expect("all sets are there when they are metered");
-                    self.gains.clear();
-                    self.gains.resize(genie.means.len(), f64::NAN);
-                    for client in *available {
-                        self.gains[client.index()] = gain(&[*client]);
+                    let mut by_client = vec![f64::NAN; genie.means.len()];
+                    for (client, gain) in available.iter().zip(*gains) {
+                        by_client[client.index()] = *gain;
                     }
                     self.indices.clear();
                     self.indices.extend(selected.iter().map(|client| client.index()));
-                    all_sets.best(&self.gains) - expected.of(&self.indices) - gain(selected)
+                    all_sets.best(&by_client) - expected.of(&self.indices) - gain(selected)
                 }
                 _ if same => 0.0,
                 Meter::Mean => {
@@ -211,6 +210,7 @@ impl Meters {
             };
             self.sums[*meter as usize].add(lost);
         }
+        self.gains = buffer;
         Ok(self.cumulative())
     }
 

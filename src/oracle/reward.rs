@@ -20,7 +20,8 @@
 //! β may be any positive real number. `m` is the number of clients asked, also under over-selection.
 
 use crate::id::{ClientId, Round};
-use crate::math::float::{power, quantise};
+use crate::math::float::quantise;
+use crate::math::power::signed_powers;
 use crate::time::Span;
 
 /// The parameters of the reward.
@@ -51,22 +52,21 @@ impl Reward {
         self.quantum.map_or(mean, |quantum| quantise(mean, quantum))
     }
 
-    /// The generalisation function `g` of a client with target rate `rho`, selected `count` times before `round`.
-    pub fn generalisation(&self, rho: f64, count: u32, round: Round) -> f64 {
-        let x = rho - f64::from(count) / f64::from(round.0);
-        let magnitude = if self.beta == 1.0 { x.abs() } else { power(x.abs(), self.beta) };
-        let g = if x < 0.0 { -magnitude } else { magnitude };
-        self.quantum.map_or(g, |quantum| quantise(g, quantum))
-    }
-
     /// `(α/m)·g_k` of each candidate, in their order. O(candidates).
     pub fn gains(&self, history: &History<'_>, candidates: &[ClientId], gains: &mut Vec<f64>) {
-        let weight = self.alpha / history.cohort as f64;
+        let cohort = history.cohort as f64;
+        let round = f64::from(history.round.0);
         gains.clear();
         gains.extend(candidates.iter().map(|client| {
-            let rho = history.cohort as f64 * history.shares[client.index()];
-            weight * self.generalisation(rho, history.counts[client.index()], history.round)
+            let rho = cohort * history.shares[client.index()];
+            rho - f64::from(history.counts[client.index()]) / round
         }));
+        signed_powers(gains, self.beta);
+        if let Some(quantum) = self.quantum {
+            gains.iter_mut().for_each(|g| *g = quantise(*g, quantum));
+        }
+        let weight = self.alpha / cohort;
+        gains.iter_mut().for_each(|g| *g *= weight);
     }
 }
 
@@ -104,13 +104,20 @@ mod tests {
 
     #[test]
     fn generalisation_by_hand() {
-        // ρ = 1/4, selected once in 2 rounds before round 3: x = 1/4 − 1/3 = −1/12, g = −1/144.
-        approx::assert_relative_eq!(REWARD.generalisation(0.25, 1, Round(3)), -1.0 / 144.0, max_relative = 1e-14);
-        // Never selected: x = 1/4, g = 1/16.
-        assert_eq!(REWARD.generalisation(0.25, 0, Round(3)), 0.0625);
-        // On the grid of 0.05: 0.0625 is nearer to 0.05.
+        // Four clients, one selected per round: ρ = 1/4. Before round 3, client 0 was selected once, client 1 never:
+        // x = 1/4 − 1/3 = −1/12, g = −1/144; x = 1/4, g = 1/16. The weight α/m is 3.
+        let history = History { round: Round(3), cohort: 1, shares: &[0.25; 4], counts: &[1, 0, 1, 0] };
+        let gains = |reward: &Reward| {
+            let mut gains = Vec::new();
+            reward.gains(&history, &[ClientId(0), ClientId(1)], &mut gains);
+            gains
+        };
+        let found = gains(&REWARD);
+        approx::assert_relative_eq!(found[0], -3.0 / 144.0, max_relative = 1e-14);
+        assert_eq!(found[1], 3.0 / 16.0);
+        // On the grid of 0.05: −1/144 is nearest to 0, 1/16 to 0.05.
         let coarse = Reward { quantum: Some(0.05), ..REWARD };
-        assert_eq!(coarse.generalisation(0.25, 0, Round(3)), 0.05);
+        assert_eq!(gains(&coarse), [0.0, 3.0 * 0.05]);
         assert_eq!(coarse.mean_speed(0.33), 0.05 * 7.0);
     }
 

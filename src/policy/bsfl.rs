@@ -30,9 +30,8 @@
 //! The exact and greedy solvers use no stream; annealing uses (solver, 0, round). Sets within 1e-12 of the best are equal;
 //! the lexicographically smallest wins.
 
-use super::{
-    BuildContext, ConfigError, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView, check,
-};
+use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
+use crate::config::{ConfigError, check};
 use crate::id::ClientId;
 use crate::math::float::{ln, sqrt};
 use crate::oracle::reward::Reward;
@@ -137,9 +136,8 @@ impl Policy for Bsfl {
             (_, 0) => f64::INFINITY,
             (mean, count) => self.reward.mean_speed(mean) + sqrt(exploration / f64::from(count)),
         }));
-        self.reward.gains(&view.history(ask, self.cohort), ask.available, &mut self.gains);
-        let instance =
-            Instance { speed: &self.bounds, gain: &self.gains, cohort: ask.cohort, take: ask.take };
+        let gain = view.gains(&self.reward, ask, self.cohort, &mut self.gains);
+        let instance = Instance { speed: &self.bounds, gain, cohort: ask.cohort, take: ask.take };
         self.solver.solve(&instance, rng.solver, &mut self.chosen);
         selection.extend(self.chosen.iter().map(|&place| ask.available[place as usize]));
     }

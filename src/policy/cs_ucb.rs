@@ -20,9 +20,8 @@
 //! # Determinism
 //! Uses no random stream. Indices within 1e-12 of the `m`-th best are equal; among them the smallest ids win.
 
-use super::{
-    BuildContext, ConfigError, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView,
-};
+use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
+use crate::config::{ConfigError};
 use crate::id::ClientId;
 use crate::math::float::{ln, sqrt};
 use crate::oracle::reward::Reward;

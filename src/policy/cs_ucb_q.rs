@@ -24,9 +24,8 @@
 //! Uses no random stream. Scores within 1e-12 of the `m`-th best are equal; among them the smallest ids win.
 
 use super::cs_ucb::{LongestLatency, latency_reward};
-use super::{
-    BuildContext, ConfigError, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView, check,
-};
+use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
+use crate::config::{ConfigError, check};
 use crate::id::ClientId;
 use crate::math::float::{ln, sqrt};
 use crate::oracle::reward::Reward;

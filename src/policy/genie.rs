@@ -20,7 +20,8 @@
 //! # Determinism
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
-use super::{BuildContext, ConfigError, Policy, PolicyRng, SelectionRequest, ServerView};
+use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use crate::config::{ConfigError};
 use crate::id::ClientId;
 use crate::oracle::GenieSolver;
 use crate::oracle::reward::Reward;
@@ -40,14 +41,15 @@ impl Config {
         }
     }
 
-    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
-        Ok(Box::new(GeniePolicy::default()))
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(GeniePolicy { cohort: context.cohort, solver: GenieSolver::default(), gains: Vec::new() }))
     }
 }
 
-#[derive(Default)]
 struct GeniePolicy {
+    cohort: usize,
     solver: GenieSolver,
+    gains: Vec<f64>,
 }
 
 impl Policy for GeniePolicy {
@@ -59,7 +61,7 @@ impl Policy for GeniePolicy {
         selection: &mut Vec<ClientId>,
     ) {
         let genie = view.genie.expect("the catalogue gives the genie its knowledge");
-        let history = view.history(ask, ask.cohort);
-        selection.extend_from_slice(self.solver.best(genie, &history, ask.take, ask.available));
+        let gain = view.gains(&genie.reward, ask, self.cohort, &mut self.gains);
+        selection.extend_from_slice(self.solver.best(genie, gain, ask.cohort, ask.take, ask.available));
     }
 }

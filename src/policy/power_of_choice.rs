@@ -24,7 +24,8 @@
 //! ids win.
 
 use super::random::draw_by_weight;
-use super::{BuildContext, ConfigError, Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use super::{BuildContext, Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use crate::config::{ConfigError};
 use crate::id::ClientId;
 use crate::oracle::reward::Reward;
 use crate::oracle::top_m;

@@ -22,7 +22,8 @@
 //! Stream (policy, 0, round). `uniform` draws by a sparse Fisher–Yates shuffle; `data-size` by exponential races
 //! (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the smaller id.
 
-use super::{BuildContext, ConfigError, Policy, PolicyRng, SelectionRequest, ServerView};
+use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use crate::config::{ConfigError};
 use crate::id::ClientId;
 use crate::math::float::ln;
 use crate::oracle::reward::Reward;

@@ -30,7 +30,8 @@
 //! # Determinism
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
-use super::{BuildContext, ConfigError, DeclaredDevice, Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView, check};
+use super::{BuildContext, DeclaredDevice, Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use crate::config::{ConfigError, check};
 use crate::id::ClientId;
 use crate::math::float::sqrt;
 use crate::oracle::reward::Reward;

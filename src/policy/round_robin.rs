@@ -18,7 +18,8 @@
 //! # Determinism
 //! Uses no random stream. The first round starts with client 0.
 
-use super::{BuildContext, ConfigError, Policy, PolicyRng, SelectionRequest, ServerView};
+use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use crate::config::{ConfigError};
 use crate::id::ClientId;
 use crate::oracle::reward::Reward;
 use schemars::JsonSchema;

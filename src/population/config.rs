@@ -197,7 +197,12 @@ impl PopulationConfig {
                     let message = format!("found {share}; expected a number above 0 and at most 1");
                     return Err(PopulationError::new(format!("{path}.share"), message));
                 }
-                _ => return Err(PopulationError::new(path, "give either count or share, such as count = 50 or share = 0.1")),
+                _ => {
+                    return Err(PopulationError::new(
+                        path,
+                        "give either count or share, such as count = 50 or share = 0.1",
+                    ));
+                }
             }
         }
         let counted: usize = counts.iter().sum();
@@ -371,7 +376,8 @@ impl Builder<'_> {
         let laws = [&latency.download.0, &latency.compute.0, &latency.upload.0];
         let mut shared = [None; 3];
         for in_group in 0..count {
-            let place = ClientPlace { client: ClientId::from_index(first + in_group).0, in_group, streams: self.streams };
+            let place =
+                ClientPlace { client: ClientId::from_index(first + in_group).0, in_group, streams: self.streams };
             let mut indices = [0; 3];
             for phase in Phase::ALL {
                 let law = laws[phase.index()];

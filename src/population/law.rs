@@ -120,7 +120,10 @@ impl Parameter {
         match &self.source {
             Source::Fixed(value) => Ok(*value),
             Source::Each(values) => values.get(place.in_group).copied().ok_or_else(|| {
-                format!("`each` lists {} values, and the group has more clients; list one value per client", values.len())
+                format!(
+                    "`each` lists {} values, and the group has more clients; list one value per client",
+                    values.len()
+                )
             }),
             Source::Drawn(law) => {
                 let law = law.build_fixed()?;
@@ -207,7 +210,9 @@ impl LawConfig {
     /// The law, where no parameter differs between clients.
     fn build_fixed(&self) -> Result<AnyLaw, String> {
         if !self.is_fixed() {
-            return Err("a parameter is drawn from a law whose own parameters are drawn; give those as numbers".to_owned());
+            return Err(
+                "a parameter is drawn from a law whose own parameters are drawn; give those as numbers".to_owned()
+            );
         }
         self.build(&ClientPlace { client: 0, in_group: 0, streams: &Streams::new(0) }, 0)
     }
@@ -416,9 +421,9 @@ impl<'de> de::Visitor<'de> for BodySeed {
             let known = &self.entry.parameters[index];
             let default = known.default.map(|default| self.parameter(index).fixed(default));
             let value = value.or(default);
-            law.parameters.push(value.ok_or_else(|| {
-                de::Error::custom(format!("{}; {:?} is missing", Expected(&self), known.name))
-            })?);
+            law.parameters.push(
+                value.ok_or_else(|| de::Error::custom(format!("{}; {:?} is missing", Expected(&self), known.name)))?,
+            );
         }
         Ok(law)
     }

@@ -6,8 +6,8 @@
 //! # Source
 //! C. Xie, S. Koyejo, I. Gupta, "Asynchronous Federated Optimization", 2019 (arXiv 1903.03934), section 5.2.
 
+use crate::config::ConfigError;
 use crate::math::float::power;
-use crate::policy::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

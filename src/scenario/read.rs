@@ -263,10 +263,8 @@ impl<'de> de::MapAccess<'de> for Entries<'_, 'de> {
 }
 
 /// The settings of a kind that is given by its name alone.
-static NOTHING: LazyLock<Node> = LazyLock::new(|| Node {
-    value: Value::Table(Vec::new()),
-    place: Place { source: "default".into(), line: None },
-});
+static NOTHING: LazyLock<Node> =
+    LazyLock::new(|| Node { value: Value::Table(Vec::new()), place: Place { source: "default".into(), line: None } });
 
 struct Kind<'de> {
     kind: &'de str,
@@ -348,10 +346,19 @@ mod tests {
 
     #[test]
     fn errors_name_line_path_found_and_right() {
-        assert_eq!(error("count = 1\n[shape.circle]\nradius = \"big\""), "a.toml:3: shape.circle.radius: found \"big\"; expected f64");
+        assert_eq!(
+            error("count = 1\n[shape.circle]\nradius = \"big\""),
+            "a.toml:3: shape.circle.radius: found \"big\"; expected f64"
+        );
         assert_eq!(error("count = -1\nshape = \"point\""), "a.toml:1: count: found -1; expected u32");
-        assert_eq!(error("count = 1\n[shape.circle]\nradios = 1"), "a.toml:3: shape.circle.radios: unknown key \"radios\"; did you mean \"radius\"? known: radius");
-        assert_eq!(error("count = 1\n\n[shape.cirlce]\nradius = 1"), "a.toml:3: shape.cirlce: unknown kind \"cirlce\"; did you mean \"circle\"? known: circle, point");
+        assert_eq!(
+            error("count = 1\n[shape.circle]\nradios = 1"),
+            "a.toml:3: shape.circle.radios: unknown key \"radios\"; did you mean \"radius\"? known: radius"
+        );
+        assert_eq!(
+            error("count = 1\n\n[shape.cirlce]\nradius = 1"),
+            "a.toml:3: shape.cirlce: unknown kind \"cirlce\"; did you mean \"circle\"? known: circle, point"
+        );
         assert_eq!(error("shape = \"point\""), "a.toml:1: the key \"count\" is missing");
     }
 }

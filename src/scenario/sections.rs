@@ -215,9 +215,9 @@ impl Sections {
                 return complain(path, "found 0; expected a number of rounds of at least 1");
             }
         }
-        self.task.check().or_else(|error| {
-            complain(&format!("task.{}.{}", self.task.kind(), error.key), error.message)
-        })?;
+        self.task
+            .check()
+            .or_else(|error| complain(&format!("task.{}.{}", self.task.kind(), error.key), error.message))?;
         self.check_training()?;
         self.check_regret()
     }
@@ -242,7 +242,10 @@ impl Sections {
     fn check_stop(&self) -> Result<(), Complaint> {
         let StopConfig { rounds, virtual_time, target, traffic } = &self.stop;
         if rounds.is_none() && virtual_time.is_none() && target.is_none() && traffic.is_none() {
-            return complain("stop", "no stop condition is given, and the run would never end; write for example rounds = 200");
+            return complain(
+                "stop",
+                "no stop condition is given, and the run would never end; write for example rounds = 200",
+            );
         }
         if *rounds == Some(0) {
             return complain("stop.rounds", "found 0; expected at least 1");
@@ -262,7 +265,8 @@ impl Sections {
         let Some(target) = target else { return Ok(()) };
         let metrics = self.metrics();
         if !metrics.contains(&target.metric.as_str()) {
-            let known = if metrics.is_empty() { "none, because nothing is learned".to_owned() } else { metrics.join(", ") };
+            let known =
+                if metrics.is_empty() { "none, because nothing is learned".to_owned() } else { metrics.join(", ") };
             let message = format!("found {:?}; this task's metrics are: {known}", target.metric);
             return complain("stop.target.metric", message);
         }

@@ -112,9 +112,9 @@ fn from_toml(value: &DeValue<'_>, text: &str, source: &Arc<str>, line: usize) ->
             i64::from_str_radix(number.as_str(), number.radix())
                 .map_err(|_| refuse(format!("the whole number {} does not fit in 64 bits", number.as_str())))?,
         ),
-        DeValue::Float(number) => Value::Float(
-            number.as_str().parse().map_err(|_| refuse(format!("{} is not a number", number.as_str())))?,
-        ),
+        DeValue::Float(number) => {
+            Value::Float(number.as_str().parse().map_err(|_| refuse(format!("{} is not a number", number.as_str())))?)
+        }
         DeValue::Datetime(date) => return Err(refuse(format!("found the date {date}; a scenario has no dates"))),
         DeValue::Array(items) => {
             let item = |item: &toml::Spanned<DeValue<'_>>| {

@@ -63,7 +63,8 @@ const fn default_noise() -> f64 {
 
 impl Config {
     pub(super) fn material(&self, streams: &Streams) -> Result<Material, TaskError> {
-        let data = LinearData { examples: self.examples, features: self.features, noise: self.noise }.generate(streams)?;
+        let data =
+            LinearData { examples: self.examples, features: self.features, noise: self.noise }.generate(streams)?;
         let model = LinearRegression::new(self.features);
         model.fits(&data.train)?;
         Ok(Material {

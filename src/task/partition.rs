@@ -1,12 +1,12 @@
 //! How a scenario says which training examples go to which client.
 
+use crate::config::{ConfigError, check};
 use crate::data::Dataset;
 use crate::data::partition::dirichlet::{DirichletClasses, dirichlet};
 use crate::data::partition::gamma::{GammaSizes, gamma};
 use crate::data::partition::iid::iid;
 use crate::data::partition::{Partition, PartitionError, declared};
 use crate::dist::{Gamma, Law};
-use crate::policy::{ConfigError, check};
 use crate::rng::Streams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
