@@ -4,6 +4,8 @@
 //! step also withdraws a pending event and schedules a replacement. Goal: at most 1.5 times the bare heap without
 //! cancellation and at most 2.5 times with. `cargo bench --bench kernel`
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
+
 use fedgenie::kernel::Kernel;
 use fedgenie::math::float::ln;
 use fedgenie::rng::{Purpose, Streams};

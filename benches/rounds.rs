@@ -4,6 +4,8 @@
 //! m = 25 at most 40 µs with `mean`. In the same run, the same number of log-normal job latencies is drawn and sorted, as
 //! a measure of the machine. `cargo bench --bench rounds`
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
+
 use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round};
 use fedgenie::recorder::NoSink;

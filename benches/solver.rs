@@ -3,6 +3,8 @@
 //! `cargo bench --bench solver`. Independent speeds and gains, weighted as in BSFL with α = 3; then, at a million
 //! candidates, the unfavourable case in which the fast gain little, and the one in which all gains are equal.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
+
 use fedgenie::oracle::{Instance, bottleneck::Exact};
 use fedgenie::rng::{Purpose, Streams};
 use std::hint::black_box;

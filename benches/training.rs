@@ -3,6 +3,8 @@
 //! `cargo bench --bench training`. Times are medians of several repetitions. The plain loops are single-threaded `f32`
 //! with one running sum, over the same shuffles; both do the same number of floating-point operations.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
+
 use fedgenie::data::{Dataset, Targets, synthetic::LinearData};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::model::{LinearRegression, Model, SoftmaxRegression, evaluate};

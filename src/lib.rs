@@ -1,5 +1,7 @@
 //! FedGenie: a deterministic discrete-event simulator of federated learning under client selection.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
+
 pub mod aggregate;
 pub mod config;
 pub mod data;

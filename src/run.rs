@@ -440,7 +440,7 @@ impl<'w, S: Sink> Run<'w, S> {
         let (round, reward, regret) = (self.round, self.reward, self.regret);
         let record = Record::Closed { round, time: now, reward, regret, down_bytes, up_bytes };
         note(&mut self.digests, &mut self.sink, &record)?;
-        let is_recorded = self.round.0 % self.settings.record_every == 0;
+        let is_recorded = self.round.0.is_multiple_of(self.settings.record_every);
         self.digests.seal(is_recorded && self.sink.wants_checksums(), &mut self.mark);
         let arrived: Vec<ClientId> = self.arrived.iter().map(|&id| self.jobs[id].client).collect();
         let summary = RoundSummary {

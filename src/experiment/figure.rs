@@ -5,6 +5,7 @@
 
 use super::{CurvePoint, RunSummary, Summary, files};
 use crate::error::Error;
+use crate::math::float;
 use crate::math::statistics::estimate;
 use plotters::prelude::*;
 use std::path::{Path, PathBuf};
@@ -110,8 +111,19 @@ fn draw(title: &str, [x_title, y_title]: [&str; 2], lines: &[Line]) -> Option<St
     if !(x_end.is_finite() && y_low.is_finite() && y_high.is_finite()) {
         return None;
     }
+    // What stays positive and spans more than a decade, as a loss does, is drawn on a logarithmic axis.
+    let is_logarithmic = y_low > 0.0 && y_high > 10.0 * y_low;
+    let axis = |y: f64| if is_logarithmic { float::log10(y) } else { y };
+    let (y_low, y_high) = (axis(y_low), axis(y_high));
+    let y_text = |y: &f64| if is_logarithmic { tick(float::power(10.0, *y)) } else { tick(*y) };
     // A regret starts at zero; a loss is shown where it moves.
-    let y_low = if y_low >= 0.0 && y_low < 0.3 * y_high { 0.0 } else { y_low };
+    let y_low = if is_logarithmic {
+        y_low
+    } else if y_low >= 0.0 && y_low < 0.3 * y_high {
+        0.0
+    } else {
+        y_low
+    };
     let y_high = if y_high > y_low { y_high + 0.03 * (y_high - y_low) } else { y_low + 1.0 };
     let mut svg = String::new();
     let drawn = (|| {
@@ -120,6 +132,7 @@ fn draw(title: &str, [x_title, y_title]: [&str; 2], lines: &[Line]) -> Option<St
         let mut chart = ChartBuilder::on(&area)
             .caption(title, ("sans-serif", 18))
             .margin(12)
+            .margin_right(32)
             .x_label_area_size(42)
             .y_label_area_size(70)
             .build_cartesian_2d(0.0..x_end, y_low..y_high)?;
@@ -127,6 +140,8 @@ fn draw(title: &str, [x_title, y_title]: [&str; 2], lines: &[Line]) -> Option<St
             .configure_mesh()
             .x_desc(x_title)
             .y_desc(y_title)
+            .x_label_formatter(&|x| tick(*x))
+            .y_label_formatter(&y_text)
             .light_line_style(WHITE)
             .bold_line_style(BLACK.mix(0.12))
             .axis_desc_style(("sans-serif", 15))
@@ -134,11 +149,11 @@ fn draw(title: &str, [x_title, y_title]: [&str; 2], lines: &[Line]) -> Option<St
             .draw()?;
         for (place, line) in lines.iter().enumerate() {
             let colour = COLOURS[place % COLOURS.len()];
-            let upper = line.points.iter().map(|point| (point.0, high(point)));
-            let lower = line.points.iter().rev().map(|point| (point.0, low(point)));
+            let upper = line.points.iter().map(|point| (point.0, axis(high(point))));
+            let lower = line.points.iter().rev().map(|point| (point.0, axis(low(point))));
             let band: Vec<(f64, f64)> = upper.chain(lower).collect();
             chart.draw_series(std::iter::once(Polygon::new(band, colour.mix(0.18))))?;
-            let mean = line.points.iter().map(|&(x, mean, _)| (x, mean));
+            let mean = line.points.iter().map(|&(x, mean, _)| (x, axis(mean)));
             chart
                 .draw_series(LineSeries::new(mean, colour.stroke_width(2)))?
                 .label(&line.label)
@@ -146,7 +161,7 @@ fn draw(title: &str, [x_title, y_title]: [&str; 2], lines: &[Line]) -> Option<St
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
+            .position(if is_logarithmic { SeriesLabelPosition::UpperRight } else { SeriesLabelPosition::UpperLeft })
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.3))
             .label_font(("sans-serif", 14))
@@ -154,4 +169,10 @@ fn draw(title: &str, [x_title, y_title]: [&str; 2], lines: &[Line]) -> Option<St
         area.present()
     })();
     drawn.is_ok().then_some(svg)
+}
+
+/// A number on an axis, with at most three digits behind the point.
+fn tick(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -1,6 +1,7 @@
 //! What an experiment found: one row per run, one per policy and point, and a table for people.
 
 use super::{Curve, CurvePoint, RunPlace};
+use crate::math::float;
 use crate::math::statistics::{Estimate, estimate, paired_difference};
 use crate::record::Regret;
 use crate::recorder::Sink;
@@ -365,7 +366,7 @@ fn number(value: f64) -> String {
     } else if !(1e-4..1e7).contains(&magnitude) {
         format!("{value:.3e}")
     } else {
-        let digits = 3 - magnitude.log10().floor() as i32;
+        let digits = 3 - float::floor(float::log10(magnitude)) as i32;
         format!("{value:.*}", digits.clamp(0, 8) as usize)
     }
 }

@@ -1,7 +1,7 @@
 //! Portable elementary functions: the same bits on every platform.
 
 pub use libm::{
-    ceil, cosh, erf, erfc, exp, expm1, floor, lgamma as ln_gamma, log as ln, log1p as ln_1p, pow as power, sinh,
+    ceil, cosh, erf, erfc, exp, expm1, floor, lgamma as ln_gamma, log as ln, log1p as ln_1p, log10, pow as power, sinh,
     tgamma as gamma,
 };
 

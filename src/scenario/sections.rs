@@ -130,7 +130,7 @@ pub struct RegretConfig {
     /// Exponent of the generalisation function.
     #[serde(default = "default_beta")]
     pub beta: f64,
-    /// Grid to which generalisation and mean speeds are rounded; none if left out.
+    /// Grid to which generalisation and mean speeds are rounded; 0 for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum: Option<f64>,
     /// The meters.
@@ -150,7 +150,12 @@ fn default_meters() -> Vec<Meter> {
 
 impl RegretConfig {
     pub(super) fn reward(&self) -> Reward {
-        Reward { tau_min: self.tau_min.0, alpha: self.alpha, beta: self.beta, quantum: self.quantum }
+        Reward {
+            tau_min: self.tau_min.0,
+            alpha: self.alpha,
+            beta: self.beta,
+            quantum: self.quantum.filter(|&quantum| quantum > 0.0),
+        }
     }
 }
 
@@ -319,7 +324,7 @@ impl Sections {
         }
         number("alpha", regret.alpha, 0.0, "a number of at least 0")?;
         number("beta", regret.beta, f64::MIN_POSITIVE, "a number above 0")?;
-        number("quantum", regret.quantum.unwrap_or(1.0), f64::MIN_POSITIVE, "a number above 0")?;
+        number("quantum", regret.quantum.unwrap_or(0.0), 0.0, "0 (none) or a positive number")?;
         let mut meters = regret.meters.clone();
         meters.sort_unstable();
         if meters.windows(2).any(|pair| pair[0] == pair[1]) {
