@@ -48,6 +48,9 @@ impl<'w> Learning<'w> {
 
     /// Trains the given jobs and folds their updates into the global model, weighted by data size and staleness. Returns
     /// whether there was anything to fold.
+    ///
+    /// # Errors
+    /// The first client whose update is not finite; the global model stays as it was.
     pub fn aggregate(
         &mut self,
         jobs: &mut Jobs,
@@ -55,12 +58,12 @@ impl<'w> Learning<'w> {
         round: Round,
         staleness: Staleness,
         parallel: bool,
-    ) -> bool {
+    ) -> Result<bool, ClientId> {
         let mut counted: Vec<JobId> = counted.collect();
         // A client without data has nothing to train on.
         counted.retain(|&id| !self.learner.partition.client(jobs[id].client).is_empty());
         if counted.is_empty() {
-            return false;
+            return Ok(false);
         }
         counted.sort_unstable_by_key(|&id| (jobs[id].client, jobs[id].round));
         let starts: Vec<Arc<[f32]>> =
@@ -81,6 +84,9 @@ impl<'w> Learning<'w> {
         let updates = &mut self.updates[..training.len()];
         let data = &self.learner.data.train;
         train(&training, &*self.learner.model, data, &self.world.training, &self.world.streams, parallel, updates);
+        if let Some((job, _)) = training.iter().zip(&*updates).find(|(_, update)| update.diverged) {
+            return Err(job.client);
+        }
         let contributions: Vec<Contribution<'_>> = training
             .iter()
             .zip(&*updates)
@@ -101,7 +107,7 @@ impl<'w> Learning<'w> {
         for (id, loss) in counted.into_iter().zip(losses) {
             jobs[id].loss = Some(loss);
         }
-        true
+        Ok(true)
     }
 
     /// Metrics of the global model on the test data.

@@ -1,0 +1,87 @@
+//! What can be read off a run, and its end.
+
+use super::{Accounts, Run};
+use crate::id::Round;
+use crate::population::Group;
+use crate::record::Regret;
+use crate::recorder::{Digests, Sink};
+use crate::time::{Span, VirtualTime};
+
+impl<S: Sink> Run<'_, S> {
+    /// The round played last.
+    pub const fn round(&self) -> Round {
+        self.round
+    }
+
+    /// The current virtual time.
+    pub const fn now(&self) -> VirtualTime {
+        self.kernel.now()
+    }
+
+    /// Cumulative regret.
+    pub const fn regret(&self) -> Regret {
+        self.regret
+    }
+
+    /// Reward of the last round, where there is one.
+    pub const fn reward(&self) -> Option<f64> {
+        self.reward
+    }
+
+    /// Metrics of the last round, empty if it was not evaluated.
+    pub fn metrics(&self) -> &[(&'static str, f64)] {
+        &self.metrics
+    }
+
+    /// Traffic, waste and counts so far.
+    pub const fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// Times each client was selected.
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    /// The digests so far.
+    pub const fn digests(&self) -> &Digests {
+        &self.digests
+    }
+
+    /// Whether clients train.
+    pub const fn trains(&self) -> bool {
+        self.learning.is_some()
+    }
+
+    /// Whether the next rounds spread the clients over the current rayon pool; changes no result.
+    pub const fn set_parallel(&mut self, parallel: bool) {
+        self.settings.parallel = parallel;
+    }
+
+    /// Selections per group so far, where groups are named.
+    pub fn total_group_selections(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
+        if self.group_selections.is_empty() {
+            return None;
+        }
+        let groups = self.world.population.groups();
+        let total = |group: &Group| -> u64 {
+            let first = group.first.index();
+            self.counts[first..first + group.count].iter().map(|&count| u64::from(count)).sum()
+        };
+        let names = self.group_selections.iter().map(|(name, _)| name.clone());
+        Some(names.zip(groups.iter().map(|group| total(group).into())).collect())
+    }
+
+    /// Ends the run: the final metrics (measured now if the last round was not evaluated) and the sink.
+    pub fn finish(mut self) -> (Vec<(&'static str, f64)>, Accounts, S) {
+        if self.metrics.is_empty()
+            && let Some(learning) = &self.learning
+        {
+            self.metrics = learning.evaluate(self.settings.parallel);
+        }
+        let now = self.kernel.now();
+        let unused: Span = self.jobs.iter().map(|job| job.compute_spent(now)).sum();
+        self.accounts.wasted_compute += unused;
+        (self.metrics, self.accounts, self.sink)
+    }
+}
