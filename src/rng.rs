@@ -9,7 +9,7 @@
 //! ChaCha with 8 rounds (D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008). The 256-bit key is the seed (8 bytes,
 //! little endian), the number of the [`Purpose`] (8 bytes, little endian) and the 16 ASCII bytes `fedgenie-streams`.
 //! The 64-bit stream id is `entity << 32 | index`; the block counter starts at 0. A uniform variate takes the next 64
-//! bits `w` and is `(⌊w / 2^11⌋ + 1/2) / 2^53`, which is never 0 and never 1.
+//! bits `w` and is `(⌊w / 2^11⌋ + 1/2) / 2^53` rounded to a double, and `1 − 2^-53` where that would be 1: never 0, never 1.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -18,11 +18,13 @@ use rand_core::{Rng, SeedableRng};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
-    /// A law's parameter that is drawn per client: entity = client, index = phase × 16 + place of the parameter.
+    /// A law's parameter that is drawn per client: entity = client, index = phase × 16 + place of the parameter; data size 48,
+    /// data quality 49, rates of a device profile 50 (download), 51 (compute), 52 (upload).
     PopulationParameter = 1,
     /// Phase durations: entity = client, index = round; three uniforms in the order download, compute, upload.
     Latency = 2,
-    /// Times to dropout: entity = client, index = round; three uniforms in the order download, compute, upload.
+    /// Times to dropout: entity = client, index = round; three uniforms in the order download, compute, upload. The client is
+    /// lost after `−ln(u)/hazard` seconds of the phase.
     Dropout = 3,
     /// Phase durations of a probe before selection: entity = client, index = round; as `Latency`.
     Probe = 4,
@@ -90,6 +92,13 @@ impl Streams {
     }
 }
 
+/// The uniform variate of 64 random bits.
+fn uniform_from(bits: u64) -> f64 {
+    const STEP: f64 = 1.0 / (1u64 << 53) as f64;
+    // Above 1/2 the half step is rounded away; at the very top that would give 1.
+    (((bits >> 11) as f64 + 0.5) * STEP).min(1.0 - STEP)
+}
+
 /// One stream of random numbers, consumed from its beginning.
 #[derive(Clone, Debug)]
 pub struct StreamRng {
@@ -104,8 +113,7 @@ impl StreamRng {
 
     /// A uniform variate in the open interval (0, 1), on a grid of 2^-53 shifted by half a step.
     pub fn uniform(&mut self) -> f64 {
-        const STEP: f64 = 1.0 / (1u64 << 53) as f64;
-        ((self.bits() >> 11) as f64 + 0.5) * STEP
+        uniform_from(self.bits())
     }
 
     /// A uniform integer in `0..bound`, without bias (Lemire's multiplication with rejection, TOMACS 2019).
@@ -138,9 +146,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn print_vectors() {
-        let mut s = Streams::new(7).stream(Purpose::Latency, 17, 42);
-        println!("{:?}", [s.bits(), s.bits(), s.bits()]);
-        println!("{:?}", Streams::new(7).stream(Purpose::Latency, 17, 43).uniform());
+    fn a_uniform_variate_is_never_0_and_never_1() {
+        assert_eq!(uniform_from(0), 1.0 / (1u64 << 54) as f64);
+        assert_eq!(uniform_from(u64::MAX), 1.0 - 1.0 / (1u64 << 53) as f64);
+        assert_eq!(uniform_from(1 << 63), 0.5);
     }
 }

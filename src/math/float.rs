@@ -13,9 +13,10 @@ pub fn sqrt(x: f64) -> f64 {
     x.sqrt()
 }
 
-/// Rounds to a multiple of `quantum`, halves away from zero.
+/// Rounds to a multiple of `quantum`, halves away from zero. What lies within 1e-9 steps of a half counts as one, so that
+/// the rounding errors of `x` do not decide.
 pub fn quantise(x: f64, quantum: f64) -> f64 {
-    quantum * libm::round(x / quantum)
+    (quantum * floor((x / quantum).abs() + (0.5 + 1e-9))).copysign(x)
 }
 
 #[cfg(test)]
@@ -27,5 +28,8 @@ mod tests {
         assert_eq!(quantise(0.125, 0.25), 0.25);
         assert_eq!(quantise(-0.125, 0.25), -0.25);
         assert_eq!(quantise(0.12, 0.25), 0.0);
+        // 0.1 − 1/8 is −0.025 but for rounding: half a step of 0.05.
+        assert_eq!(quantise(0.1 - 0.125, 0.05), -0.05);
+        assert_eq!(quantise(0.1 - 0.075, 0.05), 0.05);
     }
 }
