@@ -135,7 +135,8 @@ impl Experiment {
         scenario.plan.build(seed, cache).map_err(|error| scenario.explain(error))
     }
 
-    /// Builds the first seed's world and all policies of every point, to find what is wrong before anything is written.
+    /// Builds the first seed's world and all policies of every point, and checks the other seeds' worlds, to find what is
+    /// wrong before anything is written: what is drawn per client can be right with one seed and wrong with another.
     /// Returns the worlds' warnings, each once.
     ///
     /// # Errors
@@ -148,6 +149,9 @@ impl Experiment {
                 world.policy(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
             warnings.extend(world.warnings);
+            for &seed in &self.seeds[1..] {
+                scenario.plan.check(seed, cache).map_err(|error| scenario.explain(error))?;
+            }
         }
         warnings.sort();
         warnings.dedup();
@@ -182,7 +186,7 @@ impl Experiment {
                 round: run.round().0,
                 time_s: run.now().seconds(),
                 regret: run.regret(),
-                metrics: run.metrics().to_vec(),
+                metrics: run.metrics().iter().map(|&(name, value)| (name.into(), value)).collect(),
             });
             if threads.is_cancelled() {
                 return Err(Error::Cancelled);

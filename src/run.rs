@@ -194,6 +194,15 @@ impl<'w, S: Sink> Run<'w, S> {
             let fired = self.kernel.next().expect("a busy client has an event pending");
             self.handle(fired)?;
         }
+        self.finish_instant()
+    }
+
+    /// Late jobs that end at this very instant end before anything is decided at it.
+    fn finish_instant(&mut self) -> Result<(), RunError> {
+        while self.idle.is_some() && self.kernel.peek() == Some(self.kernel.now()) {
+            let fired = self.kernel.next().expect("an event was seen to be pending");
+            self.handle(fired)?;
+        }
         Ok(())
     }
 
@@ -350,7 +359,7 @@ impl<'w, S: Sink> Run<'w, S> {
             self.handle(fired)?;
         }
         self.kernel.clear_timer(&Timer::Boundary);
-        Ok(())
+        self.finish_instant()
     }
 
     fn handle(&mut self, fired: Fired<Event, Timer>) -> Result<(), RunError> {

@@ -14,11 +14,12 @@ pub use sections::{
 };
 
 use crate::config::ConfigError;
+use crate::data::DataError;
 use crate::oracle::regret::Meter;
 use crate::policy::{self, PolicyConfig};
 use crate::population::PopulationConfig;
 use crate::protocol::ProtocolConfig;
-use crate::task::{TaskConfig, none};
+use crate::task::{TaskConfig, TaskError, none};
 use crate::world::{WorldError, WorldPlan};
 use read::{read, read_kind, unknown_name};
 use schemars::JsonSchema;
@@ -92,6 +93,23 @@ pub struct Scenario {
     tree: Node,
 }
 
+/// The keys at the top of a scenario.
+const KEYS: [&str; 13] = [
+    "name",
+    "title",
+    "seeds",
+    "stop",
+    "population",
+    "task",
+    "training",
+    "protocol",
+    "policy",
+    "regret",
+    "evaluate",
+    "record",
+    "sweep",
+];
+
 /// Most points that a sweep may have.
 pub const MOST_POINTS: usize = 10_000;
 
@@ -102,6 +120,7 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong.
     pub fn new(tree: &Node, base: &Path, data: Option<&Path>) -> Result<Self, ScenarioError> {
+        check_keys(tree)?;
         let mut rest = tree.clone();
         rest.take("sweep");
         let policies = rest.take("policy");
@@ -135,9 +154,18 @@ impl Scenario {
     /// Puts file and line to what went wrong when a world was built.
     pub fn explain(&self, error: WorldError) -> ScenarioError {
         match error {
-            WorldError::Scenario { path, message } => ScenarioError::new(&self.tree, path, message),
+            WorldError::Scenario { path, message } => {
+                let path = inherited_from(&self.tree, &path).unwrap_or(path);
+                ScenarioError::new(&self.tree, path, message)
+            }
             WorldError::Task(error) => {
-                ScenarioError::new(&self.tree, format!("task.{}", self.sections.task.kind()), error.to_string())
+                let key = match &error {
+                    TaskError::Data(DataError::Setting { key, .. }) => key,
+                    TaskError::Data(_) | TaskError::Model(_) => "data",
+                    TaskError::Partition(_) => "partition",
+                };
+                let path = format!("task.{}.{key}", self.sections.task.kind());
+                ScenarioError::new(&self.tree, path, error.to_string())
             }
         }
     }
@@ -183,6 +211,23 @@ fn to_toml(node: &Node) -> toml::Value {
     }
 }
 
+fn check_keys(tree: &Node) -> Result<(), ScenarioError> {
+    let Value::Table(entries) = &tree.value else { return Ok(()) };
+    match entries.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
+        Some((key, node)) => Err(ScenarioError::at(&node.place, key, unknown_name("key", key, &KEYS))),
+        None => Ok(()),
+    }
+}
+
+/// Where a group's value is written, if it is not the group's own but the population's.
+fn inherited_from(tree: &Node, path: &str) -> Option<String> {
+    let (index, rest) = path.strip_prefix("population.group.")?.split_once('.')?;
+    let key = rest.split('.').next()?;
+    let is_own = tree.at(&format!("population.group.{index}.{key}")).is_some();
+    let is_shared = tree.at(&format!("population.{key}")).is_some();
+    (is_shared && !is_own).then(|| format!("population.{rest}"))
+}
+
 fn policy_error(tree: &Node, label: &str, error: ConfigError) -> ScenarioError {
     let path = if error.key.is_empty() { format!("policy.{label}") } else { format!("policy.{label}.{}", error.key) };
     ScenarioError::new(tree, path, error.message)
@@ -202,7 +247,7 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
         let path = format!("policy.{label}");
         if !sections::is_name(label) {
             let message = "a label has lower-case letters, digits, - and _ only, because it names a folder";
-            return Err(ScenarioError::new(tree, path, message));
+            return Err(ScenarioError::at(&node.place, path, message));
         }
         let mut body = node.clone();
         let kind = match body.take("kind") {
@@ -239,14 +284,15 @@ pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
     }
     let mut points = vec![(Point::default(), base)];
     for (path, node) in paths {
+        let refuse_values = |message: String| Err(ScenarioError::at(&node.place, format!("sweep.{path}"), message));
         let Value::List(values) = &node.value else {
-            return refuse("sweep", &format!("found {} for {path}; expected a list of values", node.value.describe()));
+            return refuse_values(format!("found {}; expected a list of values", node.value.describe()));
         };
         if values.is_empty() {
-            return refuse("sweep", &format!("the list for {path} is empty; expected at least one value"));
+            return refuse_values("the list is empty; expected at least one value".to_owned());
         }
         if path == "seeds" || path == "name" || path.starts_with("record") {
-            return refuse("sweep", &format!("{path} cannot be swept"));
+            return refuse_values("this cannot be swept".to_owned());
         }
         if points.len() * values.len() > MOST_POINTS {
             return refuse("sweep", &format!("the grid has more than {MOST_POINTS} points"));
@@ -290,5 +336,21 @@ impl Sections {
     /// Whether regret is metered.
     pub fn has_meter(&self, meter: Meter) -> bool {
         self.regret.as_ref().is_some_and(|regret| regret.meters.contains(&meter))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_are_those_of_the_schema() {
+        let schema = schema::schema();
+        let mut known: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        known.retain(|key| *key != "$schema");
+        known.sort_unstable();
+        let mut keys = KEYS;
+        keys.sort_unstable();
+        assert_eq!(known, keys);
     }
 }

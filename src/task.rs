@@ -152,6 +152,9 @@ impl TaskConfig {
     /// # Errors
     /// Key and sentence.
     pub fn check(&self) -> Result<(), ConfigError> {
+        if let Self::None(config) = self {
+            config.check()?;
+        }
         self.partition().map_or(Ok(()), PartitionConfig::check)
     }
 

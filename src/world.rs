@@ -101,6 +101,23 @@ impl WorldPlan {
     /// # Errors
     /// If the population, the task or the reward do not fit together; nothing is kept.
     pub fn build(&self, seed: u64, cache: &DataCache) -> Result<World, WorldError> {
+        let mut world = self.prepare(seed, cache)?;
+        if let Some(reward) = self.reward {
+            world.know_the_truth(reward)?;
+        }
+        Ok(world)
+    }
+
+    /// Checks what can be wrong with one seed's world and right with another's, without working out the truth about it.
+    ///
+    /// # Errors
+    /// As [`WorldPlan::build`].
+    pub fn check(&self, seed: u64, cache: &DataCache) -> Result<(), WorldError> {
+        self.prepare(seed, cache).map(|_| ())
+    }
+
+    /// The world without the truth about speeds.
+    fn prepare(&self, seed: u64, cache: &DataCache) -> Result<World, WorldError> {
         let streams = Streams::new(seed);
         let clients = self.population.client_count()?;
         let material = self.task.material(&streams, cache)?;
@@ -140,7 +157,7 @@ impl WorldPlan {
                 "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
             return Err(WorldError::scenario("protocol", message));
         }
-        let mut world = World {
+        let world = World {
             shares: population.shares(),
             streams,
             population,
@@ -155,8 +172,8 @@ impl WorldPlan {
             all_sets: None,
             warnings: Vec::new(),
         };
-        if let Some(reward) = self.reward {
-            world.know_the_truth(reward)?;
+        if let Some(reward) = &self.reward {
+            world.check_tau_min(reward)?;
         }
         Ok(world)
     }
@@ -165,7 +182,6 @@ impl WorldPlan {
 impl World {
     /// Works out mean speeds and, where metered, expected minima.
     fn know_the_truth(&mut self, reward: Reward) -> Result<(), WorldError> {
-        self.check_tau_min(&reward)?;
         let tau_min = reward.tau_min.seconds();
         let mut known = BTreeMap::new();
         let ids = (0..self.population.len()).map(ClientId::from_index);

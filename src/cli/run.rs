@@ -55,6 +55,13 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
             Err(error) => return Err(error),
         }
     }
+    if let (Some(folder), Some(_)) = (&words.out, &words.shard) {
+        // Other shards' runs, complete in the same folder, belong to its summary.
+        for place in experiment.runs().iter().filter(|place| !places.contains(place)) {
+            let known = done.iter().any(|run| is_of(place, run, &experiment));
+            done.extend(artefacts::completed(folder, place).filter(|_| !known));
+        }
+    }
     let order = |run: &RunSummary| experiment.runs().iter().position(|place| is_of(place, run, &experiment));
     done.sort_by_cached_key(order);
     let labels: Vec<String> = experiment.first().arms.iter().map(|arm| arm.label.clone()).collect();

@@ -9,11 +9,12 @@
 //! ```
 
 use super::files::{write_file, write_json};
-use super::{Experiment, RunPlace, RunSummary, Summary, write_figures};
+use super::{CurvePoint, Experiment, RunPlace, RunSummary, Summary, write_figures};
 use crate::error::Error;
 use crate::record::FORMAT_VERSION;
 use crate::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -76,6 +77,11 @@ pub fn prepare(folder: &Path, experiment: &Experiment, resume: bool) -> Result<(
     let is_empty = match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            let message =
+                format!("cannot write {}: a file is in the way; give a new folder to --out", folder.display());
+            return Err(Error::Usage(message));
+        }
         Err(error) => return Err(failed(error)),
     };
     if !is_empty && !scenario.is_file() {
@@ -105,10 +111,19 @@ pub fn prepare(folder: &Path, experiment: &Experiment, resume: bool) -> Result<(
     write_file(&scenario, experiment.resolved.as_bytes())
 }
 
-/// The summary of a run that is already complete in the folder.
+/// The summary and course of a run that is already complete in the folder.
 pub fn completed(folder: &Path, place: &RunPlace) -> Option<RunSummary> {
     let text = fs::read_to_string(folder.join(RUNS_FOLDER).join(&place.name).join(RUN_FILE)).ok()?;
-    serde_json::from_str(&text).ok()
+    let written: Value = serde_json::from_str(&text).ok()?;
+    let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&written["curve"]).ok()?;
+    let point = |point: CurvePoint<Map<String, Value>>| {
+        // JSON has no NaN: the loss of a model that diverged is null.
+        let metric = |(name, value): (String, Value)| (name.into(), value.as_f64().unwrap_or(f64::NAN));
+        let metrics = point.metrics.into_iter().map(metric).collect();
+        CurvePoint { round: point.round, time_s: point.time_s, regret: point.regret, metrics }
+    };
+    let summary: RunSummary = serde_json::from_value(written).ok()?;
+    Some(RunSummary { curve: points.into_iter().map(point).collect(), ..summary })
 }
 
 /// Writes summary, figures and manifest.
@@ -160,7 +175,12 @@ pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary) -> Resu
 /// If it is not there or is no manifest.
 pub fn read_manifest(folder: &Path) -> Result<Manifest, Error> {
     let path = folder.join(MANIFEST_FILE);
-    let text = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            Error::Usage(format!("there is no {}; give a folder that `fedgenie run --out` wrote", path.display()))
+        }
+        _ => Error::Read { path: path.clone(), source },
+    })?;
     serde_json::from_str(&text)
         .map_err(|error| Error::Usage(format!("{} is not a manifest of FedGenie: {error}", path.display())))
 }

@@ -2,10 +2,11 @@
 
 use crate::record::Regret;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// One kept round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CurvePoint<M = Vec<(&'static str, f64)>> {
+pub struct CurvePoint<M = Vec<(Cow<'static, str>, f64)>> {
     /// The round.
     pub round: u32,
     /// When it closed, in seconds.

@@ -7,7 +7,7 @@ use crate::record::Regret;
 use crate::recorder::Sink;
 use crate::run::Run;
 use crate::scenario::{Point, StopConfig};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// Bytes moved.
@@ -44,7 +44,7 @@ pub struct RunSummary {
     /// Digests.
     pub digest: DigestPair,
     /// Metrics of the final model.
-    #[serde(rename = "final")]
+    #[serde(rename = "final", deserialize_with = "read_metrics")]
     pub final_metrics: BTreeMap<String, f64>,
     /// Cumulative regret.
     pub regret: Regret,
@@ -68,6 +68,12 @@ pub struct RunSummary {
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
+}
+
+/// Metrics as written: JSON has no NaN, so that the loss of a model that diverged is null.
+fn read_metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
+    let written = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
+    Ok(written.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
 }
 
 /// A run's summary with its course, as written to its folder.
@@ -124,7 +130,7 @@ impl RunSummary {
     pub fn with_curve(&self) -> RunWithCurve<'_> {
         let point = |point: &CurvePoint| {
             let metrics: serde_json::Map<String, serde_json::Value> =
-                point.metrics.iter().map(|(name, value)| ((*name).to_owned(), serde_json::json!(value))).collect();
+                point.metrics.iter().map(|(name, value)| (name.to_string(), serde_json::json!(value))).collect();
             serde_json::json!({
                 "round": point.round, "time_s": point.time_s, "regret": point.regret, "metrics": metrics
             })

@@ -250,16 +250,24 @@ impl Sink for Comparison {
 
     fn round(&mut self, summary: &RoundSummary<'_>, is_recorded: bool, mark: &RoundMark) -> io::Result<()> {
         self.round = summary.round.0;
-        let Some(stored) = read_marks(&mut self.marks)? else {
-            return Err(self.mismatch(None, None, format!("{MARKS_FILE} ends before this round")));
+        let stored = match read_marks(&mut self.marks) {
+            Ok(Some(stored)) => stored,
+            Ok(None) => return Err(self.mismatch(None, None, format!("{MARKS_FILE} ends before this round"))),
+            Err(error) => {
+                return Err(self.mismatch(None, None, format!("{MARKS_FILE} is damaged at this round: {error}")));
+            }
         };
-        if stored.timeline != mark.timeline || stored.model != mark.model {
-            let chain = if stored.timeline == mark.timeline { "model" } else { "timeline" };
+        if stored != *mark {
+            let chain = match (stored.timeline == mark.timeline, stored.model == mark.model) {
+                (false, _) => "the timeline digest differs",
+                (true, false) => "the model digest differs",
+                (true, true) => "the checksum of an event differs",
+            };
             let pairs = stored.checksums.iter().zip(&mark.checksums);
             let event = pairs.into_iter().position(|(stored, replayed)| stored != replayed);
             let event = event.or((stored.checksums.len() != mark.checksums.len())
                 .then_some(stored.checksums.len().min(mark.checksums.len())));
-            return Err(self.mismatch(event, None, format!("the {chain} digest differs")));
+            return Err(self.mismatch(event, None, chain.to_owned()));
         }
         if is_recorded {
             let line = self.rounds.next().transpose()?;

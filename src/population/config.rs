@@ -245,7 +245,8 @@ impl PopulationConfig {
         let clients: usize = self.groups()?.iter().map(|(_, _, count)| count).sum();
         if clients == 0 || u32::try_from(clients).is_err() {
             let message = format!("found {clients} clients; expected between 1 and {}", u32::MAX);
-            return Err(PopulationError::new("population", message));
+            let path = if self.clients.is_some() { "population.clients" } else { "population" };
+            return Err(PopulationError::new(path, message));
         }
         Ok(clients)
     }

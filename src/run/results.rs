@@ -3,9 +3,9 @@
 use super::{Accounts, Run};
 use crate::id::Round;
 use crate::population::Group;
-use crate::record::Regret;
+use crate::record::{Phase, Regret};
 use crate::recorder::{Digests, Sink};
-use crate::time::{Span, VirtualTime};
+use crate::time::VirtualTime;
 
 impl<S: Sink> Run<'_, S> {
     /// The round played last.
@@ -80,8 +80,12 @@ impl<S: Sink> Run<'_, S> {
             self.metrics = learning.evaluate(self.settings.parallel);
         }
         let now = self.kernel.now();
-        let unused: Span = self.jobs.iter().map(|job| job.compute_spent(now)).sum();
-        self.accounts.wasted_compute += unused;
+        for job in self.jobs.iter() {
+            if job.phase == Phase::Compute {
+                self.accounts.compute += job.compute_spent(now);
+            }
+            self.accounts.wasted_compute += job.compute_spent(now);
+        }
         (self.metrics, self.accounts, self.sink)
     }
 }

@@ -52,6 +52,11 @@ impl ScenarioError {
         Self { place: None, path: String::new(), message, wants_found }
     }
 
+    /// An error about a value whose place is known.
+    pub(super) fn at(place: &Place, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { place: Some(place.clone()), path: path.into(), message: message.into(), wants_found: false }
+    }
+
     /// Fills in what the innermost reader knows and the visitor did not.
     fn located(mut self, node: &Node, path: &str) -> Self {
         if self.place.is_none() {
@@ -105,13 +110,13 @@ impl de::Error for ScenarioError {
         Self::bare(message.to_string(), true)
     }
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::bare(expected.to_string(), true)
+        Self::bare(in_plain_words(expected), true)
     }
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::bare(expected.to_string(), true)
+        Self::bare(in_plain_words(expected), true)
     }
     fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
-        Self::bare(expected.to_string(), true)
+        Self::bare(in_plain_words(expected), true)
     }
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         Self::bare(unknown_name("kind", variant, expected), false)
@@ -124,6 +129,22 @@ impl de::Error for ScenarioError {
     }
     fn duplicate_field(field: &'static str) -> Self {
         Self::bare(format!("the key {field:?} is given twice"), false)
+    }
+}
+
+/// What serde's own visitors expect, for people who do not write Rust.
+fn in_plain_words(expected: &dyn Expected) -> String {
+    let expected = expected.to_string();
+    match expected.as_str() {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0, in range".to_owned(),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a string" | "path string" => "a text in quotes".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        other if other.starts_with("struct ") => "a table".to_owned(),
+        _ => expected,
     }
 }
 
@@ -234,8 +255,10 @@ impl<'de> de::SeqAccess<'de> for Items<'_, 'de> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ScenarioError> {
         let Some(item) = self.items.get(self.next) else { return Ok(None) };
+        let path = self.reader.child(item, self.next).path;
         self.next += 1;
-        seed.deserialize(self.reader.child(item, self.next - 1)).map(Some)
+        let value = seed.deserialize(self.reader.child(item, self.next - 1));
+        value.map(Some).map_err(|error| error.located(item, &path))
     }
 }
 
@@ -258,7 +281,9 @@ impl<'de> de::MapAccess<'de> for Entries<'_, 'de> {
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ScenarioError> {
         let (key, node) = &self.entries[self.next];
         self.next += 1;
-        seed.deserialize(self.reader.child(node, key))
+        let path = self.reader.child(node, key).path;
+        // An error that a type raised after its value was read has no place yet.
+        seed.deserialize(self.reader.child(node, key)).map_err(|error| error.located(node, &path))
     }
 }
 
@@ -348,9 +373,12 @@ mod tests {
     fn errors_name_line_path_found_and_right() {
         assert_eq!(
             error("count = 1\n[shape.circle]\nradius = \"big\""),
-            "a.toml:3: shape.circle.radius: found \"big\"; expected f64"
+            "a.toml:3: shape.circle.radius: found \"big\"; expected a number"
         );
-        assert_eq!(error("count = -1\nshape = \"point\""), "a.toml:1: count: found -1; expected u32");
+        assert_eq!(
+            error("count = -1\nshape = \"point\""),
+            "a.toml:1: count: found -1; expected a whole number of at least 0, in range"
+        );
         assert_eq!(
             error("count = 1\n[shape.circle]\nradios = 1"),
             "a.toml:3: shape.circle.radios: unknown key \"radios\"; did you mean \"radius\"? known: radius"

@@ -265,7 +265,7 @@ impl Sections {
         if let Some(traffic) = traffic
             && traffic.0 <= 0.0
         {
-            return complain("stop.traffic", "expected a positive amount");
+            return complain("stop.traffic", format!("found {} B; expected a positive amount", traffic.0));
         }
         let Some(target) = target else { return Ok(()) };
         let metrics = self.metrics();

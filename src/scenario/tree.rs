@@ -3,6 +3,7 @@
 //! TOML and JSON give the same tree; `--set` and sweeps write into it before it is read into types, so that a value from
 //! the command line is checked exactly as one from the file.
 
+use serde::de::{self, Deserialize, Deserializer};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -65,15 +66,17 @@ pub struct SyntaxError {
 pub fn parse(name: &Path, text: &str) -> Result<Node, SyntaxError> {
     let source: Arc<str> = name.display().to_string().into();
     if name.extension().is_some_and(|extension| extension == "json") {
-        let value: serde_json::Value = serde_json::from_str(text).map_err(|error| SyntaxError {
+        let Json(value) = serde_json::from_str(text).map_err(|error| SyntaxError {
             place: Place { source: source.clone(), line: Some(error.line()) },
-            message: format!("this is not JSON: {error}"),
+            message: format!("this is not JSON that a scenario can be read from: {error}"),
         })?;
-        return from_json(value, &source);
+        return Ok(with_source(value, &source));
     }
-    let table = DeTable::parse(text).map_err(|error| SyntaxError {
-        place: Place { source: source.clone(), line: error.span().map(|span| line_of(text, span.start)) },
-        message: format!("this is not TOML: {}", error.message()),
+    let table = DeTable::parse(text).map_err(|error| {
+        let line = error.span().map(|span| line_of(text, span.start));
+        let written = line.and_then(|line| text.lines().nth(line - 1)).map_or("", str::trim);
+        let message = format!("this is not TOML: {}, in {written:?}", error.message());
+        SyntaxError { place: Place { source: source.clone(), line }, message }
     })?;
     from_toml_table(table.get_ref(), text, &source, 1)
 }
@@ -127,30 +130,76 @@ fn from_toml(value: &DeValue<'_>, text: &str, source: &Arc<str>, line: usize) ->
     Ok(Node { value, place })
 }
 
-fn from_json(value: serde_json::Value, source: &Arc<str>) -> Result<Node, SyntaxError> {
-    let place = Place { source: source.clone(), line: None };
+/// A JSON value that refuses what a scenario must not leave open: keys given twice, and null.
+struct Json(Value);
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor).map(Self)
+    }
+}
+
+struct JsonVisitor;
+
+impl JsonVisitor {
+    fn node(Json(value): Json) -> Node {
+        Node { value, place: Place { source: Arc::default(), line: None } }
+    }
+}
+
+impl<'de> de::Visitor<'de> for JsonVisitor {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
+        Err(E::custom("found null; leave the key out instead"))
+    }
+    fn visit_bool<E: de::Error>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Boolean(truth))
+    }
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Integer(number))
+    }
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Value, E> {
+        Ok(i64::try_from(number).map_or(Value::Float(number as f64), Value::Integer))
+    }
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Float(number))
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            items.push(Self::node(item));
+        }
+        Ok(Value::List(items))
+    }
+    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries: Vec<(String, Node)> = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if entries.iter().any(|(known, _)| *known == key) {
+                return Err(de::Error::custom(format!("duplicate key {key:?}")));
+            }
+            entries.push((key, Self::node(map.next_value()?)));
+        }
+        entries.retain(|(key, _)| key != "$schema");
+        Ok(Value::Table(entries))
+    }
+}
+
+/// A node whose every part says from which file it is.
+fn with_source(value: Value, source: &Arc<str>) -> Node {
+    let again = |node: Node| with_source(node.value, source);
     let value = match value {
-        serde_json::Value::Null => {
-            return Err(SyntaxError { place, message: "found null; leave the key out instead".to_owned() });
-        }
-        serde_json::Value::Bool(truth) => Value::Boolean(truth),
-        serde_json::Value::Number(number) => match number.as_i64() {
-            Some(integer) => Value::Integer(integer),
-            None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        serde_json::Value::String(text) => Value::Text(text),
-        serde_json::Value::Array(items) => {
-            Value::List(items.into_iter().map(|item| from_json(item, source)).collect::<Result<_, _>>()?)
-        }
-        serde_json::Value::Object(entries) => Value::Table(
-            entries
-                .into_iter()
-                .filter(|(key, _)| key != "$schema")
-                .map(|(key, value)| Ok((key, from_json(value, source)?)))
-                .collect::<Result<_, _>>()?,
-        ),
+        Value::List(items) => Value::List(items.into_iter().map(again).collect()),
+        Value::Table(entries) => Value::Table(entries.into_iter().map(|(key, node)| (key, again(node))).collect()),
+        plain => plain,
     };
-    Ok(Node { value, place })
+    Node { value, place: Place { source: source.clone(), line: None } }
 }
 
 impl Node {

@@ -13,6 +13,7 @@
 //! payload = "1 MB"
 //! ```
 
+use crate::config::ConfigError;
 use crate::units::{Amount, Bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,17 @@ pub struct Config {
 
 const fn nothing() -> Amount<Bytes> {
     Amount::new(0.0)
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        match self.payload.0 {
+            bytes if bytes < 0.0 => {
+                Err(ConfigError::new("payload", format!("found {bytes} B; expected an amount of at least 0")))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Default for Config {

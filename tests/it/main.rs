@@ -1,5 +1,14 @@
 //! Integration tests: one binary, a file for each behaviour.
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::disallowed_methods, reason = "a test compares with what the platform gives")]
 
+mod bad_input;
+mod bad_policy;
+mod common_random_numbers;
+mod golden;
 mod golden_learning;
+mod protocols;
 mod real_data;
+mod replay;
+mod streams;
+mod support;

@@ -530,7 +530,7 @@ class World:
 
 def quantised(x, q):
     """Multiples of q, halves away from zero."""
-    return x if not q else np.sign(x) * np.floor(np.abs(x) / q + 0.5) * q
+    return x if not q else np.sign(x) * np.floor(np.abs(x) / q + (0.5 + 1e-9)) * q
 
 
 def generalisation(rho, counts, t, beta, quantum):

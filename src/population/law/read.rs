@@ -5,6 +5,47 @@ use crate::dist::{self, Dimension, Form, LawEntry};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// Reads the name of a law or of a law's parameter; a misspelt one is refused where it stands.
+#[derive(Clone, Copy)]
+struct NameSeed {
+    known: &'static [&'static str],
+    is_law: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for NameSeed {
+    type Value = String;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl de::Visitor<'_> for NameSeed {
+    type Value = String;
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "one of {}", self.known.join(", "))
+    }
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<String, E> {
+        match self.known.contains(&name) {
+            true => Ok(name.to_owned()),
+            false if self.is_law => Err(E::unknown_variant(name, self.known)),
+            false => Err(E::unknown_field(name, self.known)),
+        }
+    }
+}
+
+fn laws_and(also: &[&'static str]) -> Vec<&'static str> {
+    dist::CATALOGUE.iter().map(|entry| entry.name).chain(also.iter().copied()).collect()
+}
+
+static LAWS: LazyLock<Vec<&'static str>> = LazyLock::new(|| laws_and(&[]));
+static LAWS_OR_EACH: LazyLock<Vec<&'static str>> = LazyLock::new(|| laws_and(&["each"]));
+static LAWS_OR_WEIGHT: LazyLock<Vec<&'static str>> = LazyLock::new(|| laws_and(&["weight"]));
+/// Names of parameters, by the law's place in the catalogue.
+static PARAMETERS: LazyLock<Vec<Vec<&'static str>>> = LazyLock::new(|| {
+    dist::CATALOGUE.iter().map(|entry| entry.parameters.iter().map(|parameter| parameter.name).collect()).collect()
+});
 
 /// Reads a number, a law to draw it from, or `{ each = [..] }`.
 #[derive(Clone, Copy)]
@@ -43,11 +84,12 @@ impl<'de> de::Visitor<'de> for ParameterSeed {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parameter, A::Error> {
-        let key: String = map.next_key()?.ok_or_else(|| de::Error::custom(Expected(&self)))?;
+        let name = NameSeed { known: &LAWS_OR_EACH, is_law: true };
+        let key = map.next_key_seed(name)?.ok_or_else(|| de::Error::custom(Expected(&self)))?;
         let source = if key == "each" {
             Source::Each(map.next_value_seed(ListSeed(self.0))?)
         } else {
-            Source::Drawn(Box::new(read_law(&key, self.0, &mut map, &["each"])?))
+            Source::Drawn(Box::new(read_law(&key, self.0, &mut map)?))
         };
         expect_end(&mut map)?;
         Ok(Parameter { unit: UnitRef(self.0), source })
@@ -97,16 +139,8 @@ impl<'de> de::Visitor<'de> for ListSeed {
 }
 
 /// Reads the law whose name was just read as a key.
-fn read_law<'de, A: MapAccess<'de>>(
-    name: &str,
-    unit: &'static Unit,
-    map: &mut A,
-    also: &[&str],
-) -> Result<LawConfig, A::Error> {
-    let Some(entry) = dist::CATALOGUE.iter().find(|entry| entry.name == name) else {
-        let known: Vec<_> = dist::CATALOGUE.iter().map(|entry| entry.name).chain(also.iter().copied()).collect();
-        return Err(de::Error::custom(format!("a law: {}", known.join(", "))));
-    };
+fn read_law<'de, A: MapAccess<'de>>(name: &str, unit: &'static Unit, map: &mut A) -> Result<LawConfig, A::Error> {
+    let entry = dist::CATALOGUE.iter().find(|entry| entry.name == name).expect("only names of laws are read");
     map.next_value_seed(BodySeed { entry, unit })
 }
 
@@ -185,10 +219,7 @@ impl<'de> de::Visitor<'de> for BodySeed {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LawConfig, A::Error> {
         let mut law = self.law();
         if self.entry.form == Form::Empirical {
-            while let Some(key) = map.next_key::<String>()? {
-                if key != "file" {
-                    return Err(de::Error::custom(Expected(&self)));
-                }
+            while map.next_key_seed(NameSeed { known: &["file"], is_law: false })?.is_some() {
                 law.file = map.next_value()?;
             }
             if law.file.as_os_str().is_empty() {
@@ -196,11 +227,14 @@ impl<'de> de::Visitor<'de> for BodySeed {
             }
             return Ok(law);
         }
+        if self.entry.form != Form::Named {
+            return Err(de::Error::custom(Expected(&self)));
+        }
+        let place = dist::CATALOGUE.iter().position(|entry| entry.name == self.entry.name);
+        let known = place.map_or(&[][..], |place| &PARAMETERS[place]);
         let mut values: Vec<Option<Parameter>> = vec![None; self.entry.parameters.len()];
-        while let Some(key) = map.next_key::<String>()? {
-            let index = self.entry.parameters.iter().position(|parameter| parameter.name == key);
-            let index = index.filter(|_| self.entry.form == Form::Named);
-            let index = index.ok_or_else(|| de::Error::custom(format!("{}; it has no {key:?}", Expected(&self))))?;
+        while let Some(key) = map.next_key_seed(NameSeed { known, is_law: false })? {
+            let index = known.iter().position(|name| *name == key).expect("only names of parameters are read");
             values[index] = Some(map.next_value_seed(self.parameter(index))?);
         }
         for (index, value) in values.into_iter().enumerate() {
@@ -232,11 +266,11 @@ impl<'de> de::Visitor<'de> for PartSeed {
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let (mut weight, mut law) = (None, None);
-        while let Some(key) = map.next_key::<String>()? {
+        while let Some(key) = map.next_key_seed(NameSeed { known: &LAWS_OR_WEIGHT, is_law: true })? {
             if key == "weight" {
                 weight = Some(map.next_value()?);
             } else if law.is_none() {
-                law = Some(read_law(&key, self.0, &mut map, &["weight"])?);
+                law = Some(read_law(&key, self.0, &mut map)?);
             } else {
                 return Err(de::Error::custom(Expected(&self)));
             }
@@ -262,8 +296,9 @@ impl<'de> de::Visitor<'de> for LawSeed {
         write!(formatter, "a law, {{ NAME = .. }} with one of {}", known.join(", "))
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LawConfig, A::Error> {
-        let key: String = map.next_key()?.ok_or_else(|| de::Error::custom(Expected(&self)))?;
-        let law = read_law(&key, self.0, &mut map, &[])?;
+        let name = NameSeed { known: &LAWS, is_law: true };
+        let key = map.next_key_seed(name)?.ok_or_else(|| de::Error::custom(Expected(&self)))?;
+        let law = read_law(&key, self.0, &mut map)?;
         expect_end(&mut map)?;
         Ok(law)
     }

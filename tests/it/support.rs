@@ -1,0 +1,260 @@
+//! What several tests need: a folder with a scenario, the real binary in it, and runs through the library.
+
+use fedgenie::experiment::Experiment;
+use fedgenie::id::ClientId;
+use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::record::{Outcome, Phase, Record};
+use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
+use fedgenie::run::{Accounts, Run, RunError, RunSettings};
+use fedgenie::scenario::tree;
+use fedgenie::task::DataCache;
+use fedgenie::world::World;
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+/// The scenario's file name in every [`Workplace`].
+pub const SCENARIO: &str = "scenario.toml";
+
+/// The text with its only occurrence of `from` replaced.
+pub fn changed(text: &str, from: &str, to: &str) -> String {
+    assert_eq!(text.matches(from).count(), 1, "{from:?} should occur once in the scenario");
+    text.replace(from, to)
+}
+
+/// The number of the line that contains the only occurrence of `part`.
+pub fn line_of(text: &str, part: &str) -> usize {
+    assert_eq!(text.matches(part).count(), 1, "{part:?} should occur once in the scenario");
+    1 + text[..text.find(part).unwrap()].matches('\n').count()
+}
+
+// ---------------------------------------------------------------------------------------------- the binary
+
+/// An empty folder in which the binary is run.
+pub struct Workplace(TempDir);
+
+/// What the binary answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Workplace {
+    pub fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    /// A folder that holds a scenario.
+    pub fn with(scenario: &str) -> Self {
+        let place = Self::new();
+        place.write(SCENARIO, scenario);
+        place
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name)).unwrap()
+    }
+
+    pub fn json(&self, name: &str) -> Value {
+        serde_json::from_slice(&self.read(name)).unwrap()
+    }
+
+    /// The objects of a file with one in each line.
+    pub fn lines(&self, name: &str) -> Vec<Value> {
+        self.text(name).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The events of one run.
+    pub fn events(&self, run_folder: &str) -> Vec<Value> {
+        let packed = self.read(&format!("{run_folder}/events.jsonl.gz"));
+        let mut text = String::new();
+        MultiGzDecoder::new(&*packed).read_to_string(&mut text).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Runs the binary here.
+    pub fn fedgenie(&self, words: &[&str]) -> Answer {
+        let output = Command::new(env!("CARGO_BIN_EXE_fedgenie")).args(words).current_dir(&self.0).output().unwrap();
+        Answer {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs the scenario into a folder, which has to succeed.
+    pub fn run_into(&self, folder: &str, more: &[&str]) {
+        self.run_file(SCENARIO, folder, more);
+    }
+
+    /// Runs a scenario file into a folder, which has to succeed.
+    pub fn run_file(&self, file: &str, folder: &str, more: &[&str]) {
+        let answer = self.fedgenie(&[&["run", file, "--out", folder, "--quiet"], more].concat());
+        assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
+    }
+
+    /// Name, timeline digest and model digest of every run in a folder's summary.
+    pub fn digests(&self, folder: &str) -> Vec<(String, String, String)> {
+        let summary = self.json(&format!("{folder}/summary.json"));
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let digests = |run: &Value| {
+            let name = format!("{} of seed {} at point {}", text(&run["arm"]), run["seed"], run["point"]);
+            (name, text(&run["digest"]["timeline"]), text(&run["digest"]["model"]))
+        };
+        summary["runs"].as_array().unwrap().iter().map(digests).collect()
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- the library
+
+/// The world of a scenario's text and seed.
+pub fn world(scenario: &str, seed: u64) -> World {
+    let root = tree::parse(Path::new(SCENARIO), scenario).unwrap();
+    let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
+    experiment.world(0, seed, &DataCache::default()).unwrap()
+}
+
+/// Chooses what it was told to, whatever the state of the world; remembers who was available.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// The selection of each round; the last one is repeated.
+    pub rounds: Vec<Vec<u32>>,
+    /// Who could be chosen in each round.
+    pub available: Arc<Mutex<Vec<Vec<u32>>>>,
+}
+
+impl Script {
+    pub fn new(rounds: &[&[u32]]) -> Self {
+        Self { rounds: rounds.iter().map(|round| round.to_vec()).collect(), available: Arc::default() }
+    }
+}
+
+impl Policy for Script {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        self.available.lock().unwrap().push(ask.available.iter().map(|client| client.0).collect());
+        let round = (ask.round.0 as usize - 1).min(self.rounds.len() - 1);
+        selection.extend(self.rounds[round].iter().map(|&client| ClientId(client)));
+    }
+}
+
+/// One closed round.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeenRound {
+    /// Nanoseconds.
+    pub opened: u64,
+    /// Nanoseconds.
+    pub closed: u64,
+    pub selected: Vec<u32>,
+    pub arrived: Vec<u32>,
+    pub late: Vec<u32>,
+    pub dropped: Vec<(u32, Phase)>,
+    /// Client and round of dispatch.
+    pub joined: Vec<(u32, u32)>,
+    pub down_bytes: u64,
+    pub up_bytes: u64,
+}
+
+/// A sink that keeps everything.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub rounds: Vec<SeenRound>,
+    /// The instants of all records that have one, in nanoseconds, in the order in which they came.
+    pub times: Vec<u64>,
+    /// When each round's selection was made.
+    pub selected_at: Vec<u64>,
+    /// Round of dispatch, client, outcome.
+    pub ended: Vec<(u32, u32, Outcome)>,
+    /// The global models, in order.
+    pub models: Vec<Vec<f32>>,
+}
+
+impl Sink for Seen {
+    fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
+        match *record {
+            Record::Opened { time, .. } => {
+                self.selected_at.push(time.0);
+                self.times.push(time.0);
+            }
+            Record::JobEnded { client, round, outcome, time } => {
+                self.ended.push((round.0, client.0, outcome));
+                self.times.push(time.0);
+            }
+            Record::PhaseEnded { time, .. } | Record::StaleEnded { time, .. } | Record::Closed { time, .. } => {
+                self.times.push(time.0);
+            }
+            Record::Model { parameters, .. } => self.models.push(parameters.to_vec()),
+            Record::Metric { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
+        let ids = |clients: &[ClientId]| clients.iter().map(|client| client.0).collect::<Vec<_>>();
+        let dropped = summary.dropped.iter().map(|&(client, outcome)| match outcome {
+            Outcome::Dropped { phase, .. } => (client.0, phase),
+            other => panic!("{client} is listed as dropped, and its outcome is {other:?}"),
+        });
+        self.rounds.push(SeenRound {
+            opened: summary.opened.0,
+            closed: summary.closed.0,
+            selected: ids(summary.selected),
+            arrived: ids(summary.arrived),
+            late: ids(summary.late),
+            dropped: dropped.collect(),
+            joined: summary.joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
+            down_bytes: summary.down_bytes,
+            up_bytes: summary.up_bytes,
+        });
+        Ok(())
+    }
+}
+
+/// What a run through the library left behind.
+#[derive(Debug)]
+pub struct Played {
+    pub seen: Seen,
+    /// After the last round.
+    pub accounts: Accounts,
+    pub timeline: String,
+    pub model: String,
+}
+
+pub const SETTINGS: RunSettings = RunSettings { evaluate_every: 1, record_every: 1, parallel: false };
+
+/// Plays rounds of a policy in a world.
+pub fn play(world: &World, policy: Box<dyn Policy>, rounds: u32) -> Result<Played, RunError> {
+    let mut run = Run::new(world, "double", policy, SETTINGS, Seen::default());
+    for _ in 0..rounds {
+        run.step()?;
+    }
+    let (timeline, model) = (run.digests().timeline.hex(), run.digests().model.hex());
+    let (_, accounts, seen) = run.finish();
+    Ok(Played { seen, accounts, timeline, model })
+}
