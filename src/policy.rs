@@ -131,7 +131,7 @@ pub struct RoundReport<'a> {
     pub round: Round,
     /// Who was selected, in dispatch order.
     pub selected: &'a [ClientId],
-    /// From selection to closing.
+    /// From the end of the round before to closing: probes and waiting for a candidate are included.
     pub duration: Span,
     /// Metrics measured after the round, if any.
     pub metrics: &'a [(&'static str, f64)],

@@ -10,7 +10,8 @@
 //! | `deadline` | all have arrived, or at the deadline | is called off, or joins a later aggregation |
 //!
 //! The server cannot see that a client was lost; it learns it by waiting until the timeout or deadline. An arrival at
-//! the very instant of the boundary still counts.
+//! the very instant of the deadline or timeout still counts. Under `over-selection`, of arrivals at the same instant as
+//! the last that is taken, the first dispatched count and the others are late.
 
 use crate::config::ConfigError;
 use crate::time::Span;

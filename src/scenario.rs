@@ -1,6 +1,6 @@
 //! The file a person writes: its sections, how it is checked, and its resolved form.
 //!
-//! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`read`]), and these into a plan whose every
+//! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose every
 //! default is written out. A sweep makes one plan per point of its grid.
 
 pub mod read;

@@ -104,6 +104,12 @@ pub fn prepare(folder: &Path, experiment: &Experiment, resume: bool) -> Result<(
             _ => {}
         }
     }
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "svg") {
+            fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+        }
+    }
     match fs::remove_dir_all(folder.join(RUNS_FOLDER)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}

@@ -5,6 +5,7 @@
 mod bad_input;
 mod bad_policy;
 mod common_random_numbers;
+mod conformance;
 mod golden;
 mod golden_learning;
 mod protocols;
