@@ -175,26 +175,35 @@ impl Scenario {
         policy_error(&self.tree, label, error)
     }
 
-    /// The scenario with every default written out, as TOML.
+    /// The scenario with every default written out, as TOML; with a sweep, the policies as they were given.
     pub fn to_toml(&self) -> String {
         let mut table = toml::Table::try_from(&self.sections).expect("a scenario has only values that TOML can write");
-        let mut policies = toml::Table::new();
-        for Arm { label, policy } in &self.arms {
-            let written = toml::Table::try_from(policy).expect("a policy has only values that TOML can write");
-            let mut body = toml::Table::new();
-            for (kind, value) in written {
-                body.insert("kind".to_owned(), toml::Value::String(kind));
-                if let toml::Value::Table(parameters) = value {
-                    body.extend(parameters);
-                }
-            }
-            policies.insert(label.clone(), toml::Value::Table(body));
-        }
-        table.insert("policy".to_owned(), toml::Value::Table(policies));
+        // What a policy takes from the reward is written out, unless a sweep may move the reward: then the policies stay as
+        // the user wrote them, so that they follow it.
+        let policies = match (self.tree.get("sweep"), self.tree.get("policy")) {
+            (Some(_), Some(written)) => to_toml(written),
+            _ => toml::Value::Table(self.arms.iter().map(Arm::to_toml).collect()),
+        };
+        table.insert("policy".to_owned(), policies);
         if let Some(sweep) = self.tree.get("sweep") {
             table.insert("sweep".to_owned(), to_toml(sweep));
         }
         toml::to_string(&table).expect("a table of plain values can be written")
+    }
+}
+
+impl Arm {
+    /// Label, and the table with the kind and all parameters.
+    fn to_toml(&self) -> (String, toml::Value) {
+        let written = toml::Table::try_from(&self.policy).expect("a policy has only values that TOML can write");
+        let mut body = toml::Table::new();
+        for (kind, value) in written {
+            body.insert("kind".to_owned(), toml::Value::String(kind));
+            if let toml::Value::Table(parameters) = value {
+                body.extend(parameters);
+            }
+        }
+        (self.label.clone(), toml::Value::Table(body))
     }
 }
 

@@ -13,3 +13,4 @@ mod real_data;
 mod replay;
 mod streams;
 mod support;
+mod tidy;

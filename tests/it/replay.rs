@@ -149,6 +149,17 @@ fn the_resolved_scenario_gives_the_same_digests() {
     }
 }
 
+/// What a policy inherits from the reward moves with a sweep over the reward, in the replay as in the run.
+#[test]
+fn a_sweep_over_the_reward_replays() {
+    let swept = format!("{BANDIT}\n[sweep]\n\"regret.quantum\" = [0.0, 0.05]\n\"regret.alpha\" = [1.0, 5.0]\n");
+    let place = Workplace::with(&swept);
+    place.run_into("out", &[]);
+    assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
+    place.run_file("out/scenario.toml", "again", &[]);
+    assert_eq!(place.digests("out"), place.digests("again"));
+}
+
 #[test]
 fn a_sweeps_resolved_scenario_gives_the_same_digests() {
     let place = Workplace::with(&format!("{BANDIT}\n[sweep]\n\"policy.bsfl.alpha\" = [0.5, 3]\n"));
