@@ -39,6 +39,7 @@
 //! ```
 
 use super::JobLatency;
+use super::latency::Parts;
 use crate::math::quadrature::{ABSCISSAS, POINTS, WEIGHTS};
 
 /// The most values a table may hold.
@@ -127,7 +128,7 @@ struct Tabulated {
 }
 
 impl Tabulated {
-    fn new(panel: &Panel, tau_min: f64, clients: &[&JobLatency<'_>]) -> Self {
+    fn new(panel: &Panel, tau_min: f64, clients: &[Parts<'_>]) -> Self {
         let nodes = panel.nodes(tau_min);
         let values = clients.iter().map(|client| nodes.map(|(x, _)| client.effective_cdf(x))).collect();
         Self { weights: nodes.map(|(_, weight)| weight), values }
@@ -187,11 +188,12 @@ impl ExpectedMinimum {
             row_of.push(row);
         }
         let distinct: Vec<_> = first_of_row.iter().map(|first| &clients[*first]).collect();
+        let prepared: Vec<_> = distinct.iter().map(|client| client.prepared()).collect();
         let speeds: Vec<_> = first_of_row.iter().map(|first| known_mean_speeds[*first]).collect();
         let start = first_panels(tau_min, &distinct);
         let mut tolerance = PANEL_TOLERANCE;
         loop {
-            let (weights, rows) = mesh(tau_min, &distinct, &speeds, &start, tolerance)?;
+            let (weights, rows) = mesh(tau_min, &prepared, &speeds, &start, tolerance)?;
             let table = Self { weights, rows, row_of: row_of.clone() };
             let found = |client: &usize| table.of(&[*client]);
             let wrong = first_of_row
@@ -266,7 +268,7 @@ fn first_panels(tau_min: f64, clients: &[&JobLatency<'_>]) -> Vec<Panel> {
 /// Bisects panels until splitting one changes nobody's integral.
 fn mesh(
     tau_min: f64,
-    clients: &[&JobLatency<'_>],
+    clients: &[Parts<'_>],
     speeds: &[f64],
     start: &[Panel],
     tolerance: f64,

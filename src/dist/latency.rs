@@ -39,6 +39,7 @@ use super::mixture::smallest_root;
 use super::{AnyLaw, Law};
 use crate::math::float::exp;
 use crate::math::quadrature;
+use table::Table;
 
 const TOLERANCE: f64 = 1e-11;
 
@@ -54,15 +55,19 @@ pub struct JobLatency<'a> {
 }
 
 /// The sum of the constant phases, the chance to survive them, and the other phases with their hazards.
-struct Parts<'a> {
+#[derive(Clone, Debug)]
+pub(super) struct Parts<'a> {
     constant: f64,
     survival: f64,
     random: Vec<(&'a AnyLaw, f64)>,
+    cut: Option<f64>,
+    /// What is asked again and again inside a convolution: the convolution of all random phases but the first.
+    inner: Option<Table>,
 }
 
 impl<'a> JobLatency<'a> {
     fn parts(&self) -> Parts<'a> {
-        let mut parts = Parts { constant: 0.0, survival: 1.0, random: Vec::new() };
+        let mut parts = Parts { constant: 0.0, survival: 1.0, random: Vec::new(), cut: self.cut, inner: None };
         for (law, hazard) in self.phases.into_iter().zip(self.hazards) {
             if let AnyLaw::Constant(constant) = law {
                 parts.constant += constant.value();
@@ -73,6 +78,31 @@ impl<'a> JobLatency<'a> {
         }
         // The innermost cdf of a convolution is the last one: leave that to one in closed form.
         parts.random.sort_by_key(|(law, hazard)| has_closed_tilted_cdf(law, *hazard));
+        parts
+    }
+
+    /// The parts with what is dear to compute tabulated, for many questions.
+    pub(super) fn prepared(&self) -> Parts<'a> {
+        let mut parts = self.parts();
+        let longest = self.cut.map_or(f64::INFINITY, |cut| cut - parts.constant);
+        let mut inner: Option<Table> = None;
+        // From the inside out: the last cdf, if it is no closed form, then its convolution with the phase before.
+        for place in (1..parts.random.len()).rev() {
+            let rest = &parts.random[place..];
+            let (law, hazard) = rest[0];
+            if rest.len() == 1 && has_closed_tilted_cdf(law, hazard) {
+                continue;
+            }
+            let from: f64 = rest.iter().map(|(law, _)| law.minimum()).sum();
+            let to: f64 = rest.iter().map(|(law, _)| law.upper_quantile(1e-15)).sum();
+            let to = to.min(longest);
+            if to <= from {
+                continue;
+            }
+            let table = Table::new(from, to, &sums_of_breakpoints(rest), &mut |y| convolution(rest, inner.as_ref(), y));
+            inner = Some(table);
+        }
+        parts.inner = inner;
         parts
     }
 
@@ -91,7 +121,7 @@ impl<'a> JobLatency<'a> {
         }
         let parts = self.parts();
         match self.cut {
-            Some(cut) => self.speed_until(cut, tau_min, &parts),
+            Some(cut) => self.speed_until(cut, tau_min, &self.prepared()),
             None if parts.random.len() <= 1 => tau_min * parts.survival * expected_reciprocal(&parts),
             None => tau_min * self.laplace_integral(),
         }
@@ -142,12 +172,12 @@ impl<'a> JobLatency<'a> {
 
     /// P(τ_eff ≤ x).
     pub fn effective_cdf(&self, x: f64) -> f64 {
-        if self.cut.is_some_and(|cut| x >= cut) { 1.0 } else { self.arrival_probability_by(x) }
+        self.parts().effective_cdf(x)
     }
 
     /// The smallest x with P(τ_eff ≤ x) ≥ u, for u in (0, 1); infinite where a lost client is never given up.
     pub fn effective_quantile(&self, u: f64) -> f64 {
-        let parts = self.parts();
+        let parts = self.prepared();
         if let Some(cut) = self.cut
             && parts.arrival_probability_by(cut) < u
         {
@@ -195,7 +225,12 @@ impl<'a> JobLatency<'a> {
 
 impl Parts<'_> {
     fn arrival_probability_by(&self, x: f64) -> f64 {
-        (self.survival * convolution(&self.random, x - self.constant)).clamp(0.0, 1.0)
+        (self.survival * convolution(&self.random, self.inner.as_ref(), x - self.constant)).clamp(0.0, 1.0)
+    }
+
+    /// P(τ_eff ≤ x).
+    pub(super) fn effective_cdf(&self, x: f64) -> f64 {
+        if self.cut.is_some_and(|cut| x >= cut) { 1.0 } else { self.arrival_probability_by(x) }
     }
 }
 
@@ -213,22 +248,29 @@ fn has_closed_tilted_cdf(law: &AnyLaw, hazard: f64) -> bool {
     hazard == 0.0 || matches!(law, AnyLaw::Constant(_) | AnyLaw::Exponential(_) | AnyLaw::Empirical(_))
 }
 
-/// E[exp(-Σ hᵢ Xᵢ); Σ Xᵢ ≤ y].
-fn convolution(random: &[(&AnyLaw, f64)], y: f64) -> f64 {
+/// All sums of one breakpoint of each phase.
+fn sums_of_breakpoints(phases: &[(&AnyLaw, f64)]) -> Vec<f64> {
+    let mut sums = vec![0.0];
+    for (law, _) in phases {
+        let mut own = Vec::new();
+        law.breakpoints(&mut own);
+        sums = sums.iter().flat_map(|sum| own.iter().map(move |x| sum + x)).collect();
+    }
+    sums
+}
+
+/// E[exp(-Σ hᵢ Xᵢ); Σ Xᵢ ≤ y]. `inner` is the convolution of all phases but the first, if it was tabulated.
+fn convolution(random: &[(&AnyLaw, f64)], inner: Option<&Table>, y: f64) -> f64 {
     match random {
         [] => f64::from(y >= 0.0),
         [(law, hazard)] => tilted_cdf(law, *hazard, y),
         [(law, hazard), rest @ ..] => {
-            let mut kinks = vec![0.0];
-            for (other, _) in rest {
-                let mut own = Vec::new();
-                other.breakpoints(&mut own);
-                kinks = kinks.iter().flat_map(|sum| own.iter().map(move |x| sum + x)).collect();
+            let kinks: Vec<f64> = sums_of_breakpoints(rest).into_iter().map(|kink| y - kink).collect();
+            let weight = |x: f64| if *hazard == 0.0 { 1.0 } else { exp(-hazard * x) };
+            match inner {
+                Some(inner) => expectation_up_to(law, y, &kinks, &mut |x| weight(x) * inner.at(y - x)),
+                None => expectation_up_to(law, y, &kinks, &mut |x| weight(x) * convolution(rest, None, y - x)),
             }
-            for kink in &mut kinks {
-                *kink = y - *kink;
-            }
-            expectation_up_to(law, y, &kinks, &mut |x| exp(-hazard * x) * convolution(rest, y - x))
         }
     }
 }
@@ -294,5 +336,6 @@ fn expectation_up_to(law: &AnyLaw, y: f64, kinks: &[f64], f: &mut dyn FnMut(f64)
     }
 }
 
+mod table;
 #[cfg(test)]
 mod tests;

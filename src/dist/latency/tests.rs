@@ -250,3 +250,37 @@ fn two_random_phases_with_hazards_and_a_cut_agree_with_sampling() {
     let ((mean, error), exact) = (sampled(&job, 0.05), job.mean_speed(0.05));
     assert!((mean - exact).abs() < 4.0 * error, "{mean} ± {error} is not {exact}");
 }
+
+/// Three random phases with hazards: the tabulated convolution against nested quadrature, and the mean speed under a cut against
+/// samples.
+#[test]
+fn three_random_phases_are_tabulated() {
+    let laws: [AnyLaw; 3] = [
+        Pareto::new(2.5, 0.04).unwrap().into(),
+        Gamma::new(2.0, 0.2).unwrap().into(),
+        Uniform::new(0.06, 0.3).unwrap().into(),
+    ];
+    let job = JobLatency { phases: [&laws[0], &laws[1], &laws[2]], hazards: [0.0; 3], cut: Some(2.0) };
+    let prepared = job.prepared();
+    for x in [0.12, 0.35, 0.7, 1.9] {
+        let difference = (prepared.arrival_probability_by(x) - job.arrival_probability_by(x)).abs();
+        assert!(difference < 1e-10, "at {x}: {difference:e}");
+    }
+    let lossy = JobLatency { hazards: [0.1, 0.5, 0.2], ..job };
+    let streams = crate::rng::Streams::new(5);
+    let samples = if cfg!(debug_assertions) { 100_000 } else { 2_000_000 };
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for index in 0..samples {
+        let mut rng = streams.stream(crate::rng::Purpose::Latency, 0, index);
+        let phases = laws.each_ref().map(|law| law.quantile(rng.uniform()));
+        let lost = phases.iter().zip(lossy.hazards).any(|(phase, hazard)| -rng.uniform().ln() / hazard < *phase);
+        let waited = if lost { 2.0 } else { phases.iter().sum::<f64>().min(2.0) };
+        let speed = 0.1 / waited;
+        sum += speed;
+        squares += speed * speed;
+    }
+    let mean = sum / f64::from(samples);
+    let error = ((squares / f64::from(samples) - mean * mean) / f64::from(samples)).sqrt();
+    let computed = lossy.mean_speed(0.1);
+    assert!((computed - mean).abs() < 4.0 * error, "{computed} against {mean} ± {error}");
+}
