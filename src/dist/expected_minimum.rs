@@ -188,7 +188,7 @@ impl ExpectedMinimum {
             row_of.push(row);
         }
         let distinct: Vec<_> = first_of_row.iter().map(|first| &clients[*first]).collect();
-        let prepared: Vec<_> = distinct.iter().map(|client| client.prepared()).collect();
+        let prepared: Vec<_> = distinct.iter().map(|client| client.tabulated()).collect();
         let speeds: Vec<_> = first_of_row.iter().map(|first| known_mean_speeds[*first]).collect();
         let start = first_panels(tau_min, &distinct);
         let mut tolerance = PANEL_TOLERANCE;

@@ -63,11 +63,14 @@ pub(super) struct Parts<'a> {
     cut: Option<f64>,
     /// What is asked again and again inside a convolution: the convolution of all random phases but the first.
     inner: Option<Table>,
+    /// The convolution of all random phases, where it is asked at thousands of places.
+    whole: Option<Table>,
 }
 
 impl<'a> JobLatency<'a> {
     fn parts(&self) -> Parts<'a> {
-        let mut parts = Parts { constant: 0.0, survival: 1.0, random: Vec::new(), cut: self.cut, inner: None };
+        let mut parts =
+            Parts { constant: 0.0, survival: 1.0, random: Vec::new(), cut: self.cut, inner: None, whole: None };
         for (law, hazard) in self.phases.into_iter().zip(self.hazards) {
             if let AnyLaw::Constant(constant) = law {
                 parts.constant += constant.value();
@@ -103,6 +106,23 @@ impl<'a> JobLatency<'a> {
             inner = Some(table);
         }
         parts.inner = inner;
+        parts
+    }
+
+    /// The parts with the cdf itself tabulated, where it is no closed form.
+    pub(super) fn tabulated(&self) -> Parts<'a> {
+        let mut parts = self.prepared();
+        if self.has_closed_form_cdf() {
+            return parts;
+        }
+        let from: f64 = parts.random.iter().map(|(law, _)| law.minimum()).sum();
+        let to: f64 = parts.random.iter().map(|(law, _)| law.upper_quantile(1e-15)).sum();
+        let to = self.cut.map_or(to, |cut| to.min(cut - parts.constant));
+        if from < to {
+            let (random, inner) = (&parts.random, parts.inner.as_ref());
+            let cdf = &mut |y: f64| convolution(random, inner, y);
+            parts.whole = Some(Table::new(from, to, &sums_of_breakpoints(random), cdf));
+        }
         parts
     }
 
@@ -225,7 +245,11 @@ impl<'a> JobLatency<'a> {
 
 impl Parts<'_> {
     fn arrival_probability_by(&self, x: f64) -> f64 {
-        (self.survival * convolution(&self.random, self.inner.as_ref(), x - self.constant)).clamp(0.0, 1.0)
+        let arrived = match &self.whole {
+            Some(whole) => whole.at(x - self.constant),
+            None => convolution(&self.random, self.inner.as_ref(), x - self.constant),
+        };
+        (self.survival * arrived).clamp(0.0, 1.0)
     }
 
     /// P(τ_eff ≤ x).

@@ -76,15 +76,15 @@ fn a_bandit_keeps_its_timeline() {
         [policy.rbcs-f]
     "#;
     let expected = [
-        ["random of seed 7 at point 0", "b054de70dd6c3acf", "0000000000000000"],
-        ["by-size of seed 7 at point 0", "135c289154657c5a", "0000000000000000"],
-        ["round-robin of seed 7 at point 0", "f53157ca07c36565", "0000000000000000"],
+        ["random of seed 7 at point 0", "133aa9c0b0e87411", "0000000000000000"],
+        ["by-size of seed 7 at point 0", "f7f7923b2b6714f8", "0000000000000000"],
+        ["round-robin of seed 7 at point 0", "d02bd55c541a4fbb", "0000000000000000"],
         ["genie of seed 7 at point 0", "de80381deef52a3b", "0000000000000000"],
-        ["bsfl of seed 7 at point 0", "92086ea906efa0ba", "0000000000000000"],
-        ["annealed of seed 7 at point 0", "ce151c2a8b469831", "0000000000000000"],
-        ["cs-ucb of seed 7 at point 0", "494a8b7be8d074a0", "0000000000000000"],
-        ["cs-ucb-q of seed 7 at point 0", "9d49f07d63692522", "0000000000000000"],
-        ["rbcs-f of seed 7 at point 0", "efa6b4eef5293b08", "0000000000000000"],
+        ["bsfl of seed 7 at point 0", "7dcbc06e161dd884", "0000000000000000"],
+        ["annealed of seed 7 at point 0", "e8bf28fbdf449f52", "0000000000000000"],
+        ["cs-ucb of seed 7 at point 0", "7c52fae88fcd20f4", "0000000000000000"],
+        ["cs-ucb-q of seed 7 at point 0", "d71e46c4eb7cb541", "0000000000000000"],
+        ["rbcs-f of seed 7 at point 0", "6557cb0444205c30", "0000000000000000"],
     ];
     assert_digests(scenario, &expected);
 }
