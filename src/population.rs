@@ -4,8 +4,8 @@
 //! laws, if its parameters were drawn.
 //!
 //! # Where availability belongs
-//! A client is a candidate unless a job of its own is under way. Device availability over time enters in
-//! [`Population::is_present`], through which the run already asks.
+//! A client is a candidate unless a job of its own is under way: the run keeps the list of those (`Run::available`), and every
+//! selection is checked against it. Availability of devices over time enters there.
 
 mod config;
 pub mod law;
@@ -19,7 +19,7 @@ use crate::id::{ClientId, Round};
 use crate::math::float::ln;
 use crate::record::{Phase, PhaseSpans};
 use crate::rng::{Purpose, Streams};
-use crate::time::{Span, SpanError, VirtualTime};
+use crate::time::{Span, SpanError};
 
 /// Clients with consecutive ids that the scenario describes together.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,11 +128,6 @@ impl Population {
         }
         let total: f64 = significance.iter().sum();
         significance.into_iter().map(|d| d / total).collect()
-    }
-
-    /// Whether the client is present at an instant. Every device is always present.
-    pub const fn is_present(&self, _client: ClientId, _time: VirtualTime) -> bool {
-        true
     }
 
     /// Whether any client may be lost.
