@@ -18,6 +18,9 @@
 //! place, so the result does not depend on the number of threads. NaN has no unique bits: an update that diverged has
 //! its NaNs replaced by one and the same.
 
+pub mod optimizer;
+pub mod schedule;
+
 use crate::data::Dataset;
 use crate::id::{ClientId, Round};
 use crate::model::{Model, Scratch};
