@@ -1,9 +1,19 @@
-//! Folding updates into the global model: federated averaging by data size.
+//! Folding updates into the global model: weighted mean of the clients' changes, and the server's step along it.
 //!
 //! # Definition
-//! `w ← w + Σ_k p_k (w_k − v_k)`, where `w_k` is what client `k` sent, `v_k` the model it was sent at dispatch, and
-//! `p_k = n_k s_k / Σ_j n_j s_j` with data size `n_k` and staleness weight `s_k` (1 for a fresh update). If all updates
-//! are fresh, `v_k = w` and this is `Σ_k p_k w_k`. Without any weight the model is unchanged.
+//! `Δ = Σ_k p_k (w_k − v_k)`, where `w_k` is what client `k` sent and `v_k` the model it was sent at dispatch. With data
+//! size `n_k` and staleness weight `s_k` (1 for a fresh update), sums over the contributions and `N` the number of examples
+//! of all clients, whether they contribute or not:
+//!
+//! | weighting | `p_k` |
+//! |---|---|
+//! | `data-size` | `n_k s_k / Σ_j n_j s_j` |
+//! | `uniform` | `s_k / Σ_j s_j`, over contributions with examples |
+//! | `total-size` | `n_k s_k / N`; what is missing to 1 stays with the old model |
+//!
+//! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is `Σ_k p_k w_k`.
+//! Other servers take Δ for the negative gradient of an optimizer: [`ServerOptimizer`]. Without any weight the model, and
+//! what the server remembers, are unchanged.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,
@@ -13,8 +23,15 @@
 //! One pass over the updates; memory for a list of their places.
 //!
 //! # Determinism
-//! For each parameter, `n_k s_k (w_k − v_k)` is added in `f64` in ascending (client, round of dispatch), divided by
-//! the total weight once, added to `w` and rounded to `f32`: the order of the contributions does not matter.
+//! For each parameter, `n_k s_k (w_k − v_k)` (`uniform`: `s_k (w_k − v_k)`) is added in `f64` in ascending (client, round
+//! of dispatch), divided by the total weight once, added to `w` and rounded to `f32`: the order of the contributions does
+//! not matter.
+
+mod config;
+mod server;
+
+pub use config::{AggregationConfig, ServerConfig, Weighting};
+pub use server::ServerOptimizer;
 
 use crate::id::{ClientId, Round};
 
@@ -36,20 +53,40 @@ pub struct Contribution<'a> {
 }
 
 impl Contribution<'_> {
-    fn weight(&self) -> f64 {
-        self.examples as f64 * self.staleness_weight
+    fn weight(&self, weighting: Weighting) -> f64 {
+        match weighting {
+            Weighting::DataSize | Weighting::TotalSize => self.examples as f64 * self.staleness_weight,
+            Weighting::Uniform if self.examples == 0 => 0.0,
+            Weighting::Uniform => self.staleness_weight,
+        }
     }
 }
 
 /// Parameters that are summed at once, so that the sums stay in the first-level cache.
 const BLOCK_PARAMETERS: usize = 512;
 
-/// Moves the global model by the weighted mean of the changes.
+/// Moves the global model by the mean of the changes, weighted by data size.
 ///
 /// # Panics
 /// If a length differs from the global model's, a staleness weight is negative or not finite, or two contributions are
 /// of the same client and round.
 pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>]) {
+    fold_changes(global, contributions, Weighting::DataSize, 0, |_, parameters, changes| {
+        for (parameter, change) in parameters.iter_mut().zip(changes) {
+            *parameter = (f64::from(*parameter) + change) as f32;
+        }
+    });
+}
+
+/// Hands the mean change Δ to `fold`, block by block: the place of the block's first parameter, its parameters and
+/// their changes. Without any weight, `fold` is not called.
+fn fold_changes(
+    global: &mut [f32],
+    contributions: &[Contribution<'_>],
+    weighting: Weighting,
+    population_examples: u64,
+    mut fold: impl FnMut(usize, &mut [f32], &[f64]),
+) {
     for contribution in contributions {
         let Contribution { client, staleness_weight, start, parameters, .. } = contribution;
         assert_eq!(start.len(), global.len(), "{client} was sent a model of another length");
@@ -62,23 +99,29 @@ pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>])
         ordered.windows(2).all(|pair| (pair[0].client, pair[0].round) != (pair[1].client, pair[1].round)),
         "a client contributes once for each dispatch"
     );
-    let total: f64 = ordered.iter().map(|contribution| contribution.weight()).sum();
+    let mut total: f64 = ordered.iter().map(|contribution| contribution.weight(weighting)).sum();
     if total == 0.0 {
         return;
     }
+    if weighting == Weighting::TotalSize {
+        let most = ordered.iter().map(|contribution| contribution.examples as u64).max();
+        assert!(most <= Some(population_examples), "a contributor is part of the population");
+        total = population_examples as f64;
+    }
     for (block, parameters) in global.chunks_mut(BLOCK_PARAMETERS).enumerate() {
-        let range = block * BLOCK_PARAMETERS..block * BLOCK_PARAMETERS + parameters.len();
+        let first = block * BLOCK_PARAMETERS;
+        let range = first..first + parameters.len();
         let mut sums = [0.0_f64; BLOCK_PARAMETERS];
         for contribution in &ordered {
-            let weight = contribution.weight();
+            let weight = contribution.weight(weighting);
             let changes = contribution.parameters[range.clone()].iter().zip(&contribution.start[range.clone()]);
             for (sum, (&after, &before)) in sums.iter_mut().zip(changes) {
                 *sum += weight * (f64::from(after) - f64::from(before));
             }
         }
-        for (parameter, sum) in parameters.iter_mut().zip(&sums) {
-            *parameter = (f64::from(*parameter) + sum / total) as f32;
-        }
+        let changes = &mut sums[..parameters.len()];
+        changes.iter_mut().for_each(|sum| *sum /= total);
+        fold(first, parameters, changes);
     }
 }
 

@@ -79,6 +79,15 @@ pub enum RunError {
         /// The round in which it counted.
         round: Round,
     },
+    /// The server's step left the finite numbers.
+    #[error(
+        "the model diverged: the global model after the aggregation of {round} is not finite; a smaller learning rate in \
+         [aggregation] may help"
+    )]
+    ServerDiverged {
+        /// The round of the aggregation.
+        round: Round,
+    },
     /// Records could not be kept.
     #[error("cannot keep the records: {0}")]
     Io(#[from] io::Error),

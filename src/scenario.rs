@@ -13,6 +13,7 @@ pub use sections::{
     EvaluateConfig, OptimizerConfig, RecordConfig, RegretConfig, Seeds, StopConfig, TargetConfig, TrainingConfig,
 };
 
+use crate::aggregate::AggregationConfig;
 use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::oracle::regret::Meter;
@@ -50,6 +51,9 @@ pub struct Sections {
     pub training: Option<TrainingConfig>,
     /// When a round is over.
     pub protocol: ProtocolConfig,
+    /// How updates are folded into the global model.
+    #[serde(default)]
+    pub aggregation: AggregationConfig,
     /// The reward that regret is measured in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regret: Option<RegretConfig>,
@@ -94,7 +98,7 @@ pub struct Scenario {
 }
 
 /// The keys at the top of a scenario.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "title",
     "seeds",
@@ -103,6 +107,7 @@ const KEYS: [&str; 13] = [
     "task",
     "training",
     "protocol",
+    "aggregation",
     "policy",
     "regret",
     "evaluate",
@@ -145,6 +150,7 @@ impl Scenario {
             training: training.local(),
             inference_share: training.inference_share,
             rule,
+            aggregation: sections.aggregation.clone(),
             reward,
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
         };

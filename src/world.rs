@@ -1,5 +1,6 @@
 //! A world: everything that is the same for all policies of one scenario, point and seed.
 
+use crate::aggregate::AggregationConfig;
 use crate::config::ConfigError;
 use crate::dist::{ExpectedMinimum, Law};
 use crate::id::ClientId;
@@ -30,6 +31,8 @@ pub struct WorldPlan {
     pub inference_share: f64,
     /// When rounds close.
     pub rule: RoundRule,
+    /// How updates are folded into the global model.
+    pub aggregation: AggregationConfig,
     /// The reward, where the scenario has a `[regret]` section.
     pub reward: Option<Reward>,
     /// The regret meters asked for.
@@ -53,6 +56,8 @@ pub struct World {
     pub inference_share: f64,
     /// When rounds close.
     pub rule: RoundRule,
+    /// How updates are folded into the global model.
+    pub aggregation: AggregationConfig,
     /// `d_k/Σd` per client.
     pub shares: Vec<f64>,
     /// The truth about speeds, where there is a reward.
@@ -166,6 +171,7 @@ impl WorldPlan {
             training: self.training.clone(),
             inference_share: self.inference_share / f64::from(self.training.epochs),
             rule: self.rule.clone(),
+            aggregation: self.aggregation.clone(),
             genie: None,
             meters: self.meters.clone(),
             expected: None,

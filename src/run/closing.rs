@@ -1,6 +1,7 @@
 //! The end of a round: outcomes, training and aggregation, feedback, records.
 
 use super::jobs::JobId;
+use super::learning::Divergence;
 use super::{Run, RunError, note};
 use crate::id::{ClientId, Round};
 use crate::policy::{Feedback, JobReport, RoundReport};
@@ -103,7 +104,10 @@ impl<S: Sink> Run<'_, S> {
             staleness,
             self.settings.parallel,
         );
-        let changed = changed.map_err(|client| RunError::Diverged { client, round: self.round })?;
+        let changed = changed.map_err(|divergence| match divergence {
+            Divergence::Client(client) => RunError::Diverged { client, round: self.round },
+            Divergence::Server => RunError::ServerDiverged { round: self.round },
+        })?;
         if changed {
             let model = learning.model();
             note(&mut self.digests, &mut self.sink, &Record::Model { round: self.round, parameters: &model })?;

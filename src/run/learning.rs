@@ -1,7 +1,7 @@
 //! The global model of a run: lazy local training, aggregation, evaluation.
 
 use super::jobs::{JobId, Jobs};
-use crate::aggregate::{Contribution, federated_average};
+use crate::aggregate::{Contribution, ServerOptimizer};
 use crate::id::{ClientId, Round};
 use crate::model::evaluate;
 use crate::protocol::Staleness;
@@ -11,10 +11,19 @@ use crate::world::World;
 use rayon::prelude::*;
 use std::sync::Arc;
 
+/// What left the finite numbers.
+pub(super) enum Divergence {
+    /// The update of a client.
+    Client(ClientId),
+    /// The global model, by the server's step.
+    Server,
+}
+
 pub(super) struct Learning<'w> {
     world: &'w World,
     learner: &'w Learner,
     global: Arc<[f32]>,
+    server: ServerOptimizer,
     /// Buffers of local models, kept from round to round.
     updates: Vec<Update>,
     test_examples: Vec<u32>,
@@ -26,6 +35,7 @@ impl<'w> Learning<'w> {
             world,
             learner,
             global: learner.initial_model(&world.streams).into(),
+            server: ServerOptimizer::new(&world.aggregation, learner.model.parameters()),
             updates: Vec::new(),
             test_examples: (0..learner.data.test.examples() as u32).collect(),
         }
@@ -46,11 +56,10 @@ impl<'w> Learning<'w> {
         if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
     }
 
-    /// Trains the given jobs and folds their updates into the global model, weighted by data size and staleness. Returns
-    /// whether there was anything to fold.
+    /// Trains the given jobs and folds their updates into the global model. Returns whether there was anything to fold.
     ///
     /// # Errors
-    /// The first client whose update is not finite; the global model stays as it was.
+    /// The first client whose update is not finite, or the server; the global model stays as it was.
     pub fn aggregate(
         &mut self,
         jobs: &mut Jobs,
@@ -58,7 +67,7 @@ impl<'w> Learning<'w> {
         round: Round,
         staleness: Staleness,
         parallel: bool,
-    ) -> Result<bool, ClientId> {
+    ) -> Result<bool, Divergence> {
         let mut counted: Vec<JobId> = counted.collect();
         // A client without data has nothing to train on.
         counted.retain(|&id| !self.learner.partition.client(jobs[id].client).is_empty());
@@ -85,7 +94,7 @@ impl<'w> Learning<'w> {
         let data = &self.learner.data.train;
         train(&training, &*self.learner.model, data, &self.world.training, &self.world.streams, parallel, updates);
         if let Some((job, _)) = training.iter().zip(&*updates).find(|(_, update)| update.diverged) {
-            return Err(job.client);
+            return Err(Divergence::Client(job.client));
         }
         let contributions: Vec<Contribution<'_>> = training
             .iter()
@@ -100,7 +109,10 @@ impl<'w> Learning<'w> {
             })
             .collect();
         let mut global = self.global.to_vec();
-        federated_average(&mut global, &contributions);
+        self.server.apply(&mut global, &contributions, self.learner.partition.examples() as u64);
+        if !global.iter().all(|parameter| parameter.is_finite()) {
+            return Err(Divergence::Server);
+        }
         self.global = global.into();
         let losses: Vec<f64> = updates.iter().map(|update| f64::from(update.first_loss)).collect();
         drop(training);

@@ -224,6 +224,10 @@ impl Sections {
             .check()
             .or_else(|error| complain(&format!("task.{}.{}", self.task.kind(), error.key), error.message))?;
         self.check_training()?;
+        self.aggregation.check().or_else(|error| {
+            let kind = self.aggregation.server.kind();
+            complain(&format!("aggregation.server.{kind}.{}", error.key), error.message)
+        })?;
         self.check_regret()
     }
 

@@ -42,6 +42,7 @@ use std::f64::consts::PI;
 /// A schedule as a scenario writes it; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(transform = crate::config::allow_bare_kinds)]
 pub enum Schedule {
     /// The optimizer's learning rate throughout.
     Constant {
@@ -234,6 +235,14 @@ mod tests {
         assert!(from("schedule = { step = { evry = 1 } }").unwrap_err().message.contains("did you mean \"every\"?"));
         let written = toml::to_string(&exponential).unwrap();
         assert_eq!(toml::from_str::<Schedule>(&written).unwrap(), exponential);
+    }
+
+    #[test]
+    fn the_schema_knows_just_the_name() {
+        let schema = schemars::schema_for!(Schedule).to_value();
+        let kinds = schema["oneOf"].as_array().unwrap();
+        assert_eq!(kinds.len(), 6);
+        assert_eq!(kinds[5]["enum"], serde_json::json!(["constant"]));
     }
 
     #[test]
