@@ -14,6 +14,6 @@ pub mod idx;
 pub mod partition;
 pub mod synthetic;
 
-pub use dataset::{Dataset, Split, Targets};
+pub use dataset::{Dataset, Shape, Split, Targets};
 pub use error::DataError;
 pub use partition::{Partition, PartitionError};

@@ -6,6 +6,7 @@
 
 pub mod dense;
 pub mod float;
+pub mod lanes;
 pub mod power;
 pub mod quadrature;
 pub mod special;

@@ -6,12 +6,15 @@
 //! | [`softmax_regression`] | class scores `W x + b` | cross-entropy |
 
 pub mod linear_regression;
+pub mod network;
 pub mod softmax_regression;
 
 pub use linear_regression::LinearRegression;
+pub use network::Network;
 pub use softmax_regression::SoftmaxRegression;
 
 use crate::data::Dataset;
+use crate::math::lanes::Path;
 use crate::rng::StreamRng;
 use rayon::prelude::*;
 use thiserror::Error;
@@ -25,6 +28,12 @@ pub trait Model: Send + Sync {
     /// Length of the parameter vector. Each model documents its layout.
     fn parameters(&self) -> usize;
 
+    /// Length of the part of it, at its beginning, that gradient descent changes. The rest is what a step updates by itself,
+    /// such as running means.
+    fn trained(&self) -> usize {
+        self.parameters()
+    }
+
     /// Fills the parameters a run starts from, with the stream (ModelInit, 0, 0) at hand.
     fn init(&self, rng: &mut StreamRng, parameters: &mut [f32]);
 
@@ -34,16 +43,18 @@ pub trait Model: Send + Sync {
     /// What does not fit.
     fn fits(&self, data: &Dataset) -> Result<(), ModelError>;
 
-    /// The mean loss over a batch of examples; the gradient of that mean overwrites `gradient`.
+    /// The mean loss over a batch of examples; its derivatives by the trained parameters overwrite `gradient`. Of the parameters,
+    /// only those behind the trained ones change. `noise` is what layers that are random while training draw from.
     ///
     /// # Panics
     /// If a length does not fit, or the batch is empty or names an example that is not there.
     fn loss_and_gradient(
         &self,
-        parameters: &[f32],
+        parameters: &mut [f32],
         data: &Dataset,
         batch: &[u32],
         gradient: &mut [f32],
+        noise: &mut StreamRng,
         scratch: &mut Scratch,
     ) -> f32;
 
@@ -87,10 +98,27 @@ fn check_width(data: &Dataset, expected: usize) -> Result<(), ModelError> {
 }
 
 /// Memory that a worker reuses from step to step. Its contents mean nothing between calls.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Scratch {
     /// Derivatives of the loss by the model's outputs, for a block of examples.
     deltas: Vec<f32>,
+    /// The processor features that kernels are compiled for.
+    path: Path,
+    /// Layers of a network.
+    pub network: network::Workspace,
+}
+
+impl Scratch {
+    /// Empty, for kernels compiled for a set of processor features.
+    pub fn on(path: Path) -> Self {
+        Self { deltas: Vec::new(), path, network: network::Workspace::on(path) }
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::on(Path::detect())
+    }
 }
 
 /// Examples whose outputs are held at once; the gradient is a sum over blocks of this many.

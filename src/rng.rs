@@ -40,9 +40,11 @@ pub enum Purpose {
     ModelInit = 9,
     /// Order of a client's examples in an epoch: entity = client, index = round.
     BatchOrder = 10,
+    /// What is random within a training step, such as dropout masks: entity = client, index = round.
+    TrainingNoise = 11,
 }
 
-const PURPOSES: usize = 10;
+const PURPOSES: usize = 11;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -56,6 +58,7 @@ impl Purpose {
         Self::Partition,
         Self::ModelInit,
         Self::BatchOrder,
+        Self::TrainingNoise,
     ];
 }
 

@@ -271,7 +271,7 @@ impl<'w, S: Sink> Run<'w, S> {
         for &client in candidates {
             let draw = self.world.population.draw(&self.world.streams, Purpose::Probe, client, self.round)?;
             let [download, compute, _] = draw.phases;
-            let inference = Span((compute.0 as f64 * self.world.inference_share) as u64);
+            let inference = Span((compute.0 as f64 * self.world.inference_of_job(client)) as u64);
             longest = longest.max(download + inference);
         }
         self.accounts.down_bytes += self.world.payload_bytes * candidates.len() as u64;

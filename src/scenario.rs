@@ -10,7 +10,7 @@ pub mod tree;
 
 pub use read::ScenarioError;
 pub use sections::{
-    EvaluateConfig, OptimizerConfig, RecordConfig, RegretConfig, Seeds, StopConfig, TargetConfig, TrainingConfig,
+    EvaluateConfig, RecordConfig, RegretConfig, Seeds, StopConfig, TargetConfig, TrainingConfig,
 };
 
 use crate::aggregate::AggregationConfig;
@@ -132,6 +132,9 @@ impl Scenario {
         let mut sections: Sections = read(&rest, "")?;
         sections.population.resolve_paths(base);
         sections.task.resolve_paths(base, data);
+        if let Some(training) = &mut sections.training {
+            training.resolve();
+        }
         let wrong = |path: &str, message: String| ScenarioError::new(tree, path, message);
         sections.check().map_err(|(path, message)| wrong(&path, message))?;
         let clients = sections.population.client_count().map_err(|error| wrong(&error.path, error.message))?;
@@ -147,7 +150,7 @@ impl Scenario {
         let plan = WorldPlan {
             population: sections.population.clone(),
             task: sections.task.clone(),
-            training: training.local(),
+            training: training.local().map_err(|(path, message)| wrong(&format!("training.{path}"), message))?,
             inference_share: training.inference_share,
             rule,
             aggregation: sections.aggregation.clone(),

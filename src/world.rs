@@ -52,7 +52,7 @@ pub struct World {
     pub payload_bytes: u64,
     /// How clients train.
     pub training: LocalTraining,
-    /// Duration of an inference pass as a share of a whole job's compute phase.
+    /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
     /// When rounds close.
     pub rule: RoundRule,
@@ -131,7 +131,7 @@ impl WorldPlan {
             (None, TaskConfig::None(config)) => config.payload.0 as u64,
             (None, _) => 0,
         };
-        let work = |data_sizes| Work { data_sizes, epochs: self.training.epochs, payload_bytes };
+        let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
         let (population, learner) = match material {
             None => (self.population.build(&work(None), &streams)?, None),
             Some(material) => {
@@ -169,7 +169,7 @@ impl WorldPlan {
             learner,
             payload_bytes,
             training: self.training.clone(),
-            inference_share: self.inference_share / f64::from(self.training.epochs),
+            inference_share: self.inference_share,
             rule: self.rule.clone(),
             aggregation: self.aggregation.clone(),
             genie: None,
@@ -257,6 +257,13 @@ impl World {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Duration of a client's inference pass as a share of a whole job's compute phase.
+    pub fn inference_of_job(&self, client: ClientId) -> f64 {
+        let size = self.population.data_sizes()[client.index()] as usize;
+        let epochs = if size == 0 { 1.0 } else { self.training.examples(size) / size as f64 };
+        self.inference_share / epochs
     }
 
     /// Makes a policy for this world.

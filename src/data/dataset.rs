@@ -3,6 +3,24 @@
 use crate::math::dense::Rows;
 use ndarray::Array2;
 
+/// Channels, rows and columns of an example, whose features are in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Channels, such as colours.
+    pub channels: usize,
+    /// Rows.
+    pub height: usize,
+    /// Columns.
+    pub width: usize,
+}
+
+impl Shape {
+    /// Number of features.
+    pub const fn len(self) -> usize {
+        self.channels * self.height * self.width
+    }
+}
+
 /// What is to be predicted, one entry for each example.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Targets {

@@ -109,10 +109,11 @@ impl Model for SoftmaxRegression {
 
     fn loss_and_gradient(
         &self,
-        parameters: &[f32],
+        parameters: &mut [f32],
         data: &Dataset,
         batch: &[u32],
         gradient: &mut [f32],
+        _noise: &mut StreamRng,
         scratch: &mut Scratch,
     ) -> f32 {
         assert!(!batch.is_empty(), "a step needs examples");

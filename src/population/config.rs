@@ -6,6 +6,7 @@ use crate::dist::{AnyLaw, Constant, Law};
 use crate::id::ClientId;
 use crate::record::Phase;
 use crate::rng::Streams;
+use crate::trainer::LocalTraining;
 use crate::units::{Amount, PerSecond};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -146,8 +147,8 @@ impl PopulationError {
 pub struct Work<'a> {
     /// Examples per client, where the task partitions data.
     pub data_sizes: Option<&'a [u32]>,
-    /// Passes over the data per job.
-    pub epochs: u32,
+    /// How many of them a job goes through.
+    pub training: &'a LocalTraining,
     /// Bytes of the model, each way.
     pub payload_bytes: u64,
 }
@@ -414,7 +415,7 @@ impl Builder<'_> {
         for in_group in 0..count {
             let client = ClientId::from_index(first + in_group);
             let place = ClientPlace { client: client.0, in_group, streams: self.streams };
-            let examples = f64::from(self.population.data_sizes[client.index()]) * f64::from(self.work.epochs);
+            let examples = self.work.training.examples(self.population.data_sizes[client.index()] as usize);
             let mut indices = [0; 3];
             for phase in Phase::ALL {
                 let (key, rate) = rates[phase.index()];

@@ -4,7 +4,8 @@ use super::Sections;
 use crate::oracle::regret::Meter;
 use crate::oracle::reward::Reward;
 use crate::time::Span;
-use crate::trainer::LocalTraining;
+use crate::trainer::optimizer::check_regularisation;
+use crate::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
 use crate::units::{Amount, Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,32 +66,33 @@ pub struct TargetConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingConfig {
-    /// Passes over the client's data per job.
-    #[serde(default = "one_epoch")]
-    pub epochs: u32,
+    /// Passes over the client's data per job; 1 unless `steps` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u32>,
+    /// Steps per job, instead of epochs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
     /// Examples per mini-batch.
     #[serde(default = "default_batch")]
     pub batch: usize,
     /// How the local model is changed.
     pub optimizer: OptimizerConfig,
+    /// How the learning rate changes from round to round.
+    #[serde(default)]
+    pub schedule: Schedule,
+    /// The largest norm of a gradient; larger ones are scaled down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// Weight of the pull towards the model that was sent (FedProx).
+    #[serde(default)]
+    pub proximal: f64,
     /// Duration of one inference pass over the local data as a share of one training epoch; for probes.
     #[serde(default = "default_inference_share")]
     pub inference_share: f64,
 }
 
-/// `optimizer = { sgd = { lr = 5e-3 } }`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum OptimizerConfig {
-    /// Stochastic gradient descent.
-    Sgd {
-        /// Learning rate.
-        lr: f64,
-    },
-}
-
-const fn one_epoch() -> u32 {
-    1
+const fn plain_descent(lr: f64) -> OptimizerConfig {
+    OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 }
 }
 const fn default_batch() -> usize {
     32
@@ -103,18 +105,54 @@ impl Default for TrainingConfig {
     /// For tasks that do not train: only the number of epochs matters, to device profiles.
     fn default() -> Self {
         Self {
-            epochs: one_epoch(),
+            epochs: Some(1),
+            steps: None,
             batch: default_batch(),
-            optimizer: OptimizerConfig::Sgd { lr: 1.0 },
+            optimizer: plain_descent(1.0),
+            schedule: Schedule::default(),
+            clip: None,
+            proximal: 0.0,
             inference_share: default_inference_share(),
         }
     }
 }
 
 impl TrainingConfig {
-    pub(super) const fn local(&self) -> LocalTraining {
-        let OptimizerConfig::Sgd { lr } = self.optimizer;
-        LocalTraining { epochs: self.epochs, batch: self.batch, learning_rate: lr }
+    /// Writes the default length out.
+    pub(super) fn resolve(&mut self) {
+        if self.steps.is_none() {
+            self.epochs.get_or_insert(1);
+        }
+    }
+
+    /// The checked settings.
+    ///
+    /// # Errors
+    /// Path below `training` and sentence.
+    pub(super) fn local(&self) -> Result<LocalTraining, Complaint> {
+        let length = match (self.epochs, self.steps) {
+            (Some(_), Some(_)) => return complain("steps", "give epochs or steps, not both"),
+            (epochs, None) => Length::Epochs(epochs.unwrap_or(1)),
+            (None, Some(steps)) => Length::Steps(steps),
+        };
+        let refuse = |prefix: &str, error: &TrainingError| {
+            let path = if prefix.is_empty() { error.key.to_owned() } else { format!("{prefix}.{}", error.key) };
+            (path, format!("found {}; expected {}", error.found, error.expected))
+        };
+        check_regularisation(self.clip, Some(self.proximal)).map_err(|error| refuse("", &error))?;
+        self.schedule.check().map_err(|error| refuse(&format!("schedule.{}", self.schedule.kind()), &error))?;
+        let optimizer = Optimizer::new(&self.optimizer)
+            .map_err(|error| refuse(&format!("optimizer.{}", self.optimizer.kind()), &error))?;
+        let local = LocalTraining {
+            length,
+            batch: self.batch,
+            optimizer,
+            schedule: self.schedule,
+            clip: self.clip.map(|clip| clip as f32),
+            proximal: self.proximal as f32,
+        };
+        local.check().map_err(|error| refuse("", &error))?;
+        Ok(local)
     }
 }
 
@@ -307,10 +345,7 @@ impl Sections {
             let found = training.inference_share;
             return complain("training.inference_share", format!("found {found}; expected a number of at least 0"));
         }
-        training.local().check().or_else(|error| {
-            let path = if error.key == "learning_rate" { "optimizer.sgd.lr" } else { error.key };
-            complain(&format!("training.{path}"), format!("found {}; expected {}", error.found, error.expected))
-        })
+        training.local().map(|_| ()).map_err(|(path, message)| (format!("training.{path}"), message))
     }
 
     fn check_regret(&self) -> Result<(), Complaint> {

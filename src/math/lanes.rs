@@ -1,0 +1,155 @@
+//! Sixteen `f32` side by side: the arithmetic of training.
+//!
+//! # Definition
+//! [`Lanes`] holds 16 independent numbers; every operation acts on each of them alone and is correctly rounded. The only
+//! operation between lanes is [`Lanes::sum`], which folds in halves: `i` and `i + 8`, then `i + 4`, `i + 2`, `i + 1`.
+//!
+//! # Determinism
+//! IEEE 754 defines every result, and LLVM neither reorders nor contracts floating-point operations, so that code on lanes
+//! gives the same bits whatever vectors it is compiled to. This is the only place where fused multiply-add is allowed:
+//! where a processor lacks it, a (slow) library routine rounds the same way. Bits of a NaN are not defined by IEEE 754;
+//! nothing that leaves the trainer depends on them.
+//!
+//! [`dispatch`] compiles a piece of code for several sets of processor features and picks one when it runs.
+
+#![allow(clippy::disallowed_methods, reason = "lanes are where fused multiply-add is allowed")]
+
+pub mod dispatch;
+pub mod functions;
+
+pub use dispatch::{Kernel, Path, run};
+
+/// Number of lanes.
+pub const LANES: usize = 16;
+
+/// Sixteen numbers, one cache line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C, align(64))]
+pub struct Lanes(pub [f32; LANES]);
+
+impl Lanes {
+    /// Sixteen times zero.
+    pub const ZERO: Self = Self([0.0; LANES]);
+
+    /// The same number in every lane.
+    #[inline(always)]
+    pub const fn splat(number: f32) -> Self {
+        Self([number; LANES])
+    }
+
+    /// The first 16 numbers of a slice.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline(always)]
+    pub fn load(numbers: &[f32]) -> Self {
+        Self(*numbers.first_chunk().expect("a whole vector is loaded"))
+    }
+
+    /// Up to 16 numbers of a slice; zero in the lanes beyond.
+    #[inline(always)]
+    pub fn load_partial(numbers: &[f32]) -> Self {
+        let mut lanes = Self::ZERO;
+        for (lane, &number) in lanes.0.iter_mut().zip(numbers) {
+            *lane = number;
+        }
+        lanes
+    }
+
+    /// Writes all lanes to the first 16 places of a slice.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline(always)]
+    pub fn store(self, numbers: &mut [f32]) {
+        *numbers.first_chunk_mut().expect("a whole vector is stored") = self.0;
+    }
+
+    /// A function of each lane.
+    #[inline(always)]
+    pub fn map(self, function: impl Fn(f32) -> f32) -> Self {
+        let mut out = self;
+        for lane in &mut out.0 {
+            *lane = function(*lane);
+        }
+        out
+    }
+
+    /// A function of each pair of lanes.
+    #[inline(always)]
+    pub fn zip(self, other: Self, function: impl Fn(f32, f32) -> f32) -> Self {
+        let mut out = self;
+        for (lane, &other) in out.0.iter_mut().zip(&other.0) {
+            *lane = function(*lane, other);
+        }
+        out
+    }
+
+    /// `self · factor + addend`, rounded once.
+    #[inline(always)]
+    pub fn mul_add(self, factor: Self, addend: Self) -> Self {
+        let mut out = addend;
+        for lane in 0..LANES {
+            out.0[lane] = self.0[lane].mul_add(factor.0[lane], addend.0[lane]);
+        }
+        out
+    }
+
+    /// The larger of two numbers; `other` where `self` is NaN.
+    #[inline(always)]
+    pub fn max(self, other: Self) -> Self {
+        self.zip(other, |x, y| if x > y { x } else { y })
+    }
+
+    /// The smaller of two numbers; `other` where `self` is NaN.
+    #[inline(always)]
+    pub fn min(self, other: Self) -> Self {
+        self.zip(other, |x, y| if x < y { x } else { y })
+    }
+
+    /// Square roots.
+    #[inline(always)]
+    pub fn sqrt(self) -> Self {
+        self.map(f32::sqrt)
+    }
+
+    /// Absolute values.
+    #[inline(always)]
+    pub fn abs(self) -> Self {
+        self.map(f32::abs)
+    }
+
+    /// The sum of all lanes, folded in halves.
+    ///
+    /// Never inlined: seeing this, LLVM would shuffle lanes in the loop before it.
+    #[inline(never)]
+    pub fn sum(&self) -> f32 {
+        fold(&self.0)
+    }
+}
+
+/// Folds 16 numbers in halves.
+#[inline(always)]
+pub fn fold(lanes: &[f32; LANES]) -> f32 {
+    let eight: [f32; 8] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 8]);
+    let four: [f32; 4] = std::array::from_fn(|lane| eight[lane] + eight[lane + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, $operator:tt) => {
+        impl std::ops::$trait for Lanes {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                self.zip(other, |x, y| x $operator y)
+            }
+        }
+    };
+}
+
+operator!(Add, add, +);
+operator!(Sub, sub, -);
+operator!(Mul, mul, *);
+operator!(Div, div, /);

@@ -1,0 +1,71 @@
+//! Where everything lies for one batch size.
+
+use super::Network;
+use super::kernels::{Layout, whole_vectors};
+use super::layer::Op;
+use super::ops::{ConvPlan, Dense};
+
+/// Layouts and offsets of a network's layers for one batch size.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// Which network this is for.
+    pub network: u64,
+    pub batch: usize,
+    pub layers: Vec<LayerPlan>,
+    /// Numbers needed for outputs (and as many for slopes), for what a layer keeps, and for work within a layer.
+    pub activations: usize,
+    pub state: usize,
+    pub work: usize,
+}
+
+/// Layout and offsets of one layer.
+#[derive(Clone, Debug)]
+pub(super) struct LayerPlan {
+    /// Layout of its output.
+    pub layout: Layout,
+    /// Where its output (and its slopes) begin, and where they end.
+    pub offset: usize,
+    pub end: usize,
+    /// Where what it keeps begins.
+    pub state: usize,
+    pub detail: Detail,
+}
+
+/// What some layers need besides.
+#[derive(Clone, Debug)]
+pub(super) enum Detail {
+    None,
+    Conv(Box<ConvPlan>),
+    /// Where each feature of the input (of the output, for the input layer) starts.
+    Features(Vec<u32>),
+}
+
+impl Plan {
+    pub fn new(network: &Network, batch: usize) -> Self {
+        let mut layers: Vec<LayerPlan> = Vec::with_capacity(network.layers.len());
+        let (mut offset, mut state, mut work) = (0, 0, 0);
+        for layer in &network.layers {
+            let layout = Layout::new(layer.shape, batch);
+            let input = layer.inputs.first().map_or(layout, |&input| layers[input].layout);
+            let (detail, layer_work, layer_state) = match &layer.op {
+                Op::Conv(conv) => {
+                    let plan = ConvPlan::new(conv, input, layout);
+                    let work = plan.work();
+                    (Detail::Conv(Box::new(plan)), work, 0)
+                }
+                Op::Dense(_) => (Detail::Features(input.features()), Dense::work(input), 0),
+                Op::Input | Op::Embedding(_) => (Detail::Features(input.features()), 0, 0),
+                Op::BatchNorm(_) => (Detail::None, 0, 2 * layer.shape.channels),
+                Op::GroupNorm(norm) => (Detail::None, 0, norm.state(batch)),
+                Op::Dropout(_) => (Detail::None, 0, layout.len()),
+                Op::Pool(_) | Op::Activation(_) | Op::Add { .. } => (Detail::None, 0, 0),
+            };
+            layers.push(LayerPlan { layout, offset, end: offset + layout.len(), state, detail });
+            offset += layout.len();
+            state += whole_vectors(layer_state);
+            work = work.max(layer_work);
+        }
+        let output = layers[layers.len() - 1].layout;
+        Self { network: network.id, batch, layers, activations: offset, state, work: work.max(2 * output.row) }
+    }
+}
