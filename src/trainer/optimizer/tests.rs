@@ -226,7 +226,7 @@ fn steps_are_those_of_pytorch() {
         }
         for (found, expected) in parameters.into_iter().zip(expected) {
             // A few roundings of numbers near 1.
-            assert!((found - expected).abs() <= 3e-7_f32, "{config:?}: {found} for {expected}");
+            assert!((f64::from(found) - expected).abs() <= 3e-7, "{config:?}: {found} for {expected}");
         }
     }
 }
