@@ -145,6 +145,17 @@ impl TaskConfig {
         if let Self::SoftmaxRegression(config) = self {
             config.resolve_paths(base, data);
         }
+        if let Some(partition) = self.partition_mut() {
+            partition.resolve_paths(base, data);
+        }
+    }
+
+    const fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
+        match self {
+            Self::None(_) => None,
+            Self::LinearRegression(config) => Some(&mut config.partition),
+            Self::SoftmaxRegression(config) => Some(&mut config.partition),
+        }
     }
 
     /// Checks what can be checked without data.
