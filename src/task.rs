@@ -12,7 +12,7 @@ pub mod partition;
 pub mod softmax_regression;
 
 use crate::config::ConfigError;
-use crate::data::partition::Partition;
+use crate::data::partition::{Partition, Skew};
 use crate::data::{DataError, Split};
 use crate::model::Model;
 use crate::rng::{Purpose, Streams};
@@ -71,6 +71,8 @@ pub struct Learner {
     pub model: Box<dyn Model>,
     /// Which training examples each client holds.
     pub partition: Partition,
+    /// How uneven that is.
+    pub skew: Skew,
     /// Whether `test_accuracy` is a metric.
     pub classifies: bool,
 }
