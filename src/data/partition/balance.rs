@@ -121,7 +121,13 @@ fn exact_sizes(examples: usize, clients: usize, profile: Profile, index: f64) ->
     };
     let weights: Vec<f64> = (0..clients).map(weight).collect();
     let sum: f64 = weights.iter().sum();
-    weights.into_iter().map(|weight| examples as f64 * weight / sum).collect()
+    // What is a whole number but for rounding errors is one, or it could be rounded away from itself.
+    let share = |weight: f64| {
+        let share = examples as f64 * weight / sum;
+        let whole = float::floor(share + 0.5);
+        if (share - whole).abs() <= 1e-12 * share { whole } else { share }
+    };
+    weights.into_iter().map(share).collect()
 }
 
 /// The smallest index that leaves the smallest client one example, by bisection; `smallest` grows with the index and is at
