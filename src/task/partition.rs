@@ -205,3 +205,65 @@ impl PartitionConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Targets;
+    use ndarray::Array2;
+    use serde_json::{Value, json};
+
+    fn parsed(value: Value) -> PartitionConfig {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn every_kind_is_read_with_its_defaults_and_dealt_out() {
+        let labels = (0..600).map(|example| (example % 3) as u8).collect();
+        let data = Dataset::new(Array2::zeros((600, 0)), Targets::Classes { labels, classes: 3 })
+            .with_groups((0..600).map(|example| example / 20).collect());
+        let kinds = [
+            json!({"dirichlet-two-level": {"servers": 3, "alpha_server": 0.5, "alpha_client": 0.5}}),
+            json!({"label-shards": {}}),
+            json!({"zipf-sized": {}}),
+            json!({"user-balance": {"profile": "exponential", "index": 0.1}}),
+            json!({"user-balance": {"profile": "linear", "index": 0.1, "shuffled": true}}),
+            json!({"by-column": {}}),
+        ];
+        for kind in kinds {
+            let config = parsed(kind);
+            config.check().unwrap();
+            let partition = config.build(&data, 12, &[], &Streams::new(1)).unwrap();
+            assert_eq!((partition.clients(), partition.examples()), (12, 600), "{config:?}");
+            assert!(partition.skew(&data).smallest > 0, "{config:?}");
+        }
+        assert_eq!(parsed(json!({"label-shards": {}})), PartitionConfig::LabelShards { shards_per_client: 2 });
+    }
+
+    #[test]
+    fn wrong_parameters_are_named() {
+        let two = |servers: usize, server: f64, client: f64| json!({"dirichlet-two-level": {"servers": servers, "alpha_server": server, "alpha_client": client}});
+        let wrong = [
+            (two(0, 1.0, 1.0), "partition.dirichlet-two-level.servers"),
+            (two(1, 0.0, 1.0), "partition.dirichlet-two-level.alpha_server"),
+            (two(1, 1.0, -1.0), "partition.dirichlet-two-level.alpha_client"),
+            (json!({"label-shards": {"shards_per_client": 0}}), "partition.label-shards.shards_per_client"),
+            (json!({"zipf-sized": {"exponent": -1.0}}), "partition.zipf-sized.exponent"),
+            (json!({"user-balance": {"profile": "linear", "index": 0.0}}), "partition.user-balance.index"),
+            (json!({"user-balance": {"profile": "linear", "index": 1.5}}), "partition.user-balance.index"),
+        ];
+        for (value, key) in wrong {
+            assert_eq!(parsed(value).check().unwrap_err().key, key);
+        }
+    }
+
+    #[test]
+    fn a_table_is_looked_for_in_the_data_folder_or_beside_the_scenario() {
+        let config = parsed(json!({"class-counts": {"file": "counts.csv", "scale": "fit"}}));
+        for (data, expected) in [(None, "/here/counts.csv"), (Some(Path::new("/data")), "/data/counts.csv")] {
+            let mut config = config.clone();
+            config.resolve_paths(Path::new("/here"), data);
+            assert_eq!(config, PartitionConfig::ClassCounts { file: expected.into(), scale: Scale::Fit });
+        }
+    }
+}
