@@ -12,7 +12,7 @@ pub mod partition;
 pub mod softmax_regression;
 
 use crate::config::ConfigError;
-use crate::data::partition::Partition;
+use crate::data::partition::{Partition, Skew};
 use crate::data::{DataError, Split};
 use crate::model::Model;
 use crate::rng::{Purpose, Streams};
@@ -71,6 +71,8 @@ pub struct Learner {
     pub model: Box<dyn Model>,
     /// Which training examples each client holds.
     pub partition: Partition,
+    /// How uneven that is.
+    pub skew: Skew,
     /// Whether `test_accuracy` is a metric.
     pub classifies: bool,
 }
@@ -144,6 +146,17 @@ impl TaskConfig {
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         if let Self::SoftmaxRegression(config) = self {
             config.resolve_paths(base, data);
+        }
+        if let Some(partition) = self.partition_mut() {
+            partition.resolve_paths(base, data);
+        }
+    }
+
+    const fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
+        match self {
+            Self::None(_) => None,
+            Self::LinearRegression(config) => Some(&mut config.partition),
+            Self::SoftmaxRegression(config) => Some(&mut config.partition),
         }
     }
 

@@ -152,8 +152,13 @@ impl WorldPlan {
                         self.population.build(&work(Some(&sizes)), &streams)?
                     }
                 };
-                let learner =
-                    Learner { data: material.data, model: material.model, partition, classifies: material.classifies };
+                let learner = Learner {
+                    skew: partition.skew(&material.data.train),
+                    data: material.data,
+                    model: material.model,
+                    partition,
+                    classifies: material.classifies,
+                };
                 (population, Some(learner))
             }
         };

@@ -22,10 +22,16 @@ fn components() -> Vec<Component> {
     dist::CATALOGUE.iter().for_each(|entry| add("law", entry.name, entry.documentation));
     task::CATALOGUE.iter().for_each(|entry| add("task", entry.name, entry.source));
     fedgenie::protocol::NAMES.iter().for_each(|name| add("protocol", name, include_str!("../protocol.rs")));
-    let partitions: [(&str, &str); 4] = [
+    let partitions: [(&str, &str); 10] = [
         ("iid", include_str!("../data/partition/iid.rs")),
         ("gamma-sized", include_str!("../data/partition/gamma.rs")),
         ("dirichlet", include_str!("../data/partition/dirichlet.rs")),
+        ("dirichlet-two-level", include_str!("../data/partition/two_level.rs")),
+        ("label-shards", include_str!("../data/partition/shards.rs")),
+        ("zipf-sized", include_str!("../data/partition/zipf.rs")),
+        ("user-balance", include_str!("../data/partition/balance.rs")),
+        ("by-column", include_str!("../data/partition/groups.rs")),
+        ("class-counts", include_str!("../data/partition/counts.rs")),
         ("declared", include_str!("../data/partition.rs")),
     ];
     partitions.into_iter().for_each(|(name, source)| add("partition", name, source));

@@ -55,6 +55,7 @@ impl Targets {
 pub struct Dataset {
     features: Array2<f32>,
     targets: Targets,
+    groups: Option<Vec<u32>>,
 }
 
 impl Dataset {
@@ -74,7 +75,22 @@ impl Dataset {
         }
         let features =
             if features.is_standard_layout() { features } else { features.as_standard_layout().into_owned() };
-        Self { features, targets }
+        Self { features, targets, groups: None }
+    }
+
+    /// Numbers every example by the group it belongs to (its writer, its user, …), from 0 without gaps.
+    ///
+    /// # Panics
+    /// If there are not as many numbers as examples.
+    #[must_use]
+    pub fn with_groups(self, groups: Vec<u32>) -> Self {
+        assert_eq!(groups.len(), self.examples(), "every example belongs to a group");
+        Self { groups: Some(groups), ..self }
+    }
+
+    /// The group of each example, if the data set says.
+    pub fn groups(&self) -> Option<&[u32]> {
+        self.groups.as_deref()
     }
 
     /// Number of examples.

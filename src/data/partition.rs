@@ -6,20 +6,39 @@
 //! | [`gamma::gamma`] | proportional to Gamma variates | as they fall |
 //! | [`declared`] | as the scenario says | as they fall |
 //! | [`dirichlet::dirichlet`] | as they result | each class spread by a Dirichlet variate |
+//! | [`two_level::two_level`] | as they result | the same, first over servers, then over each server's clients |
+//! | [`shards::label_shards`] | as even as possible | a few each |
+//! | [`zipf::zipf`] | proportional to a power of the rank | as they fall |
+//! | [`balance::user_balance`] | a line or a geometric series with a given smallest-to-largest ratio | as they fall |
+//! | [`groups::by_column`] | as they result | those of whole groups (writers, users, …) |
+//! | [`counts::class_counts`] | as a file says | as a file says |
+//!
+//! [`skew`] measures how far a partition is from an even one.
 //!
 //! # Determinism
 //! Stream (Partition, 0, 0) puts all examples in a random order, the same one for every kind of partition. Weights of
-//! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Ties go to the smaller
-//! client number.
+//! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3) puts
+//! shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0, 5) is the
+//! order of examples that [`two_level::split_by_shares`] deals to servers. Ties go to the smaller client number.
 
+pub mod balance;
+pub mod counts;
 pub mod dirichlet;
+mod error;
 pub mod gamma;
+pub mod groups;
 pub mod iid;
+pub mod shards;
 mod sizes;
+pub mod skew;
+pub mod two_level;
+pub mod zipf;
+
+pub use error::PartitionError;
+pub use skew::Skew;
 
 use crate::id::ClientId;
 use crate::rng::{Purpose, Streams};
-use thiserror::Error;
 
 /// The examples of every client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,54 +84,6 @@ impl Partition {
     }
 }
 
-/// Why examples cannot be dealt out.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum PartitionError {
-    /// Nobody to deal to.
-    #[error("there are no clients to give examples to; at least 1 is needed")]
-    NoClients,
-    /// Not enough for the minimum.
-    #[error("{clients} clients with at least {minimum} examples each need more than the {examples} examples there are")]
-    TooFewExamples {
-        /// Examples in the training set.
-        examples: usize,
-        /// Number of clients.
-        clients: usize,
-        /// Examples that each client has to get.
-        minimum: usize,
-    },
-    /// The declared sizes add up to too much.
-    #[error("the declared sizes add up to {declared} examples, there are {examples}")]
-    DeclaredTooMany {
-        /// Sum of the sizes (saturating).
-        declared: usize,
-        /// Examples in the training set.
-        examples: usize,
-    },
-    /// A parameter is out of its range.
-    #[error("{key} = {found}: has to be finite and positive")]
-    NotPositive {
-        /// Name of the parameter.
-        key: &'static str,
-        /// Its value.
-        found: f64,
-    },
-    /// Classes are needed, but the targets are numbers.
-    #[error("{kind} needs a data set with classes, this one has numbers as targets")]
-    NoClasses {
-        /// The kind of partition.
-        kind: &'static str,
-    },
-    /// The law handed in gave something that cannot be a weight.
-    #[error("the weight drawn for {client} is {found}: has to be finite and not negative")]
-    Weight {
-        /// The client.
-        client: ClientId,
-        /// The weight.
-        found: f64,
-    },
-}
-
 /// Deals out a random order of the examples in sizes that the caller gives, zero allowed; the rest belongs to nobody.
 ///
 /// # Errors
@@ -138,11 +109,25 @@ fn shuffled(examples: usize, streams: &Streams) -> Vec<u32> {
 
 /// All examples in random order, put together by class in ascending order.
 fn shuffled_by_class(labels: &[u8], classes: usize, streams: &Streams) -> Vec<Vec<u32>> {
+    by_class(shuffled(labels.len(), streams), labels, classes)
+}
+
+/// Puts examples together by class in ascending order, keeping their order within a class.
+fn by_class(order: Vec<u32>, labels: &[u8], classes: usize) -> Vec<Vec<u32>> {
     let mut by_class = vec![Vec::new(); classes];
-    for example in shuffled(labels.len(), streams) {
+    for example in order {
         by_class[usize::from(labels[example as usize])].push(example);
     }
     by_class
+}
+
+/// The numbers below `count` in random order (of shards, ranks or groups), or as they are.
+fn dealing_order(count: usize, shuffled: bool, streams: &Streams) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    if shuffled {
+        streams.stream(Purpose::Partition, 0, 3).shuffle(&mut order);
+    }
+    order
 }
 
 fn check_counts(examples: usize, clients: usize, minimum: usize) -> Result<(), PartitionError> {
@@ -153,6 +138,21 @@ fn check_counts(examples: usize, clients: usize, minimum: usize) -> Result<(), P
         return Err(PartitionError::TooFewExamples { examples, clients, minimum });
     }
     Ok(())
+}
+
+/// Gives each client the next examples of each class; `counts` holds one row of classes for each client.
+fn deal_by_class(by_class: &[Vec<u32>], counts: &[usize]) -> Partition {
+    let mut taken = vec![0; by_class.len()];
+    let mut order = Vec::with_capacity(counts.iter().sum());
+    let mut sizes = Vec::with_capacity(counts.len() / by_class.len());
+    for client in counts.chunks_exact(by_class.len()) {
+        for ((members, taken), count) in by_class.iter().zip(&mut taken).zip(client) {
+            order.extend_from_slice(&members[*taken..*taken + count]);
+            *taken += count;
+        }
+        sizes.push(client.iter().sum());
+    }
+    Partition::deal(order, &sizes)
 }
 
 fn check_positive(key: &'static str, found: f64) -> Result<(), PartitionError> {

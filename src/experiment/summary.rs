@@ -1,6 +1,7 @@
 //! What an experiment found: one row per run, one per policy and point, and a table for people.
 
 use super::{Curve, CurvePoint, RunPlace};
+use crate::data::partition::Skew;
 use crate::math::float;
 use crate::math::statistics::{Estimate, estimate, paired_difference};
 use crate::record::Regret;
@@ -65,6 +66,9 @@ pub struct RunSummary {
     /// Selections per group, where groups are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_selections: Option<serde_json::Map<String, serde_json::Value>>,
+    /// How unevenly the seed's training examples are spread over clients, for a task that trains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<Skew>,
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
@@ -114,6 +118,7 @@ impl RunSummary {
             unique_clients: counts.iter().filter(|&&count| count > 0).count(),
             jain: if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 1.0 },
             group_selections: run.total_group_selections(),
+            partition: run.skew().cloned(),
             curve: curve.into_points(),
         };
         let (metrics, accounts, sink) = run.finish();

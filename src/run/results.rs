@@ -1,6 +1,7 @@
 //! What can be read off a run, and its end.
 
 use super::{Accounts, Run};
+use crate::data::partition::Skew;
 use crate::id::Round;
 use crate::population::Group;
 use crate::record::{Phase, Regret};
@@ -16,6 +17,11 @@ impl<S: Sink> Run<'_, S> {
     /// The current virtual time.
     pub const fn now(&self) -> VirtualTime {
         self.kernel.now()
+    }
+
+    /// How unevenly the training examples are spread over clients, where clients train.
+    pub fn skew(&self) -> Option<&Skew> {
+        self.world.learner.as_ref().map(|learner| &learner.skew)
     }
 
     /// Cumulative regret.

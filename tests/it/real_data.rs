@@ -1,13 +1,20 @@
-//! Fashion-MNIST as published: its counts, its pixels, and what softmax regression reaches on it.
+//! Fashion-MNIST as published: its counts, its pixels, and what softmax regression reaches on it; published partitions
+//! against the generator's distribution.
 //!
-//! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fashion-mnist/`.
+//! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fashion-mnist/`,
+//! `cifar10/` and `fl-traces/`.
 
 use fedgenie::data::idx::load_idx_folder;
+use fedgenie::data::partition::counts::{ClassCounts, Scale, class_counts};
+use fedgenie::data::partition::dirichlet::{DirichletClasses, dirichlet};
 use fedgenie::data::partition::iid::iid;
+use fedgenie::data::{Dataset, Partition, Targets};
+use fedgenie::dist::{Gamma, Law};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::model::{Model, SoftmaxRegression, evaluate};
-use fedgenie::rng::Streams;
+use fedgenie::rng::{Purpose, Streams};
 use fedgenie::trainer::{LocalTraining, TrainingJob, Update, train};
+use ndarray::Array2;
 use std::path::PathBuf;
 
 /// The folder of a data set, or none, with a line that says so.
@@ -61,4 +68,160 @@ fn fashion_mnist_is_read_dealt_out_and_learned() {
     let evaluation = evaluate(&model, &updates[0].parameters, &split.test, &test, true);
     println!("Fashion-MNIST, 3 epochs: accuracy {:.4}, loss {:.4}", evaluation.accuracy(), evaluation.loss());
     assert!(evaluation.accuracy() > 0.80, "{}", evaluation.accuracy());
+}
+
+/// Labels 0, 1, …, 9, 0, 1, … without any features.
+fn labels_only(examples: usize, classes: usize) -> Dataset {
+    let labels = (0..examples).map(|example| (example % classes) as u8).collect();
+    Dataset::new(Array2::zeros((examples, 0)), Targets::Classes { labels, classes })
+}
+
+const STATISTICS: [&str; 6] = [
+    "size Gini",
+    "mean label entropy",
+    "mean distance",
+    "largest share of a class",
+    "share of zeros",
+    "smallest client",
+];
+
+fn statistics(partition: &Partition, data: &Dataset) -> [f64; 6] {
+    let (labels, classes) = data.classes().unwrap();
+    let (mut zeros, mut largest) = (0, vec![0; classes]);
+    for client in (0..partition.clients()).map(ClientId::from_index) {
+        let mut counts = vec![0; classes];
+        partition.client(client).iter().for_each(|&example| counts[usize::from(labels[example as usize])] += 1);
+        zeros += counts.iter().filter(|&&count| count == 0).count();
+        largest.iter_mut().zip(&counts).for_each(|(largest, &count)| *largest = count.max(*largest));
+    }
+    let skew = partition.skew(data);
+    let label = skew.labels.unwrap();
+    // The mean over classes of the largest share that one client has.
+    let largest = largest.iter().sum::<usize>() as f64 / data.examples() as f64;
+    let zeros = zeros as f64 / (partition.clients() * classes) as f64;
+    [skew.size_gini, label.mean_entropy, label.mean_distance, largest, zeros, skew.smallest as f64]
+}
+
+/// What the publisher's splitter does: a client that has its even share already gets no more, class after class, and
+/// everything is drawn again until the smallest client has 40 examples. Returns the sizes per client and class as a table.
+fn publishers_splitter(alpha: f64, clients: usize, classes: usize, of_class: usize, seed: u64) -> Vec<Vec<usize>> {
+    let law = Gamma::new(alpha, 1.0).unwrap();
+    let mut rng = Streams::new(seed).stream(Purpose::Partition, u32::MAX, u32::MAX);
+    loop {
+        let mut counts = vec![vec![0; classes]; clients];
+        for class in 0..classes {
+            let weights: Vec<f64> = counts
+                .iter()
+                .map(|mine: &Vec<usize>| {
+                    let weight = law.quantile(rng.uniform());
+                    if mine.iter().sum::<usize>() < of_class * classes / clients { weight } else { 0.0 }
+                })
+                .collect();
+            let total: f64 = weights.iter().sum();
+            let (mut before, mut cut) = (0.0, 0);
+            for (client, weight) in weights.iter().enumerate() {
+                before += weight / total;
+                let end = if client + 1 == clients { of_class } else { (before * of_class as f64) as usize };
+                counts[client][class] = end - cut;
+                cut = end;
+            }
+        }
+        if counts.iter().all(|mine| mine.iter().sum::<usize>() >= 40) {
+            return counts;
+        }
+    }
+}
+
+/// The share of values below, ties counting half.
+fn quantile_of(value: f64, values: impl Iterator<Item = f64>) -> f64 {
+    let (mut below, mut count) = (0.0, 0.0);
+    for other in values {
+        below += if other < value { 1.0 } else { f64::from(u8::from(other == value)) / 2.0 };
+        count += 1.0;
+    }
+    below / count
+}
+
+#[test]
+fn published_dirichlet_partitions_are_those_of_their_splitter() {
+    let Some(folder) = folder("cifar10") else { return };
+    let data = labels_only(60_000, 10);
+    for alpha in [0.1, 0.3] {
+        let table =
+            ClassCounts::read(&folder.join(format!("pfllib_partition_dirichlet_{alpha}_100clients.csv.gz"))).unwrap();
+        // Scale::None: every class sums to 6,000 at most.
+        let published = class_counts(&data, 100, &table, Scale::None, &Streams::new(1)).unwrap();
+        assert_eq!(published.examples(), 60_000);
+        let found = statistics(&published, &data);
+
+        let law = Gamma::new(alpha, 1.0).unwrap();
+        let settings = DirichletClasses { alpha, minimum: 0 };
+        let ours: Vec<[f64; 6]> = (0..200)
+            .map(|seed| {
+                let deal = dirichlet(&data, 100, &settings, &|u| law.quantile(u), &Streams::new(seed));
+                statistics(&deal.unwrap(), &data)
+            })
+            .collect();
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("counts.csv");
+        let theirs: Vec<[f64; 6]> = (0..200)
+            .map(|seed| {
+                let rows = publishers_splitter(alpha, 100, 10, 6_000, seed);
+                let row = |row: &Vec<usize>| row.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+                std::fs::write(&path, rows.iter().map(row).collect::<Vec<_>>().join("\n")).unwrap();
+                let table = ClassCounts::read(&path).unwrap();
+                statistics(&class_counts(&data, 100, &table, Scale::None, &Streams::new(1)).unwrap(), &data)
+            })
+            .collect();
+        for (place, name) in STATISTICS.iter().enumerate() {
+            let mean = |all: &[[f64; 6]]| all.iter().map(|one| one[place]).sum::<f64>() / 200.0;
+            let quantile = |all: &[[f64; 6]]| quantile_of(found[place], all.iter().map(|one| one[place]));
+            println!(
+                "alpha {alpha}, {name}: published {:.4}; the law {:.4}, quantile {:.3}; its splitter {:.4}, quantile {:.3}",
+                found[place],
+                mean(&ours),
+                quantile(&ours),
+                mean(&theirs),
+                quantile(&theirs)
+            );
+            // The splitter's own statistics: what is published is an ordinary draw of it.
+            assert!((0.005..=0.995).contains(&quantile(&theirs)), "alpha {alpha}, {name}: no draw of its splitter");
+        }
+        // It is none of the law's: clients that have their share are passed over, so that sizes are more alike and clients
+        // have fewer classes. One client's share of a single class is the law's nevertheless.
+        let quantile = |place: usize| quantile_of(found[place], ours.iter().map(|one| one[place]));
+        assert!(quantile(0) < 0.05 && quantile(1) < 0.05 && quantile(4) > 0.95, "alpha {alpha}: the law's after all");
+        assert!((0.005..=0.995).contains(&quantile(3)), "alpha {alpha}: no share of a class as the law has it");
+    }
+}
+
+#[test]
+fn published_tables_of_clients_are_dealt_out_as_they_say() {
+    let Some(folder) = folder("fl-traces").map(|folder| folder.join("oort")) else { return };
+    let expected = [
+        ("openimage_client_x_class_counts", 12_745, 50, 524_028_u64),
+        ("quickdraw_client_x_class_counts", 240, 350, 46_255_044),
+        ("speech_commands_client_x_label_counts", 2_187, 35, 103_171),
+    ];
+    for (name, clients, classes, examples) in expected {
+        let table = ClassCounts::read(&folder.join(format!("{name}.tsv.gz"))).unwrap();
+        assert_eq!((table.clients(), table.classes()), (clients, classes));
+        let sum = |class: usize| (0..clients).map(|client| u64::from(table.client(client)[class])).sum::<u64>();
+        let totals: Vec<u64> = (0..classes).map(sum).collect();
+        assert_eq!(totals.iter().sum::<u64>(), examples);
+        // A data set numbers at most 256 classes.
+        if classes > 256 {
+            continue;
+        }
+        let labels: Vec<u8> =
+            (0..).zip(&totals).flat_map(|(class, &total)| std::iter::repeat_n(class, total as usize)).collect();
+        let data = Dataset::new(Array2::zeros((labels.len(), 0)), Targets::Classes { labels, classes });
+        let partition = class_counts(&data, clients, &table, Scale::None, &Streams::new(1)).unwrap();
+        assert_eq!(partition.examples() as u64, examples);
+        for client in 0..clients {
+            let size = table.client(client).iter().map(|&count| count as usize).sum::<usize>();
+            assert_eq!(partition.size(ClientId::from_index(client)), size);
+        }
+        println!("{name}: {:?}", partition.skew(&data));
+    }
 }

@@ -22,7 +22,9 @@
 //! Stream (Partition, client, 2) holds one uniform for each class, in ascending order of classes; stream
 //! (Partition, 0, 0) is the order of examples, kept within each class. A client's examples are ordered by class.
 
-use super::{Partition, PartitionError, check_counts, check_positive, shuffled_by_class, sizes::apportion};
+use super::{
+    Partition, PartitionError, check_counts, check_positive, deal_by_class, shuffled_by_class, sizes::apportion,
+};
 use crate::data::Dataset;
 use crate::id::ClientId;
 use crate::rng::{Purpose, StreamRng, Streams};
@@ -67,12 +69,12 @@ pub fn dirichlet(
             counts[client * classes + class] = count;
         }
     }
-    raise_to_minimum(&mut counts, classes, settings.minimum);
+    raise_to_minimum(&mut counts, classes, &vec![settings.minimum; clients]);
     Ok(deal_by_class(&by_class, &counts))
 }
 
 /// Unnormalised proportions of the next class.
-fn class_weights(rngs: &mut [StreamRng], quantile: &dyn Fn(f64) -> f64) -> Result<Vec<f64>, PartitionError> {
+pub(super) fn class_weights(rngs: &mut [StreamRng], quantile: &dyn Fn(f64) -> f64) -> Result<Vec<f64>, PartitionError> {
     let uniforms: Vec<f64> = rngs.iter_mut().map(StreamRng::uniform).collect();
     let weights: Vec<f64> = uniforms.iter().map(|&u| quantile(u)).collect();
     if let Some(place) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
@@ -85,43 +87,32 @@ fn class_weights(rngs: &mut [StreamRng], quantile: &dyn Fn(f64) -> f64) -> Resul
     Ok(uniforms.iter().map(|&u| if u == largest { 1.0 } else { 0.0 }).collect())
 }
 
-/// Moves examples from the largest clients to those short of the minimum.
-fn raise_to_minimum(counts: &mut [usize], classes: usize, minimum: usize) {
+/// Moves examples from those that have most above their minimum to those short of it.
+///
+/// # Panics
+/// If there is less than the minima add up to.
+pub(super) fn raise_to_minimum(counts: &mut [usize], classes: usize, minimum: &[usize]) {
     let mut sizes: Vec<usize> = counts.chunks_exact(classes).map(|client| client.iter().sum()).collect();
     let mut donors: BinaryHeap<(usize, Reverse<usize>)> = sizes
         .iter()
+        .zip(minimum)
         .enumerate()
-        .filter(|&(_, &size)| size > minimum)
-        .map(|(client, &size)| (size, Reverse(client)))
+        .filter(|&(_, (size, minimum))| size > minimum)
+        .map(|(client, (size, minimum))| (size - minimum, Reverse(client)))
         .collect();
     for client in 0..sizes.len() {
-        while sizes[client] < minimum {
-            let (size, Reverse(donor)) = donors.pop().expect("there are at least clients × minimum examples");
-            assert!(size > minimum && size == sizes[donor], "a donor keeps the minimum");
+        while sizes[client] < minimum[client] {
+            let (excess, Reverse(donor)) = donors.pop().expect("there is at least what the minima add up to");
+            assert!(excess > 0 && excess + minimum[donor] == sizes[donor], "a donor keeps its minimum");
             let mixture = &counts[donor * classes..][..classes];
             let class = (0..classes).max_by_key(|&class| (mixture[class], Reverse(class))).expect("there are classes");
             counts[donor * classes + class] -= 1;
             counts[client * classes + class] += 1;
             sizes[donor] -= 1;
             sizes[client] += 1;
-            if sizes[donor] > minimum {
-                donors.push((sizes[donor], Reverse(donor)));
+            if excess > 1 {
+                donors.push((excess - 1, Reverse(donor)));
             }
         }
     }
-}
-
-/// Gives each client the next examples of each class.
-fn deal_by_class(by_class: &[Vec<u32>], counts: &[usize]) -> Partition {
-    let mut taken = vec![0; by_class.len()];
-    let mut order = Vec::with_capacity(by_class.iter().map(Vec::len).sum());
-    let mut sizes = Vec::with_capacity(counts.len() / by_class.len());
-    for client in counts.chunks_exact(by_class.len()) {
-        for ((members, taken), count) in by_class.iter().zip(&mut taken).zip(client) {
-            order.extend_from_slice(&members[*taken..*taken + count]);
-            *taken += count;
-        }
-        sizes.push(client.iter().sum());
-    }
-    Partition::deal(order, &sizes)
 }

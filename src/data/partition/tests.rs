@@ -8,6 +8,10 @@ use crate::data::{Dataset, Targets};
 use crate::math::special::normal_quantile as standard_normal;
 use ndarray::Array2;
 
+mod kinds;
+mod skews;
+mod tables;
+
 fn labelled(examples: usize, classes: usize) -> Dataset {
     let labels = (0..examples).map(|example| (example % classes) as u8).collect();
     Dataset::new(Array2::zeros((examples, 1)), Targets::Classes { labels, classes })
