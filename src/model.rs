@@ -4,7 +4,11 @@
 //! |---|---|---|
 //! | [`linear_regression`] | `ŷ = w·x + b` | squared error |
 //! | [`softmax_regression`] | class scores `W x + b` | cross-entropy |
+//! | [`families`] | MLP, LeNet-5, SimpleCNN, ResNet-18 | cross-entropy |
+//!
+//! [`network`] is what the last ones are made of.
 
+pub mod families;
 pub mod linear_regression;
 pub mod network;
 pub mod softmax_regression;

@@ -9,9 +9,7 @@ mod sections;
 pub mod tree;
 
 pub use read::ScenarioError;
-pub use sections::{
-    EvaluateConfig, RecordConfig, RegretConfig, Seeds, StopConfig, TargetConfig, TrainingConfig,
-};
+pub use sections::{EvaluateConfig, RecordConfig, RegretConfig, Seeds, StopConfig, TargetConfig, TrainingConfig};
 
 use crate::aggregate::AggregationConfig;
 use crate::config::ConfigError;

@@ -21,6 +21,12 @@ impl Shape {
     }
 }
 
+impl std::fmt::Display for Shape {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} × {} × {}", self.channels, self.height, self.width)
+    }
+}
+
 /// What is to be predicted, one entry for each example.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Targets {

@@ -177,9 +177,8 @@ impl Model for Network {
         /// Examples of a forward pass: two vectors.
         const BATCH: usize = 32;
         let batches = examples.chunks(BATCH);
-        batches.fold(Evaluation::default(), |sum, batch| {
-            sum.plus(pass::evaluate(self, parameters, data, batch, scratch))
-        })
+        batches
+            .fold(Evaluation::default(), |sum, batch| sum.plus(pass::evaluate(self, parameters, data, batch, scratch)))
     }
 }
 

@@ -46,11 +46,18 @@ fn loss_in_f64(parameters: &[f64], data: &Dataset, batch: &[u32]) -> f64 {
     losses.sum::<f64>() / batch.len() as f64
 }
 
+fn loss_and_gradient(model: &dyn Model, parameters: &[f32], data: &Dataset, batch: &[u32]) -> (f32, Vec<f32>) {
+    let mut gradient = vec![f32::NAN; model.trained()];
+    let mut noise = Streams::new(9).stream(Purpose::TrainingNoise, 0, 0);
+    let mut scratch = Scratch::default();
+    let loss = model.loss_and_gradient(&mut parameters.to_vec(), data, batch, &mut gradient, &mut noise, &mut scratch);
+    (loss, gradient)
+}
+
 fn assert_gradient_is_right(model: &dyn Model, data: &Dataset) {
     let batch: Vec<u32> = (0..data.examples() as u32).rev().collect();
     let parameters = random_parameters(model.parameters());
-    let mut gradient = vec![f32::NAN; model.parameters()];
-    let loss = model.loss_and_gradient(&parameters, data, &batch, &mut gradient, &mut Scratch::default());
+    let (loss, gradient) = loss_and_gradient(model, &parameters, data, &batch);
     let mut exact: Vec<f64> = parameters.iter().map(|&parameter| f64::from(parameter)).collect();
     assert!((f64::from(loss) - loss_in_f64(&exact, data, &batch)).abs() < 1e-5);
     for place in 0..exact.len() {
@@ -83,8 +90,8 @@ fn gradients_agree_with_central_differences() {
 fn linear_regression_by_hand() {
     // ŷ = 1·x₁ + 2·x₂ + 0.5: predictions 3.5 and 1.5, residuals 1.5 and −0.5.
     let data = Dataset::new(array![[1.0, 1.0], [1.0, 0.0]], Targets::Values(vec![2.0, 2.0]));
-    let (model, parameters, mut gradient) = (LinearRegression::new(2), [1.0, 2.0, 0.5], [0.0; 3]);
-    let loss = model.loss_and_gradient(&parameters, &data, &[0, 1], &mut gradient, &mut Scratch::default());
+    let (model, parameters) = (LinearRegression::new(2), [1.0, 2.0, 0.5]);
+    let (loss, gradient) = loss_and_gradient(&model, &parameters, &data, &[0, 1]);
     assert_eq!(loss, 1.25);
     assert_eq!(gradient, [1.0, 1.5, 1.0]);
     let evaluation = model.evaluate(&parameters, &data, &[0, 1], &mut Scratch::default());
@@ -95,8 +102,8 @@ fn linear_regression_by_hand() {
 fn softmax_regression_by_hand() {
     // With zero parameters every class has probability 1/4: loss ln 4, gradient (1/4 − 1{c = y})·x.
     let data = Dataset::new(array![[2.0]], Targets::Classes { labels: vec![1], classes: 4 });
-    let (model, mut gradient) = (SoftmaxRegression::new(1, 4), [0.0; 8]);
-    let loss = model.loss_and_gradient(&[0.0; 8], &data, &[0], &mut gradient, &mut Scratch::default());
+    let model = SoftmaxRegression::new(1, 4);
+    let (loss, gradient) = loss_and_gradient(&model, &[0.0; 8], &data, &[0]);
     assert!((f64::from(loss) - 4_f64.ln()).abs() < 1e-6);
     assert_eq!(gradient, [0.5, -1.5, 0.5, 0.5, 0.25, -0.75, 0.25, 0.25]);
     let right = [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];

@@ -1,11 +1,19 @@
 //! Steps worked by hand, order and independence of threads, divergence.
 
 use super::*;
-use crate::data::{Targets, synthetic::LinearData};
-use crate::model::{LinearRegression, SoftmaxRegression, evaluate};
+use crate::data::{Shape, Targets, synthetic::LinearData};
+use crate::model::{LinearRegression, SoftmaxRegression, evaluate, families};
 use ndarray::{Array2, array};
 
-const SETTINGS: LocalTraining = LocalTraining { epochs: 2, batch: 10, learning_rate: 0.05 };
+/// So many epochs of plain gradient descent.
+fn descent(epochs: u32, batch: usize, lr: f64) -> LocalTraining {
+    let optimizer = OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
+    LocalTraining::new(epochs, batch, &optimizer).unwrap()
+}
+
+fn settings() -> LocalTraining {
+    descent(2, 10, 0.05)
+}
 
 fn trained(jobs: &[TrainingJob<'_>], model: &dyn Model, data: &Dataset, settings: &LocalTraining) -> Vec<Update> {
     let mut updates = vec![Update::default(); jobs.len()];
@@ -18,7 +26,7 @@ fn two_full_steps_by_hand() {
     // One example x = 1, y = 2, start w = b = 0, η = 0.25: residual −2, slopes −4, so w = b = 1; then residual 0.
     let data = Dataset::new(array![[1.0]], Targets::Values(vec![2.0]));
     let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.0, 0.0], examples: &[0] };
-    let settings = LocalTraining { epochs: 2, batch: 5, learning_rate: 0.25 };
+    let settings = descent(2, 5, 0.25);
     let update = &trained(&[job], &LinearRegression::new(1), &data, &settings)[0];
     assert_eq!(*update, Update { parameters: vec![1.0, 1.0], first_loss: 4.0, diverged: false });
 }
@@ -28,7 +36,7 @@ fn the_first_loss_weighs_batches_by_their_examples() {
     // A step size too small to change anything: the losses 1, 1, 4 give 2 in whatever batches of 2 and 1.
     let data = Dataset::new(array![[0.0], [0.0], [0.0]], Targets::Values(vec![1.0, 1.0, 2.0]));
     let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.0, 0.0], examples: &[0, 1, 2] };
-    let settings = LocalTraining { epochs: 3, batch: 2, learning_rate: 1e-30 };
+    let settings = descent(3, 2, 1e-30);
     assert_eq!(trained(&[job], &LinearRegression::new(1), &data, &settings)[0].first_loss, 2.0);
 }
 
@@ -47,12 +55,12 @@ fn updates_do_not_depend_on_the_number_of_threads() {
             .enumerate()
             .map(|(k, examples)| TrainingJob { client: ClientId(k as u32), round: Round(4), start: &start, examples })
             .collect();
-        let serial = trained(&jobs, model, data, &SETTINGS);
+        let serial = trained(&jobs, model, data, &settings());
         for threads in [1, 2, 7] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             // Buffers that held something else before.
             let mut updates = vec![Update { parameters: vec![7.0; 3], first_loss: 7.0, diverged: true }; jobs.len()];
-            pool.install(|| train(&jobs, model, data, &SETTINGS, &Streams::new(1), true, &mut updates));
+            pool.install(|| train(&jobs, model, data, &settings(), &Streams::new(1), true, &mut updates));
             for (update, expected) in updates.iter().zip(&serial) {
                 let bits = |update: &Update| update.parameters.iter().map(|p| p.to_bits()).collect::<Vec<_>>();
                 assert_eq!(bits(update), bits(expected));
@@ -72,8 +80,8 @@ fn an_update_depends_on_client_and_round_but_not_on_the_company() {
         start: &start,
         examples: &examples,
     };
-    let together = trained(&[job(0, 1), job(1, 1), job(0, 2)], &model, &data, &SETTINGS);
-    assert_eq!(trained(&[job(1, 1)], &model, &data, &SETTINGS)[0], together[1]);
+    let together = trained(&[job(0, 1), job(1, 1), job(0, 2)], &model, &data, &settings());
+    assert_eq!(trained(&[job(1, 1)], &model, &data, &settings())[0], together[1]);
     assert_ne!(together[0], together[1]);
     assert_ne!(together[0], together[2]);
 }
@@ -83,7 +91,7 @@ fn training_approaches_the_noise_floor() {
     let split = LinearData { examples: 7_000, ..LinearData::default() }.generate(&Streams::new(2)).unwrap();
     let (model, examples) = (LinearRegression::new(10), Vec::from_iter(0..6_000));
     let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.0; 11], examples: &examples };
-    let settings = LocalTraining { epochs: 10, batch: 50, learning_rate: 0.02 };
+    let settings = descent(10, 50, 0.02);
     let update = &trained(&[job], &model, &split.train, &settings)[0];
     let test = evaluate(&model, &update.parameters, &split.test, &Vec::from_iter(0..1_000), false);
     // The noise has variance 0.25; 1,000 squared residuals have a standard error of 0.011.
@@ -95,10 +103,10 @@ fn divergence_is_noticed() {
     let data = LinearData { examples: 70, ..LinearData::default() }.generate(&Streams::new(2)).unwrap().train;
     let examples = Vec::from_iter(0..60);
     let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.0; 11], examples: &examples };
-    let settings = LocalTraining { epochs: 50, batch: 10, learning_rate: 100.0 };
+    let settings = descent(50, 10, 100.0);
     let update = &trained(&[job], &LinearRegression::new(10), &data, &settings)[0];
     assert!(update.diverged);
-    let settings = LocalTraining { epochs: 1, batch: 60, learning_rate: 1e38 };
+    let settings = descent(1, 60, 1e38);
     assert!(trained(&[job], &LinearRegression::new(10), &data, &settings)[0].diverged, "one step to infinity");
 }
 
@@ -107,7 +115,7 @@ fn every_nan_of_a_diverged_update_has_the_same_bits() {
     let data = Dataset::new(Array2::zeros((1, 1)), Targets::Values(vec![0.0]));
     let start = [f32::from_bits(0xffc0_1234), 1.0];
     let job = TrainingJob { client: ClientId(0), round: Round(1), start: &start, examples: &[0] };
-    let update = &trained(&[job], &LinearRegression::new(1), &data, &SETTINGS)[0];
+    let update = &trained(&[job], &LinearRegression::new(1), &data, &settings())[0];
     assert!(update.diverged);
     assert_eq!(update.parameters[0].to_bits(), f32::NAN.to_bits());
     assert_eq!(update.first_loss.to_bits(), f32::NAN.to_bits());
@@ -118,19 +126,74 @@ fn every_nan_of_a_diverged_update_has_the_same_bits() {
 fn a_client_without_examples_changes_nothing() {
     let data = Dataset::new(Array2::zeros((1, 1)), Targets::Values(vec![0.0]));
     let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.5, 1.5], examples: &[] };
-    let update = &trained(&[job], &LinearRegression::new(1), &data, &SETTINGS)[0];
+    let update = &trained(&[job], &LinearRegression::new(1), &data, &settings())[0];
     assert_eq!(*update, Update { parameters: vec![0.5, 1.5], first_loss: 0.0, diverged: false });
 }
 
 #[test]
 fn settings_without_sense_are_named() {
     for (settings, key) in [
-        (LocalTraining { epochs: 0, ..SETTINGS }, "epochs"),
-        (LocalTraining { batch: 0, ..SETTINGS }, "batch"),
-        (LocalTraining { learning_rate: 0.0, ..SETTINGS }, "learning_rate"),
-        (LocalTraining { learning_rate: f64::NAN, ..SETTINGS }, "learning_rate"),
-        (LocalTraining { learning_rate: 1e300, ..SETTINGS }, "learning_rate"),
+        (LocalTraining { length: Length::Epochs(0), ..settings() }, "epochs"),
+        (LocalTraining { length: Length::Steps(0), ..settings() }, "steps"),
+        (LocalTraining { batch: 0, ..settings() }, "batch"),
+        (LocalTraining { clip: Some(0.0), ..settings() }, "clip"),
+        (LocalTraining { proximal: -1.0, ..settings() }, "proximal"),
     ] {
         assert_eq!(settings.check().unwrap_err().key, key);
+    }
+    for lr in [0.0, f64::NAN, 1e300] {
+        let optimizer = OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
+        assert_eq!(LocalTraining::new(1, 1, &optimizer).unwrap_err().key, "lr");
+    }
+}
+
+#[test]
+fn steps_take_as_many_passes_as_they_need() {
+    let data = LinearData { examples: 70, ..LinearData::default() }.generate(&Streams::new(2)).unwrap().train;
+    let examples = Vec::from_iter(0..25);
+    let job = TrainingJob { client: ClientId(0), round: Round(1), start: &[0.0; 11], examples: &examples };
+    let model = LinearRegression::new(10);
+    // 25 examples in batches of 10 are three steps an epoch.
+    let two_epochs = &trained(&[job], &model, &data, &settings())[0];
+    let six_steps = LocalTraining { length: Length::Steps(6), ..settings() };
+    assert_eq!(trained(&[job], &model, &data, &six_steps)[0], *two_epochs);
+    let seven_steps = LocalTraining { length: Length::Steps(7), ..settings() };
+    assert_ne!(trained(&[job], &model, &data, &seven_steps)[0], *two_epochs);
+    assert_eq!([six_steps.examples(25), seven_steps.examples(25)], [50.0, 60.0]);
+}
+
+#[test]
+fn networks_train_alike_on_every_path_and_any_number_of_threads() {
+    let shape = Shape { channels: 1, height: 16, width: 16 };
+    let mut rng = Streams::new(4).stream(Purpose::Example, 0, 0);
+    let features = Array2::from_shape_simple_fn((90, shape.len()), || rng.uniform() as f32);
+    let labels = (0..90).map(|example| (example % 4) as u8).collect();
+    let data = Dataset::new(features, Targets::Classes { labels, classes: 4 });
+    let examples: Vec<u32> = (0..90).collect();
+    for model in [families::lenet5(shape, 1, 4), families::simple_cnn(shape, 4)] {
+        let mut start = vec![0.0; model.parameters()];
+        model.init(&mut Streams::new(1).stream(Purpose::ModelInit, 0, 0), &mut start);
+        // The last client has fewer examples than a batch, and batches of 7 leave smaller ones behind.
+        let jobs: Vec<TrainingJob<'_>> = examples
+            .chunks(22)
+            .enumerate()
+            .map(|(k, examples)| TrainingJob { client: ClientId(k as u32), round: Round(4), start: &start, examples })
+            .collect();
+        let settings = descent(2, 7, 0.05);
+        let on = |path, parallel, threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut updates = vec![Update::default(); jobs.len()];
+            pool.install(|| {
+                train_on(path, &jobs, &model, &data, &settings, &Streams::new(1), parallel, &mut updates);
+            });
+            updates
+        };
+        let expected = on(Path::detect(), false, 1);
+        assert!(expected.iter().all(|update| !update.diverged && update.parameters != start));
+        for &path in Path::all() {
+            for threads in [1, 3] {
+                assert!(on(path, true, threads) == expected, "{path:?} on {threads} threads");
+            }
+        }
     }
 }

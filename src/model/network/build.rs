@@ -110,8 +110,7 @@ impl NetworkBuilder {
         let Shape { channels, height, width } = self.shape(input);
         let shape = Shape { channels: outputs, height: window.places(height), width: window.places(width) };
         let init = Init::Uniform(1.0 / sqrt((channels * window.size * window.size) as f64));
-        let weights =
-            self.parameter(format!("{name}.weight"), vec![outputs, channels, window.size, window.size], init);
+        let weights = self.parameter(format!("{name}.weight"), vec![outputs, channels, window.size, window.size], init);
         let bias = bias.then(|| self.parameter(format!("{name}.bias"), vec![outputs], init));
         self.layer(Op::Conv(Conv { window, weights, bias, relu }), &[input], shape)
     }

@@ -169,17 +169,11 @@ fn backward_layer(network: &Network, layer: &Layer, place: &LayerPlan, plan: &Pl
         }
         (Op::BatchNorm(norm), _) => {
             let out = is_needed.then(|| (&mut before[from.offset..from.end], add));
-            run(
-                path,
-                BatchNormBackward { norm: *norm, layout, parameters, input, state, slopes: own, gradient, out },
-            );
+            run(path, BatchNormBackward { norm: *norm, layout, parameters, input, state, slopes: own, gradient, out });
         }
         (Op::GroupNorm(norm), _) => {
             let out = is_needed.then(|| (&mut before[from.offset..from.end], add));
-            run(
-                path,
-                GroupNormBackward { norm: *norm, layout, parameters, input, state, slopes: own, gradient, out },
-            );
+            run(path, GroupNormBackward { norm: *norm, layout, parameters, input, state, slopes: own, gradient, out });
         }
         (Op::Pool(pool), _) => {
             let out = &mut before[from.offset..from.end];

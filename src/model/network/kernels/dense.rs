@@ -277,6 +277,6 @@ impl DenseWeightGradient<'_> {
                 }
             }
         }
-        VECTORS
+        OUTPUTS
     }
 }

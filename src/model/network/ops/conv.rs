@@ -362,8 +362,7 @@ impl Conv {
             None => (slopes, plan.output.row),
             Some((left, row, len)) => {
                 let height = plan.output.shape.height;
-                let plan_copy =
-                    CopyPlan { stride: 1, padding: left, rows_above: 0, height, row, phases: 1, len };
+                let plan_copy = CopyPlan { stride: 1, padding: left, rows_above: 0, height, row, phases: 1, len };
                 run(path, Copy { from: slopes, layout: plan.output, plan: &plan_copy, to: copy });
                 (&*copy, row)
             }
@@ -375,9 +374,10 @@ impl Conv {
                 if !add {
                     let rows = channels * phase.count.0 * phase.row;
                     phase_plane[..rows].fill(0.0);
-                    run(path, Interleave {
-                        from: phase_plane, phase, window: self.window, layout: plan.input, add, to: out
-                    });
+                    run(
+                        path,
+                        Interleave { from: phase_plane, phase, window: self.window, layout: plan.input, add, to: out },
+                    );
                 }
                 continue;
             }
@@ -401,9 +401,10 @@ impl Conv {
                 },
             );
             if !is_direct {
-                run(path, Interleave {
-                    from: phase_plane, phase, window: self.window, layout: plan.input, add, to: out
-                });
+                run(
+                    path,
+                    Interleave { from: phase_plane, phase, window: self.window, layout: plan.input, add, to: out },
+                );
             }
         }
     }

@@ -74,7 +74,8 @@ pub fn cross_entropy(
 pub fn predictions(layout: Layout, scores: &[f32], labels: impl Iterator<Item = u8>) -> u64 {
     let hits = labels.enumerate().filter(|&(example, label)| {
         let score = |class: usize| scores[class * layout.row + example];
-        let best = (1..layout.shape.channels).fold(0, |best, class| if score(class) > score(best) { class } else { best });
+        let best =
+            (1..layout.shape.channels).fold(0, |best, class| if score(class) > score(best) { class } else { best });
         best == usize::from(label)
     });
     hits.count() as u64

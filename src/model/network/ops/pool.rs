@@ -68,7 +68,9 @@ impl Kernel for PoolForward<'_> {
                         for column in self.pool.covered(x, width) {
                             let numbers = &row[column * batch..][..batch];
                             if is_max {
-                                out.iter_mut().zip(numbers).for_each(|(out, &x)| *out = if x > *out { x } else { *out });
+                                out.iter_mut()
+                                    .zip(numbers)
+                                    .for_each(|(out, &x)| *out = if x > *out { x } else { *out });
                             } else {
                                 out.iter_mut().zip(numbers).for_each(|(out, &x)| *out += x);
                             }
@@ -110,7 +112,8 @@ impl Kernel for PoolBackward<'_> {
                 let start = (channel * to.shape.height + y) * to.row;
                 let output = &self.output[start..][..to.used()];
                 let slopes = &mut self.slopes[start..][..to.used()];
-                for (x, (output, slopes)) in output.chunks_exact(batch).zip(slopes.chunks_exact_mut(batch)).enumerate() {
+                for (x, (output, slopes)) in output.chunks_exact(batch).zip(slopes.chunks_exact_mut(batch)).enumerate()
+                {
                     for row in self.pool.covered(y, height) {
                         for column in self.pool.covered(x, width) {
                             let start = (channel * height + row) * from.row + column * batch;
