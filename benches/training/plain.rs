@@ -1,52 +1,13 @@
-//! Local training and evaluation against plain loops, in one run.
-//!
-//! `cargo bench --bench training`. Times are medians of several repetitions. The plain loops are single-threaded `f32`
-//! with one running sum, over the same shuffles; both do the same number of floating-point operations.
-
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
+//! Linear and softmax regression against plain loops: single-threaded `f32` with one running sum, over the same shuffles.
+//! Both do the same number of floating-point operations.
 
 use fedgenie::data::{Dataset, Targets, synthetic::LinearData};
-use fedgenie::id::{ClientId, Round};
+use crate::measure::{Seconds, descent, jobs, measure};
 use fedgenie::model::{LinearRegression, Model, SoftmaxRegression, evaluate};
 use fedgenie::rng::{Purpose, Streams};
-use fedgenie::trainer::{LocalTraining, TrainingJob, Update, train};
+use fedgenie::trainer::{TrainingJob, Update, train};
 use ndarray::Array2;
 use std::hint::black_box;
-use std::time::Instant;
-
-/// Seconds of a call, after one that is not counted: the median, and the shortest, which a busy machine disturbs least.
-#[derive(Clone, Copy)]
-struct Seconds {
-    median: f64,
-    shortest: f64,
-}
-
-fn measure(repetitions: usize, mut call: impl FnMut()) -> Seconds {
-    call();
-    let mut times: Vec<f64> = (0..repetitions)
-        .map(|_| {
-            let begin = Instant::now();
-            call();
-            begin.elapsed().as_secs_f64()
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    Seconds { median: times[repetitions / 2], shortest: times[0] }
-}
-
-fn main() {
-    println!("threads: {}", rayon::current_num_threads());
-    linear(1_000, 50, 100);
-    linear(1_000, 50, 10);
-    softmax();
-}
-
-/// Clients of `size` consecutive examples each.
-fn jobs<'a>(start: &'a [f32], examples: &'a [u32], size: usize) -> Vec<TrainingJob<'a>> {
-    let client = |k: usize| ClientId::from_index(k);
-    let chunks = examples.chunks_exact(size).enumerate();
-    chunks.map(|(k, examples)| TrainingJob { client: client(k), round: Round(1), start, examples }).collect()
-}
 
 fn report(name: &str, units: f64, unit: &str, seconds: Seconds, reference: Seconds) {
     println!(
@@ -58,7 +19,7 @@ fn report(name: &str, units: f64, unit: &str, seconds: Seconds, reference: Secon
     );
 }
 
-fn linear(clients: usize, size: usize, features: usize) {
+pub fn linear(clients: usize, size: usize, features: usize) {
     let streams = Streams::new(1);
     let settings = LinearData { examples: clients * size * 7 / 6 + 2, features, noise: 0.5 };
     let data = settings.generate(&streams).expect("the settings are good").train;
@@ -66,11 +27,12 @@ fn linear(clients: usize, size: usize, features: usize) {
     let start = vec![0.0; model.parameters()];
     let examples: Vec<u32> = (0..(clients * size) as u32).collect();
     let jobs = jobs(&start, &examples, size);
-    let settings = LocalTraining { epochs: 1, batch: 10, learning_rate: 0.001 };
+    let (batch, lr) = (10, 0.001);
+    let settings = descent(batch, lr, 0.0);
     let mut updates = vec![Update::default(); jobs.len()];
     let mut plain = vec![Vec::new(); jobs.len()];
 
-    let reference = measure(201, || plain_linear(&jobs, &data, &settings, &streams, black_box(&mut plain)));
+    let reference = measure(201, || plain_linear(&jobs, &data, (batch, lr), &streams, black_box(&mut plain)));
     let name = format!("linear regression, {clients} × {size} × {features}");
     report(&format!("{name}, plain loops"), clients as f64, "client-epochs", reference, reference);
     for parallel in [false, true] {
@@ -87,7 +49,7 @@ fn linear(clients: usize, size: usize, features: usize) {
 fn plain_linear(
     jobs: &[TrainingJob<'_>],
     data: &Dataset,
-    settings: &LocalTraining,
+    (batch, lr): (usize, f64),
     streams: &Streams,
     out: &mut [Vec<f32>],
 ) {
@@ -98,7 +60,7 @@ fn plain_linear(
         streams.stream(Purpose::BatchOrder, job.client.0, job.round.0).shuffle(&mut order);
         let width = rows.width;
         let mut gradient = vec![0.0; width + 1];
-        for batch in order.chunks(settings.batch) {
+        for batch in order.chunks(batch) {
             gradient.fill(0.0);
             for &example in batch {
                 let row = rows.row(example);
@@ -113,13 +75,13 @@ fn plain_linear(
                 gradient[width] += slope;
             }
             for j in 0..=width {
-                w[j] -= settings.learning_rate as f32 * gradient[j];
+                w[j] -= lr as f32 * gradient[j];
             }
         }
     }
 }
 
-fn softmax() {
+pub fn softmax() {
     const WIDTH: usize = 784;
     const CLASSES: usize = 10;
     let streams = Streams::new(1);
@@ -131,12 +93,13 @@ fn softmax() {
     let start = vec![0.0; model.parameters()];
     let examples: Vec<u32> = (0..10_000).collect();
     let jobs = jobs(&start, &examples[..25 * 120], 120);
-    let settings = LocalTraining { epochs: 1, batch: 32, learning_rate: 0.01 };
+    let (batch, lr) = (32, 0.01);
+    let settings = descent(batch, lr, 0.0);
     let mut updates = vec![Update::default(); jobs.len()];
     let mut plain = vec![Vec::new(); jobs.len()];
 
     let name = "softmax regression, 25 × 120 × 784";
-    let reference = measure(41, || plain_softmax(&jobs, &data, &settings, &streams, black_box(&mut plain)));
+    let reference = measure(41, || plain_softmax(&jobs, &data, (batch, lr), &streams, black_box(&mut plain)));
     report(&format!("{name}, plain loops"), 3_000.0, "examples", reference, reference);
     for parallel in [false, true] {
         let seconds =
@@ -188,7 +151,7 @@ fn plain_scores(w: &[f32], row: &[f32], scores: &mut [f32]) -> f32 {
 fn plain_softmax(
     jobs: &[TrainingJob<'_>],
     data: &Dataset,
-    settings: &LocalTraining,
+    (batch, lr): (usize, f64),
     streams: &Streams,
     out: &mut [Vec<f32>],
 ) {
@@ -201,7 +164,7 @@ fn plain_softmax(
         let mut order = job.examples.to_vec();
         streams.stream(Purpose::BatchOrder, job.client.0, job.round.0).shuffle(&mut order);
         let mut gradient = vec![0.0; w.len()];
-        for batch in order.chunks(settings.batch) {
+        for batch in order.chunks(batch) {
             gradient.fill(0.0);
             for &example in batch {
                 let row = rows.row(example);
@@ -216,7 +179,7 @@ fn plain_softmax(
                 }
             }
             for j in 0..w.len() {
-                w[j] -= settings.learning_rate as f32 * gradient[j];
+                w[j] -= lr as f32 * gradient[j];
             }
         }
     }

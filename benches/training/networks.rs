@@ -1,0 +1,126 @@
+//! Local training of networks: the cases that `validation/compare/pytorch_lenet.py` times in PyTorch, and evaluation.
+
+use crate::measure::{Seconds, descent, jobs, measure};
+use fedgenie::data::{Dataset, Shape, Targets};
+use fedgenie::math::lanes::Path;
+use fedgenie::model::families::{lenet5, resnet18, simple_cnn};
+use fedgenie::model::{Model, Network, evaluate};
+use fedgenie::rng::{Purpose, Streams};
+use fedgenie::trainer::{Update, train_on};
+use ndarray::Array2;
+use std::hint::black_box;
+
+pub struct Case {
+    pub name: &'static str,
+    build: fn(Shape, usize) -> Network,
+    shape: Shape,
+    clients: usize,
+    size: usize,
+    batch: usize,
+    momentum: f64,
+    /// Whether images are counted rather than passes of a client over its images.
+    counts_images: bool,
+    /// Whether each thread has so many clients.
+    per_thread: bool,
+    repetitions: usize,
+}
+
+const MNIST: Shape = Shape { channels: 1, height: 28, width: 28 };
+const CIFAR: Shape = Shape { channels: 3, height: 32, width: 32 };
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "lenet",
+        build: |shape, classes| lenet5(shape, 1, classes),
+        shape: MNIST,
+        clients: 20,
+        size: 600,
+        batch: 32,
+        momentum: 0.9,
+        counts_images: false,
+        per_thread: false,
+        repetitions: 15,
+    },
+    Case {
+        name: "simple-cnn",
+        build: simple_cnn,
+        shape: CIFAR,
+        clients: 50,
+        size: 50,
+        batch: 10,
+        momentum: 0.0,
+        counts_images: false,
+        per_thread: false,
+        repetitions: 9,
+    },
+    Case {
+        name: "resnet18",
+        build: resnet18,
+        shape: CIFAR,
+        clients: 1,
+        size: 128,
+        batch: 32,
+        momentum: 0.0,
+        counts_images: true,
+        per_thread: true,
+        repetitions: 5,
+    },
+];
+
+fn data(shape: Shape, examples: usize) -> Dataset {
+    let mut rng = Streams::new(1).stream(Purpose::Example, 0, 0);
+    let features = Array2::from_shape_simple_fn((examples, shape.len()), || rng.uniform() as f32);
+    let labels = (0..examples).map(|_| rng.below(10) as u8).collect();
+    Dataset::new(features, Targets::Classes { labels, classes: 10 })
+}
+
+/// Rate and share of the peak of `threads` cores.
+pub struct Rate {
+    pub unit: &'static str,
+    pub median: f64,
+    pub best: f64,
+    pub peak_share: f64,
+}
+
+impl Case {
+    /// Trains on a number of threads, of which each has `peak` operations per second.
+    pub fn train(&self, path: Path, threads: usize, peak: f64) -> Rate {
+        let clients = if self.per_thread { self.clients * threads } else { self.clients };
+        let data = data(self.shape, clients * self.size);
+        let model = (self.build)(self.shape, 10);
+        let streams = Streams::new(1);
+        let mut start = vec![0.0; model.parameters()];
+        model.init(&mut streams.stream(Purpose::ModelInit, 0, 0), &mut start);
+        let examples: Vec<u32> = (0..(clients * self.size) as u32).collect();
+        let jobs = jobs(&start, &examples, self.size);
+        let settings = descent(self.batch, 0.01, self.momentum);
+        let mut updates = vec![Update::default(); jobs.len()];
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
+        let seconds = measure(self.repetitions, || {
+            pool.install(|| {
+                train_on(path, &jobs, &model, &data, &settings, &streams, true, black_box(&mut updates));
+            });
+        });
+        assert!(updates.iter().all(|update| !update.diverged), "the models learn");
+        let images = (clients * self.size) as f64;
+        let operations = 2.0 * model.multiplications() as f64 * images;
+        let units = if self.counts_images { images } else { clients as f64 };
+        Rate {
+            unit: if self.counts_images { "images/s" } else { "client-epochs/s" },
+            median: units / seconds.median,
+            best: units / seconds.shortest,
+            peak_share: operations / seconds.shortest / (peak * threads as f64),
+        }
+    }
+
+    /// Images per second of an evaluation on all threads of the pool.
+    pub fn evaluate(&self) -> (usize, Seconds) {
+        let count = if self.counts_images { 128 } else { 2_048 };
+        let data = data(self.shape, count);
+        let model = (self.build)(self.shape, 10);
+        let mut start = vec![0.0; model.parameters()];
+        model.init(&mut Streams::new(1).stream(Purpose::ModelInit, 0, 0), &mut start);
+        let examples: Vec<u32> = (0..count as u32).collect();
+        (count, measure(5, || _ = black_box(evaluate(&model, &start, &data, &examples, true))))
+    }
+}
