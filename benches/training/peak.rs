@@ -1,48 +1,62 @@
-//! The most fused multiply-adds that a core does: sixteen independent chains in registers, nothing read or written.
+//! The most fused multiply-adds that a core does: independent chains in registers, fed from the first-level cache.
 
 use crate::measure::measure;
-use fedgenie::math::lanes::{Kernel, Lanes, Path, run};
+use fedgenie::math::lanes::{Kernel, LANES, Lanes, Path, run};
 use std::hint::black_box;
 
-struct Chains {
-    steps: usize,
-    factor: Lanes,
-    addend: Lanes,
+/// Steps of all chains, of which each reads its factors from the same few lines of the cache.
+const STEPS: usize = 64;
+const REPETITIONS: usize = 2_000;
+
+struct Chains<'a> {
+    weights: &'a [f32],
+    values: &'a [f32],
+    out: &'a mut [f32],
 }
 
-/// Chains where there are 32 registers, and where there are 16 of half the width.
-const WIDE_CHAINS: usize = 16;
-const NARROW_CHAINS: usize = 6;
-
-impl Kernel for Chains {
-    type Output = f32;
+impl Kernel for Chains<'_> {
+    type Output = ();
 
     #[inline(always)]
-    fn run<const WIDE: bool>(self) -> f32 {
-        if WIDE { self.chains::<WIDE_CHAINS>() } else { self.chains::<NARROW_CHAINS>() }
+    fn run<const WIDE: bool>(self) {
+        if WIDE {
+            chains::<8, 3>(self.weights, self.values, self.out);
+        } else {
+            chains::<6, 1>(self.weights, self.values, self.out);
+        }
     }
 }
 
-impl Chains {
-    #[inline(always)]
-    fn chains<const COUNT: usize>(self) -> f32 {
-        let mut sums: [Lanes; COUNT] = std::array::from_fn(|chain| Lanes::splat(chain as f32));
-        for _ in 0..self.steps {
-            for sum in &mut sums {
-                *sum = sum.mul_add(self.factor, self.addend);
+#[inline(always)]
+fn chains<const ROWS: usize, const COLUMNS: usize>(weights: &[f32], values: &[f32], out: &mut [f32]) {
+    let mut sums = [[Lanes::ZERO; COLUMNS]; ROWS];
+    let weights = weights.as_chunks::<ROWS>().0;
+    for _ in 0..REPETITIONS {
+        for (weights, values) in weights.iter().zip(values.chunks_exact(COLUMNS * LANES)) {
+            let values = values.as_chunks::<LANES>().0;
+            for row in 0..ROWS {
+                let weight = Lanes::splat(weights[row]);
+                for column in 0..COLUMNS {
+                    sums[row][column] = weight.mul_add(Lanes(values[column]), sums[row][column]);
+                }
             }
         }
-        sums.iter().map(Lanes::sum).sum()
+    }
+    for (sum, out) in sums.as_flattened().iter().zip(out.as_chunks_mut::<LANES>().0) {
+        *out = sum.0;
     }
 }
 
 /// Floating-point operations per second of one core, two for each fused multiply-add and lane.
 pub fn peak(path: Path) -> f64 {
-    let chains = if path == Path::Avx512 { WIDE_CHAINS } else { NARROW_CHAINS };
-    let steps = if path == Path::Portable { 1_000 } else { 100_000 };
-    let seconds = measure(31, || {
-        let (factor, addend) = black_box((Lanes::splat(0.5), Lanes::splat(1.0)));
-        black_box(run(path, Chains { steps, factor, addend }));
+    let (rows, columns) = if path == Path::Avx512 { (8, 3) } else { (6, 1) };
+    let weights = vec![0.5; STEPS * rows];
+    let values = vec![0.5; STEPS * columns * LANES];
+    let mut out = vec![0.0; rows * columns * LANES];
+    let repetitions = if path == Path::Portable { 1 } else { 31 };
+    let seconds = measure(repetitions, || {
+        let (weights, values) = black_box((&weights, &values));
+        run(path, Chains { weights, values, out: black_box(&mut out) });
     });
-    (2 * 16 * chains * steps) as f64 / seconds.shortest
+    (2 * LANES * rows * columns * STEPS * REPETITIONS) as f64 / seconds.shortest
 }
