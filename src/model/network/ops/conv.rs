@@ -12,7 +12,7 @@
 use super::super::build::Window;
 use super::super::kernels::Layout;
 use super::super::kernels::correlate::{Correlate, Finish, pack};
-use super::super::kernels::correlate_gradient::CorrelateGradient;
+use super::super::kernels::correlate_gradient::{CorrelateGradient, waiting_sums};
 use super::super::kernels::{SLACK, whole_vectors};
 use crate::data::Shape;
 use crate::math::lanes::{Kernel, LANES, Path, run};
@@ -118,12 +118,16 @@ impl ConvPlan {
         Self { input, output, copy, taps, places, input_row, rows, back }
     }
 
-    /// Numbers of working memory: packed weights, and copies of the input or the slopes and a phase.
+    /// Numbers of working memory: packed weights, or sums that wait, and copies of the input, or of the slopes and a phase.
     pub fn work(&self) -> usize {
         let weights = self.taps.len() * self.output.shape.channels;
         let forward = self.copy.as_ref().map_or(0, |copy| copy.len);
         let backward = self.back.copy.map_or(0, |(_, _, len)| len) + self.back.phase_len;
-        whole_vectors(weights) + forward.max(backward)
+        (self.waiting_sums() + forward).max(whole_vectors(weights) + forward.max(backward))
+    }
+
+    fn waiting_sums(&self) -> usize {
+        waiting_sums(self.taps.len(), self.output.shape.height, self.output.row)
     }
 }
 
@@ -321,7 +325,7 @@ impl Conv {
     ) {
         let outputs = plan.output.shape.channels;
         let count = plan.taps.len();
-        let (_, copy) = work.split_at_mut(whole_vectors(count * outputs));
+        let (sums, copy) = work.split_at_mut(plan.waiting_sums());
         let input = plan.place_input(input, copy, path);
         run(
             path,
@@ -337,6 +341,7 @@ impl Conv {
                 output_rows: plan.output.shape.height,
                 output_row: plan.output.row,
                 places: &plan.places,
+                sums,
                 out: &mut gradient[self.weights..][..count * outputs],
             },
         );
