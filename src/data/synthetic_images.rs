@@ -17,7 +17,7 @@
 //! None; made for tests and demonstrations that are to run without a download.
 //!
 //! # Cost
-//! One normal variate per pixel, unless `noise` is 0. Examples are generated in parallel.
+//! One normal variate per pixel, unless `noise` is 0.
 //!
 //! # Determinism
 //! Stream (Example, entity = class, index 1): the waves of the first channel, then of the next; for each wave `a`, `u`, `v`,
@@ -28,7 +28,6 @@ use super::{DataError, Dataset, Shape, Split, Targets};
 use crate::math::{float::cos, float::floor, special::normal_quantile as standard_normal};
 use crate::rng::{Purpose, StreamRng, Streams};
 use ndarray::Array2;
-use rayon::prelude::*;
 use std::f64::consts::TAU;
 
 /// Waves of a channel of a prototype.
@@ -144,7 +143,7 @@ impl SyntheticImages {
     fn part(&self, prototypes: &[Vec<f64>], streams: &Streams, count: usize, index: u32) -> Dataset {
         let width = self.shape.len();
         let mut features = vec![0.0; count * width];
-        features.par_chunks_exact_mut(width).enumerate().for_each(|(example, pixels)| {
+        features.chunks_exact_mut(width).enumerate().for_each(|(example, pixels)| {
             let rng = streams.stream(Purpose::Example, example as u32, index);
             self.draw(&prototypes[example % self.classes], rng, pixels);
         });
