@@ -109,6 +109,11 @@ impl TaskConfig {
         !matches!(self, Self::None(_))
     }
 
+    /// Whether examples have classes, so that there is an accuracy.
+    pub const fn classifies(&self) -> bool {
+        !matches!(self, Self::None(_) | Self::LinearRegression(_))
+    }
+
     /// How training examples go to clients, for a task that trains.
     pub const fn partition(&self) -> Option<&PartitionConfig> {
         match self {

@@ -203,7 +203,8 @@ impl PoolBackward<'_> {
                         let corners = [corner, corner + from.batch, corner + from.row, corner + from.row + from.batch];
                         let count = (to.batch - example).min(LANES);
                         // Columns of windows further to the right are written later; behind them lie a column of zeros or the next row.
-                        let is_inside = count == LANES || left + from.batch + LANES <= 2 * to.used();
+                        let fits = to.batch <= LANES && left + from.batch + LANES <= 2 * to.used();
+                        let is_inside = count == LANES || fits;
                         for (input, place) in window(self.input, from, corner).into_iter().zip(corners) {
                             let mut taken = Lanes::ZERO;
                             for lane in 0..LANES {
