@@ -1,8 +1,8 @@
 //! Linear and softmax regression against plain loops: single-threaded `f32` with one running sum, over the same shuffles.
 //! Both do the same number of floating-point operations.
 
-use fedgenie::data::{Dataset, Targets, synthetic::LinearData};
 use crate::measure::{Seconds, descent, jobs, measure};
+use fedgenie::data::{Dataset, Targets, synthetic::LinearData};
 use fedgenie::model::{LinearRegression, Model, SoftmaxRegression, evaluate};
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::trainer::{TrainingJob, Update, train};
