@@ -10,7 +10,7 @@ use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round};
 use fedgenie::recorder::NoSink;
 use fedgenie::rng::Purpose;
-use fedgenie::run::{Run, RunSettings};
+use fedgenie::run::{Evaluations, Run, RunSettings};
 use fedgenie::scenario::tree;
 use fedgenie::task::DataCache;
 use std::hint::black_box;
@@ -56,7 +56,7 @@ fn main() {
             let (mut played, mut drawn) = (Vec::new(), Vec::new());
             for _ in 0..5 {
                 let policy = world.policy(&arm.policy).expect("the policy fits");
-                let settings = RunSettings { evaluate_every: 1, record_every: 1, parallel: false };
+                let settings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
                 let mut run = Run::new(&world, "bsfl", policy, settings, NoSink);
                 let start = Instant::now();
                 for _ in 0..rounds {

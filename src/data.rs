@@ -2,17 +2,28 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`dataset`] | the table itself: features and targets |
+//! | [`dataset`] | the table itself: features and targets, the shape of an example, the group it comes from |
 //! | [`idx`] | reader of the IDX files of MNIST and Fashion-MNIST |
+//! | [`cifar`] | reader of the binary files of CIFAR-10 and CIFAR-100 |
+//! | [`csv`] | reader of tables as text |
+//! | [`npy`] | reader of NumPy arrays |
+//! | [`held_out`] | which rows of a single table are for testing |
 //! | [`synthetic`] | linear regression data, drawn from the seed |
+//! | [`synthetic_images`] | images of classes, drawn from the seed |
 //! | [`partition`] | which training examples go to which client |
 //! | [`error`] | everything that can be wrong with data |
 
+mod bytes;
+pub mod cifar;
+pub mod csv;
 pub mod dataset;
 pub mod error;
+pub mod held_out;
 pub mod idx;
+pub mod npy;
 pub mod partition;
 pub mod synthetic;
+pub mod synthetic_images;
 
 pub use dataset::{Dataset, Shape, Split, Targets};
 pub use error::DataError;

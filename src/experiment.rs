@@ -12,10 +12,12 @@ mod figure;
 mod files;
 mod summary;
 pub mod verify;
+mod watch;
 
 pub use curve::{Curve, CurvePoint};
 pub use figure::write_figures;
 pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic, table};
+pub use watch::{Reached, Watch};
 
 use crate::error::Error;
 use crate::recorder::{NoSink, RunFiles, Sink};
@@ -173,12 +175,13 @@ impl Experiment {
         let arm = &scenario.arms[place.arm];
         let policy = world.policy(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
         let settings = RunSettings {
-            evaluate_every: scenario.sections.evaluate.every,
+            evaluate: scenario.sections.evaluate.plan(),
             record_every: scenario.sections.record.every,
             parallel: false,
         };
         let mut run = Run::new(world, &arm.label, policy, settings, sink);
         let mut curve = Curve::default();
+        let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets);
         let failed = |source: RunError| Error::Run { run: place.name.clone(), source };
         loop {
             threads.step(&mut run).map_err(failed)?;
@@ -191,11 +194,11 @@ impl Experiment {
             if threads.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            if scenario.sections.stop.is_reached(&run) {
+            if watch.observe(&run) {
                 break;
             }
         }
-        Ok(RunSummary::of(&self.points[place.point].0, place, &arm.label, run, curve))
+        Ok(RunSummary::of(place, &arm.label, run, curve, watch.into_reached()))
     }
 }
 

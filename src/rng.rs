@@ -32,7 +32,9 @@ pub enum Purpose {
     Policy = 5,
     /// A heuristic solver's randomness: entity = 0, index = round.
     Solver = 6,
-    /// Synthetic features of a data set: entity = example, index = 0.
+    /// Examples of a data set. Synthetic features: entity = example, index = 0; prototypes of image classes: entity = class,
+    /// index = 1; synthetic test images: entity = example, index = 2. Which rows of a table are for testing: entity = 0,
+    /// index = 3.
     Example = 7,
     /// Which examples go to which client: entity and index as the partition documents.
     Partition = 8,

@@ -3,13 +3,15 @@
 //! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose every
 //! default is written out. A sweep makes one plan per point of its grid.
 
+mod evaluation;
 pub mod read;
 pub mod schema;
 mod sections;
 pub mod tree;
 
+pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
 pub use read::ScenarioError;
-pub use sections::{EvaluateConfig, RecordConfig, RegretConfig, Seeds, StopConfig, TargetConfig, TrainingConfig};
+pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TrainingConfig};
 
 use crate::aggregate::AggregationConfig;
 use crate::config::ConfigError;
@@ -133,6 +135,7 @@ impl Scenario {
         if let Some(training) = &mut sections.training {
             training.resolve();
         }
+        sections.evaluate.resolve();
         let wrong = |path: &str, message: String| ScenarioError::new(tree, path, message);
         sections.check().map_err(|(path, message)| wrong(&path, message))?;
         let clients = sections.population.client_count().map_err(|error| wrong(&error.path, error.message))?;

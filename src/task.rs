@@ -3,13 +3,16 @@
 //! | task | data | metrics |
 //! |---|---|---|
 //! | `none` | none: a pure bandit | — |
-//! | `linear-regression` | synthetic, 6:1 train and test | `test_loss` |
-//! | `softmax-regression` | IDX image files | `test_loss`, `test_accuracy` |
+//! | `linear-regression` | drawn, 6:1 train and test, or tables of numbers, see [`source`] | `test_loss` |
+//! | `softmax-regression` | any with classes, see [`source`] | `test_loss`, `test_accuracy` |
 
 pub mod linear_regression;
 pub mod none;
 pub mod partition;
 pub mod softmax_regression;
+pub mod source;
+
+pub use source::DataCache;
 
 use crate::config::ConfigError;
 use crate::data::partition::{Partition, Skew};
@@ -19,9 +22,8 @@ use crate::rng::{Purpose, Streams};
 use partition::PartitionConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 
 /// The `[task]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,9 +31,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum TaskConfig {
     /// Nothing is learned.
     None(none::Config),
-    /// Linear regression on synthetic data.
+    /// Linear regression on drawn examples or on tables.
     LinearRegression(linear_regression::Config),
-    /// Softmax regression on images.
+    /// Softmax regression on examples of classes.
     SoftmaxRegression(softmax_regression::Config),
 }
 
@@ -92,32 +94,6 @@ impl Learner {
     }
 }
 
-/// Data sets read from files, kept for the other seeds and points of an experiment.
-#[derive(Debug, Default)]
-pub struct DataCache {
-    loaded: Mutex<BTreeMap<PathBuf, Arc<Split>>>,
-}
-
-impl DataCache {
-    /// The data set of a folder, read once.
-    ///
-    /// # Errors
-    /// Those of `load`.
-    pub fn get(
-        &self,
-        folder: &Path,
-        load: impl FnOnce(&Path) -> Result<Split, DataError>,
-    ) -> Result<Arc<Split>, DataError> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(split) = loaded.get(folder) {
-            return Ok(split.clone());
-        }
-        let split = Arc::new(load(folder)?);
-        loaded.insert(folder.to_owned(), split.clone());
-        Ok(split)
-    }
-}
-
 impl TaskConfig {
     /// The kind's name.
     pub const fn kind(&self) -> &'static str {
@@ -133,6 +109,11 @@ impl TaskConfig {
         !matches!(self, Self::None(_))
     }
 
+    /// Whether examples have classes, so that there is an accuracy.
+    pub const fn classifies(&self) -> bool {
+        !matches!(self, Self::None(_) | Self::LinearRegression(_))
+    }
+
     /// How training examples go to clients, for a task that trains.
     pub const fn partition(&self) -> Option<&PartitionConfig> {
         match self {
@@ -144,8 +125,10 @@ impl TaskConfig {
 
     /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        if let Self::SoftmaxRegression(config) = self {
-            config.resolve_paths(base, data);
+        match self {
+            Self::None(_) => {}
+            Self::LinearRegression(config) => config.resolve_paths(base, data),
+            Self::SoftmaxRegression(config) => config.resolve_paths(base, data),
         }
         if let Some(partition) = self.partition_mut() {
             partition.resolve_paths(base, data);
@@ -165,8 +148,10 @@ impl TaskConfig {
     /// # Errors
     /// Key and sentence.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if let Self::None(config) = self {
-            config.check()?;
+        match self {
+            Self::None(config) => config.check()?,
+            Self::LinearRegression(config) => config.check()?,
+            Self::SoftmaxRegression(config) => config.check()?,
         }
         self.partition().map_or(Ok(()), PartitionConfig::check)
     }
@@ -178,8 +163,8 @@ impl TaskConfig {
     pub fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
         match self {
             Self::None(_) => Ok(None),
-            Self::LinearRegression(config) => config.material(streams).map(Some),
-            Self::SoftmaxRegression(config) => config.material(cache).map(Some),
+            Self::LinearRegression(config) => config.material(streams, cache).map(Some),
+            Self::SoftmaxRegression(config) => config.material(streams, cache).map(Some),
         }
     }
 }

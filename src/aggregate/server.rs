@@ -11,7 +11,8 @@
 //! | `yogi` | as `adam`, but `v ← v − (1 − β₂)Δ² sign(v − Δ²)` |
 //! | `adagrad` | as `adam`, but `v ← v + Δ²` |
 //!
-//! At first `m = 0` and `v = τ²`; there is no bias correction.
+//! What clients do not train but update by themselves, such as the running means of batch normalisation, is averaged under any
+//! server, with η = 1. At first `m = 0` and `v = τ²`; there is no bias correction.
 //!
 //! # Inputs
 //! The global model, the contributions, and the number of examples of all clients, which only `total-size` uses.
@@ -41,6 +42,8 @@ use crate::math::float::sqrt;
 pub struct ServerOptimizer {
     weighting: Weighting,
     server: ServerConfig,
+    /// Length of the part that clients train.
+    trained: usize,
     /// `b` or `m`; empty for `average`.
     first: Vec<f64>,
     /// `v`; empty without it.
@@ -48,20 +51,20 @@ pub struct ServerOptimizer {
 }
 
 impl ServerOptimizer {
-    /// The server before its first round, for a model of so many parameters.
+    /// The server before its first round, for a model of which so many parameters, at its beginning, are trained.
     ///
     /// # Panics
     /// If the settings do not pass their [check](AggregationConfig::check).
-    pub fn new(config: &AggregationConfig, parameters: usize) -> Self {
+    pub fn new(config: &AggregationConfig, trained: usize) -> Self {
         assert_eq!(config.check(), Ok(()), "settings are checked before");
         let (first, second) = match config.server {
             ServerConfig::Average { .. } => (Vec::new(), Vec::new()),
-            ServerConfig::Momentum { .. } => (vec![0.0; parameters], Vec::new()),
+            ServerConfig::Momentum { .. } => (vec![0.0; trained], Vec::new()),
             ServerConfig::Adam { tau, .. } | ServerConfig::Yogi { tau, .. } | ServerConfig::Adagrad { tau, .. } => {
-                (vec![0.0; parameters], vec![tau * tau; parameters])
+                (vec![0.0; trained], vec![tau * tau; trained])
             }
         };
-        Self { weighting: config.weighting, server: config.server.clone(), first, second }
+        Self { weighting: config.weighting, server: config.server.clone(), trained, first, second }
     }
 
     /// Moves the global model by one step. `population_examples` counts the examples of all clients.
@@ -70,10 +73,18 @@ impl ServerOptimizer {
     /// If a length differs from the global model's or the server's, a staleness weight is negative or not finite, two
     /// contributions are of the same client and round, or, under `total-size`, a client has more examples than all.
     pub fn apply(&mut self, global: &mut [f32], contributions: &[Contribution<'_>], population_examples: u64) {
-        let Self { weighting, server, first, second } = self;
-        let is_long_enough = |buffer: &[f64]| buffer.is_empty() || buffer.len() == global.len();
-        assert!(is_long_enough(first) && is_long_enough(second), "the server began with a model of another length");
+        let Self { weighting, server, trained, first, second } = self;
+        assert!(*trained <= global.len(), "the server began with a longer model");
+        let trained = *trained;
         fold_changes(global, contributions, *weighting, population_examples, |place, parameters, changes| {
+            let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(place).min(parameters.len()));
+            let (changes, statistics_changes) = changes.split_at(parameters.len());
+            for (statistic, change) in statistics.iter_mut().zip(statistics_changes) {
+                *statistic = (f64::from(*statistic) + change) as f32;
+            }
+            if parameters.is_empty() {
+                return;
+            }
             let range = place..place + parameters.len();
             match *server {
                 ServerConfig::Average { lr } => {
@@ -279,6 +290,19 @@ mod tests {
                 }
             }
             assert!(whole.1.iter().zip(&alone).all(|(one, (_, two))| one.to_bits() == two[0].to_bits()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_trained_is_averaged_under_any_server() {
+        // 700 numbers, so that a block of 512 has both kinds, and the next has statistics only.
+        for trained in [0, 3, 512, 600, 700] {
+            let config = config(Weighting::Uniform, ServerConfig::Momentum { lr: 10.0, momentum: 0.0 });
+            let mut global = vec![1.0; 700];
+            let start = global.clone();
+            ServerOptimizer::new(&config, trained).apply(&mut global, &[contribution(0, 5, &start, &[2.0; 700])], 5);
+            assert!(global[..trained].iter().all(|&parameter| parameter == 11.0), "{trained}");
+            assert!(global[trained..].iter().all(|&parameter| parameter == 2.0), "{trained}");
         }
     }
 

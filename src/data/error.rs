@@ -119,6 +119,126 @@ pub enum DataError {
         /// Number of classes: the largest training label plus one.
         classes: usize,
     },
+    /// A folder has the files of no data set that is known, or of two.
+    #[error(
+        "{}: {found}; expected either the IDX files of MNIST's names (train-images-idx3-ubyte.gz, \
+         train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz; Fashion-MNIST's are in the \
+         folder data/fashion of https://github.com/zalandoresearch/fashion-mnist) or the binary version of CIFAR-10 \
+         (data_batch_1.bin … data_batch_5.bin and test_batch.bin, or train*.bin and test*.bin; \
+         cifar-10-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html), each plain or with .gz. Other files are \
+         named in a table: data = {{ csv = {{ .. }} }} or {{ npy = {{ .. }} }}",
+        folder.display()
+    )]
+    Unrecognised {
+        /// The folder.
+        folder: PathBuf,
+        /// What is there instead.
+        found: &'static str,
+    },
+    /// A part of CIFAR is not there.
+    #[error(
+        "{}: there is no {file}, plain or with .gz; the binary versions of CIFAR-10 and CIFAR-100 are at \
+         https://www.cs.toronto.edu/~kriz/cifar.html",
+        folder.display()
+    )]
+    MissingCifar {
+        /// The folder.
+        folder: PathBuf,
+        /// The file, or the pattern of its name.
+        file: String,
+    },
+    /// A file of rows ends within a row, or has none.
+    #[error(
+        "{}: ends after byte {position}; expected a multiple of {row_bytes} bytes, {row_bytes} for each of at least one \
+         image{}",
+        path.display(), match row_bytes {
+            3_073 => " (a row of CIFAR-100 has 3074: for that, write data = { cifar100 = \"folder\" })",
+            _ => "",
+        }
+    )]
+    PartialRow {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes there are.
+        position: u64,
+        /// Bytes of a row.
+        row_bytes: usize,
+    },
+    /// A label byte names no class.
+    #[error("{}: byte {position}: label {found}; expected a label of at most {}", path.display(), classes - 1)]
+    LabelByte {
+        /// The file.
+        path: PathBuf,
+        /// Where the label is.
+        position: u64,
+        /// The label.
+        found: u8,
+        /// Number of classes.
+        classes: usize,
+    },
+    /// A file holds more than this reader is ready to hold.
+    #[error("{}: holds more than {limit} {what}, which is the most that is read", path.display())]
+    TooMany {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: usize,
+        /// Of what.
+        what: &'static str,
+    },
+    /// A table is not as it has to be.
+    #[error("{}:{line}: {message}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1; a row is named by its first.
+        line: u64,
+        /// What was found and what would be right.
+        message: String,
+    },
+    /// A field of a table is not as it has to be.
+    #[error("{}:{line}: column {column:?}: found {found:?}; expected {expected}", path.display())]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1; a row is named by its first.
+        line: u64,
+        /// Name of the column.
+        column: String,
+        /// The field.
+        found: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// An array is not as it has to be.
+    #[error("{}: byte {position}: {message}", path.display())]
+    Array {
+        /// The file.
+        path: PathBuf,
+        /// Where it is wrong.
+        position: u64,
+        /// What was found and what would be right.
+        message: String,
+    },
+    /// A feature cannot be standardised.
+    #[error(
+        "{part} example {example}: channel {channel} holds {found}, which is beyond the range of numbers once it is \
+         normalised by the training examples' mean {mean:e} and deviation {deviation:e}; leave normalize out or the channel"
+    )]
+    Scale {
+        /// Of training or test.
+        part: &'static str,
+        /// Which example, from 0.
+        example: usize,
+        /// Which channel, from 0.
+        channel: usize,
+        /// The feature.
+        found: f32,
+        /// Mean of the channel in the training part.
+        mean: f64,
+        /// Standard deviation of the channel in the training part.
+        deviation: f64,
+    },
     /// A generator's setting makes no sense.
     #[error("{key} = {found}: has to be {expected}")]
     Setting {

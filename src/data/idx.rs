@@ -13,11 +13,9 @@
 //! None: sizes are multiplied with a check and held against [`BYTES_MAX`] before anything is reserved, memory grows only
 //! as bytes really arrive, and no more is ever unpacked than the header promises plus one byte.
 
-use super::{DataError, Dataset, Split, Targets};
-use flate2::bufread::MultiGzDecoder;
+use super::bytes::ByteReader;
+use super::{DataError, Dataset, Shape, Split, Targets};
 use ndarray::Array2;
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// The most data bytes (pixels, labels) that a file may promise: 2^28, which is 1 GiB once they are `f32`.
@@ -80,7 +78,8 @@ fn load_part(
     let pixels = images.pixels.iter().map(|&pixel| f32::from(pixel) / 255.0).collect();
     let features = Array2::from_shape_vec((images.count, size.0 * size.1), pixels)
         .expect("the reader returns as many pixels as the header promises");
-    Ok((Dataset::new(features, Targets::Classes { labels, classes }), size, classes))
+    let shape = Shape { channels: 1, height: size.0, width: size.1 };
+    Ok((Dataset::new(features, Targets::Classes { labels, classes }).with_shape(shape), size, classes))
 }
 
 /// The packed or the plain file, whichever is there.
@@ -96,6 +95,13 @@ fn locate(folder: &Path, name: &str) -> Result<PathBuf, DataError> {
     }
 }
 
+/// Whether a folder has one of the four files.
+pub(crate) fn is_idx_folder(folder: &Path) -> bool {
+    ["train", "t10k"].iter().any(|part| {
+        ["images-idx3-ubyte", "labels-idx1-ubyte"].iter().any(|kind| locate(folder, &format!("{part}-{kind}")).is_ok())
+    })
+}
+
 const IMAGE_HEADER_BYTES: u64 = 16;
 const LABEL_HEADER_BYTES: u64 = 8;
 
@@ -104,7 +110,7 @@ const LABEL_HEADER_BYTES: u64 = 8;
 /// # Errors
 /// Anything that is not exactly such a file.
 pub fn read_images(path: &Path) -> Result<Images, DataError> {
-    let mut reader = IdxReader::open(path)?;
+    let mut reader = ByteReader::open(path)?;
     let [magic, count, rows, columns] = reader.words(IMAGE_HEADER_BYTES)?;
     reader.expect_magic(magic, IMAGE_MAGIC, "images")?;
     let pixels = reader.data(&[(count, "images"), (rows, "rows"), (columns, "columns")])?;
@@ -116,59 +122,19 @@ pub fn read_images(path: &Path) -> Result<Images, DataError> {
 /// # Errors
 /// Anything that is not exactly such a file.
 pub fn read_labels(path: &Path) -> Result<Vec<u8>, DataError> {
-    let mut reader = IdxReader::open(path)?;
+    let mut reader = ByteReader::open(path)?;
     let [magic, count] = reader.words(LABEL_HEADER_BYTES)?;
     reader.expect_magic(magic, LABEL_MAGIC, "labels")?;
     reader.data(&[(count, "labels")])
 }
 
-/// An open file, the bytes it gives after decompression, and how many of them were taken.
-struct IdxReader<'a> {
-    path: &'a Path,
-    bytes: Box<dyn Read>,
-    position: u64,
-    /// Set where a gzip stream is cut off, which may be after its last data byte but before its checksum.
-    cut_off: Option<std::io::Error>,
-}
-
-impl<'a> IdxReader<'a> {
-    fn open(path: &'a Path) -> Result<Self, DataError> {
-        let refuse = |source| DataError::Read { path: path.to_owned(), position: 0, source };
-        let mut file = BufReader::new(File::open(path).map_err(refuse)?);
-        let is_gzip = file.fill_buf().map_err(refuse)?.starts_with(&[0x1f, 0x8b]);
-        let bytes: Box<dyn Read> = if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
-        Ok(Self { path, bytes, position: 0, cut_off: None })
-    }
-
-    /// Up to `count` bytes; fewer only where the file, or its compressed stream, ends.
-    fn take(&mut self, count: u64) -> Result<Vec<u8>, DataError> {
-        let mut taken = Vec::new();
-        let result = (&mut self.bytes).take(count).read_to_end(&mut taken);
-        self.position += taken.len() as u64;
-        match result {
-            Ok(_) => Ok(taken),
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                self.cut_off = Some(error);
-                Ok(taken)
-            }
-            Err(source) => Err(self.unreadable(source)),
-        }
-    }
-
-    fn unreadable(&self, source: std::io::Error) -> DataError {
-        DataError::Read { path: self.path.to_owned(), position: self.position, source }
-    }
-
+impl ByteReader<'_> {
     /// The words of the header, which is `length` bytes long.
     fn words<const WORDS: usize>(&mut self, length: u64) -> Result<[u32; WORDS], DataError> {
         let header = self.take(length)?;
         let (words, _) = header.as_chunks::<4>();
         let words = words.first_chunk::<WORDS>().ok_or_else(|| self.truncated(length))?;
         Ok(words.map(u32::from_be_bytes))
-    }
-
-    fn truncated(&self, expected: u64) -> DataError {
-        DataError::Truncated { path: self.path.to_owned(), position: self.position, expected }
     }
 
     fn expect_magic(&self, found: u32, expected: u32, kind: &'static str) -> Result<(), DataError> {
@@ -195,12 +161,12 @@ impl<'a> IdxReader<'a> {
                 limit: BYTES_MAX,
             })?;
         let end = self.position + promised;
-        let data = self.take(promised + 1)?;
-        match (data.len() as u64).cmp(&promised) {
-            std::cmp::Ordering::Equal => self.cut_off.take().map_or(Ok(data), |error| Err(self.unreadable(error))),
-            std::cmp::Ordering::Less => Err(self.truncated(end)),
-            std::cmp::Ordering::Greater => Err(DataError::TrailingBytes { path: self.path.to_owned(), position: end }),
+        let data = self.take(promised)?;
+        if data.len() as u64 != promised {
+            return Err(self.truncated(end));
         }
+        self.expect_end()?;
+        Ok(data)
     }
 }
 

@@ -1,15 +1,15 @@
 //! What an experiment found: one row per run, one per policy and point, and a table for people.
 
-use super::{Curve, CurvePoint, RunPlace};
+use super::{Curve, CurvePoint, Reached, RunPlace};
 use crate::data::partition::Skew;
 use crate::math::float;
 use crate::math::statistics::{Estimate, estimate, paired_difference};
 use crate::record::Regret;
 use crate::recorder::Sink;
 use crate::run::Run;
-use crate::scenario::{Point, StopConfig};
+use crate::scenario::Point;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +69,9 @@ pub struct RunSummary {
     /// How unevenly the seed's training examples are spread over clients, for a task that trains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<Skew>,
+    /// When the targets of `[evaluate]` were first reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reached: Vec<Reached>,
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
@@ -90,11 +93,11 @@ pub struct RunWithCurve<'a> {
 
 impl RunSummary {
     pub(super) fn of<S: Sink>(
-        _point: &Point,
         place: &RunPlace,
         label: &str,
         run: Run<'_, S>,
         curve: Curve,
+        reached: Vec<Reached>,
     ) -> (Self, S) {
         let counts = run.counts();
         let (sum, squares) = counts.iter().fold((0.0, 0.0), |(sum, squares), &count| {
@@ -119,6 +122,7 @@ impl RunSummary {
             jain: if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 1.0 },
             group_selections: run.total_group_selections(),
             partition: run.skew().cloned(),
+            reached,
             curve: curve.into_points(),
         };
         let (metrics, accounts, sink) = run.finish();
@@ -161,6 +165,14 @@ impl RunSummary {
         }
         for (name, value) in &self.final_metrics {
             numbers.insert(format!("final.{name}"), *value);
+        }
+        for reached in &self.reached {
+            let name = reached.name();
+            if let (Some(round), Some(time_s)) = (reached.round, reached.time_s) {
+                numbers.insert(format!("time_to.{name}"), time_s);
+                numbers.insert(format!("rounds_to.{name}"), f64::from(round));
+            }
+            numbers.insert(format!("reached.{name}"), if reached.round.is_some() { 1.0 } else { 0.0 });
         }
         numbers
     }
@@ -241,7 +253,8 @@ impl Summary {
 }
 
 fn names(runs: &BTreeMap<u64, &RunSummary>) -> Vec<String> {
-    runs.values().next().map_or_else(Vec::new, |run| run.numbers().into_keys().collect())
+    let names: BTreeSet<String> = runs.values().flat_map(|run| run.numbers().into_keys()).collect();
+    names.into_iter().collect()
 }
 
 fn estimates(runs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
@@ -263,23 +276,6 @@ fn differences(mine: &BTreeMap<u64, &RunSummary>, theirs: &BTreeMap<u64, &RunSum
     names(mine).iter().filter_map(value).collect()
 }
 
-impl StopConfig {
-    /// Whether a run has reached one of the conditions.
-    pub(super) fn is_reached<S: Sink>(&self, run: &Run<'_, S>) -> bool {
-        let accounts = run.accounts();
-        let target = self.target.as_ref().is_some_and(|target| {
-            let value = run.metrics().iter().find(|(name, _)| *name == target.metric).map(|&(_, value)| value);
-            value.is_some_and(|value| {
-                target.at_least.is_some_and(|least| value >= least) || target.at_most.is_some_and(|most| value <= most)
-            })
-        });
-        target
-            || self.rounds.is_some_and(|rounds| run.round().0 >= rounds)
-            || self.virtual_time.is_some_and(|time| run.now().0 >= time.0.0)
-            || self.traffic.is_some_and(|traffic| (accounts.down_bytes + accounts.up_bytes) as f64 >= traffic.0)
-    }
-}
-
 /// The table that a run ends with: one row per policy and point.
 pub fn table(summary: &Summary) -> String {
     let mut columns: Vec<(String, String)> =
@@ -297,8 +293,13 @@ pub fn table(summary: &Summary) -> String {
             columns.push((key.to_owned(), title.to_owned()));
         }
     }
-    let compared =
-        ["regret.mean", "regret.realised", "final.test_loss", "virtual_time_s"].into_iter().find(|key| has(key));
+    for name in target_names(summary) {
+        columns.push((format!("time_to.{name}"), format!("{name} after [s]")));
+    }
+    let last_target = columns.last().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
+    let otherwise = ["regret.mean", "regret.realised", "final.test_loss", "virtual_time_s"];
+    let compared: Option<String> = last_target.into_iter().chain(otherwise).find(|key| has(key)).map(str::to_owned);
+    let compared = compared.as_deref();
     let mut rows = vec![Vec::new()];
     rows[0].push("policy".to_owned());
     rows[0].extend(columns.iter().map(|(_, title)| title.clone()));
@@ -318,7 +319,7 @@ pub fn table(summary: &Summary) -> String {
         }
         point = Some(arm.point);
         let mut row = vec![arm.arm.clone()];
-        row.extend(columns.iter().map(|(key, _)| arm.values.get(key).map_or_else(|| "–".to_owned(), show)));
+        row.extend(columns.iter().map(|(key, _)| show_value(arm, key)));
         if let Some(compared) = compared {
             let difference = arm.paired.as_ref().and_then(|paired| paired.differences.get(compared));
             row.push(difference.map_or_else(String::new, show_difference));
@@ -353,6 +354,17 @@ pub fn table(summary: &Summary) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Targets in the order of the scenario.
+fn target_names(summary: &Summary) -> Vec<String> {
+    summary.runs.first().map_or_else(Vec::new, |run| run.reached.iter().map(Reached::name).collect())
+}
+
+/// A value, and how many runs have it if not all do.
+fn show_value(arm: &ArmSummary, key: &str) -> String {
+    let Some(estimate) = arm.values.get(key) else { return "–".to_owned() };
+    if estimate.n == arm.runs { show(estimate) } else { format!("{} ({}/{})", show(estimate), estimate.n, arm.runs) }
 }
 
 fn show(estimate: &Estimate) -> String {

@@ -35,7 +35,7 @@ impl<S: Sink> Run<'_, S> {
         }
         let joined: Vec<(ClientId, Round)> =
             self.joining.iter().map(|&id| (self.jobs[id].client, self.jobs[id].round)).collect();
-        self.learn()?;
+        self.learn(opened)?;
         self.report(opened, timed_out);
 
         let (down_bytes, up_bytes) = (self.accounts.down_bytes, self.accounts.up_bytes);
@@ -93,7 +93,7 @@ impl<S: Sink> Run<'_, S> {
     }
 
     /// Trains what counts, aggregates, evaluates.
-    fn learn(&mut self) -> Result<(), RunError> {
+    fn learn(&mut self, opened: VirtualTime) -> Result<(), RunError> {
         self.metrics.clear();
         let Some(learning) = &mut self.learning else { return Ok(()) };
         let staleness = self.world.rule.carry.unwrap_or_default();
@@ -112,7 +112,7 @@ impl<S: Sink> Run<'_, S> {
             let model = learning.model();
             note(&mut self.digests, &mut self.sink, &Record::Model { round: self.round, parameters: &model })?;
         }
-        if self.round.0.is_multiple_of(self.settings.evaluate_every) {
+        if self.settings.evaluate.is_due(self.round, opened, self.kernel.now()) {
             self.evaluate()?;
         }
         Ok(())
@@ -120,7 +120,7 @@ impl<S: Sink> Run<'_, S> {
 
     fn evaluate(&mut self) -> Result<(), RunError> {
         let Some(learning) = &self.learning else { return Ok(()) };
-        self.metrics = learning.evaluate(self.settings.parallel);
+        self.metrics = learning.evaluate(self.settings.evaluate.clients, self.settings.parallel);
         for &(name, value) in &self.metrics {
             note(&mut self.digests, &mut self.sink, &Record::Metric { round: self.round, name, value })?;
         }

@@ -3,7 +3,8 @@
 use super::jobs::{JobId, Jobs};
 use crate::aggregate::{Contribution, ServerOptimizer};
 use crate::id::{ClientId, Round};
-use crate::model::evaluate;
+use crate::math::float::sqrt;
+use crate::model::{Evaluation, evaluate};
 use crate::protocol::Staleness;
 use crate::task::Learner;
 use crate::trainer::{TrainingJob, Update, train};
@@ -35,7 +36,7 @@ impl<'w> Learning<'w> {
             world,
             learner,
             global: learner.initial_model(&world.streams).into(),
-            server: ServerOptimizer::new(&world.aggregation, learner.model.parameters()),
+            server: ServerOptimizer::new(&world.aggregation, learner.model.trained()),
             updates: Vec::new(),
             test_examples: (0..learner.data.test.examples() as u32).collect(),
         }
@@ -122,14 +123,53 @@ impl<'w> Learning<'w> {
         Ok(true)
     }
 
-    /// Metrics of the global model on the test data.
-    pub fn evaluate(&self, parallel: bool) -> Vec<(&'static str, f64)> {
+    /// Metrics of the global model on the test data, and on each client's own examples if `clients`.
+    pub fn evaluate(&self, clients: bool, parallel: bool) -> Vec<(&'static str, f64)> {
         let data = &self.learner.data.test;
         let evaluation = evaluate(&*self.learner.model, &self.global, data, &self.test_examples, parallel);
         let mut metrics = vec![("test_loss", evaluation.loss())];
         if self.learner.classifies {
             metrics.push(("test_accuracy", evaluation.accuracy()));
         }
+        if clients {
+            self.evaluate_clients(parallel, &mut metrics);
+        }
         metrics
     }
+
+    /// Statistics over the clients that have data, each of which counts alike.
+    fn evaluate_clients(&self, parallel: bool, metrics: &mut Vec<(&'static str, f64)>) {
+        let (partition, data) = (&self.learner.partition, &self.learner.data.train);
+        let with_data: Vec<&[u32]> = (0..partition.clients())
+            .map(|client| partition.client(ClientId::from_index(client)))
+            .filter(|examples| !examples.is_empty())
+            .collect();
+        let one = |examples: &&[u32]| evaluate(&*self.learner.model, &self.global, data, examples, false);
+        let found: Vec<Evaluation> =
+            if parallel { with_data.par_iter().map(one).collect() } else { with_data.iter().map(one).collect() };
+        let losses: Vec<f64> = found.iter().map(Evaluation::loss).collect();
+        let (mean, deviation) = mean_and_deviation(&losses);
+        metrics.extend([("client_loss_mean", mean), ("client_loss_sd", deviation)]);
+        if self.learner.classifies {
+            let mut accuracies: Vec<f64> = found.iter().map(Evaluation::accuracy).collect();
+            let (mean, deviation) = mean_and_deviation(&accuracies);
+            accuracies.sort_unstable_by(f64::total_cmp);
+            // The largest accuracy that at most a tenth of the clients fall short of.
+            let tenth = accuracies[accuracies.len() / 10];
+            metrics.extend([
+                ("client_accuracy_mean", mean),
+                ("client_accuracy_sd", deviation),
+                ("client_accuracy_p10", tenth),
+                ("client_accuracy_min", accuracies[0]),
+            ]);
+        }
+    }
+}
+
+/// Mean, and standard deviation with divisor n.
+fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
+    (mean, sqrt(variance))
 }

@@ -83,7 +83,7 @@ impl<S: Sink> Run<'_, S> {
         if self.metrics.is_empty()
             && let Some(learning) = &self.learning
         {
-            self.metrics = learning.evaluate(self.settings.parallel);
+            self.metrics = learning.evaluate(self.settings.evaluate.clients, self.settings.parallel);
         }
         let now = self.kernel.now();
         for job in self.jobs.iter() {

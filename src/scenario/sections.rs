@@ -1,6 +1,7 @@
-//! The sections of a scenario that belong to no component: seeds, stop, training, regret, evaluation, record.
+//! The sections of a scenario that belong to no component: seeds, stop, training, regret, record.
 
 use super::Sections;
+use super::evaluation::{PlateauConfig, TargetConfig};
 use crate::oracle::regret::Meter;
 use crate::oracle::reward::Reward;
 use crate::time::Span;
@@ -43,23 +44,12 @@ pub struct StopConfig {
     /// A metric has reached a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetConfig>,
+    /// A metric has not improved for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plateau: Option<PlateauConfig>,
     /// This much traffic, both ways together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Amount<Bytes>>,
-}
-
-/// A metric's value that ends a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TargetConfig {
-    /// Name of the metric.
-    pub metric: String,
-    /// The run ends when the metric is at least this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_least: Option<f64>,
-    /// The run ends when the metric is at most this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_most: Option<f64>,
 }
 
 /// `[training]`: what a job computes.
@@ -197,15 +187,6 @@ impl RegretConfig {
     }
 }
 
-/// `[evaluate]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EvaluateConfig {
-    /// Rounds between evaluations of the global model.
-    #[serde(default = "every_round")]
-    pub every: u32,
-}
-
 /// `[record]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -217,12 +198,6 @@ pub struct RecordConfig {
 
 const fn every_round() -> u32 {
     1
-}
-
-impl Default for EvaluateConfig {
-    fn default() -> Self {
-        Self { every: every_round() }
-    }
 }
 
 impl Default for RecordConfig {
@@ -253,10 +228,13 @@ impl Sections {
         }
         self.check_seeds()?;
         self.check_stop()?;
-        for (path, every) in [("evaluate.every", self.evaluate.every), ("record.every", self.record.every)] {
-            if every == 0 {
-                return complain(path, "found 0; expected a number of rounds of at least 1");
-            }
+        if self.record.every == 0 {
+            return complain("record.every", "found 0; expected a number of rounds of at least 1");
+        }
+        let metrics = self.metrics();
+        self.evaluate.check(&metrics).or_else(|(path, message)| complain(&format!("evaluate.{path}"), message))?;
+        if let Some(plateau) = &self.stop.plateau {
+            plateau.check(&metrics).or_else(|(path, message)| complain(&format!("stop.plateau{path}"), message))?;
         }
         self.task
             .check()
@@ -287,8 +265,9 @@ impl Sections {
     }
 
     fn check_stop(&self) -> Result<(), Complaint> {
-        let StopConfig { rounds, virtual_time, target, traffic } = &self.stop;
-        if rounds.is_none() && virtual_time.is_none() && target.is_none() && traffic.is_none() {
+        let StopConfig { rounds, virtual_time, target, plateau, traffic } = &self.stop;
+        let has_bound = rounds.is_some() || virtual_time.is_some();
+        if !has_bound && target.is_none() && plateau.is_none() && traffic.is_none() {
             return complain(
                 "stop",
                 "no stop condition is given, and the run would never end; write for example rounds = 200",
@@ -297,8 +276,9 @@ impl Sections {
         if *rounds == Some(0) {
             return complain("stop.rounds", "found 0; expected at least 1");
         }
-        if rounds.is_none() && virtual_time.is_none() {
-            let message = "a target or an amount of traffic may never be reached; give rounds or virtual_time as well";
+        if !has_bound {
+            let message =
+                "a target, a plateau or an amount of traffic may never be reached; give rounds or virtual_time as well";
             return complain("stop", message);
         }
         if virtual_time.is_some_and(|time| time.0 == Span::ZERO) {
@@ -310,27 +290,26 @@ impl Sections {
             return complain("stop.traffic", format!("found {} B; expected a positive amount", traffic.0));
         }
         let Some(target) = target else { return Ok(()) };
-        let metrics = self.metrics();
-        if !metrics.contains(&target.metric.as_str()) {
-            let known =
-                if metrics.is_empty() { "none, because nothing is learned".to_owned() } else { metrics.join(", ") };
-            let message = format!("found {:?}; this task's metrics are: {known}", target.metric);
-            return complain("stop.target.metric", message);
-        }
-        match (target.at_least, target.at_most) {
-            (Some(value), None) | (None, Some(value)) if value.is_finite() => Ok(()),
-            _ => complain("stop.target", "give either at_least or at_most, a number"),
-        }
+        target.check(&self.metrics()).or_else(|(path, message)| complain(&format!("stop.target{path}"), message))
     }
 
     /// Names of the task's metrics.
-    pub const fn metrics(&self) -> &'static [&'static str] {
-        use crate::task::TaskConfig;
-        match self.task {
-            TaskConfig::None(_) => &[],
-            TaskConfig::LinearRegression(_) => &["test_loss"],
-            TaskConfig::SoftmaxRegression(_) => &["test_loss", "test_accuracy"],
+    pub fn metrics(&self) -> Vec<&'static str> {
+        let mut metrics = Vec::new();
+        if self.task.trains() {
+            metrics.push("test_loss");
+            if self.task.classifies() {
+                metrics.push("test_accuracy");
+            }
+            if self.evaluate.clients {
+                metrics.extend(["client_loss_mean", "client_loss_sd"]);
+            }
+            if self.evaluate.clients && self.task.classifies() {
+                metrics.extend(["client_accuracy_mean", "client_accuracy_sd"]);
+                metrics.extend(["client_accuracy_p10", "client_accuracy_min"]);
+            }
         }
+        metrics
     }
 
     fn check_training(&self) -> Result<(), Complaint> {

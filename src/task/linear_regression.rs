@@ -1,11 +1,14 @@
-//! Linear regression on synthetic data.
+//! Linear regression on drawn examples or on tables of numbers.
 //!
 //! # Definition
-//! `features` inputs uniform in [0, 1]; target `Σ_i (i/10)·x_i + √2 + N(0, noise²)`; loss: mean squared error, whose smallest
-//! expected value is `noise²`. One seventh of the examples is for testing.
+//! Prediction `w·x + b`; loss: mean squared error. Unless `data` is given, the examples are drawn: `features` inputs uniform in
+//! [0, 1]; target `Σ_i (i/10)·x_i + √2 + N(0, noise²)`, so that the smallest expected loss is `noise²`. One seventh of the
+//! examples is for testing.
 //!
 //! # Inputs
-//! `features`, `examples` (train and test together), `noise` (standard deviation), `partition`.
+//! `features`, `examples` (train and test together), `noise` (standard deviation); or `data`: a table with numbers to predict,
+//! such as `{ csv = { train = "a.csv", test = "b.csv", target = "y" } }` or `{ npy = { .. } }`, see `fedgenie describe data/csv`.
+//! `normalize`: whether each feature gets mean 0 and deviation 1, those of the training examples. `partition`.
 //!
 //! # Source
 //! The synthetic experiments of Ben Ami, Cohen, Zhao, IEEE Access 2025, section VI.
@@ -14,7 +17,7 @@
 //! None known; the paper names the data set only, its numbers are those of the authors' experiments.
 //!
 //! # Determinism
-//! Stream (example, i, 0) for example i, so that each seed has its own data; the model starts at zero.
+//! Stream (example, i, 0) for drawn example i, so that each seed has its own data; the model starts at zero.
 //!
 //! # Example
 //! ```toml
@@ -25,12 +28,15 @@
 //! ```
 
 use super::partition::PartitionConfig;
-use super::{Material, TaskError};
+use super::source::DataConfig;
+use super::{DataCache, Material, TaskError};
+use crate::config::ConfigError;
 use crate::data::synthetic::LinearData;
 use crate::model::{LinearRegression, Model};
 use crate::rng::Streams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::sync::Arc;
 
 /// `[task.linear-regression]`
@@ -46,6 +52,12 @@ pub struct Config {
     /// Standard deviation of the target's noise.
     #[serde(default = "default_noise")]
     pub noise: f64,
+    /// Files to learn from, in the place of drawn examples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataConfig>,
+    /// Whether each feature is standardised with the mean and deviation of the training examples.
+    #[serde(default)]
+    pub normalize: bool,
     /// How training examples go to clients.
     #[serde(default)]
     pub partition: PartitionConfig,
@@ -62,16 +74,37 @@ const fn default_noise() -> f64 {
 }
 
 impl Config {
-    pub(super) fn material(&self, streams: &Streams) -> Result<Material, TaskError> {
-        let data =
-            LinearData { examples: self.examples, features: self.features, noise: self.noise }.generate(streams)?;
-        let model = LinearRegression::new(self.features);
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        if let Some(files) = &mut self.data {
+            files.resolve_paths(base, data);
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let Some(data) = &self.data else { return Ok(()) };
+        let drawn = [
+            ("features", self.features == default_features()),
+            ("examples", self.examples == default_examples()),
+            ("noise", self.noise == default_noise()),
+        ];
+        if let Some((key, _)) = drawn.into_iter().find(|(_, as_default)| !as_default) {
+            return Err(ConfigError::new(key, "is for drawn examples; leave it out where data is given"));
+        }
+        data.check()
+    }
+
+    pub(super) fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Material, TaskError> {
+        let data = match &self.data {
+            Some(data) => data.load(self.normalize, streams, cache)?,
+            None => {
+                let Self { examples, features, noise, .. } = *self;
+                let drawn = LinearData { examples, features, noise }.generate(streams)?;
+                Arc::new(if self.normalize { drawn.normalized()? } else { drawn })
+            }
+        };
+        let model = LinearRegression::new(data.train.width());
         model.fits(&data.train)?;
-        Ok(Material {
-            data: Arc::new(data),
-            model: Box::new(model),
-            partition: self.partition.clone(),
-            classifies: false,
-        })
+        model.fits(&data.test)?;
+        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: false })
     }
 }

@@ -1,20 +1,22 @@
-//! Softmax regression on images in IDX files, such as Fashion-MNIST.
+//! Softmax regression on examples of classes, such as the images of Fashion-MNIST.
 //!
 //! # Definition
-//! Class scores `W x + b` of the pixels scaled to [0, 1]; loss: mean cross-entropy; accuracy: share of test images whose
-//! highest score is their label.
+//! Class scores `W x + b` of the features, pixels being scaled to [0, 1]; loss: mean cross-entropy; accuracy: share of test
+//! examples whose highest score is their label.
 //!
 //! # Inputs
-//! `data`: a folder with `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and
-//! `t10k-labels-idx1-ubyte`, each plain or with `.gz`. A relative path is looked for in the folder given by `--data`, or
-//! else beside the scenario. `partition`.
+//! `data`: a folder of IDX or CIFAR-10 files, or a table such as `{ csv = { train = "a.csv", test = "b.csv", label = "y" } }`;
+//! `fedgenie list data` names them all, `fedgenie describe data/csv` explains one. A relative path is looked for in the folder
+//! given by `--data`, or else beside the scenario. `normalize`: whether each channel gets mean 0 and deviation 1, those of the
+//! training examples. `partition`.
 //!
 //! # Source
 //! H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms",
 //! 2017 (arXiv 1708.07747).
 //!
 //! # Determinism
-//! The model starts at zero.
+//! The model starts at zero. Files are the same for all seeds; `synthetic` images, and the rows that a `test_fraction` draws
+//! for testing, are each seed's own.
 //!
 //! # Example
 //! ```toml
@@ -24,19 +26,24 @@
 //! ```
 
 use super::partition::PartitionConfig;
+use super::source::{DataConfig, classes};
 use super::{DataCache, Material, TaskError};
-use crate::data::idx::load_idx_folder;
+use crate::config::ConfigError;
 use crate::model::{Model, SoftmaxRegression};
+use crate::rng::Streams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// `[task.softmax-regression]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Folder of the four IDX files.
-    pub data: PathBuf,
+    /// Folder, files or generator of the examples.
+    pub data: DataConfig,
+    /// Whether each channel is standardised with the mean and deviation of the training examples.
+    #[serde(default)]
+    pub normalize: bool,
     /// How training examples go to clients.
     #[serde(default)]
     pub partition: PartitionConfig,
@@ -44,13 +51,16 @@ pub struct Config {
 
 impl Config {
     pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        self.data = data.unwrap_or(base).join(&self.data);
+        self.data.resolve_paths(base, data);
     }
 
-    pub(super) fn material(&self, cache: &DataCache) -> Result<Material, TaskError> {
-        let data = cache.get(&self.data, load_idx_folder)?;
-        let classes = data.train.classes().map_or(0, |(_, classes)| classes);
-        let model = SoftmaxRegression::new(data.train.width(), classes);
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.data.check()
+    }
+
+    pub(super) fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Material, TaskError> {
+        let data = self.data.load(self.normalize, streams, cache)?;
+        let model = SoftmaxRegression::new(data.train.width(), classes(&data)?);
         model.fits(&data.train)?;
         model.fits(&data.test)?;
         Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: true })

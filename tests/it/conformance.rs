@@ -11,7 +11,7 @@ use fedgenie::policy::{
 use fedgenie::record::{Outcome, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
 use fedgenie::rng::{Purpose, Streams};
-use fedgenie::run::{Run, RunSettings};
+use fedgenie::run::{Evaluations, Run, RunSettings};
 use fedgenie::scenario::tree;
 use fedgenie::task::DataCache;
 use fedgenie::time::{Span, VirtualTime};
@@ -59,7 +59,7 @@ fn trace(clients: &[(f64, f64)], rounds: usize, policy: &str, more: &str) -> Vec
     let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
     let world = experiment.world(0, 1, &DataCache::default()).unwrap();
     let policy = world.policy(&experiment.first().arms[0].policy).unwrap();
-    let settings = RunSettings { evaluate_every: 1, record_every: 1, parallel: false };
+    let settings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
     let trace = Trace::default();
     let mut run = Run::new(&world, "tested", policy, settings, &trace);
     (0..rounds).for_each(|_| run.step().unwrap());

@@ -9,7 +9,7 @@ use fedgenie::data::{Dataset, Split, Targets, synthetic::LinearData};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::model::{LinearRegression, Model, SoftmaxRegression};
 use fedgenie::rng::Streams;
-use fedgenie::trainer::{LocalTraining, TrainingJob, Update, train};
+use fedgenie::trainer::{LocalTraining, OptimizerConfig, TrainingJob, Update, train};
 
 fn digest(numbers: &[f32]) -> String {
     let mut hasher = blake3::Hasher::new();
@@ -42,7 +42,9 @@ fn all_examples(partition: &Partition) -> Vec<f32> {
 /// Three rounds of federated averaging over all clients.
 fn learned(model: &dyn Model, data: &Dataset, partition: &Partition) -> Vec<f32> {
     let streams = Streams::new(11);
-    let settings = LocalTraining { epochs: 2, batch: 10, learning_rate: 0.01 };
+    let optimizer =
+        OptimizerConfig::Sgd { lr: 0.01, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
+    let settings = LocalTraining::new(2, 10, &optimizer).unwrap();
     let mut global = vec![0.0; model.parameters()];
     let mut updates = vec![Update::default(); partition.clients()];
     for round in (1..=3).map(Round) {

@@ -13,7 +13,7 @@ use fedgenie::dist::{Gamma, Law};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::model::{Model, SoftmaxRegression, evaluate};
 use fedgenie::rng::{Purpose, Streams};
-use fedgenie::trainer::{LocalTraining, TrainingJob, Update, train};
+use fedgenie::trainer::{LocalTraining, OptimizerConfig, TrainingJob, Update, train};
 use ndarray::Array2;
 use std::path::PathBuf;
 
@@ -61,7 +61,8 @@ fn fashion_mnist_is_read_dealt_out_and_learned() {
     let start = vec![0.0; model.parameters()];
     let examples: Vec<u32> = (0..60_000).collect();
     let job = TrainingJob { client: ClientId(0), round: Round::FIRST, start: &start, examples: &examples };
-    let settings = LocalTraining { epochs: 3, batch: 32, learning_rate: 0.05 };
+    let sgd = OptimizerConfig::Sgd { lr: 0.05, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
+    let settings = LocalTraining::new(3, 32, &sgd).unwrap();
     let mut updates = [Update::default()];
     train(&[job], &model, &split.train, &settings, &streams, false, &mut updates);
     let test: Vec<u32> = (0..10_000).collect();

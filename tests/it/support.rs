@@ -5,7 +5,7 @@ use fedgenie::id::ClientId;
 use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
 use fedgenie::record::{Outcome, Phase, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
-use fedgenie::run::{Accounts, Run, RunError, RunSettings};
+use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
 use fedgenie::scenario::tree;
 use fedgenie::task::DataCache;
 use fedgenie::world::World;
@@ -246,7 +246,7 @@ pub struct Played {
     pub model: String,
 }
 
-pub const SETTINGS: RunSettings = RunSettings { evaluate_every: 1, record_every: 1, parallel: false };
+pub const SETTINGS: RunSettings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
 
 /// Plays rounds of a policy in a world.
 pub fn play(world: &World, policy: Box<dyn Policy>, rounds: u32) -> Result<Played, RunError> {

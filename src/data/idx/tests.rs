@@ -55,6 +55,7 @@ fn a_folder_becomes_scaled_features_and_classes() {
     assert_eq!(split.train.rows().values, [0.0, 1.0, 0.2, 0.4]);
     assert_eq!(split.train.classes(), Some((&[0, 3][..], 4)));
     assert_eq!(split.test.classes(), Some((&[3][..], 4)));
+    assert_eq!(split.train.shape(), Shape { channels: 1, height: 1, width: 2 });
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn a_gzip_bomb_is_unpacked_one_byte_beyond_its_promise() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("labels");
     std::fs::write(&path, gzip(&bytes)).unwrap();
-    let mut reader = IdxReader::open(&path).unwrap();
+    let mut reader = ByteReader::open(&path).unwrap();
     let [_, count] = reader.words(LABEL_HEADER_BYTES).unwrap();
     assert!(matches!(reader.data(&[(count, "labels")]), Err(DataError::TrailingBytes { position: 10, .. })));
     assert_eq!(reader.position, 11);

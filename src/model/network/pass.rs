@@ -161,7 +161,7 @@ fn backward_layer(network: &Network, layer: &Layer, place: &LayerPlan, plan: &Pl
             dense.weight_gradient(features, layout, input, own, gradient, work, path);
             if is_needed {
                 let out = &mut before[from.offset..from.end];
-                dense.input_gradient(features, layout, parameters, own, out, add, path);
+                dense.input_gradient(features, layout, parameters, own, out, add, work, path);
             }
         }
         (Op::Embedding(embedding), Detail::Features(features)) => {

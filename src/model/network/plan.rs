@@ -53,7 +53,7 @@ impl Plan {
                     let work = plan.work();
                     (Detail::Conv(Box::new(plan)), work, 0)
                 }
-                Op::Dense(_) => (Detail::Features(input.features()), Dense::work(input), 0),
+                Op::Dense(_) => (Detail::Features(input.features()), Dense::work(input, layer.shape.channels), 0),
                 Op::Input | Op::Embedding(_) => (Detail::Features(input.features()), 0, 0),
                 Op::BatchNorm(_) => (Detail::None, 0, 2 * layer.shape.channels),
                 Op::GroupNorm(norm) => (Detail::None, 0, norm.state(batch)),

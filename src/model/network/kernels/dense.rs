@@ -5,7 +5,7 @@
 //! - by the input: `out[f] = Σ_o w[o][f] · slope[o]`, outputs ascending;
 //! - by the weights: `out[o][f] = Σ_b slope[o][b] · in[b][f]`, examples ascending, from an input turned to example × feature.
 //!
-//! Each step is one fused multiply-add. In the first two the lanes are examples, in the last they are features.
+//! Each step is one fused multiply-add. In the first the lanes are examples, in the others they are features.
 //!
 //! # Cost
 //! One fused multiply-add for each weight and vector. Weights are read where they lie.
@@ -114,7 +114,10 @@ impl DenseForward<'_> {
     }
 }
 
-/// The gradient by the input.
+/// Features whose weights are copied together, so that they are read along the rows.
+pub const PANEL: usize = 4 * LANES;
+
+/// The gradient by the input. Here the lanes are features too, and what comes out is turned.
 pub struct DenseInputGradient<'a> {
     /// Outputs × features.
     pub weights: &'a [f32],
@@ -124,10 +127,14 @@ pub struct DenseInputGradient<'a> {
     pub output_row: usize,
     /// Examples.
     pub batch: usize,
-    /// Where each feature of the input starts, ascending.
+    /// Where each feature of the input starts.
     pub features: &'a [u32],
     /// Whether sums are added to what is there.
     pub add: bool,
+    /// Memory for [`PANEL`] weights of each output.
+    pub panel: &'a mut [f32],
+    /// Memory for [`PANEL`] sums of each example.
+    pub sums: &'a mut [f32],
     /// Derivatives by the input.
     pub out: &'a mut [f32],
 }
@@ -138,64 +145,69 @@ impl Kernel for DenseInputGradient<'_> {
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
         let count = self.features.len();
-        let mut feature = 0;
-        while feature < count {
-            feature += match count - feature {
-                8.. => self.block::<8, WIDE>(feature),
-                4.. => self.block::<4, WIDE>(feature),
-                _ => self.block::<1, WIDE>(feature),
-            };
+        for (panel, features) in self.features.chunks(PANEL).enumerate() {
+            let first = panel * PANEL;
+            let rows = self.panel.as_chunks_mut::<PANEL>().0.iter_mut();
+            for (row, weights) in rows.zip(self.weights.chunks_exact(count)) {
+                if let Some(weights) = weights[first..].first_chunk::<PANEL>() {
+                    *row = *weights;
+                } else {
+                    row[..features.len()].copy_from_slice(&weights[first..]);
+                }
+            }
+            let mut example = 0;
+            while example < self.batch {
+                example += match self.batch - example {
+                    6.. if WIDE => self.tile::<6, 4>(example, 0),
+                    3.. => self.tiles::<3, WIDE>(example),
+                    2 => self.tiles::<2, WIDE>(example),
+                    _ => self.tiles::<1, WIDE>(example),
+                };
+            }
+            let sums = self.sums.as_chunks::<PANEL>().0;
+            for (place, &start) in features.iter().enumerate() {
+                let out = self.out[start as usize..][..self.batch].iter_mut();
+                if self.add {
+                    out.zip(sums).for_each(|(out, sums)| *out += sums[place]);
+                } else {
+                    out.zip(sums).for_each(|(out, sums)| *out = sums[place]);
+                }
+            }
         }
     }
 }
 
 impl DenseInputGradient<'_> {
     #[inline(always)]
-    fn block<const FEATURES: usize, const WIDE: bool>(&mut self, feature: usize) -> usize {
-        let vectors = self.batch.div_ceil(LANES);
-        let mut vector = 0;
-        while vector < vectors {
-            vector += match vectors - vector {
-                2.. if WIDE => self.tile::<FEATURES, 2>(feature, vector),
-                _ => self.tile::<FEATURES, 1>(feature, vector),
-            };
+    fn tiles<const EXAMPLES: usize, const WIDE: bool>(&mut self, example: usize) -> usize {
+        if WIDE {
+            return self.tile::<EXAMPLES, 4>(example, 0);
         }
-        FEATURES
+        self.tile::<EXAMPLES, 2>(example, 0);
+        self.tile::<EXAMPLES, 2>(example, 2)
     }
 
     #[inline(always)]
-    fn tile<const FEATURES: usize, const VECTORS: usize>(&mut self, feature: usize, vector: usize) -> usize {
-        let count = self.features.len();
-        let mut sums = [[Lanes::ZERO; VECTORS]; FEATURES];
-        let rows = self.weights.chunks_exact(count);
-        for (weights, slopes) in rows.zip(self.slopes.chunks_exact(self.output_row)) {
-            let weights: &[f32; FEATURES] = weights[feature..].first_chunk().expect("the features are there");
-            let start = vector * LANES;
-            let window = slopes[start..start + VECTORS * LANES].as_chunks::<LANES>().0;
-            for place in 0..FEATURES {
-                let weight = Lanes::splat(weights[place]);
+    fn tile<const EXAMPLES: usize, const VECTORS: usize>(&mut self, example: usize, vector: usize) -> usize {
+        let mut sums = [[Lanes::ZERO; VECTORS]; EXAMPLES];
+        let rows = self.panel.as_chunks::<PANEL>().0;
+        for (weights, slopes) in rows.iter().zip(self.slopes.chunks_exact(self.output_row)) {
+            let slopes: &[f32; EXAMPLES] = slopes[example..].first_chunk().expect("the examples are there");
+            let window = weights[vector * LANES..][..VECTORS * LANES].as_chunks::<LANES>().0;
+            for place in 0..EXAMPLES {
+                let slope = Lanes::splat(slopes[place]);
                 for v in 0..VECTORS {
-                    sums[place][v] = weight.mul_add(Lanes(window[v]), sums[place][v]);
+                    sums[place][v] = slope.mul_add(Lanes(window[v]), sums[place][v]);
                 }
             }
         }
-        for place in 0..FEATURES {
-            for v in 0..VECTORS {
-                let done = (vector + v) * LANES;
-                let start = self.features[feature + place] as usize + done;
-                let out = &mut self.out[start..start + (self.batch - done).min(LANES)];
-                if self.add {
-                    for (out, sum) in out.iter_mut().zip(&sums[place][v].0) {
-                        *out += sum;
-                    }
-                } else if let Some(out) = out.first_chunk_mut::<LANES>() {
-                    *out = sums[place][v].0;
-                } else {
-                    out.copy_from_slice(&sums[place][v].0[..out.len()]);
-                }
+        for place in 0..EXAMPLES {
+            let out = &mut self.sums[(example + place) * PANEL + vector * LANES..][..VECTORS * LANES];
+            for (sum, out) in sums[place].iter().zip(out.as_chunks_mut::<LANES>().0) {
+                *out = sum.0;
             }
         }
-        VECTORS
+        EXAMPLES
     }
 }
 
@@ -213,6 +225,8 @@ pub struct DenseWeightGradient<'a> {
     pub batch: usize,
     /// Number of features.
     pub features: usize,
+    /// Memory for at least a vector.
+    pub tail: &'a mut [f32],
     /// Derivatives by the weights, outputs × features.
     pub out: &'a mut [f32],
 }
@@ -223,13 +237,13 @@ impl Kernel for DenseWeightGradient<'_> {
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
         let outputs = self.out.len() / self.features;
-        let mut vector = 0;
-        let vectors = self.features.div_ceil(LANES);
-        while vector < vectors {
-            vector += match vectors - vector {
-                4.. if WIDE => self.column::<4, WIDE>(vector, outputs),
-                2.. => self.column::<2, WIDE>(vector, outputs),
-                _ => self.column::<1, WIDE>(vector, outputs),
+        let mut output = 0;
+        while output < outputs {
+            output += match outputs - output {
+                6.. if WIDE => self.rows::<6, WIDE>(output),
+                4 | 5 if WIDE => self.rows::<4, WIDE>(output),
+                2.. => self.rows::<2, WIDE>(output),
+                _ => self.rows::<1, WIDE>(output),
             };
         }
     }
@@ -237,26 +251,29 @@ impl Kernel for DenseWeightGradient<'_> {
 
 impl DenseWeightGradient<'_> {
     #[inline(always)]
-    fn column<const VECTORS: usize, const WIDE: bool>(&mut self, vector: usize, outputs: usize) -> usize {
-        let mut output = 0;
-        while output < outputs {
-            output += match outputs - output {
-                6.. if WIDE => self.tile::<6, VECTORS>(output, vector),
-                2.. => self.tile::<2, VECTORS>(output, vector),
-                _ => self.tile::<1, VECTORS>(output, vector),
+    fn rows<const OUTPUTS: usize, const WIDE: bool>(&mut self, output: usize) -> usize {
+        let vectors = self.features.div_ceil(LANES);
+        let mut vector = 0;
+        while vector < vectors {
+            vector += match vectors - vector {
+                4.. if WIDE => self.tile::<OUTPUTS, 4>(output, vector),
+                2.. => self.tile::<OUTPUTS, 2>(output, vector),
+                _ => self.tile::<OUTPUTS, 1>(output, vector),
             };
         }
-        VECTORS
+        OUTPUTS
     }
 
     #[inline(always)]
     fn tile<const OUTPUTS: usize, const VECTORS: usize>(&mut self, output: usize, vector: usize) -> usize {
         let mut sums = [[Lanes::ZERO; VECTORS]; OUTPUTS];
         let mut start = vector * LANES;
+        let slopes: [&[f32]; OUTPUTS] =
+            std::array::from_fn(|place| &self.slopes[(output + place) * self.output_row..][..self.batch]);
         for example in 0..self.batch {
             let window = self.turned[start..start + VECTORS * LANES].as_chunks::<LANES>().0;
             for place in 0..OUTPUTS {
-                let slope = Lanes::splat(self.slopes[(output + place) * self.output_row + example]);
+                let slope = Lanes::splat(slopes[place][example]);
                 for v in 0..VECTORS {
                     sums[place][v] = slope.mul_add(Lanes(window[v]), sums[place][v]);
                 }
@@ -273,10 +290,11 @@ impl DenseWeightGradient<'_> {
                 }
             } else {
                 for (out, sum) in out.chunks_mut(LANES).zip(sums) {
-                    out.copy_from_slice(&sum.0[..out.len()]);
+                    sum.store(self.tail);
+                    out.copy_from_slice(&self.tail[..out.len()]);
                 }
             }
         }
-        OUTPUTS
+        VECTORS
     }
 }

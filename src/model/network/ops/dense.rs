@@ -1,9 +1,9 @@
 //! A fully connected layer.
 
 use super::super::kernels::correlate::Finish;
-use super::super::kernels::dense::{DenseForward, DenseInputGradient, DenseWeightGradient};
+use super::super::kernels::dense::{DenseForward, DenseInputGradient, DenseWeightGradient, PANEL};
 use super::super::kernels::{Layout, whole_vectors};
-use crate::math::lanes::{Path, run};
+use crate::math::lanes::{LANES, Path, run};
 
 /// `out = W in + b`; see [`super::super::kernels::dense`].
 #[derive(Clone, Debug)]
@@ -16,9 +16,9 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// Numbers of working memory: the input turned to example × feature.
-    pub const fn work(input: Layout) -> usize {
-        input.batch * whole_vectors(input.shape.channels * input.shape.height * input.shape.width)
+    /// Numbers of working memory: a vector and the input turned to example × feature, or a panel of weights and of sums.
+    pub fn work(input: Layout, outputs: usize) -> usize {
+        (LANES + input.batch * whole_vectors(input.shape.len())).max((outputs + input.batch) * PANEL)
     }
 
     pub fn forward(
@@ -55,6 +55,7 @@ impl Dense {
         path: Path,
     ) {
         let input_row = whole_vectors(features.len());
+        let (tail, work) = work.split_at_mut(LANES);
         let turned = &mut work[..output.batch * input_row];
         for (example, row) in turned.chunks_exact_mut(input_row).enumerate() {
             for (place, &feature) in row.iter_mut().zip(features) {
@@ -69,6 +70,7 @@ impl Dense {
             output_row: output.row,
             batch: output.batch,
             features: features.len(),
+            tail,
             out: &mut gradient[self.weights..][..output.shape.channels * features.len()],
         };
         run(path, kernel);
@@ -83,9 +85,11 @@ impl Dense {
         slopes: &[f32],
         out: &mut [f32],
         add: bool,
+        work: &mut [f32],
         path: Path,
     ) {
         let outputs = output.shape.channels;
+        let (panel, work) = work.split_at_mut(outputs * PANEL);
         let kernel = DenseInputGradient {
             weights: &parameters[self.weights..][..outputs * features.len()],
             slopes: &slopes[..outputs * output.row],
@@ -93,6 +97,8 @@ impl Dense {
             batch: output.batch,
             features,
             add,
+            panel,
+            sums: &mut work[..output.batch * PANEL],
             out,
         };
         run(path, kernel);

@@ -10,7 +10,7 @@
 use super::super::build::Window;
 use super::super::kernels::Layout;
 use crate::data::Shape;
-use crate::math::lanes::Kernel;
+use crate::math::lanes::{Kernel, LANES, Lanes};
 
 /// What is taken of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,12 @@ impl Pool {
         from..to.max(from)
     }
 
+    /// Whether windows are 2 × 2, side by side, and their maximum is taken: nearly all of pooling in practice, which has loops of
+    /// its own, on whole vectors.
+    const fn is_halving(self) -> bool {
+        matches!(self, Self { window: Window { size: 2, stride: 2, padding: 0 }, kind: PoolKind::Max })
+    }
+
     #[inline(always)]
     fn area(self) -> f32 {
         (self.window.size * self.window.size) as f32
@@ -55,6 +61,9 @@ impl Kernel for PoolForward<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
+        if self.pool.is_halving() {
+            return self.halve();
+        }
         let (from, to) = self.layouts;
         let (Shape { height, width, .. }, batch) = (from.shape, from.batch);
         for channel in 0..to.shape.channels {
@@ -86,6 +95,36 @@ impl Kernel for PoolForward<'_> {
     }
 }
 
+/// The four numbers of a window, of 16 examples or of what follows them in memory: rows from above, columns from the left.
+#[inline(always)]
+fn window(input: &[f32], from: Layout, corner: usize) -> [Lanes; 4] {
+    let below = corner + from.row;
+    [corner, corner + from.batch, below, below + from.batch].map(|place| Lanes::load(&input[place..]))
+}
+
+impl PoolForward<'_> {
+    /// Vectors are taken one after the other, from left to right and from above, so that what is written behind a row or a column's
+    /// last example is overwritten afterwards, or lies in padding.
+    #[inline(always)]
+    fn halve(self) {
+        let (from, to) = self.layouts;
+        for channel in 0..to.shape.channels {
+            for y in 0..to.shape.height {
+                let corner = (channel * from.shape.height + 2 * y) * from.row;
+                let start = (channel * to.shape.height + y) * to.row;
+                for x in 0..to.shape.width {
+                    for example in (0..to.batch).step_by(LANES) {
+                        let corner = corner + 2 * x * from.batch + example;
+                        let lowest = Lanes::splat(f32::NEG_INFINITY);
+                        let largest = window(self.input, from, corner).into_iter().fold(lowest, |out, x| x.max(out));
+                        largest.store(&mut self.out[start + x * to.batch + example..]);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The backward pass: overwrites the gradient by the input, or adds to it.
 pub struct PoolBackward<'a> {
     pub pool: Pool,
@@ -102,6 +141,9 @@ impl Kernel for PoolBackward<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
+        if self.pool.is_halving() && !self.add {
+            return self.double();
+        }
         let (from, to) = self.layouts;
         let (Shape { height, width, .. }, batch) = (from.shape, from.batch);
         if !self.add {
@@ -129,6 +171,51 @@ impl Kernel for PoolBackward<'_> {
                                 let is_largest = input[place] == output[place];
                                 out[place] += if is_largest { slopes[place] } else { 0.0 };
                                 slopes[place] = if is_largest { 0.0 } else { slopes[place] };
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl PoolBackward<'_> {
+    /// As [`PoolForward::halve`], but a vector is only written whole where it ends in the same row of windows.
+    #[inline(always)]
+    fn double(self) {
+        let (from, to) = self.layouts;
+        let Shape { height, width, .. } = from.shape;
+        if !height.is_multiple_of(2) || !width.is_multiple_of(2) {
+            self.out[..from.len()].fill(0.0);
+        }
+        for channel in 0..to.shape.channels {
+            for y in 0..to.shape.height {
+                let upper = (channel * height + 2 * y) * from.row;
+                let start = (channel * to.shape.height + y) * to.row;
+                for x in 0..to.shape.width {
+                    for example in (0..to.batch).step_by(LANES) {
+                        let left = 2 * x * from.batch + example;
+                        let place = start + x * to.batch + example;
+                        let (output, mut slopes) =
+                            (Lanes::load(&self.output[place..]), Lanes::load(&self.slopes[place..]));
+                        let corner = upper + left;
+                        let corners = [corner, corner + from.batch, corner + from.row, corner + from.row + from.batch];
+                        let count = (to.batch - example).min(LANES);
+                        // Columns of windows further to the right are written later; behind them lie a column of zeros or the next row.
+                        let fits = to.batch <= LANES && left + from.batch + LANES <= 2 * to.used();
+                        let is_inside = count == LANES || fits;
+                        for (input, place) in window(self.input, from, corner).into_iter().zip(corners) {
+                            let mut taken = Lanes::ZERO;
+                            for lane in 0..LANES {
+                                let is_largest = input.0[lane] == output.0[lane];
+                                taken.0[lane] = if is_largest { slopes.0[lane] } else { 0.0 };
+                                slopes.0[lane] = if is_largest { 0.0 } else { slopes.0[lane] };
+                            }
+                            if is_inside {
+                                taken.store(&mut self.out[place..]);
+                            } else {
+                                self.out[place..place + count].copy_from_slice(&taken.0[..count]);
                             }
                         }
                     }

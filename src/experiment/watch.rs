@@ -1,0 +1,119 @@
+//! What is noticed of a run while it goes on: targets that its metrics reach, and whether it still improves.
+
+use crate::recorder::Sink;
+use crate::run::Run;
+use crate::scenario::{PlateauConfig, StopConfig, TargetConfig};
+use serde::{Deserialize, Serialize};
+
+/// When a run's metric first reached a value, at the end of a round that was evaluated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reached {
+    /// The target.
+    #[serde(flatten)]
+    pub target: TargetConfig,
+    /// The round; none if the target was not reached.
+    pub round: Option<u32>,
+    /// When the round closed, in virtual seconds.
+    pub time_s: Option<f64>,
+}
+
+impl Reached {
+    /// The target in words: `test_accuracy >= 0.8`.
+    pub fn name(&self) -> String {
+        let TargetConfig { metric, at_least, at_most } = &self.target;
+        match (at_least, at_most) {
+            (Some(least), _) => format!("{metric} >= {least}"),
+            (_, most) => format!("{metric} <= {}", most.unwrap_or_default()),
+        }
+    }
+}
+
+/// The watch over a run.
+#[derive(Debug)]
+pub struct Watch<'a> {
+    stop: &'a StopConfig,
+    plateau: Option<Plateau<'a>>,
+    reached: Vec<Reached>,
+}
+
+#[derive(Debug)]
+struct Plateau<'a> {
+    config: &'a PlateauConfig,
+    best: Option<f64>,
+    evaluations: u32,
+}
+
+impl Plateau<'_> {
+    fn observe(&mut self, value: f64) {
+        if self.best.is_none_or(|best| self.config.improves(value, best)) {
+            (self.best, self.evaluations) = (Some(value), 0);
+        } else {
+            self.evaluations += 1;
+        }
+    }
+}
+
+impl<'a> Watch<'a> {
+    /// Before the first round.
+    pub fn new(stop: &'a StopConfig, targets: &[TargetConfig]) -> Self {
+        let reached = |target: &TargetConfig| Reached { target: target.clone(), round: None, time_s: None };
+        Self {
+            stop,
+            plateau: stop.plateau.as_ref().map(|config| Plateau { config, best: None, evaluations: 0 }),
+            reached: targets.iter().map(reached).collect(),
+        }
+    }
+
+    /// Takes in a round. Returns whether the run is over.
+    pub fn observe<S: Sink>(&mut self, run: &Run<'_, S>) -> bool {
+        let metrics = run.metrics();
+        for reached in self.reached.iter_mut().filter(|reached| reached.round.is_none()) {
+            if reached.target.is_reached(metrics) {
+                (reached.round, reached.time_s) = (Some(run.round().0), Some(run.now().seconds()));
+            }
+        }
+        if let Some(plateau) = &mut self.plateau
+            && let Some(&(_, value)) = metrics.iter().find(|(name, _)| *name == plateau.config.metric)
+        {
+            plateau.observe(value);
+        }
+        let StopConfig { rounds, virtual_time, target, plateau: _, traffic } = self.stop;
+        let accounts = run.accounts();
+        target.as_ref().is_some_and(|target| target.is_reached(metrics))
+            || self.plateau.as_ref().is_some_and(|plateau| plateau.evaluations >= plateau.config.evaluations)
+            || rounds.is_some_and(|rounds| run.round().0 >= rounds)
+            || virtual_time.is_some_and(|time| run.now().0 >= time.0.0)
+            || traffic.is_some_and(|traffic| (accounts.down_bytes + accounts.up_bytes) as f64 >= traffic.0)
+    }
+
+    /// What became of the targets.
+    pub fn into_reached(self) -> Vec<Reached> {
+        self.reached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plateau_counts_evaluations_since_the_best() {
+        let config = PlateauConfig { metric: "test_loss".to_owned(), evaluations: 3, least: 0.1 };
+        let mut plateau = Plateau { config: &config, best: None, evaluations: 0 };
+        let counted: Vec<u32> = [2.0, 1.95, 1.8, 1.75, f64::NAN, 1.71, 1.6]
+            .into_iter()
+            .map(|value| {
+                plateau.observe(value);
+                plateau.evaluations
+            })
+            .collect();
+        assert_eq!(counted, [0, 1, 0, 1, 2, 3, 0]);
+        let config = PlateauConfig { metric: "test_accuracy".to_owned(), evaluations: 3, least: 0.0 };
+        let mut plateau = Plateau { config: &config, best: None, evaluations: 0 };
+        let counted = [0.5, 0.5, 0.6, 0.4].map(|value| {
+            plateau.observe(value);
+            plateau.evaluations
+        });
+        assert_eq!(counted, [0, 1, 0, 1]);
+    }
+}
