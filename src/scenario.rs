@@ -173,6 +173,7 @@ impl Scenario {
                     TaskError::Data(DataError::Setting { key, .. }) => key,
                     TaskError::Data(_) | TaskError::Model(_) => "data",
                     TaskError::Network(_) => "model",
+                    TaskError::Weights(_) => "start",
                     TaskError::Partition(_) => "partition",
                 };
                 let path = format!("task.{}.{key}", self.sections.task.kind());

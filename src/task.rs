@@ -20,6 +20,7 @@ use crate::config::ConfigError;
 use crate::data::partition::{Partition, Skew};
 use crate::data::{DataError, Split};
 use crate::model::Model;
+use crate::model::weights::WeightsError;
 use crate::rng::{Purpose, Streams};
 use partition::PartitionConfig;
 use schemars::JsonSchema;
@@ -68,6 +69,8 @@ pub struct Material {
     pub partition: PartitionConfig,
     /// Whether `test_accuracy` is a metric.
     pub classifies: bool,
+    /// The model to start from, if it is not drawn.
+    pub start: Option<Vec<f32>>,
 }
 
 /// A task that trains, spread over clients.
@@ -82,6 +85,8 @@ pub struct Learner {
     pub skew: Skew,
     /// Whether `test_accuracy` is a metric.
     pub classifies: bool,
+    /// The model to start from, if it is not drawn.
+    pub start: Option<Vec<f32>>,
 }
 
 impl std::fmt::Debug for Learner {
@@ -93,6 +98,9 @@ impl std::fmt::Debug for Learner {
 impl Learner {
     /// The model that every run of a seed starts from.
     pub fn initial_model(&self, streams: &Streams) -> Vec<f32> {
+        if let Some(start) = &self.start {
+            return start.clone();
+        }
         let mut parameters = vec![0.0; self.model.parameters()];
         self.model.init(&mut streams.stream(Purpose::ModelInit, 0, 0), &mut parameters);
         parameters
@@ -192,6 +200,9 @@ pub enum TaskError {
     /// The network cannot be built for such examples.
     #[error("{0}")]
     Network(String),
+    /// The weights to start from.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
     /// The data cannot be partitioned as asked.
     #[error(transparent)]
     Partition(#[from] crate::data::partition::PartitionError),

@@ -8,7 +8,8 @@
 //! `data`: as for `softmax-regression`: a folder of IDX or CIFAR-10 files, or a table such as `{ csv = { .. } }` or
 //! `{ synthetic = {} }`. `model`: `"lenet5"`, `{ lenet5 = { width = 2 } }`, `"simple-cnn"`, `"resnet18"`, or
 //! `{ mlp = { hidden = [200, 200], activation = "relu" } }`. `normalize`: whether each channel gets mean 0 and deviation 1, those of the
-//! training examples. `partition`.
+//! training examples. `start`: a safetensors file with the weights to start from, beside the scenario; without it they are the model's own.
+//! `partition`.
 //!
 //! # Source
 //! Those of the families.
@@ -34,10 +35,11 @@ use super::{DataCache, Material, TaskError};
 use crate::config::ConfigError;
 use crate::model::Model;
 use crate::model::families::Family;
+use crate::model::weights::read_safetensors;
 use crate::rng::Streams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// `[task.classification]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +52,9 @@ pub struct Config {
     /// Whether each channel is standardised with the mean and deviation of the training examples.
     #[serde(default)]
     pub normalize: bool,
+    /// A safetensors file with the weights to start from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<PathBuf>,
     /// How training examples go to clients.
     #[serde(default)]
     pub partition: PartitionConfig,
@@ -58,6 +63,7 @@ pub struct Config {
 impl Config {
     pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.data.resolve_paths(base, data);
+        self.start = self.start.as_ref().map(|start| base.join(start));
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
@@ -74,6 +80,7 @@ impl Config {
             self.model.build(data.train.shape(), classes(&data)?).map_err(|error| TaskError::Network(error.message))?;
         model.fits(&data.train)?;
         model.fits(&data.test)?;
-        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: true })
+        let start = self.start.as_ref().map(|start| read_safetensors(&model, start)).transpose()?;
+        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: true, start })
     }
 }
