@@ -84,12 +84,10 @@ pub fn read_safetensors(model: &dyn Model, path: &Path) -> Result<Vec<f32>, Weig
     let bytes = fs::read(path).map_err(|source| WeightsError::Read { path: path.to_owned(), source })?;
     let file = SafeTensors::deserialize(&bytes).map_err(|error| wrong(format!("is no safetensors file: {error}")))?;
     let layout = model.tensors();
-    if let Some(name) = file
-        .names()
-        .into_iter()
-        .filter(|name| !name.ends_with(COUNTER))
-        .find(|name| layout.iter().all(|tensor| tensor.name != **name))
-    {
+    let mut names = file.names();
+    names.sort_unstable();
+    let is_known = |name: &str| name.ends_with(COUNTER) || layout.iter().any(|tensor| tensor.name == name);
+    if let Some(name) = names.into_iter().find(|name| !is_known(name)) {
         let known: Vec<&str> = layout.iter().map(|tensor| tensor.name.as_str()).collect();
         return Err(wrong(format!(
             "holds a tensor {name:?} that the model does not have; it has {}",

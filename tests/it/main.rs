@@ -2,14 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test compares with what the platform gives")]
 
-mod allocation;
 mod aggregation;
+mod allocation;
 mod bad_input;
 mod bad_policy;
 mod common_random_numbers;
 mod conformance;
 mod golden;
 mod golden_learning;
+mod networks;
 mod protocols;
 mod real_data;
 mod replay;
