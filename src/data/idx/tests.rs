@@ -156,3 +156,20 @@ fn parts_that_do_not_belong_together_are_refused() {
     let error = load_idx_folder(folder_of(1, &[0, 1], &[2]).path()).unwrap_err();
     assert!(matches!(error, DataError::LabelOutOfRange { position: 8, found: 2, classes: 2, .. }), "{error}");
 }
+
+/// Whatever is done to one byte of a good file, plain or packed, reading ends with images or an error.
+#[test]
+fn any_change_of_a_byte_ends_in_images_or_an_error() {
+    let plain = words(&[2051, 2, 1, 2], &[1, 2, 3, 4]);
+    for good in [gzip(&plain), plain] {
+        for place in 0..good.len() {
+            for byte in (0..=255).filter(|&byte| byte != good[place]) {
+                let mut bytes = good.clone();
+                bytes[place] = byte;
+                if let Ok(images) = images_of(&bytes) {
+                    assert_eq!(images.pixels.len(), images.count * images.rows * images.columns);
+                }
+            }
+        }
+    }
+}
