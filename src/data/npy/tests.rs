@@ -296,14 +296,14 @@ fn whatever_is_written_is_read() {
     }
 }
 
-/// Whatever is done to one byte of a good file, reading ends with an array or an error.
+/// Whichever bit of a good file is turned, reading ends with an array or an error.
 #[test]
-fn any_change_of_a_byte_ends_in_an_array_or_an_error() {
+fn any_turned_bit_ends_in_an_array_or_an_error() {
     let good = array("<f4", "(2, 2)", &[0; 16]);
     for place in 0..good.len() {
-        for byte in 0..=255 {
+        for bit in 0..8 {
             let mut bytes = good.clone();
-            bytes[place] = byte;
+            bytes[place] ^= 1 << bit;
             if let Ok((values, shape)) = features_of(&bytes) {
                 assert_eq!(values.len() % shape.len(), 0);
             }
