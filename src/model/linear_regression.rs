@@ -13,7 +13,7 @@
 //! # Determinism
 //! No random numbers. Sums as [`crate::math::dense`] says; losses are added in `f64` in the order of the batch.
 
-use super::{BLOCK_EXAMPLES, Evaluation, Model, ModelError, Scratch, check_width};
+use super::{BLOCK_EXAMPLES, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
 use crate::math::dense::{add_outer, dot};
 use crate::rng::StreamRng;
@@ -45,6 +45,10 @@ fn values(data: &Dataset) -> &[f32] {
 impl Model for LinearRegression {
     fn parameters(&self) -> usize {
         self.features + 1
+    }
+
+    fn tensors(&self) -> Vec<TensorLayout> {
+        linear_tensors(1, self.features)
     }
 
     fn init(&self, _rng: &mut StreamRng, parameters: &mut [f32]) {

@@ -16,7 +16,7 @@
 //! No random numbers. Sums as [`crate::math::dense`] says, exponential and logarithm of libm; the exponentials of an
 //! example are added in ascending class, losses in `f64` in the order of the batch.
 
-use super::{BLOCK_EXAMPLES, Evaluation, Model, ModelError, Scratch, check_width};
+use super::{BLOCK_EXAMPLES, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
 use crate::math::dense::{add_outer, dot, dots};
 use crate::math::float::{exp_f32, ln_f32};
@@ -92,6 +92,10 @@ fn labels(data: &Dataset) -> &[u8] {
 impl Model for SoftmaxRegression {
     fn parameters(&self) -> usize {
         (self.features + 1) * self.classes
+    }
+
+    fn tensors(&self) -> Vec<TensorLayout> {
+        linear_tensors(self.classes, self.features)
     }
 
     fn init(&self, _rng: &mut StreamRng, parameters: &mut [f32]) {
