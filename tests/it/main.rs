@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test compares with what the platform gives")]
 
-mod allocation;
 mod aggregation;
+mod allocation;
 mod bad_input;
 mod bad_policy;
 mod common_random_numbers;
