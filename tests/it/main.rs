@@ -8,6 +8,7 @@ mod bad_input;
 mod bad_policy;
 mod common_random_numbers;
 mod conformance;
+mod data_sources;
 mod golden;
 mod golden_learning;
 mod networks;
