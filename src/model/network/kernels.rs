@@ -50,6 +50,7 @@ impl Layout {
     }
 
     /// Numbers in all.
+    #[expect(clippy::len_without_is_empty, reason = "a layout has slack, so that it is never empty")]
     pub const fn len(&self) -> usize {
         self.shape.channels * self.plane() + SLACK
     }
