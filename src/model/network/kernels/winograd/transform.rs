@@ -1,0 +1,297 @@
+//! Kernels and tiles to 16 places, and products back to outputs.
+//!
+//! See [`super`] for the matrices. The columns of a row are first separated into even and odd ones, since those of neighbouring
+//! tiles are two apart: then numbers of consecutive tiles and examples lie side by side.
+
+use super::super::correlate::{Finish, blocks};
+use super::super::{Layout, whole_vectors};
+use super::product::panel;
+use super::tiles::Block;
+use super::{PLACES, Panels};
+use crate::math::lanes::{Kernel, LANES, Lanes};
+
+/// Numbers of one line of even or odd columns: one column more than there are tiles, and what is written beyond.
+pub const fn line_length(columns: usize, batch: usize) -> usize {
+    whole_vectors((columns + 1) * batch) + LANES
+}
+
+/// Lines of working memory of a transform, each of [`line_length`].
+pub const LINES: usize = 8;
+
+/// Copies an example's numbers; whole vectors are read and written.
+#[inline(always)]
+pub(super) fn copy_column(from: &[f32], to: &mut [f32], batch: usize) {
+    let count = whole_vectors(batch);
+    to[..count].copy_from_slice(&from[..count]);
+}
+
+/// Separates `count` even and odd columns of a row of `width`, the first of them column `first` (a wrapped negative number
+/// left of the row); columns outside are zero.
+#[inline(always)]
+pub(super) fn spread(
+    row: &[f32],
+    width: usize,
+    batch: usize,
+    first: usize,
+    count: usize,
+    (even, odd): (&mut [f32], &mut [f32]),
+) {
+    let padded = whole_vectors(batch);
+    for column in 0..count {
+        let at = column * batch;
+        for (side, line) in [&mut *even, &mut *odd].into_iter().enumerate() {
+            let x = first.wrapping_add(2 * column + side);
+            if x < width {
+                copy_column(&row[x * batch..], &mut line[at..], batch);
+            } else {
+                line[at..at + padded].fill(0.0);
+            }
+        }
+    }
+}
+
+/// `Bᵀ x`.
+#[inline(always)]
+pub(super) fn tile_filter(x: [Lanes; 4]) -> [Lanes; 4] {
+    [x[0] - x[2], x[1] + x[2], x[2] - x[1], x[3] - x[1]]
+}
+
+/// `Aᵀ x`.
+#[inline(always)]
+fn output_filter(x: [Lanes; 4]) -> [Lanes; 2] {
+    [(x[0] + x[1]) + x[2], (x[1] - x[2]) + x[3]]
+}
+
+/// Transforms kernels, packed for [`Product`](super::product::Product): place by place, block of outputs by block of outputs,
+/// channel by channel.
+pub struct PackKernels<'a> {
+    /// Weights of a convolution, output × channel × row × column.
+    pub weights: &'a [f32],
+    /// Outputs of the product.
+    pub outputs: usize,
+    /// Channels of the product.
+    pub channels: usize,
+    /// Whether outputs of the product are channels of the convolution and the reverse, with kernels turned by 180°.
+    pub turned: bool,
+    /// Numbers from a place to the next.
+    pub stride: usize,
+    /// The result.
+    pub packed: &'a mut [f32],
+}
+
+impl Kernel for PackKernels<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(mut self) {
+        for (first, size) in blocks(self.outputs, WIDE) {
+            match size {
+                8 => self.block::<8>(first),
+                6 => self.block::<6>(first),
+                4 => self.block::<4>(first),
+                2 => self.block::<2>(first),
+                _ => self.block::<1>(first),
+            }
+        }
+    }
+}
+
+impl PackKernels<'_> {
+    #[inline(always)]
+    fn block<const SIZE: usize>(&mut self, first: usize) {
+        let (by_output, by_channel) = if self.turned { (1, self.outputs) } else { (self.channels, 1) };
+        let kernels = self.weights.as_chunks::<9>().0;
+        for channel in 0..self.channels {
+            let mut numbers = [[0.0; SIZE]; 9];
+            for output in 0..SIZE {
+                let kernel = &kernels[(first + output) * by_output + channel * by_channel];
+                for (numbers, number) in numbers.iter_mut().zip(kernel) {
+                    numbers[output] = *number;
+                }
+            }
+            let start = first * self.channels + channel * SIZE;
+            let columns: [[[f32; SIZE]; 4]; 3] =
+                std::array::from_fn(|x| kernel_filter([&numbers[x], &numbers[3 + x], &numbers[6 + x]]));
+            for i in 0..4 {
+                // Turning a kernel exchanges the first and the last place of both directions.
+                let row = if self.turned { [3, 1, 2, 0][i] } else { i };
+                let places = kernel_filter([&columns[0][i], &columns[1][i], &columns[2][i]]);
+                for (j, place) in places.iter().enumerate() {
+                    let column = if self.turned { [3, 1, 2, 0][j] } else { j };
+                    self.packed[(4 * row + column) * self.stride + start..][..SIZE].copy_from_slice(place);
+                }
+            }
+        }
+    }
+}
+
+/// `G x`.
+#[inline(always)]
+fn kernel_filter<const SIZE: usize>([x0, x1, x2]: [&[f32; SIZE]; 3]) -> [[f32; SIZE]; 4] {
+    let mut out = [*x0, [0.0; SIZE], [0.0; SIZE], *x2];
+    for lane in 0..SIZE {
+        let ends = x0[lane] + x2[lane];
+        out[1][lane] = 0.5 * (ends + x1[lane]);
+        out[2][lane] = 0.5 * (ends - x1[lane]);
+    }
+    out
+}
+
+/// Transforms the tiles of a block, for [`Product`](super::product::Product).
+pub struct InputTransform<'a> {
+    /// The planes of the input.
+    pub input: &'a [f32],
+    /// Their layout.
+    pub layout: Layout,
+    /// Rows and columns of zeros before the input.
+    pub padding: usize,
+    /// The tiles.
+    pub block: &'a Block,
+    /// Numbers from a place to the next.
+    pub stride: usize,
+    /// The result: place × panel × channel × vector.
+    pub values: &'a mut [f32],
+    /// Working memory.
+    pub lines: &'a mut [f32],
+    /// Numbers of a line.
+    pub line: usize,
+}
+
+impl Kernel for InputTransform<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        let Layout { shape, batch, row } = self.layout;
+        let panels = Panels { vectors: self.block.vectors, rows: shape.channels, panel: panel(WIDE) };
+        let line = self.line;
+        for channel in 0..shape.channels {
+            for strip in &self.block.strips {
+                for i in 0..4 {
+                    let lines = &mut self.lines[2 * i * line..][..2 * line];
+                    let y = (2 * strip.row + i).wrapping_sub(self.padding);
+                    if y < shape.height {
+                        let from = &self.input[(channel * shape.height + y) * row..];
+                        let first = (2 * strip.column).wrapping_sub(self.padding);
+                        spread(from, shape.width, batch, first, strip.columns + 1, lines.split_at_mut(line));
+                    } else {
+                        lines.fill(0.0);
+                    }
+                }
+                for vector in 0..strip.vectors {
+                    let place = panels.place(channel, strip.vector + vector);
+                    tile(self.lines, line, vector * LANES, batch, &mut self.values[place..], self.stride);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn tile(lines: &[f32], line: usize, at: usize, batch: usize, values: &mut [f32], stride: usize) {
+    let mut columns = [[Lanes::ZERO; 4]; 4];
+    for (j, column) in columns.iter_mut().enumerate() {
+        let at = j % 2 * line + at + j / 2 * batch;
+        *column = tile_filter(std::array::from_fn(|i| Lanes::load(&lines[2 * i * line + at..])));
+    }
+    for i in 0..4 {
+        for (j, value) in tile_filter(std::array::from_fn(|j| columns[j][i])).into_iter().enumerate() {
+            value.store(&mut values[(4 * i + j) * stride..]);
+        }
+    }
+}
+
+/// Transforms products back to outputs.
+pub struct OutputTransform<'a> {
+    /// What [`Product`](super::product::Product) left.
+    pub products: &'a [f32],
+    /// Numbers from a place to the next.
+    pub stride: usize,
+    /// The tiles.
+    pub block: &'a Block,
+    /// Output channels of the products: the first, and how many.
+    pub outputs: (usize, usize),
+    /// One number for each channel of the output, or nothing.
+    pub bias: &'a [f32],
+    /// What is done with an output.
+    pub finish: Finish,
+    /// The planes of the output.
+    pub out: &'a mut [f32],
+    /// Their layout.
+    pub layout: Layout,
+    /// Working memory.
+    pub lines: &'a mut [f32],
+    /// Numbers of a line.
+    pub line: usize,
+}
+
+impl Kernel for OutputTransform<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(mut self) {
+        let (first, count) = self.outputs;
+        let panels = Panels { vectors: self.block.vectors, rows: count, panel: panel(WIDE) };
+        let Layout { shape, batch, row } = self.layout;
+        for output in 0..count {
+            let bias = Lanes::splat(self.bias.get(first + output).copied().unwrap_or_default());
+            for strip in &self.block.strips {
+                for vector in 0..strip.vectors {
+                    let place = panels.place(output, strip.vector + vector);
+                    self.tile(place, vector * LANES);
+                }
+                let columns = (2 * strip.columns).min(shape.width - 2 * strip.column);
+                let (lines, joined) = self.lines.split_at_mut(4 * self.line);
+                for y in 0..2.min(shape.height - 2 * strip.row) {
+                    let sides = &lines[2 * y * self.line..][..2 * self.line];
+                    for column in 0..columns {
+                        let from = &sides[column % 2 * self.line + column / 2 * batch..];
+                        copy_column(from, &mut joined[column * batch..], batch);
+                    }
+                    let start = ((first + output) * shape.height + 2 * strip.row + y) * row + 2 * strip.column * batch;
+                    finish(joined, bias, self.finish, &mut self.out[start..start + columns * batch]);
+                }
+            }
+        }
+    }
+}
+
+impl OutputTransform<'_> {
+    #[inline(always)]
+    fn tile(&mut self, place: usize, at: usize) {
+        let products = &self.products[place..];
+        let mut columns = [[Lanes::ZERO; 2]; 4];
+        for (j, column) in columns.iter_mut().enumerate() {
+            *column = output_filter(std::array::from_fn(|i| Lanes::load(&products[(4 * i + j) * self.stride..])));
+        }
+        for y in 0..2 {
+            let outputs = output_filter(std::array::from_fn(|j| columns[j][y]));
+            for (x, output) in outputs.into_iter().enumerate() {
+                output.store(&mut self.lines[(2 * y + x) * self.line + at..]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn finish(from: &[f32], bias: Lanes, finish: Finish, out: &mut [f32]) {
+    let apply = |sum: Lanes, out: &mut [f32; LANES]| {
+        let sum = sum + bias;
+        *out = match finish {
+            Finish::Write => sum.0,
+            Finish::Relu => sum.max(Lanes::ZERO).0,
+            Finish::Add => (Lanes(*out) + sum).0,
+        };
+    };
+    let (vectors, rest) = out.as_chunks_mut::<LANES>();
+    for (sum, out) in from.as_chunks::<LANES>().0.iter().zip(&mut *vectors) {
+        apply(Lanes(*sum), out);
+    }
+    if !rest.is_empty() {
+        let mut last = Lanes::load_partial(rest).0;
+        apply(Lanes::load(&from[vectors.len() * LANES..]), &mut last);
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+}
+
+const _: () = assert!(PLACES == 16, "a tile of 4 × 4 numbers has 16 places");
