@@ -54,7 +54,7 @@ pub enum Finish {
 }
 
 /// Output channels of the register tiles that `outputs` channels are divided into.
-pub(super) fn blocks(outputs: usize, wide: bool) -> impl Iterator<Item = (usize, usize)> {
+fn blocks(outputs: usize, wide: bool) -> impl Iterator<Item = (usize, usize)> {
     let sizes: &[usize] = if wide { &[8, 6, 4, 2, 1] } else { &[6, 4, 2, 1] };
     let mut first = 0;
     std::iter::from_fn(move || {

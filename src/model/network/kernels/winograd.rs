@@ -48,38 +48,3 @@ pub const PLACES: usize = 16;
 pub const fn place_stride(count: usize) -> usize {
     (count.div_ceil(LANES) | 1) * LANES
 }
-
-/// Where panels of at most `panel` vectors begin: the vectors of a block are divided into panels, and within a panel
-/// `rows` rows (channels, or tiles) follow each other.
-#[derive(Clone, Copy, Debug)]
-pub struct Panels {
-    /// Vectors in all.
-    pub vectors: usize,
-    /// Rows of a panel.
-    pub rows: usize,
-    /// Most vectors of a panel.
-    pub panel: usize,
-}
-
-impl Panels {
-    /// Vectors of the panel that starts with this one.
-    #[inline(always)]
-    pub const fn width(self, first: usize) -> usize {
-        let left = self.vectors - first;
-        if left < self.panel { left } else { self.panel }
-    }
-
-    /// Where the panel that starts with this vector lies.
-    #[inline(always)]
-    pub const fn start(self, first: usize) -> usize {
-        first * self.rows * LANES
-    }
-
-    /// Where a vector of a row lies.
-    #[inline(always)]
-    pub const fn place(self, row: usize, vector: usize) -> usize {
-        let inside = vector % self.panel;
-        let first = vector - inside;
-        self.start(first) + (row * self.width(first) + inside) * LANES
-    }
-}

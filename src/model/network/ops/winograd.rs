@@ -4,15 +4,15 @@
 //! sizes alone, so that what is transformed and not yet multiplied stays in the cache.
 
 use super::super::build::Window;
+use super::super::kernels::Layout;
 use super::super::kernels::correlate::Finish;
-use super::super::kernels::winograd::gradient::{
-    GradientProduct, KernelGradient, SlopeTransform, Turn, Turned, TurnedTransform,
-};
-use super::super::kernels::winograd::product::{Product, panel};
+use super::super::kernels::winograd::gradient::{KernelGradient, SlopeTransform, Turn, Turned, TurnedTransform};
+use super::super::kernels::winograd::product::Product;
 use super::super::kernels::winograd::tiles::Tiling;
-use super::super::kernels::winograd::transform::{InputTransform, LINES, OutputTransform, PackKernels, line_length};
+use super::super::kernels::winograd::transform::{
+    InputTransform, KernelTransform, LINES, OutputTransform, line_length,
+};
 use super::super::kernels::winograd::{PLACES, place_stride};
-use super::super::kernels::{Layout, whole_vectors};
 use crate::math::lanes::{LANES, Path, run};
 
 /// Kibibytes that a block of tiles may take: about half of the second cache of a core.
@@ -63,8 +63,9 @@ struct Gradient {
     tiling: Tiling,
     /// Numbers from a place to the next among values.
     values: usize,
-    /// Numbers from an output to the next and from a place to the next among slopes.
+    /// Numbers from a place to the next and from an output to the next among slopes.
     slopes: (usize, usize),
+    /// Numbers from a place to the next among products.
     products: usize,
     line: usize,
 }
@@ -136,6 +137,7 @@ impl WinogradPlan {
         let Gradient { turned, tiling, values: values_stride, slopes: strides, line, .. } = &self.gradient;
         let (from, to, padding) = (self.forward.from, self.forward.to, self.forward.padding);
         let (strides, values_stride, line, outputs) = (*strides, *values_stride, *line, to.shape.channels);
+        let products_stride = self.gradient.products;
         let [turned_input, values, transformed, products, lines] = parts(work, self.gradient.lengths());
         run(path, Turn { input, layout: from, padding, turned: *turned, out: &mut *turned_input });
         for (place, block) in tiling.blocks.iter().enumerate() {
@@ -145,20 +147,21 @@ impl WinogradPlan {
             run(path, SlopeTransform { slopes, layout: to, block, strides, values: values_out, lines, line });
             run(
                 path,
-                GradientProduct {
-                    slopes: transformed,
-                    strides,
-                    values,
-                    values_stride,
-                    tiles: block.numbers,
-                    outputs,
+                Product {
+                    left: transformed,
+                    left_strides: strides,
+                    right: values,
+                    right_stride: values_stride,
+                    steps: block.numbers,
+                    rows: (0, outputs),
                     vectors: turned.channels / LANES,
                     add: place > 0,
                     products: &mut *products,
+                    products_stride,
                 },
             );
         }
-        run(path, KernelGradient { products, outputs, channels: from.shape.channels, out });
+        run(path, KernelGradient { products, stride: products_stride, channels: from.shape.channels, out });
     }
 }
 
@@ -173,13 +176,13 @@ impl Pass {
         let (rows, columns) = tiles(to);
         // A vector of tiles takes a kibibyte for each channel, and for each output of a group.
         let is_large = PLACES * channels * outputs * 4 >= LARGE * 1024;
-        let least = if is_large { LARGE_VECTORS } else { panel(true) };
-        let limit = (BUDGET / (channels + GROUP.min(outputs)) / panel(true) * panel(true)).max(least);
+        let least = if is_large { LARGE_VECTORS } else { 3 };
+        let limit = (BUDGET / (channels + GROUP.min(outputs))).max(least);
         let tiling = Tiling::new(rows, columns, from.batch, limit);
         let vectors = tiling.vectors();
         let group = if channels * vectors > 2 * BUDGET { outputs } else { GROUP.min(outputs) };
         let strides = [
-            place_stride(channels * outputs),
+            place_stride(outputs * place_stride(channels)),
             place_stride(channels * vectors * LANES),
             place_stride(group * vectors * LANES),
         ];
@@ -204,11 +207,15 @@ impl Pass {
         work: &mut [f32],
         path: Path,
     ) {
-        let [packed_stride, values_stride, products_stride] = self.strides;
-        let [packed, values, products, lines] = parts(work, self.lengths());
+        let [kernels_stride, values_stride, products_stride] = self.strides;
+        let [kernels, values, products, lines] = parts(work, self.lengths());
         let (channels, all) = (self.from.shape.channels, self.to.shape.channels);
         let (layout, padding, line) = (self.from, self.padding, self.line);
-        run(path, PackKernels { weights, outputs: all, channels, turned, stride: packed_stride, packed: &mut *packed });
+        let left_strides = (kernels_stride, place_stride(channels));
+        run(
+            path,
+            KernelTransform { weights, outputs: all, channels, turned, strides: left_strides, out: &mut *kernels },
+        );
         for block in &self.tiling.blocks {
             let (values_out, lines) = (&mut *values, &mut *lines);
             run(
@@ -229,14 +236,14 @@ impl Pass {
                 run(
                     path,
                     Product {
-                        packed,
-                        packed_stride,
-                        values,
-                        values_stride,
-                        channels,
+                        left: kernels,
+                        left_strides,
+                        right: values,
+                        right_stride: values_stride,
+                        steps: channels,
+                        rows: outputs,
                         vectors: block.vectors,
-                        all,
-                        outputs,
+                        add: false,
                         products: &mut *products,
                         products_stride,
                     },
@@ -275,8 +282,8 @@ impl Gradient {
         Self {
             turned,
             values: place_stride(numbers * turned.channels),
-            slopes: (row, place_stride(outputs * row)),
-            products: PLACES * outputs * turned.channels,
+            slopes: (place_stride(outputs * row), row),
+            products: place_stride(outputs * turned.channels),
             line: line_length(tiling.columns(), input.batch),
             tiling,
         }
@@ -284,15 +291,12 @@ impl Gradient {
 
     /// Turned input, values, slopes, products, lines.
     fn lengths(&self) -> [usize; 5] {
-        [
-            self.turned.len(),
-            PLACES * self.values,
-            PLACES * self.slopes.1,
-            whole_vectors(self.products),
-            LINES * self.line,
-        ]
+        [self.turned.len(), PLACES * self.values, PLACES * self.slopes.0, PLACES * self.products, LINES * self.line]
     }
 }
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod timing;

@@ -5,23 +5,14 @@
 //! sums. Tiles `t` are (tile row, tile column, example).
 //!
 //! # How
-//! Lanes run over the channels of the input, so that no lane has to be folded: the input is turned to row × column × example
+//! Lanes run over the channels of the input, so that no lanes have to be folded: the input is turned to row × column × example
 //! × channel first, with zeros around it. The slopes are read number by number, and stay as they lie.
-//!
-//! # Cost
-//! Register tiles are 6 outputs × 4 vectors of channels where there are 32 registers (8 × 3, 8 × 2 where fewer channels are left), else
-//! 6 × 1. Sums of a block of tiles are kept in registers.
 
 use super::super::{Layout, whole_vectors};
+use super::product::Panels;
 use super::tiles::Block;
 use super::transform::{spread, tile_filter};
-use super::{PLACES, Panels};
 use crate::math::lanes::{Kernel, LANES, Lanes};
-
-/// Vectors of channels of a panel on a path.
-pub const fn panel(wide: bool) -> usize {
-    if wide { 4 } else { 1 }
-}
 
 /// Sizes of a turned input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +134,7 @@ impl Kernel for TurnedTransform<'_> {
     fn run<const WIDE: bool>(self) {
         let Self { input, turned, block, stride, values } = self;
         let vectors = turned.channels / LANES;
-        let panels = Panels { vectors, rows: block.numbers, panel: panel(WIDE) };
+        let panels = Panels::new(vectors, block.numbers, WIDE);
         let column = turned.batch * turned.channels;
         for strip in &block.strips {
             let start = 2 * strip.row * turned.row() + 2 * strip.column * column;
@@ -180,7 +171,7 @@ pub struct SlopeTransform<'a> {
     pub layout: Layout,
     /// The tiles.
     pub block: &'a Block,
-    /// Numbers from an output to the next, and from a place to the next.
+    /// Numbers from a place to the next, and from an output to the next.
     pub strides: (usize, usize),
     /// The result: place × output × tile.
     pub values: &'a mut [f32],
@@ -214,11 +205,11 @@ impl Kernel for SlopeTransform<'_> {
                     let columns: [[Lanes; 4]; 2] = std::array::from_fn(|j| {
                         slope_filter(std::array::from_fn(|i| Lanes::load(&lines[(2 * i + j) * line + at..])))
                     });
-                    let values = &mut values[output * strides.0 + strip.number + at..];
+                    let values = &mut values[output * strides.1 + strip.number + at..];
                     for i in 0..4 {
                         let places = slope_filter([columns[0][i], columns[1][i]]);
                         for (j, value) in places.into_iter().enumerate() {
-                            value.store(&mut values[(4 * i + j) * strides.1..]);
+                            value.store(&mut values[(4 * i + j) * strides.0..]);
                         }
                     }
                 }
@@ -233,106 +224,12 @@ fn slope_filter(x: [Lanes; 2]) -> [Lanes; 4] {
     [x[0], x[0] + x[1], x[0] - x[1], x[1]]
 }
 
-/// Products of the transformed slopes and input of a block.
-pub struct GradientProduct<'a> {
-    /// What [`SlopeTransform`] left.
-    pub slopes: &'a [f32],
-    /// Numbers from an output to the next, and from a place to the next.
-    pub strides: (usize, usize),
-    /// What [`TurnedTransform`] left.
-    pub values: &'a [f32],
-    /// Numbers from a place to the next among these.
-    pub values_stride: usize,
-    /// Tiles of the block.
-    pub tiles: usize,
-    /// Outputs.
-    pub outputs: usize,
-    /// Vectors of channels.
-    pub vectors: usize,
-    /// Whether the products are added to what is there.
-    pub add: bool,
-    /// The result: place × output × channel, channels in whole vectors.
-    pub products: &'a mut [f32],
-}
-
-impl Kernel for GradientProduct<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const WIDE: bool>(mut self) {
-        for place in 0..PLACES {
-            let mut vector = 0;
-            while vector < self.vectors {
-                vector += match self.vectors - vector {
-                    4.. if WIDE => self.column::<6, 4, WIDE>(place, vector),
-                    3 if WIDE => self.column::<8, 3, WIDE>(place, vector),
-                    2 if WIDE => self.column::<8, 2, WIDE>(place, vector),
-                    _ => self.column::<6, 1, WIDE>(place, vector),
-                };
-            }
-        }
-    }
-}
-
-impl GradientProduct<'_> {
-    #[inline(always)]
-    fn column<const OUTPUTS: usize, const VECTORS: usize, const WIDE: bool>(
-        &mut self,
-        place: usize,
-        vector: usize,
-    ) -> usize {
-        let mut output = 0;
-        while output < self.outputs {
-            output += match self.outputs - output {
-                left if left >= OUTPUTS => self.tile::<OUTPUTS, VECTORS, WIDE>(place, output, vector),
-                4.. => self.tile::<4, VECTORS, WIDE>(place, output, vector),
-                2 | 3 => self.tile::<2, VECTORS, WIDE>(place, output, vector),
-                _ => self.tile::<1, VECTORS, WIDE>(place, output, vector),
-            };
-        }
-        VECTORS
-    }
-
-    #[inline(always)]
-    fn tile<const OUTPUTS: usize, const VECTORS: usize, const WIDE: bool>(
-        &mut self,
-        place: usize,
-        output: usize,
-        vector: usize,
-    ) -> usize {
-        let tiles = self.tiles;
-        let slopes: [&[f32]; OUTPUTS] = std::array::from_fn(|row| {
-            &self.slopes[place * self.strides.1 + (output + row) * self.strides.0..][..tiles]
-        });
-        let panels = Panels { vectors: self.vectors, rows: tiles, panel: panel(WIDE) };
-        let values = &self.values[place * self.values_stride + panels.start(vector)..];
-        let values = &values.as_chunks::<LANES>().0.as_chunks::<VECTORS>().0[..tiles];
-        let mut sums = [[Lanes::ZERO; VECTORS]; OUTPUTS];
-        for tile in 0..tiles {
-            for row in 0..OUTPUTS {
-                let slope = Lanes::splat(slopes[row][tile]);
-                for vector in 0..VECTORS {
-                    sums[row][vector] = slope.mul_add(Lanes(values[tile][vector]), sums[row][vector]);
-                }
-            }
-        }
-        for (row, sums) in sums.iter().enumerate() {
-            let start = ((place * self.outputs + output + row) * self.vectors + vector) * LANES;
-            let out = self.products[start..start + VECTORS * LANES].as_chunks_mut::<LANES>().0;
-            for (sum, out) in sums.iter().zip(out) {
-                *out = if self.add { (Lanes(*out) + *sum).0 } else { sum.0 };
-            }
-        }
-        OUTPUTS
-    }
-}
-
 /// Transforms products back to kernels.
 pub struct KernelGradient<'a> {
-    /// What [`GradientProduct`] left.
+    /// What [`Product`](super::product::Product) left.
     pub products: &'a [f32],
-    /// Outputs.
-    pub outputs: usize,
+    /// Numbers from a place to the next.
+    pub stride: usize,
     /// Channels.
     pub channels: usize,
     /// Derivatives by the weights, output × channel × row × column.
@@ -345,7 +242,7 @@ impl Kernel for KernelGradient<'_> {
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
         let row = whole_vectors(self.channels);
-        let stride = self.outputs * row;
+        let stride = self.stride;
         let kernels = self.out.as_chunks_mut::<9>().0;
         for (output, kernels) in kernels.chunks_exact_mut(self.channels).enumerate() {
             for (vector, kernels) in kernels.chunks_mut(LANES).enumerate() {

@@ -3,11 +3,11 @@
 //! See [`super`] for the matrices. The columns of a row are first separated into even and odd ones, since those of neighbouring
 //! tiles are two apart: then numbers of consecutive tiles and examples lie side by side.
 
-use super::super::correlate::{Finish, blocks};
+use super::super::correlate::Finish;
 use super::super::{Layout, whole_vectors};
-use super::product::panel;
+use super::PLACES;
+use super::product::Panels;
 use super::tiles::Block;
-use super::{PLACES, Panels};
 use crate::math::lanes::{Kernel, LANES, Lanes};
 
 /// Numbers of one line of even or odd columns: one column more than there are tiles, and what is written beyond.
@@ -62,9 +62,8 @@ fn output_filter(x: [Lanes; 4]) -> [Lanes; 2] {
     [(x[0] + x[1]) + x[2], (x[1] - x[2]) + x[3]]
 }
 
-/// Transforms kernels, packed for [`Product`](super::product::Product): place by place, block of outputs by block of outputs,
-/// channel by channel.
-pub struct PackKernels<'a> {
+/// Transforms kernels, as the left factor of a [`Product`](super::product::Product).
+pub struct KernelTransform<'a> {
     /// Weights of a convolution, output × channel × row × column.
     pub weights: &'a [f32],
     /// Outputs of the product.
@@ -73,52 +72,41 @@ pub struct PackKernels<'a> {
     pub channels: usize,
     /// Whether outputs of the product are channels of the convolution and the reverse, with kernels turned by 180°.
     pub turned: bool,
-    /// Numbers from a place to the next.
-    pub stride: usize,
-    /// The result.
-    pub packed: &'a mut [f32],
+    /// Numbers from a place to the next, and from an output to the next.
+    pub strides: (usize, usize),
+    /// The result: place × output × channel.
+    pub out: &'a mut [f32],
 }
 
-impl Kernel for PackKernels<'_> {
+impl Kernel for KernelTransform<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const WIDE: bool>(mut self) {
-        for (first, size) in blocks(self.outputs, WIDE) {
-            match size {
-                8 => self.block::<8>(first),
-                6 => self.block::<6>(first),
-                4 => self.block::<4>(first),
-                2 => self.block::<2>(first),
-                _ => self.block::<1>(first),
-            }
-        }
-    }
-}
-
-impl PackKernels<'_> {
-    #[inline(always)]
-    fn block<const SIZE: usize>(&mut self, first: usize) {
-        let (by_output, by_channel) = if self.turned { (1, self.outputs) } else { (self.channels, 1) };
-        let kernels = self.weights.as_chunks::<9>().0;
-        for channel in 0..self.channels {
-            let mut numbers = [[0.0; SIZE]; 9];
-            for output in 0..SIZE {
-                let kernel = &kernels[(first + output) * by_output + channel * by_channel];
-                for (numbers, number) in numbers.iter_mut().zip(kernel) {
-                    numbers[output] = *number;
+    fn run<const WIDE: bool>(self) {
+        let Self { weights, outputs, channels, turned, strides, out } = self;
+        let (by_output, by_channel) = if turned { (1, outputs) } else { (channels, 1) };
+        let kernels = weights.as_chunks::<9>().0;
+        for output in 0..outputs {
+            for first in (0..channels).step_by(LANES) {
+                let count = (channels - first).min(LANES);
+                let mut numbers = [Lanes::ZERO; 9];
+                for lane in 0..count {
+                    let kernel = &kernels[output * by_output + (first + lane) * by_channel];
+                    for (numbers, number) in numbers.iter_mut().zip(kernel) {
+                        numbers.0[lane] = *number;
+                    }
                 }
-            }
-            let start = first * self.channels + channel * SIZE;
-            let columns: [[[f32; SIZE]; 4]; 3] =
-                std::array::from_fn(|x| kernel_filter([&numbers[x], &numbers[3 + x], &numbers[6 + x]]));
-            for i in 0..4 {
-                // Turning a kernel exchanges the first and the last place of both directions.
-                let row = if self.turned { [3, 1, 2, 0][i] } else { i };
-                let places = kernel_filter([&columns[0][i], &columns[1][i], &columns[2][i]]);
-                for (j, place) in places.iter().enumerate() {
-                    let column = if self.turned { [3, 1, 2, 0][j] } else { j };
-                    self.packed[(4 * row + column) * self.stride + start..][..SIZE].copy_from_slice(place);
+                let columns: [[Lanes; 4]; 3] =
+                    std::array::from_fn(|x| kernel_filter([numbers[x], numbers[3 + x], numbers[6 + x]]));
+                let start = output * strides.1 + first;
+                for i in 0..4 {
+                    // Turning a kernel exchanges the first and the last place of both directions.
+                    let row = if turned { [3, 1, 2, 0][i] } else { i };
+                    let places = kernel_filter([columns[0][i], columns[1][i], columns[2][i]]);
+                    for (j, place) in places.into_iter().enumerate() {
+                        let column = if turned { [3, 1, 2, 0][j] } else { j };
+                        place.store(&mut out[(4 * row + column) * strides.0 + start..]);
+                    }
                 }
             }
         }
@@ -127,17 +115,13 @@ impl PackKernels<'_> {
 
 /// `G x`.
 #[inline(always)]
-fn kernel_filter<const SIZE: usize>([x0, x1, x2]: [&[f32; SIZE]; 3]) -> [[f32; SIZE]; 4] {
-    let mut out = [*x0, [0.0; SIZE], [0.0; SIZE], *x2];
-    for lane in 0..SIZE {
-        let ends = x0[lane] + x2[lane];
-        out[1][lane] = 0.5 * (ends + x1[lane]);
-        out[2][lane] = 0.5 * (ends - x1[lane]);
-    }
-    out
+fn kernel_filter(x: [Lanes; 3]) -> [Lanes; 4] {
+    let half = Lanes::splat(0.5);
+    let ends = x[0] + x[2];
+    [x[0], half * (ends + x[1]), half * (ends - x[1]), x[2]]
 }
 
-/// Transforms the tiles of a block, for [`Product`](super::product::Product).
+/// Transforms the tiles of a block, as the right factor of a [`Product`](super::product::Product).
 pub struct InputTransform<'a> {
     /// The planes of the input.
     pub input: &'a [f32],
@@ -163,7 +147,7 @@ impl Kernel for InputTransform<'_> {
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
         let Layout { shape, batch, row } = self.layout;
-        let panels = Panels { vectors: self.block.vectors, rows: shape.channels, panel: panel(WIDE) };
+        let panels = Panels::new(self.block.vectors, shape.channels, WIDE);
         let line = self.line;
         for channel in 0..shape.channels {
             for strip in &self.block.strips {
@@ -231,13 +215,12 @@ impl Kernel for OutputTransform<'_> {
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
         let (first, count) = self.outputs;
-        let panels = Panels { vectors: self.block.vectors, rows: count, panel: panel(WIDE) };
         let Layout { shape, batch, row } = self.layout;
         for output in 0..count {
             let bias = Lanes::splat(self.bias.get(first + output).copied().unwrap_or_default());
             for strip in &self.block.strips {
                 for vector in 0..strip.vectors {
-                    let place = panels.place(output, strip.vector + vector);
+                    let place = (output * self.block.vectors + strip.vector + vector) * LANES;
                     self.tile(place, vector * LANES);
                 }
                 let columns = (2 * strip.columns).min(shape.width - 2 * strip.column);
