@@ -297,6 +297,3 @@ impl Gradient {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod timing;

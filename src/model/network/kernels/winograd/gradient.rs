@@ -11,7 +11,7 @@
 use super::super::{Layout, whole_vectors};
 use super::product::Panels;
 use super::tiles::Block;
-use super::transform::{spread, tile_filter};
+use super::transform::{spread, store_tile, tile_filter};
 use crate::math::lanes::{Kernel, LANES, Lanes};
 
 /// Sizes of a turned input.
@@ -154,13 +154,12 @@ impl Kernel for TurnedTransform<'_> {
 
 #[inline(always)]
 fn tile(from: &[f32], row: usize, column: usize, values: &mut [f32], stride: usize) {
-    let columns: [[Lanes; 4]; 4] =
-        std::array::from_fn(|j| tile_filter(std::array::from_fn(|i| Lanes::load(&from[i * row + j * column..]))));
-    for i in 0..4 {
-        for (j, value) in tile_filter(std::array::from_fn(|j| columns[j][i])).into_iter().enumerate() {
-            value.store(&mut values[(4 * i + j) * stride..]);
-        }
+    let mut columns = [[Lanes::ZERO; 4]; 4];
+    for (j, places) in columns.iter_mut().enumerate() {
+        let number = |i: usize| Lanes::load(&from[i * row + j * column..]);
+        *places = tile_filter([number(0), number(1), number(2), number(3)]);
     }
+    store_tile(&columns, values, stride);
 }
 
 /// Transforms the slopes of a block of tiles.
@@ -202,9 +201,11 @@ impl Kernel for SlopeTransform<'_> {
                 }
                 for vector in 0..strip.vectors {
                     let at = vector * LANES;
-                    let columns: [[Lanes; 4]; 2] = std::array::from_fn(|j| {
-                        slope_filter(std::array::from_fn(|i| Lanes::load(&lines[(2 * i + j) * line + at..])))
-                    });
+                    let mut columns = [[Lanes::ZERO; 4]; 2];
+                    for (j, places) in columns.iter_mut().enumerate() {
+                        let number = |i: usize| Lanes::load(&lines[(2 * i + j) * line + at..]);
+                        *places = slope_filter([number(0), number(1)]);
+                    }
                     let values = &mut values[output * strides.1 + strip.number + at..];
                     for i in 0..4 {
                         let places = slope_filter([columns[0][i], columns[1][i]]);
@@ -247,12 +248,14 @@ impl Kernel for KernelGradient<'_> {
         for (output, kernels) in kernels.chunks_exact_mut(self.channels).enumerate() {
             for (vector, kernels) in kernels.chunks_mut(LANES).enumerate() {
                 let products = &self.products[output * row + vector * LANES..];
-                let columns: [[Lanes; 3]; 4] = std::array::from_fn(|j| {
-                    kernel_filter(std::array::from_fn(|i| Lanes::load(&products[(4 * i + j) * stride..])))
-                });
+                let mut columns = [[Lanes::ZERO; 3]; 4];
+                for (j, places) in columns.iter_mut().enumerate() {
+                    let number = |i: usize| Lanes::load(&products[(4 * i + j) * stride..]);
+                    *places = kernel_filter([number(0), number(1), number(2), number(3)]);
+                }
                 let mut numbers = [Lanes::ZERO; 9];
                 for y in 0..3 {
-                    let row = kernel_filter(std::array::from_fn(|j| columns[j][y]));
+                    let row = kernel_filter([columns[0][y], columns[1][y], columns[2][y], columns[3][y]]);
                     numbers[3 * y..3 * y + 3].copy_from_slice(&row);
                 }
                 for (lane, kernel) in kernels.iter_mut().enumerate() {

@@ -18,12 +18,24 @@ pub const fn line_length(columns: usize, batch: usize) -> usize {
 /// Lines of working memory of a transform, each of [`line_length`].
 pub const LINES: usize = 8;
 
-/// Copies an example's numbers; whole vectors are read and written.
+/// Copies a column; whole vectors are read and written.
 #[inline(always)]
 pub(super) fn copy_column(from: &[f32], to: &mut [f32], batch: usize) {
-    let count = whole_vectors(batch);
-    to[..count].copy_from_slice(&from[..count]);
+    match batch {
+        ..=LANES => Lanes::load(from).store(to),
+        ..=DOUBLE => {
+            Lanes::load(from).store(to);
+            Lanes::load(&from[LANES..]).store(&mut to[LANES..]);
+        }
+        _ => {
+            let count = whole_vectors(batch);
+            to[..count].copy_from_slice(&from[..count]);
+        }
+    }
 }
+
+/// Columns up to this are not worth a call.
+const DOUBLE: usize = 2 * LANES;
 
 /// Separates `count` even and odd columns of a row of `width`, the first of them column `first` (a wrapped negative number
 /// left of the row); columns outside are zero.
@@ -176,10 +188,18 @@ fn tile(lines: &[f32], line: usize, at: usize, batch: usize, values: &mut [f32],
     let mut columns = [[Lanes::ZERO; 4]; 4];
     for (j, column) in columns.iter_mut().enumerate() {
         let at = j % 2 * line + at + j / 2 * batch;
-        *column = tile_filter(std::array::from_fn(|i| Lanes::load(&lines[2 * i * line + at..])));
+        let row = |i: usize| Lanes::load(&lines[2 * i * line + at..]);
+        *column = tile_filter([row(0), row(1), row(2), row(3)]);
     }
+    store_tile(&columns, values, stride);
+}
+
+/// Stores `c B`, whose columns `Bᵀ c` are given.
+#[inline(always)]
+pub(super) fn store_tile(columns: &[[Lanes; 4]; 4], values: &mut [f32], stride: usize) {
     for i in 0..4 {
-        for (j, value) in tile_filter(std::array::from_fn(|j| columns[j][i])).into_iter().enumerate() {
+        let row = tile_filter([columns[0][i], columns[1][i], columns[2][i], columns[3][i]]);
+        for (j, value) in row.into_iter().enumerate() {
             value.store(&mut values[(4 * i + j) * stride..]);
         }
     }
@@ -245,10 +265,11 @@ impl OutputTransform<'_> {
         let products = &self.products[place..];
         let mut columns = [[Lanes::ZERO; 2]; 4];
         for (j, column) in columns.iter_mut().enumerate() {
-            *column = output_filter(std::array::from_fn(|i| Lanes::load(&products[(4 * i + j) * self.stride..])));
+            let row = |i: usize| Lanes::load(&products[(4 * i + j) * self.stride..]);
+            *column = output_filter([row(0), row(1), row(2), row(3)]);
         }
         for y in 0..2 {
-            let outputs = output_filter(std::array::from_fn(|j| columns[j][y]));
+            let outputs = output_filter([columns[0][y], columns[1][y], columns[2][y], columns[3][y]]);
             for (x, output) in outputs.into_iter().enumerate() {
                 output.store(&mut self.lines[(2 * y + x) * self.line + at..]);
             }
@@ -258,22 +279,23 @@ impl OutputTransform<'_> {
 
 #[inline(always)]
 fn finish(from: &[f32], bias: Lanes, finish: Finish, out: &mut [f32]) {
-    let apply = |sum: Lanes, out: &mut [f32; LANES]| {
-        let sum = sum + bias;
-        *out = match finish {
-            Finish::Write => sum.0,
-            Finish::Relu => sum.max(Lanes::ZERO).0,
-            Finish::Add => (Lanes(*out) + sum).0,
-        };
-    };
     let (vectors, rest) = out.as_chunks_mut::<LANES>();
-    for (sum, out) in from.as_chunks::<LANES>().0.iter().zip(&mut *vectors) {
-        apply(Lanes(*sum), out);
+    let (sums, last) = from.as_chunks::<LANES>().0.split_at(vectors.len());
+    for (sum, out) in sums.iter().zip(vectors) {
+        *out = finished(Lanes(*sum) + bias, finish, Lanes(*out)).0;
     }
     if !rest.is_empty() {
-        let mut last = Lanes::load_partial(rest).0;
-        apply(Lanes::load(&from[vectors.len() * LANES..]), &mut last);
+        let last = finished(Lanes(last[0]) + bias, finish, Lanes::load_partial(rest)).0;
         rest.copy_from_slice(&last[..rest.len()]);
+    }
+}
+
+#[inline(always)]
+fn finished(sum: Lanes, finish: Finish, before: Lanes) -> Lanes {
+    match finish {
+        Finish::Write => sum,
+        Finish::Relu => sum.max(Lanes::ZERO),
+        Finish::Add => before + sum,
     }
 }
 
