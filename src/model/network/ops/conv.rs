@@ -7,7 +7,8 @@
 //! # How
 //! With padding, the input is copied to rows with zeros at both ends; with a stride `s`, to `s × s` phases, in each of which
 //! the kernel moves one step at a time. So every tap is a shift of a row. The gradient by the input is the correlation of
-//! the slopes with the turned kernel, one for each phase.
+//! the slopes with the turned kernel, one for each phase. Where [`winograd`](super::winograd) is faster, it is taken instead,
+//! with its own order of sums.
 
 use super::super::build::Window;
 use super::super::kernels::Layout;

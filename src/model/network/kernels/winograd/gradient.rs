@@ -34,7 +34,7 @@ impl Turned {
     }
 
     /// Numbers in all.
-    pub const fn len(self) -> usize {
+    pub const fn numbers(self) -> usize {
         self.rows * self.row()
     }
 
@@ -67,7 +67,7 @@ impl Kernel for Turn<'_> {
         let used = layout.used();
         let plane = layout.plane();
         let left = padding * layout.batch * turned.channels;
-        for (y, out) in out[..turned.len()].chunks_exact_mut(turned.row()).enumerate() {
+        for (y, out) in out[..turned.numbers()].chunks_exact_mut(turned.row()).enumerate() {
             let y = y.wrapping_sub(padding);
             if y >= layout.shape.height {
                 out.fill(0.0);

@@ -21,21 +21,17 @@ pub const LINES: usize = 8;
 /// Copies a column; whole vectors are read and written.
 #[inline(always)]
 pub(super) fn copy_column(from: &[f32], to: &mut [f32], batch: usize) {
-    match batch {
-        ..=LANES => Lanes::load(from).store(to),
-        ..=DOUBLE => {
-            Lanes::load(from).store(to);
+    let count = whole_vectors(batch);
+    // One or two vectors are not worth a call.
+    if count <= 2 * LANES {
+        Lanes::load(from).store(to);
+        if count > LANES {
             Lanes::load(&from[LANES..]).store(&mut to[LANES..]);
         }
-        _ => {
-            let count = whole_vectors(batch);
-            to[..count].copy_from_slice(&from[..count]);
-        }
+    } else {
+        to[..count].copy_from_slice(&from[..count]);
     }
 }
-
-/// Columns up to this are not worth a call.
-const DOUBLE: usize = 2 * LANES;
 
 /// Separates `count` even and odd columns of a row of `width`, the first of them column `first` (a wrapped negative number
 /// left of the row); columns outside are zero.
@@ -268,11 +264,10 @@ impl OutputTransform<'_> {
             let row = |i: usize| Lanes::load(&products[(4 * i + j) * self.stride..]);
             *column = output_filter([row(0), row(1), row(2), row(3)]);
         }
-        for y in 0..2 {
-            let outputs = output_filter([columns[0][y], columns[1][y], columns[2][y], columns[3][y]]);
-            for (x, output) in outputs.into_iter().enumerate() {
-                output.store(&mut self.lines[(2 * y + x) * self.line + at..]);
-            }
+        let row = |y: usize| output_filter([columns[0][y], columns[1][y], columns[2][y], columns[3][y]]);
+        let outputs = [row(0), row(1)];
+        for (line, output) in outputs.as_flattened().iter().enumerate() {
+            output.store(&mut self.lines[line * self.line + at..]);
         }
     }
 }

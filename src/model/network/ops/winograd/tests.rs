@@ -8,13 +8,13 @@ use crate::data::Shape;
 use crate::rng::{Purpose, Streams};
 
 /// A convolution with numbers between -1 and 1.
-pub(super) struct Case {
-    pub(super) conv: Conv,
-    pub(super) input: Layout,
-    pub(super) output: Layout,
-    pub(super) parameters: Vec<f32>,
-    pub(super) values: Vec<f32>,
-    pub(super) slopes: Vec<f32>,
+struct Case {
+    conv: Conv,
+    input: Layout,
+    output: Layout,
+    parameters: Vec<f32>,
+    values: Vec<f32>,
+    slopes: Vec<f32>,
     /// What is in the gradient by the input before something is added.
     before: Vec<f32>,
 }
@@ -23,12 +23,7 @@ pub(super) struct Case {
 type Results = [Vec<f32>; 4];
 
 impl Case {
-    pub(super) fn new(
-        (channels, outputs): (usize, usize),
-        (height, width): (usize, usize),
-        padding: usize,
-        batch: usize,
-    ) -> Self {
+    fn new((channels, outputs): (usize, usize), (height, width): (usize, usize), padding: usize, batch: usize) -> Self {
         let window = Window { size: 3, stride: 1, padding };
         let places = |side: usize| side + 2 * padding - 2;
         let input = Layout::new(Shape { channels, height, width }, batch);
