@@ -68,6 +68,9 @@ struct RunWords {
     /// Writes every event to events.jsonl.gz; needs --out.
     #[arg(long, requires = "out")]
     events: bool,
+    /// Writes each run's final model to model.safetensors, under the names of PyTorch; needs --out.
+    #[arg(long, requires = "out")]
+    models: bool,
     /// Carries out only runs I, I+N, I+2N, … of the experiment, I from 0; needs --out.
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<String>,

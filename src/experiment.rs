@@ -160,7 +160,7 @@ impl Experiment {
         Ok(warnings)
     }
 
-    /// Carries out one run in its world.
+    /// Carries out one run in its world, and writes the final model to a file if asked to.
     ///
     /// # Errors
     /// If the run ends early; what it recorded up to then is in the sink.
@@ -170,6 +170,7 @@ impl Experiment {
         world: &World,
         sink: S,
         threads: &Threads,
+        model_file: Option<&Path>,
     ) -> Result<(RunSummary, S), Error> {
         let scenario = &self.points[place.point].1;
         let arm = &scenario.arms[place.arm];
@@ -197,6 +198,9 @@ impl Experiment {
             if watch.observe(&run) {
                 break;
             }
+        }
+        if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
+            files::write_file(file, &contents)?;
         }
         Ok(RunSummary::of(place, &arm.label, run, curve, watch.into_reached()))
     }
@@ -257,13 +261,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs the given places of an experiment. With `folder`, each run writes its files there.
+/// What runs write, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Outputs<'a> {
+    /// The experiment's folder.
+    pub folder: &'a Path,
+    /// Every event.
+    pub events: bool,
+    /// The final model.
+    pub models: bool,
+}
+
+/// Runs the given places of an experiment. With `outputs`, each run writes its files.
 ///
 /// Results come in the order of `places`. A run that fails does not stop the others.
 pub fn execute(
     experiment: &Experiment,
     places: &[RunPlace],
-    folder: Option<(&Path, bool)>,
+    outputs: Option<Outputs<'_>>,
     threads: &Threads,
     cache: &DataCache,
     progress: &dyn Progress,
@@ -292,9 +307,9 @@ pub fn execute(
                     }),
                 }
             };
-            let result = world.map_err(Error::from).and_then(|world| match folder {
-                None => experiment.run_one(place, &world, NoSink, threads).map(|(summary, _)| summary),
-                Some((folder, with_events)) => run_into(experiment, place, &world, folder, with_events, threads),
+            let result = world.map_err(Error::from).and_then(|world| match outputs {
+                None => experiment.run_one(place, &world, NoSink, threads, None).map(|(summary, _)| summary),
+                Some(outputs) => run_into(experiment, place, &world, outputs, threads),
             });
             let mut slot = lock(slot);
             slot.runs_left -= 1;
@@ -326,14 +341,14 @@ fn run_into(
     experiment: &Experiment,
     place: &RunPlace,
     world: &World,
-    folder: &Path,
-    with_events: bool,
+    Outputs { folder, events, models }: Outputs<'_>,
     threads: &Threads,
 ) -> Result<RunSummary, Error> {
     let run_folder = folder.join(artefacts::RUNS_FOLDER).join(&place.name);
     let failed = |source| Error::Write { path: run_folder.clone(), source };
-    let files = RunFiles::create(&run_folder, with_events).map_err(failed)?;
-    let (summary, files) = experiment.run_one(place, world, files, threads)?;
+    let files = RunFiles::create(&run_folder, events).map_err(failed)?;
+    let model_file = models.then(|| run_folder.join(artefacts::MODEL_FILE));
+    let (summary, files) = experiment.run_one(place, world, files, threads, model_file.as_deref())?;
     files.finish().map_err(failed)?;
     files::write_json(&run_folder.join(artefacts::RUN_FILE), &summary.with_curve())?;
     Ok(summary)

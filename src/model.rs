@@ -12,10 +12,12 @@ pub mod families;
 pub mod linear_regression;
 pub mod network;
 pub mod softmax_regression;
+pub mod weights;
 
 pub use linear_regression::LinearRegression;
 pub use network::Network;
 pub use softmax_regression::SoftmaxRegression;
+pub use weights::TensorLayout;
 
 use crate::data::Dataset;
 use crate::math::lanes::{Lanes, Path};
@@ -37,6 +39,9 @@ pub trait Model: Send + Sync {
     fn trained(&self) -> usize {
         self.parameters()
     }
+
+    /// The parts of the parameter vector, in its order, under the names of PyTorch.
+    fn tensors(&self) -> Vec<TensorLayout>;
 
     /// Fills the parameters a run starts from, with the stream (ModelInit, 0, 0) at hand.
     fn init(&self, rng: &mut StreamRng, parameters: &mut [f32]);
@@ -93,6 +98,12 @@ pub enum ModelError {
         /// Classes of the model.
         expected: usize,
     },
+}
+
+/// The tensors of a linear model: weights output by output, then a bias for each output.
+fn linear_tensors(outputs: usize, features: usize) -> Vec<TensorLayout> {
+    let tensor = |name: &str, shape: Vec<usize>, offset| TensorLayout { name: name.to_owned(), shape, offset };
+    vec![tensor("linear.weight", vec![outputs, features], 0), tensor("linear.bias", vec![outputs], outputs * features)]
 }
 
 /// Refuses data whose examples have another number of features.

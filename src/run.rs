@@ -15,11 +15,13 @@
 
 mod accounts;
 mod closing;
+mod evaluations;
 mod jobs;
 mod learning;
 mod results;
 
 pub use accounts::Accounts;
+pub use evaluations::Evaluations;
 
 use crate::id::{ClientId, Round};
 use crate::kernel::{Fired, Kernel};
@@ -102,34 +104,6 @@ pub struct RunSettings {
     pub record_every: u32,
     /// Whether clients are trained on all cores of the current rayon pool.
     pub parallel: bool,
-}
-
-/// When the global model is evaluated, and on what: at the end of a round that one of these names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evaluations {
-    /// Every so many rounds; 0 for none.
-    pub every: u32,
-    /// The round at whose end, or in which, such an instant is reached; ascending.
-    pub at: Vec<VirtualTime>,
-    /// As `at`, for each multiple of this; zero for none.
-    pub period: Span,
-    /// Also on each client's own examples.
-    pub clients: bool,
-}
-
-impl Evaluations {
-    /// After every so many rounds, on the test data.
-    pub const fn every(rounds: u32) -> Self {
-        Self { every: rounds, at: Vec::new(), period: Span::ZERO, clients: false }
-    }
-
-    /// Whether the model is evaluated at the end of a round that began at `opened`.
-    fn is_due(&self, round: Round, opened: VirtualTime, now: VirtualTime) -> bool {
-        let reached = |time: VirtualTime| self.at.partition_point(|&at| at <= time);
-        self.every > 0 && round.0.is_multiple_of(self.every)
-            || reached(now) > reached(opened)
-            || self.period > Span::ZERO && now.0 / self.period.0 > opened.0 / self.period.0
-    }
 }
 
 /// A run in progress.

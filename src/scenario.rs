@@ -172,6 +172,8 @@ impl Scenario {
                 let key = match &error {
                     TaskError::Data(DataError::Setting { key, .. }) => key,
                     TaskError::Data(_) | TaskError::Model(_) => "data",
+                    TaskError::Network(_) => "model",
+                    TaskError::Weights(_) => "start",
                     TaskError::Partition(_) => "partition",
                 };
                 let path = format!("task.{}.{key}", self.sections.task.kind());

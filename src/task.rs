@@ -5,7 +5,9 @@
 //! | `none` | none: a pure bandit | — |
 //! | `linear-regression` | drawn, 6:1 train and test, or tables of numbers, see [`source`] | `test_loss` |
 //! | `softmax-regression` | any with classes, see [`source`] | `test_loss`, `test_accuracy` |
+//! | `classification` | any with classes, see [`source`], by a network | `test_loss`, `test_accuracy` |
 
+pub mod classification;
 pub mod linear_regression;
 pub mod none;
 pub mod partition;
@@ -18,6 +20,7 @@ use crate::config::ConfigError;
 use crate::data::partition::{Partition, Skew};
 use crate::data::{DataError, Split};
 use crate::model::Model;
+use crate::model::weights::WeightsError;
 use crate::rng::{Purpose, Streams};
 use partition::PartitionConfig;
 use schemars::JsonSchema;
@@ -35,6 +38,8 @@ pub enum TaskConfig {
     LinearRegression(linear_regression::Config),
     /// Softmax regression on examples of classes.
     SoftmaxRegression(softmax_regression::Config),
+    /// Classification by a network.
+    Classification(classification::Config),
 }
 
 /// A task of the catalogue.
@@ -51,6 +56,7 @@ pub static CATALOGUE: &[TaskEntry] = &[
     TaskEntry { name: "none", source: include_str!("task/none.rs") },
     TaskEntry { name: "linear-regression", source: include_str!("task/linear_regression.rs") },
     TaskEntry { name: "softmax-regression", source: include_str!("task/softmax_regression.rs") },
+    TaskEntry { name: "classification", source: include_str!("task/classification.rs") },
 ];
 
 /// Data and model of a task that trains, before they are spread over clients.
@@ -63,6 +69,8 @@ pub struct Material {
     pub partition: PartitionConfig,
     /// Whether `test_accuracy` is a metric.
     pub classifies: bool,
+    /// The model to start from, if it is not drawn.
+    pub start: Option<Vec<f32>>,
 }
 
 /// A task that trains, spread over clients.
@@ -77,6 +85,8 @@ pub struct Learner {
     pub skew: Skew,
     /// Whether `test_accuracy` is a metric.
     pub classifies: bool,
+    /// The model to start from, if it is not drawn.
+    pub start: Option<Vec<f32>>,
 }
 
 impl std::fmt::Debug for Learner {
@@ -88,6 +98,9 @@ impl std::fmt::Debug for Learner {
 impl Learner {
     /// The model that every run of a seed starts from.
     pub fn initial_model(&self, streams: &Streams) -> Vec<f32> {
+        if let Some(start) = &self.start {
+            return start.clone();
+        }
         let mut parameters = vec![0.0; self.model.parameters()];
         self.model.init(&mut streams.stream(Purpose::ModelInit, 0, 0), &mut parameters);
         parameters
@@ -101,6 +114,7 @@ impl TaskConfig {
             Self::None(_) => "none",
             Self::LinearRegression(_) => "linear-regression",
             Self::SoftmaxRegression(_) => "softmax-regression",
+            Self::Classification(_) => "classification",
         }
     }
 
@@ -120,6 +134,7 @@ impl TaskConfig {
             Self::None(_) => None,
             Self::LinearRegression(config) => Some(&config.partition),
             Self::SoftmaxRegression(config) => Some(&config.partition),
+            Self::Classification(config) => Some(&config.partition),
         }
     }
 
@@ -129,6 +144,7 @@ impl TaskConfig {
             Self::None(_) => {}
             Self::LinearRegression(config) => config.resolve_paths(base, data),
             Self::SoftmaxRegression(config) => config.resolve_paths(base, data),
+            Self::Classification(config) => config.resolve_paths(base, data),
         }
         if let Some(partition) = self.partition_mut() {
             partition.resolve_paths(base, data);
@@ -140,6 +156,7 @@ impl TaskConfig {
             Self::None(_) => None,
             Self::LinearRegression(config) => Some(&mut config.partition),
             Self::SoftmaxRegression(config) => Some(&mut config.partition),
+            Self::Classification(config) => Some(&mut config.partition),
         }
     }
 
@@ -152,6 +169,7 @@ impl TaskConfig {
             Self::None(config) => config.check()?,
             Self::LinearRegression(config) => config.check()?,
             Self::SoftmaxRegression(config) => config.check()?,
+            Self::Classification(config) => config.check()?,
         }
         self.partition().map_or(Ok(()), PartitionConfig::check)
     }
@@ -165,6 +183,7 @@ impl TaskConfig {
             Self::None(_) => Ok(None),
             Self::LinearRegression(config) => config.material(streams, cache).map(Some),
             Self::SoftmaxRegression(config) => config.material(streams, cache).map(Some),
+            Self::Classification(config) => config.material(streams, cache).map(Some),
         }
     }
 }
@@ -178,6 +197,12 @@ pub enum TaskError {
     /// The data do not fit the model.
     #[error(transparent)]
     Model(#[from] crate::model::ModelError),
+    /// The network cannot be built for such examples.
+    #[error("{0}")]
+    Network(String),
+    /// The weights to start from.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
     /// The data cannot be partitioned as asked.
     #[error(transparent)]
     Partition(#[from] crate::data::partition::PartitionError),

@@ -158,6 +158,7 @@ impl WorldPlan {
                     model: material.model,
                     partition,
                     classifies: material.classifies,
+                    start: material.start,
                 };
                 (population, Some(learner))
             }

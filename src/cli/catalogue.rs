@@ -13,7 +13,7 @@ struct Component {
     source: &'static str,
 }
 
-const KINDS: [&str; 7] = ["policy", "law", "task", "protocol", "partition", "solver", "meter"];
+const KINDS: [&str; 8] = ["policy", "law", "task", "data", "protocol", "partition", "solver", "meter"];
 
 fn components() -> Vec<Component> {
     let mut components = Vec::new();
@@ -21,6 +21,15 @@ fn components() -> Vec<Component> {
     policy::CATALOGUE.iter().for_each(|entry| add("policy", entry.name, entry.source));
     dist::CATALOGUE.iter().for_each(|entry| add("law", entry.name, entry.documentation));
     task::CATALOGUE.iter().for_each(|entry| add("task", entry.name, entry.source));
+    let data: [(&str, &str); 6] = [
+        ("idx", include_str!("../data/idx.rs")),
+        ("cifar10", include_str!("../data/cifar.rs")),
+        ("cifar100", include_str!("../data/cifar.rs")),
+        ("csv", include_str!("../data/csv.rs")),
+        ("npy", include_str!("../data/npy.rs")),
+        ("synthetic", include_str!("../data/synthetic_images.rs")),
+    ];
+    data.into_iter().for_each(|(name, source)| add("data", name, source));
     fedgenie::protocol::NAMES.iter().for_each(|name| add("protocol", name, include_str!("../protocol.rs")));
     let partitions: [(&str, &str); 10] = [
         ("iid", include_str!("../data/partition/iid.rs")),
@@ -115,6 +124,7 @@ fn schema_parameters(kind: &str, name: &str) -> String {
     let body = match kind {
         "policy" => Some(schema["properties"]["policy"]["properties"][name].clone()),
         "task" => variant_of("TaskConfig"),
+        "data" => variant_of("DataSource"),
         "protocol" => variant_of("ProtocolConfig"),
         "partition" => variant_of("PartitionConfig"),
         "solver" => variant_of("SolverConfig"),

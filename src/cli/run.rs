@@ -3,7 +3,9 @@
 use super::progress::Show;
 use super::{RunWords, print};
 use fedgenie::error::Error;
-use fedgenie::experiment::{Experiment, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table};
+use fedgenie::experiment::{
+    Experiment, Outputs, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table,
+};
 use fedgenie::task::DataCache;
 
 pub fn run(words: &RunWords) -> Result<u8, Error> {
@@ -40,8 +42,8 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
         }
     }
     let progress = Show::new(words.quiet, places.len());
-    let folder = words.out.as_deref().map(|folder| (folder, words.events));
-    let results = execute(&experiment, &places, folder, &threads, &cache, &progress);
+    let outputs = words.out.as_deref().map(|folder| Outputs { folder, events: words.events, models: words.models });
+    let results = execute(&experiment, &places, outputs, &threads, &cache, &progress);
     progress.end();
 
     let mut failed = None;

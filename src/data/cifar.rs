@@ -9,13 +9,20 @@
 //! # Inputs
 //! A folder with the official files of CIFAR-10 (`data_batch_1.bin` … `data_batch_5.bin`, `test_batch.bin`), or with files
 //! `train*.bin` and `test*.bin` (those of CIFAR-100 are such); several of one part are read in the order of their names.
-//! Every name may end in `.gz`, which is preferred where both are there.
+//! Every name may end in `.gz`, which is preferred where both are there. A scenario that names the folder alone means CIFAR-100
+//! where there is a `fine_label_names.txt`, as in the official folder, and CIFAR-10 otherwise.
 //!
 //! # Source
 //! A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", University of Toronto, 2009.
 //!
 //! # Trust
 //! None: memory grows row by row as bytes really arrive, up to [`ROWS_MAX`] rows in all files of a part.
+//!
+//! # Example
+//! ```toml
+//! data = { cifar10 = "cifar-10-batches-bin" }
+//! data = { cifar100 = "cifar-100-binary" }
+//! ```
 
 use super::bytes::ByteReader;
 use super::{DataError, Dataset, Shape, Split, Targets};

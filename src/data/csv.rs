@@ -11,7 +11,9 @@
 //! training.
 //!
 //! # Inputs
-//! One or two files of RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes).
+//! One or two files of RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes). Of a single file,
+//! each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, each set of that size being equally
+//! likely (stream (Example, 0, 3)).
 //!
 //! # Source
 //! Y. Shafranovich, "Common Format and MIME Type for Comma-Separated Values (CSV) Files", RFC 4180, 2005; read by the crate
@@ -20,6 +22,13 @@
 //! # Trust
 //! None: no more than [`ROW_MAX`] bytes are unpacked for one row, and no more than [`VALUES_MAX`] features and
 //! [`GROUPS_MAX`] names of groups, of at most [`NAME_MAX`] bytes each, are kept.
+//!
+//! # Example
+//! ```toml
+//! data = { csv = { train = "train.csv", test = "test.csv", label = "species" } }
+//! data = { csv = { train = "all.csv.gz", test_fraction = 0.2, target = "price", group = "city" } }
+//! data = { csv = { train = "digits.csv", test_fraction = 0.2, label = "digit", shape = [1, 8, 8] } }
+//! ```
 
 use super::bytes::ByteReader;
 use super::{DataError, Dataset, Shape, Split, Targets};

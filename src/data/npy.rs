@@ -16,6 +16,12 @@
 //! # Trust
 //! None: sizes are multiplied with a check and held against [`VALUES_MAX`] before anything is reserved, memory grows only
 //! as bytes really arrive, and no more is ever unpacked than the header promises plus one byte.
+//!
+//! # Example
+//! ```toml
+//! data = { npy = { train = "x.npy", train_labels = "y.npy", test = "x_test.npy", test_labels = "y_test.npy" } }
+//! ```
+//! With `shape = [1, 28, 28]`, features of two dimensions are the pixels of such images.
 
 mod header;
 

@@ -23,6 +23,11 @@
 //! Stream (Example, entity = class, index 1): the waves of the first channel, then of the next; for each wave `a`, `u`, `v`,
 //! `φ`. Stream (Example, entity = example, index 0 for training, 2 for testing): `s_x`, `s_y`, `ψ_x`, `ψ_y`, then one uniform
 //! per pixel for the noise. An example therefore does not depend on how many others there are.
+//!
+//! # Example
+//! ```toml
+//! data = { synthetic = { classes = 10, channels = 1, height = 28, width = 28, train = 6000, test = 1000 } }
+//! ```
 
 use super::{DataError, Dataset, Shape, Split, Targets};
 use crate::math::{float::cos, float::floor, special::normal_quantile as standard_normal};

@@ -30,6 +30,8 @@ pub const SUMMARY_FILE: &str = "summary.json";
 pub const RUNS_FOLDER: &str = "runs";
 /// A complete run's summary and course.
 pub const RUN_FILE: &str = "run.json";
+/// The final model of a run, where asked for.
+pub const MODEL_FILE: &str = "model.safetensors";
 
 /// `manifest.json`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,7 +156,7 @@ pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary) -> Resu
             continue;
         }
         runs.push(place.name);
-        for name in [ROUNDS_FILE, MARKS_FILE, RUN_FILE, EVENTS_FILE] {
+        for name in [ROUNDS_FILE, MARKS_FILE, RUN_FILE, EVENTS_FILE, MODEL_FILE] {
             let path = run_folder.join(name);
             if path.is_file() {
                 add(path)?;

@@ -92,7 +92,7 @@ fn verify_run(
     let found =
         |round, event, what| Ok(Some(Difference { run: Some(place.name.clone()), round: Some(round), event, what }));
     let comparison = Comparison::open(&run_folder)?;
-    let (summary, comparison) = match experiment.run_one(place, &world, comparison, threads) {
+    let (summary, comparison) = match experiment.run_one(place, &world, comparison, threads, None) {
         Ok(result) => result,
         Err(Error::Run { source: crate::run::RunError::Io(error), .. }) => {
             // The comparison ends the replay through this error; see below.
@@ -135,7 +135,7 @@ fn capture(
     threads: &Threads,
 ) -> Result<Vec<String>, Error> {
     let sink = Capture { wanted: round, current: 1, timeline: Vec::new(), model: Vec::new() };
-    match experiment.run_one(place, world, sink, threads) {
+    match experiment.run_one(place, world, sink, threads, None) {
         Err(Error::Run { source: crate::run::RunError::Io(error), .. }) => {
             let records = error.into_inner().and_then(|inner| inner.downcast::<Captured>().ok());
             Ok(records.map_or_else(Vec::new, |records| records.0))

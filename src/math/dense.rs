@@ -10,6 +10,8 @@
 //! One fused multiply-add for each 16 terms. Tiles of rows and examples, or of rows and columns, stay in registers;
 //! their shape depends on the processor and changes neither which terms a sum has nor their order.
 
+#![allow(clippy::needless_range_loop, reason = "loops over places of a tile are the same for all its arrays")]
+
 use super::lanes::{LANES, Lanes, fold};
 
 /// A borrowed table of `f32`, row by row.

@@ -75,8 +75,8 @@ impl Lanes {
     pub fn first(self, count: usize) -> Self {
         let mask: &[u32; LANES] = ONES_THEN_ZEROS[LANES - count..].first_chunk().expect("the mask of a whole vector");
         let mut out = self;
-        for lane in 0..LANES {
-            out.0[lane] = f32::from_bits(self.0[lane].to_bits() & mask[lane]);
+        for (lane, mask) in out.0.iter_mut().zip(mask) {
+            *lane = f32::from_bits(lane.to_bits() & mask);
         }
         out
     }

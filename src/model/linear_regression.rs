@@ -15,7 +15,7 @@
 //! derivative by `ŷ` is `s · (ŷ − y)`; those by the bias are added in blocks of 16 examples of the batch, each folded
 //! in halves; losses in `f64` in the order of the batch.
 
-use super::{Evaluation, Model, ModelError, Scratch, check_width};
+use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
 use crate::math::dense::{Rows, outer_products, products};
 use crate::math::lanes::{Kernel, LANES, Lanes, run};
@@ -95,6 +95,10 @@ fn values(data: &Dataset) -> &[f32] {
 impl Model for LinearRegression {
     fn parameters(&self) -> usize {
         self.features + 1
+    }
+
+    fn tensors(&self) -> Vec<TensorLayout> {
+        linear_tensors(1, self.features)
     }
 
     fn init(&self, _rng: &mut StreamRng, parameters: &mut [f32]) {

@@ -9,7 +9,7 @@
 //! One flat vector: the tensors in the order in which their layers were added, each in row-major order with the shape and
 //! the name that PyTorch gives it (`conv1.weight` is output × input × row × column, `fc1.weight` output × input). What gradient
 //! descent does not touch, the running means and variances of batch normalisation, comes behind all of them.
-//! [`Network::tensors`] lists them.
+//! [`Model::tensors`] lists them.
 //!
 //! # Initialisation
 //! Weights and biases of convolutions and fully connected layers are uniform in ±1/√(inputs of an output), in the order of the
@@ -34,7 +34,7 @@ mod workspace;
 pub use build::NetworkBuilder;
 pub use workspace::Workspace;
 
-use super::{Evaluation, Model, ModelError, Scratch, check_width};
+use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width};
 use crate::data::{Dataset, Shape};
 use crate::rng::StreamRng;
 use layer::Layer;
@@ -50,7 +50,7 @@ pub enum Loss {
 
 /// How a tensor starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Init {
+enum Init {
     /// The same number everywhere.
     Constant(f32),
     /// Uniform between minus and plus this.
@@ -61,26 +61,21 @@ pub enum Init {
 
 /// A named part of the parameter vector.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tensor {
+struct Tensor {
     /// The name that PyTorch's `state_dict` gives it.
-    pub name: String,
+    name: String,
     /// Its shape, row-major.
-    pub shape: Vec<usize>,
+    shape: Vec<usize>,
     /// Where it begins in the parameter vector.
-    pub offset: usize,
+    offset: usize,
     /// How it starts.
-    pub init: Init,
+    init: Init,
 }
 
 impl Tensor {
     /// Number of entries.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.shape.iter().product()
-    }
-
-    /// Whether it has no entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -98,11 +93,6 @@ pub struct Network {
 }
 
 impl Network {
-    /// The parts of the parameter vector, in its order.
-    pub fn tensors(&self) -> &[Tensor] {
-        &self.tensors
-    }
-
     /// Shape of an example.
     pub fn input(&self) -> Shape {
         self.layers[0].shape
@@ -127,6 +117,15 @@ impl Model for Network {
 
     fn trained(&self) -> usize {
         self.trained
+    }
+
+    fn tensors(&self) -> Vec<TensorLayout> {
+        let layout = |tensor: &Tensor| TensorLayout {
+            name: tensor.name.clone(),
+            shape: tensor.shape.clone(),
+            offset: tensor.offset,
+        };
+        self.tensors.iter().map(layout).collect()
     }
 
     fn init(&self, rng: &mut StreamRng, parameters: &mut [f32]) {

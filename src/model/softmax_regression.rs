@@ -18,7 +18,7 @@
 //! derivative by a score is `e^{z_c − z_max} · (s / Σ)`, less `s` for the class of the example. Derivatives by a bias are
 //! added in blocks of 16 examples of the batch, each folded in halves; losses in `f64` in the order of the batch.
 
-use super::{Evaluation, Model, ModelError, Scratch, check_width};
+use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
 use crate::math::dense::{Rows, outer_products, products};
 use crate::math::lanes::{Kernel, LANES, Lanes, functions, run};
@@ -153,6 +153,10 @@ impl SoftmaxRegression {
 impl Model for SoftmaxRegression {
     fn parameters(&self) -> usize {
         (self.features + 1) * self.classes
+    }
+
+    fn tensors(&self) -> Vec<TensorLayout> {
+        linear_tensors(self.classes, self.features)
     }
 
     fn init(&self, _rng: &mut StreamRng, parameters: &mut [f32]) {

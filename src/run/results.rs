@@ -3,6 +3,7 @@
 use super::{Accounts, Run};
 use crate::data::partition::Skew;
 use crate::id::Round;
+use crate::model::weights::to_safetensors;
 use crate::population::Group;
 use crate::record::{Phase, Regret};
 use crate::recorder::{Digests, Sink};
@@ -52,6 +53,12 @@ impl<S: Sink> Run<'_, S> {
     /// The digests so far.
     pub const fn digests(&self) -> &Digests {
         &self.digests
+    }
+
+    /// The global model as the contents of a safetensors file, where clients train.
+    pub fn model_file(&self) -> Option<Vec<u8>> {
+        let (learning, learner) = (self.learning.as_ref()?, self.world.learner.as_ref()?);
+        Some(to_safetensors(&*learner.model, &learning.model()))
     }
 
     /// Whether clients train.

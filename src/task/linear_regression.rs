@@ -105,6 +105,6 @@ impl Config {
         let model = LinearRegression::new(data.train.width());
         model.fits(&data.train)?;
         model.fits(&data.test)?;
-        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: false })
+        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: false, start: None })
     }
 }

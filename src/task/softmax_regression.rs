@@ -8,7 +8,8 @@
 //! `data`: a folder of IDX or CIFAR-10 files, or a table such as `{ csv = { train = "a.csv", test = "b.csv", label = "y" } }`;
 //! `fedgenie list data` names them all, `fedgenie describe data/csv` explains one. A relative path is looked for in the folder
 //! given by `--data`, or else beside the scenario. `normalize`: whether each channel gets mean 0 and deviation 1, those of the
-//! training examples. `partition`.
+//! training examples. `start`: a safetensors file with the weights to start from, beside the scenario; without it they are the model's own.
+//! `partition`.
 //!
 //! # Source
 //! H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms",
@@ -29,11 +30,12 @@ use super::partition::PartitionConfig;
 use super::source::{DataConfig, classes};
 use super::{DataCache, Material, TaskError};
 use crate::config::ConfigError;
+use crate::model::weights::read_safetensors;
 use crate::model::{Model, SoftmaxRegression};
 use crate::rng::Streams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// `[task.softmax-regression]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +46,9 @@ pub struct Config {
     /// Whether each channel is standardised with the mean and deviation of the training examples.
     #[serde(default)]
     pub normalize: bool,
+    /// A safetensors file with the weights to start from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<PathBuf>,
     /// How training examples go to clients.
     #[serde(default)]
     pub partition: PartitionConfig,
@@ -52,6 +57,7 @@ pub struct Config {
 impl Config {
     pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.data.resolve_paths(base, data);
+        self.start = self.start.as_ref().map(|start| base.join(start));
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
@@ -63,6 +69,7 @@ impl Config {
         let model = SoftmaxRegression::new(data.train.width(), classes(&data)?);
         model.fits(&data.train)?;
         model.fits(&data.test)?;
-        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: true })
+        let start = self.start.as_ref().map(|start| read_safetensors(&model, start)).transpose()?;
+        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: true, start })
     }
 }

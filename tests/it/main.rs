@@ -3,12 +3,15 @@
 #![allow(clippy::disallowed_methods, reason = "a test compares with what the platform gives")]
 
 mod aggregation;
+mod allocation;
 mod bad_input;
 mod bad_policy;
 mod common_random_numbers;
 mod conformance;
+mod data_sources;
 mod golden;
 mod golden_learning;
+mod networks;
 mod protocols;
 mod real_data;
 mod replay;

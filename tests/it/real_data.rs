@@ -1,21 +1,23 @@
-//! Fashion-MNIST as published: its counts, its pixels, and what softmax regression reaches on it; published partitions
-//! against the generator's distribution.
+//! Fashion-MNIST as published: its counts, its pixels, and what softmax regression reaches on it; a sample of CIFAR-10 and its
+//! moments; published partitions against the generator's distribution.
 //!
 //! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fashion-mnist/`,
 //! `cifar10/` and `fl-traces/`.
 
-use fedgenie::data::idx::load_idx_folder;
 use fedgenie::data::partition::counts::{ClassCounts, Scale, class_counts};
 use fedgenie::data::partition::dirichlet::{DirichletClasses, dirichlet};
 use fedgenie::data::partition::iid::iid;
-use fedgenie::data::{Dataset, Partition, Targets};
+use fedgenie::data::{Dataset, Partition, Shape, Split, Targets};
 use fedgenie::dist::{Gamma, Law};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::model::{Model, SoftmaxRegression, evaluate};
 use fedgenie::rng::{Purpose, Streams};
+use fedgenie::task::DataCache;
+use fedgenie::task::source::DataConfig;
 use fedgenie::trainer::{LocalTraining, OptimizerConfig, TrainingJob, Update, train};
 use ndarray::Array2;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The folder of a data set, or none, with a line that says so.
 fn folder(name: &str) -> Option<PathBuf> {
@@ -29,24 +31,66 @@ fn folder(name: &str) -> Option<PathBuf> {
     }
 }
 
+/// What a scenario that names this folder learns from.
+fn loaded(folder: PathBuf) -> Arc<Split> {
+    DataConfig::Folder(folder).load(false, &Streams::new(1), &DataCache::default()).unwrap()
+}
+
+/// Number of examples of each class.
+fn histogram(data: &Dataset) -> Vec<usize> {
+    let (labels, classes) = data.classes().unwrap();
+    let mut counts = vec![0; classes];
+    labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+    counts
+}
+
+/// Mean and deviation of a channel.
+fn moments(data: &Dataset, channel: usize) -> (f64, f64) {
+    let area = data.shape().height * data.shape().width;
+    let images = || data.rows().values.chunks_exact(data.width());
+    let pixels = || images().flat_map(|image| &image[channel * area..][..area]).map(|&pixel| f64::from(pixel));
+    let count = (data.examples() * area) as f64;
+    let mean = pixels().sum::<f64>() / count;
+    (mean, (pixels().map(|pixel| (pixel - mean).powi(2)).sum::<f64>() / count).sqrt())
+}
+
+#[test]
+fn a_sample_of_cifar_10_is_read_and_standardised() {
+    let Some(folder) = folder("cifar10") else { return };
+    let split = loaded(folder);
+    for (data, of_class) in [(&split.train, 2_000), (&split.test, 500)] {
+        assert_eq!(data.shape(), Shape { channels: 3, height: 32, width: 32 });
+        assert_eq!(histogram(data), [of_class; 10]);
+    }
+    // The sample's provenance, to three digits.
+    for (channel, (mean, deviation)) in [(0.494, 0.248), (0.484, 0.244), (0.449, 0.263)].into_iter().enumerate() {
+        let found = moments(&split.train, channel);
+        println!("CIFAR-10 sample, channel {channel}: mean {:.4}, deviation {:.4}", found.0, found.1);
+        assert!((found.0 - mean).abs() < 1e-3 && (found.1 - deviation).abs() < 1e-3, "channel {channel}: {found:?}");
+    }
+    let normal = Split::clone(&split).normalized().unwrap();
+    for channel in 0..3 {
+        let (mean, deviation) = moments(&normal.train, channel);
+        assert!(mean.abs() < 1e-6 && (deviation - 1.0).abs() < 1e-6, "channel {channel}: {mean} {deviation}");
+        let (mean, deviation) = moments(&normal.test, channel);
+        // 5,000 images of the same kind.
+        assert!(mean.abs() < 0.05 && (deviation - 1.0).abs() < 0.05, "channel {channel}: {mean} {deviation}");
+    }
+}
+
 #[test]
 fn fashion_mnist_is_read_dealt_out_and_learned() {
     let Some(folder) = folder("fashion-mnist") else { return };
-    let split = load_idx_folder(&folder).unwrap();
+    let split = loaded(folder);
 
     for (data, examples) in [(&split.train, 60_000), (&split.test, 10_000)] {
-        assert_eq!((data.examples(), data.width()), (examples, 784));
-        let (labels, classes) = data.classes().unwrap();
-        let mut counts = vec![0; classes];
-        labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
-        assert_eq!(counts, [examples / 10; 10]);
+        assert_eq!(data.shape(), Shape { channels: 1, height: 28, width: 28 });
+        assert_eq!(histogram(data), [examples / 10; 10]);
     }
-    let pixels = split.train.rows().values;
-    let mean = pixels.iter().map(|&pixel| f64::from(pixel)).sum::<f64>() / pixels.len() as f64;
-    let variance = pixels.iter().map(|&pixel| (f64::from(pixel) - mean).powi(2)).sum::<f64>() / pixels.len() as f64;
+    let (mean, deviation) = moments(&split.train, 0);
     // Published: 0.2860 and 0.3530, to four digits.
     assert!((mean - 0.2860).abs() < 5e-5, "{mean}");
-    assert!((variance.sqrt() - 0.3530).abs() < 5e-5, "{}", variance.sqrt());
+    assert!((deviation - 0.3530).abs() < 5e-5, "{deviation}");
 
     let streams = Streams::new(1);
     let partition = iid(&split.train, 500, true, &streams).unwrap();

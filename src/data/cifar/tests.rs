@@ -142,3 +142,36 @@ fn a_gzip_bomb_ends_at_the_first_label_or_at_the_most_rows() {
     let error = read_rows(&folder.path().join("train.bin"), Cifar::Ten, &mut Vec::new(), &mut labels).unwrap_err();
     assert!(matches!(error, DataError::TooMany { limit: ROWS_MAX, .. }), "{error}");
 }
+
+/// Images of random bytes, spread over random files, read back as what they were.
+#[test]
+fn whatever_is_written_is_read() {
+    use crate::rng::{Purpose, Streams};
+    for case in 0..40 {
+        let mut rng = Streams::new(4).stream(Purpose::Example, case, 0);
+        let kind = [Cifar::Ten, Cifar::Hundred][rng.below(2) as usize];
+        let (mut expected, mut pixels, mut files) = (Vec::new(), Vec::new(), Vec::new());
+        for file in 0..1 + rng.below(4) {
+            let mut bytes = Vec::new();
+            for _ in 0..1 + rng.below(5) {
+                let head: Vec<u8> = kind.labels().iter().map(|&labels| rng.below(labels as u64) as u8).collect();
+                let image: Vec<u8> = (0..PIXELS).map(|_| rng.bits() as u8).collect();
+                expected.push(*head.last().unwrap());
+                pixels.extend(image.iter().map(|&byte| f32::from(byte) / 255.0));
+                bytes.extend([head, image].concat());
+            }
+            let packed = rng.below(2) == 0;
+            files.push((
+                format!("train_{file}.bin{}", if packed { ".gz" } else { "" }),
+                match packed {
+                    true => gzip(&bytes),
+                    false => bytes,
+                },
+            ));
+        }
+        files.push(("test.bin".to_owned(), files[0].1.clone()));
+        let files: Vec<(&str, Vec<u8>)> = files.iter().map(|(name, bytes)| (&**name, bytes.clone())).collect();
+        let split = load_cifar_folder(folder_of(&files).path(), kind).unwrap();
+        assert_eq!((labels(&split.train), split.train.rows().values), (&expected[..], &pixels[..]));
+    }
+}

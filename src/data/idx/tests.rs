@@ -156,3 +156,20 @@ fn parts_that_do_not_belong_together_are_refused() {
     let error = load_idx_folder(folder_of(1, &[0, 1], &[2]).path()).unwrap_err();
     assert!(matches!(error, DataError::LabelOutOfRange { position: 8, found: 2, classes: 2, .. }), "{error}");
 }
+
+/// Whichever bit of a good file, plain or packed, is turned, reading ends with images or an error.
+#[test]
+fn any_turned_bit_ends_in_images_or_an_error() {
+    let plain = words(&[2051, 2, 1, 2], &[1, 2, 3, 4]);
+    for good in [gzip(&plain), plain] {
+        for place in 0..good.len() {
+            for bit in 0..8 {
+                let mut bytes = good.clone();
+                bytes[place] ^= 1 << bit;
+                if let Ok(images) = images_of(&bytes) {
+                    assert_eq!(images.pixels.len(), images.count * images.rows * images.columns);
+                }
+            }
+        }
+    }
+}

@@ -34,7 +34,8 @@ fn parameters_are_as_many_as_published() {
 #[test]
 fn tensors_follow_each_other_under_pytorchs_names() {
     let network = resnet18(CIFAR, 10);
-    let names: Vec<&str> = network.tensors().iter().map(|tensor| tensor.name.as_str()).collect();
+    let tensors = network.tensors();
+    let names: Vec<&str> = tensors.iter().map(|tensor| tensor.name.as_str()).collect();
     assert_eq!(names[..4], ["conv1.weight", "bn1.weight", "bn1.bias", "layer1.0.conv1.weight"]);
     for name in ["layer2.0.downsample.0.weight", "layer4.1.bn2.running_var", "fc.weight", "fc.bias"] {
         assert!(names.contains(&name), "{name}");
@@ -44,7 +45,7 @@ fn tensors_follow_each_other_under_pytorchs_names() {
     let mut end = 0;
     for tensor in network.tensors() {
         assert_eq!(tensor.offset, end, "{}", tensor.name);
-        end += tensor.len();
+        end += tensor.entries();
     }
     assert_eq!(end, network.parameters());
 }
@@ -83,7 +84,7 @@ fn fill(network: &Network) -> Vec<f32> {
             fan_in = tensor.shape[1..].iter().product::<usize>();
         }
         let is_norm = tensor.name.contains("bn") || tensor.name.contains("downsample.1");
-        for (place, parameter) in parameters[tensor.offset..][..tensor.len()].iter_mut().enumerate() {
+        for (place, parameter) in parameters[tensor.offset..][..tensor.entries()].iter_mut().enumerate() {
             let number = match tensor.name.rsplit('.').next().unwrap() {
                 "running_mean" => 0.1 * u(place),
                 "running_var" => 1.0 + 0.5 * u(place),
@@ -112,11 +113,11 @@ fn assert_alike(network: &Network, numbers: &[f32], expected: &Value, tolerance:
     let mut compared = 0;
     for tensor in network.tensors() {
         let Some(expected) = expected.get(&tensor.name) else { continue };
-        let found = &numbers[tensor.offset..][..tensor.len()];
+        let found = &numbers[tensor.offset..][..tensor.entries()];
         let number = |value: &Value| value.as_f64().unwrap();
         let norm = number(&expected["squares"]).sqrt();
         let (sum, squares) = sums(found);
-        let count = tensor.len() as f64;
+        let count = tensor.entries() as f64;
         assert!(
             (squares.sqrt() / norm - 1.0).abs() < tolerance,
             "{}: norm {}, expected {norm}",

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`correlate`] | convolutions, forward and with respect to their input |
 //! | [`correlate_gradient`] | convolutions with respect to their weights |
+//! | [`winograd`] | convolutions of 3 × 3 kernels with fewer multiplications, in the three directions |
 //! | [`dense`] | fully connected layers, in the three directions |
 //!
 //! # Layout
@@ -15,6 +16,7 @@
 pub mod correlate;
 pub mod correlate_gradient;
 pub mod dense;
+pub mod winograd;
 
 use crate::data::Shape;
 use crate::math::lanes::LANES;
@@ -50,6 +52,7 @@ impl Layout {
     }
 
     /// Numbers in all.
+    #[expect(clippy::len_without_is_empty, reason = "a layout has slack, so that it is never empty")]
     pub const fn len(&self) -> usize {
         self.shape.channels * self.plane() + SLACK
     }

@@ -10,6 +10,7 @@ mod loss;
 pub(super) mod norm;
 pub(super) mod pool;
 mod slopes;
+mod winograd;
 
 pub use activation::Activation;
 pub(super) use conv::{Conv, ConvPlan};

@@ -36,7 +36,7 @@ fn examples(shape: Shape, count: usize, classes: usize, entries: Option<usize>) 
 fn parameters(network: &Network) -> Vec<f32> {
     let mut rng = Streams::new(9).stream(Purpose::ModelInit, 0, 0);
     let mut parameters = vec![0.0; network.parameters()];
-    for tensor in network.tensors() {
+    for tensor in &network.tensors {
         let fan = if tensor.shape.len() > 1 { tensor.shape[1..].iter().product::<usize>() } else { 1 };
         let scale = (2.0 / fan as f32).sqrt();
         for value in &mut parameters[tensor.offset..][..tensor.len()] {
@@ -79,7 +79,7 @@ fn check(name: &str, network: &Network, data: &Dataset, batch: &[u32]) {
     let slopes: Vec<f64> = (0..network.trained()).map(|place| reference.slope(&exact, place)).collect();
     let largest = slopes.iter().fold(0.0_f64, |largest, slope| largest.max(slope.abs()));
     assert!(largest > 1e-3, "{name}: the case says nothing");
-    for tensor in network.tensors().iter().filter(|tensor| tensor.offset < network.trained()) {
+    for tensor in network.tensors.iter().filter(|tensor| tensor.offset < network.trained()) {
         for place in tensor.offset..tensor.offset + tensor.len() {
             let (found, expected) = (f64::from(gradient[place]), slopes[place]);
             assert!(
@@ -331,7 +331,7 @@ fn the_initial_model_has_the_documented_laws() {
     let mut parameters = vec![f32::NAN; network.parameters()];
     network.init(&mut Streams::new(1).stream(Purpose::ModelInit, 0, 0), &mut parameters);
     let of = |name: &str| {
-        let tensor = network.tensors().iter().find(|tensor| tensor.name == name).unwrap();
+        let tensor = network.tensors.iter().find(|tensor| tensor.name == name).unwrap();
         &parameters[tensor.offset..][..tensor.len()]
     };
     for (name, bound) in [("conv.weight", 0.1_f32), ("conv.bias", 0.1), ("fc.weight", 1.0 / 16.0)] {

@@ -105,7 +105,7 @@ fn numbers_where_a_case_begins_are_within_2_ulp() {
         -105.0,
         1.0,
         0.707_106_77,
-        1.414_213_5,
+        std::f32::consts::SQRT_2,
         10.0,
         9.010_9,
         4.0,
@@ -178,7 +178,8 @@ fn all_paths_give_the_same_bits() {
 #[test]
 fn special_values() {
     let (zero, infinity, nan) = (0.0_f32, f32::INFINITY, f32::NAN);
-    let expected: [(fn(f32) -> f32, &[(f32, f32)]); 6] = [
+    type Cases<'a> = (fn(f32) -> f32, &'a [(f32, f32)]);
+    let expected: [Cases<'_>; 6] = [
         (exp, &[(zero, 1.0), (-zero, 1.0), (infinity, infinity), (-infinity, 0.0), (89.0, infinity), (-110.0, 0.0)]),
         (
             ln,

@@ -10,6 +10,11 @@
 //! # Cost
 //! One fused multiply-add for each weight and vector. Weights are read where they lie.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops of constant length over registers, which iterators would put into memory"
+)]
+
 use super::super::kernels::correlate::Finish;
 use crate::math::lanes::{Kernel, LANES, Lanes};
 

@@ -7,13 +7,15 @@
 //! # How
 //! With padding, the input is copied to rows with zeros at both ends; with a stride `s`, to `s × s` phases, in each of which
 //! the kernel moves one step at a time. So every tap is a shift of a row. The gradient by the input is the correlation of
-//! the slopes with the turned kernel, one for each phase.
+//! the slopes with the turned kernel, one for each phase. Where [`winograd`](super::winograd) is faster, it is taken instead,
+//! with its own order of sums.
 
 use super::super::build::Window;
 use super::super::kernels::Layout;
 use super::super::kernels::correlate::{Correlate, Finish, pack};
 use super::super::kernels::correlate_gradient::{CorrelateGradient, waiting_sums};
 use super::super::kernels::{SLACK, whole_vectors};
+use super::winograd::WinogradPlan;
 use crate::data::Shape;
 use crate::math::lanes::{Kernel, LANES, Path, run};
 
@@ -43,6 +45,8 @@ pub struct ConvPlan {
     /// Rows of zeros thought to lie above the input, and rows of the input.
     rows: (usize, usize),
     back: BackPlan,
+    /// How it is computed instead, where that is faster.
+    winograd: Option<WinogradPlan>,
 }
 
 /// A copy of a tensor with zeros at both ends of its rows, taken apart into phases.
@@ -88,6 +92,12 @@ struct PhasePlan {
 
 impl ConvPlan {
     pub fn new(conv: &Conv, input: Layout, output: Layout) -> Self {
+        Self::with(conv, input, output, WinogradPlan::fits(conv.window) && WinogradPlan::pays(input, output))
+    }
+
+    /// A plan that uses minimal filtering or does not.
+    pub fn with(conv: &Conv, input: Layout, output: Layout, winograd: bool) -> Self {
+        let winograd = winograd.then(|| WinogradPlan::new(conv.window, input, output));
         let Window { size, stride, padding } = conv.window;
         let Shape { channels, height, width } = input.shape;
         let batch = input.batch;
@@ -115,11 +125,14 @@ impl ConvPlan {
         }
         let rows = if stride > 1 { (0, usize::MAX / 4) } else { (padding, height) };
         let back = BackPlan::new(conv.window, input, output);
-        Self { input, output, copy, taps, places, input_row, rows, back }
+        Self { input, output, copy, taps, places, input_row, rows, back, winograd }
     }
 
     /// Numbers of working memory: packed weights, or sums that wait, and copies of the input, or of the slopes and a phase.
     pub fn work(&self) -> usize {
+        if let Some(winograd) = &self.winograd {
+            return winograd.work();
+        }
         let weights = self.taps.len() * self.output.shape.channels;
         let forward = self.copy.as_ref().map_or(0, |copy| copy.len);
         let backward = self.back.copy.map_or(0, |(_, _, len)| len) + self.back.phase_len;
@@ -289,8 +302,13 @@ impl Conv {
     ) {
         let outputs = plan.output.shape.channels;
         let count = plan.taps.len();
-        let (packed, copy) = work.split_at_mut(whole_vectors(count * outputs));
         let weights = &parameters[self.weights..][..count * outputs];
+        let bias = self.bias.map_or(&[][..], |bias| &parameters[bias..][..outputs]);
+        let finish = if self.relu { Finish::Relu } else { Finish::Write };
+        if let Some(winograd) = &plan.winograd {
+            return winograd.forward(weights, bias, finish, input, out, work, path);
+        }
+        let (packed, copy) = work.split_at_mut(whole_vectors(count * outputs));
         run(path, PackForward { weights, places: &plan.places, outputs, packed });
         let input = plan.place_input(input, copy, path);
         run(
@@ -303,12 +321,12 @@ impl Conv {
                 input_rows: plan.rows.1,
                 input_row: plan.input_row,
                 packed,
-                bias: self.bias.map_or(&[], |bias| &parameters[bias..][..outputs]),
+                bias,
                 outputs,
                 output_rows: plan.output.shape.height,
                 output_row: plan.output.row,
                 out,
-                finish: if self.relu { Finish::Relu } else { Finish::Write },
+                finish,
             },
         );
     }
@@ -325,6 +343,10 @@ impl Conv {
     ) {
         let outputs = plan.output.shape.channels;
         let count = plan.taps.len();
+        let out = &mut gradient[self.weights..][..count * outputs];
+        if let Some(winograd) = &plan.winograd {
+            return winograd.weight_gradient(input, slopes, out, work, path);
+        }
         let (sums, copy) = work.split_at_mut(plan.waiting_sums());
         let input = plan.place_input(input, copy, path);
         run(
@@ -342,7 +364,7 @@ impl Conv {
                 output_row: plan.output.row,
                 places: &plan.places,
                 sums,
-                out: &mut gradient[self.weights..][..count * outputs],
+                out,
             },
         );
     }
@@ -361,6 +383,11 @@ impl Conv {
     ) {
         let outputs = plan.output.shape.channels;
         let channels = plan.input.shape.channels;
+        let weights = &parameters[self.weights..][..plan.taps.len() * outputs];
+        if let Some(winograd) = &plan.winograd {
+            let finish = if add { Finish::Add } else { Finish::Write };
+            return winograd.input_gradient(weights, slopes, finish, out, work, path);
+        }
         let (packed, work) = work.split_at_mut(whole_vectors(plan.taps.len() * outputs));
         let (copy, phase_plane) = work.split_at_mut(plan.back.copy.map_or(0, |(_, _, len)| len));
         let (slopes, slopes_row) = match plan.back.copy {
@@ -372,7 +399,6 @@ impl Conv {
                 (&*copy, row)
             }
         };
-        let weights = &parameters[self.weights..][..plan.taps.len() * outputs];
         for phase in &plan.back.phases {
             let is_direct = self.window.stride == 1;
             if phase.taps.is_empty() {

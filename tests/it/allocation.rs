@@ -1,0 +1,94 @@
+//! No allocation in a training step: counted, for every model.
+
+use fedgenie::data::{Dataset, Shape, Targets};
+use fedgenie::id::{ClientId, Round};
+use fedgenie::model::families::{MlpActivation, lenet5, mlp, resnet18, simple_cnn};
+use fedgenie::model::{LinearRegression, Model, Scratch, SoftmaxRegression};
+use fedgenie::rng::{Purpose, Streams};
+use fedgenie::trainer::{Length, LocalTraining, OptimizerConfig, TrainingJob, Update, train};
+use ndarray::Array2;
+
+const SHAPE: Shape = Shape { channels: 2, height: 16, width: 16 };
+
+fn data(classifies: bool) -> Dataset {
+    let mut rng = Streams::new(1).stream(Purpose::Example, 0, 0);
+    let features = Array2::from_shape_simple_fn((50, SHAPE.len()), || rng.uniform() as f32);
+    let targets = match classifies {
+        true => Targets::Classes { labels: (0..50).map(|example| example % 5).collect(), classes: 5 },
+        false => Targets::Values((0..50).map(|example| example as f32 / 50.0).collect()),
+    };
+    Dataset::new(features, targets).with_shape(SHAPE)
+}
+
+fn models() -> Vec<(&'static str, Box<dyn Model>, bool)> {
+    vec![
+        ("linear regression", Box::new(LinearRegression::new(SHAPE.len())), false),
+        ("softmax regression", Box::new(SoftmaxRegression::new(SHAPE.len(), 5)), true),
+        ("MLP", Box::new(mlp(SHAPE, &[30, 20], MlpActivation::Gelu, 5)), true),
+        ("LeNet-5", Box::new(lenet5(SHAPE, 1, 5)), true),
+        ("SimpleCNN", Box::new(simple_cnn(SHAPE, 5)), true),
+        ("ResNet-18", Box::new(resnet18(SHAPE, 5)), true),
+    ]
+}
+
+fn start(model: &dyn Model) -> Vec<f32> {
+    let mut parameters = vec![0.0; model.parameters()];
+    model.init(&mut Streams::new(1).stream(Purpose::ModelInit, 0, 0), &mut parameters);
+    parameters
+}
+
+#[test]
+fn gradients_and_evaluations_do_not_allocate_once_their_batch_sizes_were_met() {
+    for (name, model, classifies) in models() {
+        let data = data(classifies);
+        let mut parameters = start(&*model);
+        let mut gradient = vec![0.0; model.trained()];
+        let mut noise = Streams::new(1).stream(Purpose::TrainingNoise, 0, 0);
+        let mut scratch = Scratch::default();
+        let batches: [&[u32]; 2] = [&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], &[10, 11, 12]];
+        let mut steps = || {
+            for batch in batches {
+                let gradient = &mut gradient;
+                model.loss_and_gradient(&mut parameters, &data, batch, gradient, &mut noise, &mut scratch);
+                model.evaluate(&parameters, &data, batch, &mut scratch);
+            }
+        };
+        let first = allocation_counter::measure(&mut steps);
+        assert!(first.count_total > 0, "{name}: allocations are counted");
+        let later = allocation_counter::measure(&mut steps);
+        assert_eq!(later.count_total, 0, "{name}");
+    }
+}
+
+#[test]
+fn longer_training_allocates_no_more_than_shorter() {
+    let optimizers = [
+        OptimizerConfig::Sgd { lr: 1e-4, momentum: 0.9, nesterov: false, weight_decay: 1e-4, dampening: 0.0 },
+        OptimizerConfig::Adam { lr: 1e-4, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 },
+    ];
+    for (name, model, classifies) in models() {
+        let data = data(classifies);
+        let start = start(&*model);
+        let examples: Vec<u32> = (0..23).collect();
+        let job = TrainingJob { client: ClientId(0), round: Round(1), start: &start, examples: &examples };
+        for optimizer in &optimizers {
+            let mut updates = [Update::default()];
+            let mut allocations = |steps| {
+                let settings = LocalTraining {
+                    length: Length::Steps(steps),
+                    clip: Some(1.0),
+                    proximal: 0.1,
+                    ..LocalTraining::new(1, 10, optimizer).unwrap()
+                };
+                let streams = Streams::new(1);
+                allocation_counter::measure(|| {
+                    train(&[job], &*model, &data, &settings, &streams, false, &mut updates);
+                })
+                .count_total
+            };
+            // The first call also makes the update's own buffer.
+            allocations(3);
+            assert_eq!(allocations(7), allocations(3), "{name} with {optimizer:?}");
+        }
+    }
+}
