@@ -20,7 +20,7 @@ pub use softmax_regression::SoftmaxRegression;
 pub use weights::TensorLayout;
 
 use crate::data::Dataset;
-use crate::math::lanes::Path;
+use crate::math::lanes::{Lanes, Path};
 use crate::rng::StreamRng;
 use rayon::prelude::*;
 use thiserror::Error;
@@ -115,8 +115,8 @@ fn check_width(data: &Dataset, expected: usize) -> Result<(), ModelError> {
 /// Memory that a worker reuses from step to step. Its contents mean nothing between calls.
 #[derive(Clone, Debug)]
 pub struct Scratch {
-    /// Derivatives of the loss by the model's outputs, for a block of examples.
-    deltas: Vec<f32>,
+    /// A number for each output of a model and each of 16 examples.
+    block: Vec<Lanes>,
     /// The processor features that kernels are compiled for.
     path: Path,
     /// Layers of a network.
@@ -126,7 +126,7 @@ pub struct Scratch {
 impl Scratch {
     /// Empty, for kernels compiled for a set of processor features.
     pub fn on(path: Path) -> Self {
-        Self { deltas: Vec::new(), path, network: network::Workspace::on(path) }
+        Self { block: Vec::new(), path, network: network::Workspace::on(path) }
     }
 }
 
@@ -135,9 +135,6 @@ impl Default for Scratch {
         Self::on(Path::detect())
     }
 }
-
-/// Examples whose outputs are held at once; the gradient is a sum over blocks of this many.
-const BLOCK_EXAMPLES: usize = 64;
 
 /// Sums over examples, so that parts can be put together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -187,7 +184,12 @@ pub fn evaluate(model: &dyn Model, parameters: &[f32], data: &Dataset, examples:
         let mut scratch = Scratch::default();
         examples.chunks(BLOCK).map(|block| one(&mut scratch, block)).collect()
     };
-    parts.into_iter().fold(Evaluation::default(), Evaluation::plus)
+    let mut sums = parts.into_iter().fold(Evaluation::default(), Evaluation::plus);
+    if sums.loss_sum.is_nan() {
+        // Which NaN comes out of an operation is not defined; what is recorded is one and the same.
+        sums.loss_sum = f64::NAN;
+    }
+    sums
 }
 
 #[cfg(test)]

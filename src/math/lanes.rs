@@ -22,6 +22,17 @@ pub use dispatch::{Kernel, Path, run};
 /// Number of lanes.
 pub const LANES: usize = 16;
 
+/// 16 words of ones, 16 of zeros: a window of it keeps the first lanes. Reading it is faster than comparing.
+const ONES_THEN_ZEROS: [u32; 2 * LANES] = {
+    let mut words = [0; 2 * LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        words[lane] = u32::MAX;
+        lane += 1;
+    }
+    words
+};
+
 /// Sixteen numbers, one cache line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
@@ -54,6 +65,20 @@ impl Lanes {
             *lane = number;
         }
         lanes
+    }
+
+    /// The first `count` lanes, and zero in those behind.
+    ///
+    /// # Panics
+    /// If there are fewer lanes.
+    #[inline(always)]
+    pub fn first(self, count: usize) -> Self {
+        let mask: &[u32; LANES] = ONES_THEN_ZEROS[LANES - count..].first_chunk().expect("the mask of a whole vector");
+        let mut out = self;
+        for (lane, mask) in out.0.iter_mut().zip(mask) {
+            *lane = f32::from_bits(lane.to_bits() & mask);
+        }
+        out
     }
 
     /// Writes all lanes to the first 16 places of a slice.

@@ -11,11 +11,14 @@
 //! `4F` floating-point operations for each example of a step, `2F` of an evaluation.
 //!
 //! # Determinism
-//! No random numbers. Sums as [`crate::math::dense`] says; losses are added in `f64` in the order of the batch.
+//! No random numbers. Products and sums of outer products as [`crate::math::dense`] says. With `s = 2/n` rounded, the
+//! derivative by `ŷ` is `s · (ŷ − y)`; those by the bias are added in blocks of 16 examples of the batch, each folded
+//! in halves; losses in `f64` in the order of the batch.
 
-use super::{BLOCK_EXAMPLES, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
+use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
-use crate::math::dense::{add_outer, dot};
+use crate::math::dense::{Rows, outer_products, products};
+use crate::math::lanes::{Kernel, LANES, Lanes, run};
 use crate::rng::StreamRng;
 
 /// Linear regression on a number of features.
@@ -24,16 +27,63 @@ pub struct LinearRegression {
     features: usize,
 }
 
+/// All there is to do for a batch.
+struct Pass<'a> {
+    parameters: &'a [f32],
+    rows: Rows<'a>,
+    targets: &'a [f32],
+    examples: &'a [u32],
+    /// Where the derivatives of the mean loss go, if anywhere.
+    gradient: Option<&'a mut [f32]>,
+}
+
+impl Kernel for Pass<'_> {
+    type Output = Evaluation;
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(mut self) -> Evaluation {
+        let width = self.rows.width;
+        let weights = Rows { values: self.parameters, width };
+        let bias = self.parameters[width];
+        let scale = 2.0 / self.examples.len() as f32;
+        let mut total = Evaluation { examples: self.examples.len() as u64, ..Evaluation::default() };
+        for (block, examples) in self.examples.chunks(LANES).enumerate() {
+            let mut predictions = [Lanes::ZERO];
+            products::<WIDE>(weights, self.rows, examples, &mut predictions);
+            let mut slopes = [Lanes::ZERO];
+            for (lane, &example) in examples.iter().enumerate() {
+                let residual = predictions[0].0[lane] + bias - self.targets[example as usize];
+                total.loss_sum += f64::from(residual * residual);
+                slopes[0].0[lane] = scale * residual;
+            }
+            if let Some(gradient) = &mut self.gradient {
+                let (by_weights, by_bias) = gradient.split_at_mut(width);
+                outer_products::<WIDE>(&slopes, self.rows, examples, block == 0, by_weights);
+                let sum = slopes[0].sum();
+                by_bias[0] = if block == 0 { sum } else { by_bias[0] + sum };
+            }
+        }
+        total
+    }
+}
+
 impl LinearRegression {
     /// A model that takes this many features.
     pub fn new(features: usize) -> Self {
         Self { features }
     }
 
-    /// `ŷ − y` of an example.
-    #[inline]
-    fn residual(&self, parameters: &[f32], features: &[f32], target: f32) -> f32 {
-        dot(&parameters[..self.features], features) + parameters[self.features] - target
+    fn pass(
+        &self,
+        parameters: &[f32],
+        data: &Dataset,
+        examples: &[u32],
+        gradient: Option<&mut [f32]>,
+        scratch: &Scratch,
+    ) -> Evaluation {
+        assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
+        let (rows, targets) = (data.rows(), values(data));
+        run(scratch.path, Pass { parameters, rows, targets, examples, gradient })
     }
 }
 
@@ -74,30 +124,11 @@ impl Model for LinearRegression {
     ) -> f32 {
         assert!(!batch.is_empty(), "a step needs examples");
         assert_eq!(gradient.len(), self.parameters(), "a gradient has as many entries as there are parameters");
-        let (rows, targets) = (data.rows(), values(data));
-        let scale = 2.0 / batch.len() as f32;
-        let mut loss_sum = 0.0;
-        gradient.fill(0.0);
-        let (by_weights, by_bias) = gradient.split_at_mut(self.features);
-        for block in batch.chunks(BLOCK_EXAMPLES) {
-            scratch.deltas.clear();
-            for &example in block {
-                let residual = self.residual(parameters, rows.row(example), targets[example as usize]);
-                loss_sum += f64::from(residual * residual);
-                scratch.deltas.push(scale * residual);
-            }
-            add_outer(&scratch.deltas, 1, rows, block, by_weights);
-            by_bias[0] += scratch.deltas.iter().fold(0.0, |sum, delta| sum + delta);
-        }
-        (loss_sum / batch.len() as f64) as f32
+        let sums = self.pass(parameters, data, batch, Some(gradient), scratch);
+        (sums.loss_sum / batch.len() as f64) as f32
     }
 
-    fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], _scratch: &mut Scratch) -> Evaluation {
-        let (rows, targets) = (data.rows(), values(data));
-        let loss_sum = examples.iter().fold(0.0, |sum, &example| {
-            let residual = self.residual(parameters, rows.row(example), targets[example as usize]);
-            sum + f64::from(residual * residual)
-        });
-        Evaluation { loss_sum, correct: 0, examples: examples.len() as u64 }
+    fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], scratch: &mut Scratch) -> Evaluation {
+        self.pass(parameters, data, examples, None, scratch)
     }
 }

@@ -13,13 +13,15 @@
 //! `4FC` floating-point operations for each example of a step, `2FC` of an evaluation, and `C` exponentials.
 //!
 //! # Determinism
-//! No random numbers. Sums as [`crate::math::dense`] says, exponential and logarithm of libm; the exponentials of an
-//! example are added in ascending class, losses in `f64` in the order of the batch.
+//! No random numbers. Scores and sums of outer products as [`crate::math::dense`] says, exponential and logarithm as
+//! [`crate::math::lanes::functions`] does; the exponentials of an example are added in ascending class. With `s = 1/n` rounded, a
+//! derivative by a score is `e^{z_c − z_max} · (s / Σ)`, less `s` for the class of the example. Derivatives by a bias are
+//! added in blocks of 16 examples of the batch, each folded in halves; losses in `f64` in the order of the batch.
 
-use super::{BLOCK_EXAMPLES, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
+use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
-use crate::math::dense::{add_outer, dot, dots};
-use crate::math::float::{exp_f32, ln_f32};
+use crate::math::dense::{Rows, outer_products, products};
+use crate::math::lanes::{Kernel, LANES, Lanes, functions, run};
 use crate::rng::StreamRng;
 
 /// Softmax regression on a number of features and classes.
@@ -38,55 +40,114 @@ impl SoftmaxRegression {
         assert!(classes > 0, "there is at least one class");
         Self { features, classes }
     }
+}
 
-    /// Writes the scores of an example, one for each class.
-    #[inline]
-    fn scores(&self, parameters: &[f32], features: &[f32], scores: &mut [f32]) {
-        let (weights, biases) = parameters.split_at(self.features * self.classes);
-        let row = |class: usize| &weights[class * self.features..][..self.features];
-        // Two rows at a time read the features once for both.
-        let (pairs, last) = scores.as_chunks_mut::<2>();
-        for (pair, scores) in pairs.iter_mut().enumerate() {
-            let class = 2 * pair;
-            let products = dots([row(class), row(class + 1)], features);
-            *scores = [products[0] + biases[class], products[1] + biases[class + 1]];
+/// All there is to do for a batch.
+struct Pass<'a> {
+    parameters: &'a [f32],
+    rows: Rows<'a>,
+    labels: &'a [u8],
+    examples: &'a [u32],
+    /// One for each class: scores of 16 examples, then derivatives by them.
+    scores: &'a mut [Lanes],
+    /// Where the derivatives of the mean loss go, if anywhere.
+    gradient: Option<&'a mut [f32]>,
+}
+
+impl Kernel for Pass<'_> {
+    type Output = Evaluation;
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(mut self) -> Evaluation {
+        let width = self.rows.width;
+        let biases = &self.parameters[self.scores.len() * width..];
+        let weights = Rows { values: self.parameters, width };
+        let scale = 1.0 / self.examples.len() as f32;
+        let mut total = Evaluation { examples: self.examples.len() as u64, ..Evaluation::default() };
+        for (block, examples) in self.examples.chunks(LANES).enumerate() {
+            products::<WIDE>(weights, self.rows, examples, self.scores);
+            let Outcome { largest, predicted, own } = self.compare(biases, examples);
+            let mut sum = Lanes::ZERO;
+            for score in self.scores.iter_mut() {
+                *score = (*score - largest).map(functions::exp);
+                sum = sum + *score;
+            }
+            let losses = sum.map(functions::ln) - (own - largest);
+            for (lane, &example) in examples.iter().enumerate() {
+                total.loss_sum += f64::from(losses.0[lane]);
+                total.correct += u64::from(predicted.0[lane] == f32::from(self.labels[example as usize]));
+            }
+            if let Some(gradient) = &mut self.gradient {
+                let factor = Lanes::splat(scale) / sum;
+                for exponential in self.scores.iter_mut() {
+                    *exponential = (*exponential * factor).first(examples.len());
+                }
+                for (lane, &example) in examples.iter().enumerate() {
+                    self.scores[usize::from(self.labels[example as usize])].0[lane] -= scale;
+                }
+                let (by_weights, by_biases) = gradient.split_at_mut(self.scores.len() * width);
+                outer_products::<WIDE>(self.scores, self.rows, examples, block == 0, by_weights);
+                for (by_bias, slopes) in by_biases.iter_mut().zip(self.scores.iter()) {
+                    let sum = slopes.sum();
+                    *by_bias = if block == 0 { sum } else { *by_bias + sum };
+                }
+            }
         }
-        if let [score] = last {
-            let class = self.classes - 1;
-            *score = dot(row(class), features) + biases[class];
-        }
+        total
     }
 }
 
-/// Turns scores into probabilities and returns the loss of an example of class `label`.
-fn softmax(scores: &mut [f32], label: usize) -> f32 {
-    let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let own = scores[label] - largest;
-    let mut sum = 0.0;
-    for score in scores.iter_mut() {
-        *score = exp_f32(*score - largest);
-        sum += *score;
-    }
-    for score in scores.iter_mut() {
-        *score /= sum;
-    }
-    ln_f32(sum) - own
+/// What the scores of 16 examples say.
+struct Outcome {
+    largest: Lanes,
+    /// The class with the largest score, the smallest class on ties.
+    predicted: Lanes,
+    /// The score of the example's class.
+    own: Lanes,
 }
 
-/// The class with the largest score, the smallest class on ties.
-fn predicted(scores: &[f32]) -> usize {
-    let mut best = 0;
-    for class in 1..scores.len() {
-        if scores[class] > scores[best] {
-            best = class;
+impl Pass<'_> {
+    /// Adds the biases to the scores, and compares them.
+    #[inline(always)]
+    fn compare(&mut self, biases: &[f32], examples: &[u32]) -> Outcome {
+        let mut outcome = Outcome { largest: Lanes::ZERO, predicted: Lanes::ZERO, own: Lanes::ZERO };
+        for (class, (score, &bias)) in self.scores.iter_mut().zip(biases).enumerate() {
+            *score = *score + Lanes::splat(bias);
+            if class == 0 {
+                outcome.largest = *score;
+            } else {
+                let larger = score.zip(outcome.largest, |score, largest| if score > largest { 1.0 } else { 0.0 });
+                let name = class as f32;
+                outcome.predicted = larger.zip(outcome.predicted, |is, before| if is > 0.0 { name } else { before });
+                outcome.largest = score.max(outcome.largest);
+            }
         }
+        for (lane, &example) in examples.iter().enumerate() {
+            outcome.own.0[lane] = self.scores[usize::from(self.labels[example as usize])].0[lane];
+        }
+        outcome
     }
-    best
 }
 
 /// The targets, which [`Model::fits`] has checked to be classes.
 fn labels(data: &Dataset) -> &[u8] {
     data.classes().expect("softmax regression needs classes as targets").0
+}
+
+impl SoftmaxRegression {
+    fn pass(
+        &self,
+        parameters: &[f32],
+        data: &Dataset,
+        examples: &[u32],
+        gradient: Option<&mut [f32]>,
+        scratch: &mut Scratch,
+    ) -> Evaluation {
+        assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
+        scratch.block.resize(self.classes, Lanes::ZERO);
+        let (rows, labels, scores) = (data.rows(), labels(data), &mut scratch.block[..self.classes]);
+        run(scratch.path, Pass { parameters, rows, labels, examples, scores, gradient })
+    }
 }
 
 impl Model for SoftmaxRegression {
@@ -121,62 +182,44 @@ impl Model for SoftmaxRegression {
         scratch: &mut Scratch,
     ) -> f32 {
         assert!(!batch.is_empty(), "a step needs examples");
-        assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
         assert_eq!(gradient.len(), self.parameters(), "a gradient has as many entries as there are parameters");
-        let (rows, labels) = (data.rows(), labels(data));
-        let count = batch.len() as f32;
-        let mut loss_sum = 0.0;
-        gradient.fill(0.0);
-        let (by_weights, by_biases) = gradient.split_at_mut(self.features * self.classes);
-        for block in batch.chunks(BLOCK_EXAMPLES) {
-            scratch.deltas.resize(block.len() * self.classes, 0.0);
-            for (&example, deltas) in block.iter().zip(scratch.deltas.chunks_exact_mut(self.classes)) {
-                let label = usize::from(labels[example as usize]);
-                self.scores(parameters, rows.row(example), deltas);
-                loss_sum += f64::from(softmax(deltas, label));
-                deltas[label] -= 1.0;
-                for (delta, by_bias) in deltas.iter_mut().zip(by_biases.iter_mut()) {
-                    *delta /= count;
-                    *by_bias += *delta;
-                }
-            }
-            add_outer(&scratch.deltas, self.classes, rows, block, by_weights);
-        }
-        (loss_sum / batch.len() as f64) as f32
+        let sums = self.pass(parameters, data, batch, Some(gradient), scratch);
+        (sums.loss_sum / batch.len() as f64) as f32
     }
 
     fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], scratch: &mut Scratch) -> Evaluation {
-        assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
-        let (rows, labels) = (data.rows(), labels(data));
-        let mut evaluation = Evaluation { examples: examples.len() as u64, ..Evaluation::default() };
-        scratch.deltas.resize(self.classes, 0.0);
-        let scores = &mut scratch.deltas[..self.classes];
-        for &example in examples {
-            let label = usize::from(labels[example as usize]);
-            self.scores(parameters, rows.row(example), scores);
-            evaluation.correct += u64::from(predicted(scores) == label);
-            evaluation.loss_sum += f64::from(softmax(scores, label));
-        }
-        evaluation
+        self.pass(parameters, data, examples, None, scratch)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Targets;
+    use ndarray::Array2;
+
+    /// The loss of an example of class `label` with these scores, and the predicted class.
+    fn judged(scores: &[f32], label: u8) -> (f64, u8) {
+        let classes = scores.len();
+        let model = SoftmaxRegression::new(0, classes);
+        let with = |label| {
+            let targets = Targets::Classes { labels: vec![label], classes };
+            model.evaluate(scores, &Dataset::new(Array2::zeros((1, 0)), targets), &[0], &mut Scratch::default())
+        };
+        let predicted = (0..classes as u8).find(|&class| with(class).correct == 1).unwrap();
+        (with(label).loss_sum, predicted)
+    }
 
     #[test]
     fn ties_go_to_the_smallest_class() {
-        assert_eq!(predicted(&[0.5, 2.0, 2.0]), 1);
-        assert_eq!(predicted(&[0.0, 0.0]), 0);
-        assert_eq!(predicted(&[f32::NAN, 1.0]), 0);
+        assert_eq!(judged(&[0.5, 2.0, 2.0], 0).1, 1);
+        assert_eq!(judged(&[0.0, 0.0], 0).1, 0);
+        assert_eq!(judged(&[f32::NAN, 1.0], 0).1, 0);
     }
 
     #[test]
     fn scores_of_a_thousand_do_not_overflow() {
-        let mut scores = [1000.0, 0.0, -1000.0];
-        assert_eq!(softmax(&mut scores, 0), 0.0);
-        assert_eq!(scores, [1.0, 0.0, 0.0]);
-        assert_eq!(softmax(&mut [1000.0, 0.0], 1), 1000.0);
+        assert_eq!(judged(&[1000.0, 0.0, -1000.0], 0).0, 0.0);
+        assert_eq!(judged(&[1000.0, 0.0], 1).0, 1000.0);
     }
 }

@@ -87,6 +87,36 @@ fn gradients_agree_with_central_differences() {
 }
 
 #[test]
+fn every_path_gives_the_same_bits() {
+    for (width, classes) in
+        [(1, None), (10, None), (100, None), (10, Some(2)), (37, Some(7)), (784, Some(10)), (16, Some(256))]
+    {
+        let data = random_data(40, width, classes);
+        let model: Box<dyn Model> = match classes {
+            None => Box::new(LinearRegression::new(width)),
+            Some(classes) => Box::new(SoftmaxRegression::new(width, classes)),
+        };
+        let mut parameters = random_parameters(model.parameters());
+        for batch in [1, 10, 16, 39] {
+            let batch: Vec<u32> = (0..batch).map(|place| place * 17 % 40).collect();
+            let mut results = Vec::new();
+            for &path in Path::all() {
+                let mut scratch = Scratch::on(path);
+                let mut noise = Streams::new(9).stream(Purpose::TrainingNoise, 0, 0);
+                let mut gradient = vec![f32::NAN; model.trained()];
+                let loss =
+                    model.loss_and_gradient(&mut parameters, &data, &batch, &mut gradient, &mut noise, &mut scratch);
+                let evaluation = model.evaluate(&parameters, &data, &batch, &mut scratch);
+                gradient.push(loss);
+                let bits: Vec<u32> = gradient.into_iter().map(f32::to_bits).collect();
+                results.push((bits, evaluation.loss_sum.to_bits(), evaluation.correct));
+            }
+            assert!(results.iter().all(|result| *result == results[0]), "{width}, {classes:?}, {}", batch.len());
+        }
+    }
+}
+
+#[test]
 fn linear_regression_by_hand() {
     // ŷ = 1·x₁ + 2·x₂ + 0.5: predictions 3.5 and 1.5, residuals 1.5 and −0.5.
     let data = Dataset::new(array![[1.0, 1.0], [1.0, 0.0]], Targets::Values(vec![2.0, 2.0]));

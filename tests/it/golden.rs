@@ -115,10 +115,10 @@ fn learning_keeps_its_timeline_and_its_models() {
         [policy.power-of-choice]
     "#;
     let expected = [
-        ["bsfl of seed 7 at point 0", "a3a236c69a2c73b0", "ce15fcf119a3759a"],
-        ["power-of-choice of seed 7 at point 0", "50876e013914fb8d", "c00348ff578aa138"],
-        ["bsfl of seed 7 at point 1", "a87f65f11fe653e8", "63265b9f3ff3b571"],
-        ["power-of-choice of seed 7 at point 1", "50876e013914fb8d", "c00348ff578aa138"],
+        ["bsfl of seed 7 at point 0", "a3a236c69a2c73b0", "cb11f7354ff7c02b"],
+        ["power-of-choice of seed 7 at point 0", "50876e013914fb8d", "de110d8a86dd3767"],
+        ["bsfl of seed 7 at point 1", "a87f65f11fe653e8", "9241c5222c7f0f61"],
+        ["power-of-choice of seed 7 at point 1", "50876e013914fb8d", "de110d8a86dd3767"],
     ];
     assert_digests(scenario, &expected);
 }

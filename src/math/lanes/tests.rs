@@ -127,6 +127,9 @@ fn parts_of_vectors_are_loaded_with_zeros_behind() {
         for (place, lane) in lanes.0.into_iter().enumerate() {
             assert_eq!(lane, if place < count { numbers[place] } else { 0.0 });
         }
+        for (place, lane) in Lanes::load(&numbers).first(count).0.into_iter().enumerate() {
+            assert_eq!(lane, if place < count { numbers[place] } else { 0.0 });
+        }
     }
     let mut out = [7.0; LANES + 1];
     Lanes::splat(1.0).store(&mut out);
