@@ -294,11 +294,16 @@ pub fn table(summary: &Summary) -> String {
         }
     }
     for name in target_names(summary) {
-        columns.push((format!("time_to.{name}"), format!("{name} after [s]")));
+        columns.push((format!("time_to.{name}"), format!("s to {name}")));
     }
-    let last_target = columns.last().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
+    // The hardest target that policies can be compared at, or else what comes first of the rest.
+    let is_compared = |key: &str| {
+        summary.arms.iter().any(|arm| arm.paired.as_ref().is_some_and(|paired| paired.differences.contains_key(key)))
+    };
+    let targets = columns.iter().rev().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
     let otherwise = ["regret.mean", "regret.realised", "final.test_loss", "virtual_time_s"];
-    let compared: Option<String> = last_target.into_iter().chain(otherwise).find(|key| has(key)).map(str::to_owned);
+    let compared: Option<String> =
+        targets.filter(|key| is_compared(key)).chain(otherwise).find(|key| has(key)).map(str::to_owned);
     let compared = compared.as_deref();
     let mut rows = vec![Vec::new()];
     rows[0].push("policy".to_owned());
