@@ -128,6 +128,11 @@ impl Scratch {
     pub fn on(path: Path) -> Self {
         Self { block: Vec::new(), path, network: network::Workspace::on(path) }
     }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        4 * self.block.capacity() + self.network.bytes()
+    }
 }
 
 impl Default for Scratch {

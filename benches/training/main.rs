@@ -6,6 +6,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
 
+mod kernels;
 mod measure;
 mod networks;
 mod peak;
@@ -33,6 +34,9 @@ fn main() {
         plain::linear(1_000, 50, 100);
         plain::linear(1_000, 50, 10);
         plain::softmax();
+    }
+    if wants("kernels") && !has("--json") {
+        kernels::table(path, peak);
     }
     for case in CASES.iter().filter(|case| wants(case.name)) {
         let mut counts = vec![1, threads];
