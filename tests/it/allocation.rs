@@ -54,7 +54,8 @@ fn gradients_and_evaluations_do_not_allocate_once_their_batch_sizes_were_met() {
             }
         };
         let first = allocation_counter::measure(&mut steps);
-        assert!(first.count_total > 0, "{name}: allocations are counted");
+        // Linear regression keeps nothing between calls.
+        assert_eq!(first.count_total > 0, name != "linear regression", "{name}: allocations are counted");
         let later = allocation_counter::measure(&mut steps);
         assert_eq!(later.count_total, 0, "{name}");
     }
