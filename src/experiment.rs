@@ -148,7 +148,7 @@ impl Experiment {
         for (point, (_, scenario)) in self.points.iter().enumerate() {
             let world = self.world(point, self.seeds[0], cache)?;
             for arm in &scenario.arms {
-                world.policy(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+                world.cast(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
             warnings.extend(world.warnings);
             for &seed in &self.seeds[1..] {
@@ -174,13 +174,13 @@ impl Experiment {
     ) -> Result<(RunSummary, S), Error> {
         let scenario = &self.points[place.point].1;
         let arm = &scenario.arms[place.arm];
-        let policy = world.policy(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+        let cast = world.cast(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
         let settings = RunSettings {
             evaluate: scenario.sections.evaluate.plan(),
             record_every: scenario.sections.record.every,
             parallel: false,
         };
-        let mut run = Run::new(world, &arm.label, policy, settings, sink);
+        let mut run = Run::new(world, &arm.label, cast, settings, sink);
         let mut curve = Curve::default();
         let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets);
         let failed = |source: RunError| Error::Run { run: place.name.clone(), source };
@@ -202,7 +202,7 @@ impl Experiment {
         if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
             files::write_file(file, &contents)?;
         }
-        Ok(RunSummary::of(place, &arm.label, run, curve, watch.into_reached()))
+        RunSummary::of(place, &arm.label, run, curve, watch.into_reached()).map_err(failed)
     }
 }
 

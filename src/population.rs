@@ -7,9 +7,11 @@
 //! A client is a candidate unless a job of its own is under way: the run keeps the list of those (`Run::available`), and every
 //! selection is checked against it. Availability of devices over time enters there.
 
+pub mod availability;
 mod config;
 pub mod law;
 
+pub use availability::{Cursors, Stretch};
 pub use config::{
     DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationConfig, PopulationError, Work,
 };
@@ -55,7 +57,13 @@ pub struct JobDraw {
     pub loss: Option<(Phase, Span)>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption { Pause, Lose, RunOn }
+#[derive(Debug)]
+pub struct Always(usize);
+impl Always { pub fn cursors<'a>(&self, _: &'a Streams) -> Cursors<'a> { Cursors(self.0, std::marker::PhantomData) } }
 impl JobDraw {
+    pub const fn is_moved(&self, _: Phase) -> bool { false }
     /// Download, compute and upload together, as if the client were not lost.
     pub fn total(&self) -> Span {
         self.phases.into_iter().sum()
@@ -152,6 +160,16 @@ impl Population {
     /// What is equal of two clients with equal keys: their latency laws and hazards.
     pub fn latency_key(&self, client: ClientId) -> ([u32; 3], [u64; 3]) {
         (self.law_of[client.index()], self.groups[self.group_of(client)].hazards.map(f64::to_bits))
+    }
+
+    pub fn availability(&self) -> Always { Always(self.len()) }
+    pub const fn interruption(&self, _: ClientId) -> Interruption { Interruption::Pause }
+    pub fn finish(&self, cursors: &Cursors<'_>, client: ClientId, phase: Phase, draw: &JobDraw, t0: crate::time::VirtualTime, _: Interruption) -> Option<crate::time::VirtualTime> {
+        cursors.finish(client, t0, draw.phases[phase.index()])
+    }
+    pub fn moved(&self, _: &Cursors<'_>, _: ClientId, phase: Phase, draw: &JobDraw, t0: crate::time::VirtualTime, t1: crate::time::VirtualTime, payload: u64) -> u64 {
+        let full = draw.phases[phase.index()];
+        if full == Span::ZERO { payload } else { (u128::from(payload) * u128::from((t1 - t0).0) / u128::from(full.0)) as u64 }
     }
 
     /// Draws the job of a client in a round. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for probes.

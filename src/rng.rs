@@ -44,9 +44,14 @@ pub enum Purpose {
     BatchOrder = 10,
     /// What is random within a training step, such as dropout masks: entity = client, index = round.
     TrainingNoise = 11,
+    /// The on and off times of devices: as the availability laws document.
+    Availability = 12,
+    /// How long a model travels between the cloud and an edge server: entity = edge server, index = the cloud's round; two
+    /// uniforms in the order from the cloud, to the cloud.
+    EdgeLink = 13,
 }
 
-const PURPOSES: usize = 11;
+const PURPOSES: usize = 13;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -61,6 +66,8 @@ impl Purpose {
         Self::ModelInit,
         Self::BatchOrder,
         Self::TrainingNoise,
+        Self::Availability,
+        Self::EdgeLink,
     ];
 }
 

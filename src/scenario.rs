@@ -11,7 +11,7 @@ pub mod tree;
 
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
 pub use read::ScenarioError;
-pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TrainingConfig};
+pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
 
 use crate::aggregate::AggregationConfig;
 use crate::config::ConfigError;
@@ -63,6 +63,9 @@ pub struct Sections {
     /// How often a round is recorded.
     #[serde(default)]
     pub record: RecordConfig,
+    /// The order of simultaneous events of a class.
+    #[serde(default, skip_serializing_if = "TiesConfig::is_default")]
+    pub ties: TiesConfig,
 }
 
 fn nothing() -> TaskConfig {
@@ -98,7 +101,7 @@ pub struct Scenario {
 }
 
 /// The keys at the top of a scenario.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "title",
     "seeds",
@@ -112,6 +115,7 @@ const KEYS: [&str; 14] = [
     "regret",
     "evaluate",
     "record",
+    "ties",
     "sweep",
 ];
 
@@ -154,6 +158,7 @@ impl Scenario {
             training: training.local().map_err(|(path, message)| wrong(&format!("training.{path}"), message))?,
             inference_share: training.inference_share,
             rule,
+            ties: sections.ties.ties(),
             aggregation: sections.aggregation.clone(),
             reward,
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),

@@ -6,7 +6,7 @@ use crate::math::float;
 use crate::math::statistics::{Estimate, estimate, paired_difference};
 use crate::record::Regret;
 use crate::recorder::Sink;
-use crate::run::Run;
+use crate::run::{Run, RunError};
 use crate::scenario::Point;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,9 @@ pub struct RunSummary {
     pub regret: Regret,
     /// Bytes moved.
     pub traffic: Traffic,
+    /// Bytes moved between the cloud and edge servers, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge_traffic: Option<Traffic>,
     /// Virtual seconds that clients spent computing.
     pub compute_s: f64,
     /// The part of them whose result was never used.
@@ -98,7 +101,7 @@ impl RunSummary {
         run: Run<'_, S>,
         curve: Curve,
         reached: Vec<Reached>,
-    ) -> (Self, S) {
+    ) -> Result<(Self, S), RunError> {
         let counts = run.counts();
         let (sum, squares) = counts.iter().fold((0.0, 0.0), |(sum, squares), &count| {
             let count = f64::from(count);
@@ -114,6 +117,7 @@ impl RunSummary {
             final_metrics: BTreeMap::new(),
             regret: run.regret(),
             traffic: Traffic::default(),
+            edge_traffic: None,
             compute_s: 0.0,
             wasted_compute_s: 0.0,
             dispatched: 0,
@@ -125,14 +129,16 @@ impl RunSummary {
             reached,
             curve: curve.into_points(),
         };
-        let (metrics, accounts, sink) = run.finish();
+        let (metrics, accounts, sink) = run.finish()?;
         summary.final_metrics = metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
+        let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
+        summary.edge_traffic = (down_bytes + up_bytes > 0).then_some(Traffic { down_bytes, up_bytes });
         summary.compute_s = accounts.compute.seconds();
         summary.wasted_compute_s = accounts.wasted_compute.seconds();
         summary.dispatched = accounts.dispatched;
         summary.arrived = accounts.arrived;
-        (summary, sink)
+        Ok((summary, sink))
     }
 
     /// The summary with the run's course.
@@ -158,6 +164,10 @@ impl RunSummary {
             ("unique_clients".to_owned(), self.unique_clients as f64),
             ("jain".to_owned(), self.jain),
         ]);
+        if let Some(traffic) = self.edge_traffic {
+            numbers.insert("edge_down_bytes".to_owned(), traffic.down_bytes as f64);
+            numbers.insert("edge_up_bytes".to_owned(), traffic.up_bytes as f64);
+        }
         for (name, value) in self.regret.entries() {
             if let Some(value) = value {
                 numbers.insert(format!("regret.{name}"), value);

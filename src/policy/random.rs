@@ -16,13 +16,14 @@
 //! often than in proportion, because it can be chosen only once per round.
 //!
 //! # Cost
-//! `uniform`: O(m) time and memory, whatever the number of clients. `data-size`: O(K).
+//! `uniform`: O(m) time and memory, whatever the number of clients, unless fewer than one in sixteen can be chosen: then
+//! O(K), as for `data-size`.
 //!
 //! # Determinism
 //! Stream (policy, 0, round). `uniform` draws by a sparse Fisher–Yates shuffle; `data-size` by exponential races
 //! (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the smaller id.
 
-use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use super::{BuildContext, Candidates, Policy, PolicyRng, SelectionRequest, ServerView};
 use crate::config::{ConfigError};
 use crate::id::ClientId;
 use crate::math::float::ln;
@@ -75,24 +76,61 @@ impl Policy for Random {
         rng: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
-        let count = ask.cohort.min(ask.available.len());
         match self.weights {
-            Weights::Uniform => draw_uniform(ask.available, count, rng.policy, selection),
+            Weights::Uniform => draw_uniform(&ask.available, ask.cohort, rng.policy, selection),
             Weights::DataSize => {
-                draw_by_weight(ask.available, view.data_sizes, count, rng.policy, &mut self.race, selection);
+                let available = ask.available.list();
+                let count = ask.cohort.min(available.len());
+                draw_by_weight(available, view.data_sizes, count, rng.policy, &mut self.race, selection);
             }
         }
     }
 }
 
-/// `count` clients, every set equally likely: Fisher–Yates on a virtual copy that stores only what was moved.
-fn draw_uniform(available: &[ClientId], count: usize, rng: &mut StreamRng, selection: &mut Vec<ClientId>) {
-    let mut moved: BTreeMap<usize, usize> = BTreeMap::new();
-    for place in 0..count {
-        let chosen = place + rng.below((available.len() - place) as u64) as usize;
-        let at = |moved: &BTreeMap<usize, usize>, place: usize| moved.get(&place).copied().unwrap_or(place);
-        selection.push(available[at(&moved, chosen)]);
-        moved.insert(chosen, at(&moved, place));
+/// Up to `count` candidates, every set equally likely.
+fn draw_uniform(candidates: &Candidates<'_>, count: usize, rng: &mut StreamRng, selection: &mut Vec<ClientId>) {
+    let mut deck = Deck::of(candidates.scope().len());
+    // Whoever is drawn and cannot be chosen is put aside, which leaves the others equally likely.
+    let most_draws = 16 * count + 64;
+    while selection.len() < count && deck.drawn < most_draws {
+        let Some(place) = deck.draw(rng) else { return };
+        selection.extend(candidates.at(place));
+    }
+    if selection.len() < count {
+        // Few can be chosen: the rest is drawn from a list of them.
+        let mut taken = selection.clone();
+        taken.sort_unstable();
+        let mut left = candidates.list().to_vec();
+        left.retain(|client| taken.binary_search(client).is_err());
+        let mut deck = Deck::of(left.len());
+        while selection.len() < count {
+            let Some(place) = deck.draw(rng) else { return };
+            selection.push(left[place]);
+        }
+    }
+}
+
+/// Numbers from 0 in random order, one at a time: Fisher–Yates on a virtual list that stores only what was moved.
+struct Deck {
+    size: usize,
+    drawn: usize,
+    moved: BTreeMap<usize, usize>,
+}
+
+impl Deck {
+    const fn of(size: usize) -> Self {
+        Self { size, drawn: 0, moved: BTreeMap::new() }
+    }
+
+    fn draw(&mut self, rng: &mut StreamRng) -> Option<usize> {
+        if self.drawn == self.size {
+            return None;
+        }
+        let chosen = self.drawn + rng.below((self.size - self.drawn) as u64) as usize;
+        let first = self.moved.remove(&self.drawn).unwrap_or(self.drawn);
+        let place = if chosen == self.drawn { first } else { self.moved.insert(chosen, first).unwrap_or(chosen) };
+        self.drawn += 1;
+        Some(place)
     }
 }
 
@@ -132,7 +170,7 @@ mod tests {
         let mut counts = [[0u32; 4]; 4];
         for round in 0..24_000 {
             let mut selection = Vec::new();
-            draw_uniform(&ids(4), 2, &mut streams.stream(Purpose::Policy, 0, round), &mut selection);
+            draw_uniform(&ids(4).as_slice().into(), 2, &mut streams.stream(Purpose::Policy, 0, round), &mut selection);
             counts[selection[0].index()][selection[1].index()] += 1;
         }
         for (i, row) in counts.iter().enumerate() {

@@ -170,7 +170,7 @@ impl LawConfig {
     }
 
     /// Checks that `each` lists have one value for every client of the group.
-    pub(super) fn check_lengths(&self, clients: usize) -> Result<(), String> {
+    pub(crate) fn check_lengths(&self, clients: usize) -> Result<(), String> {
         self.parameters.iter().try_for_each(|parameter| parameter.check_length(clients))?;
         self.parts.iter().try_for_each(|(_, part)| part.check_lengths(clients))
     }

@@ -122,6 +122,24 @@ pub(crate) fn event_json(record: &Record<'_>) -> serde_json::Value {
         Record::Opened { round, time, selected } => {
             json!({ "event": "opened", "round": round, "time_ns": time, "selected": selected })
         }
+        Record::Selected { edge, round, time, selected } => {
+            json!({ "event": "selected", "edge": edge, "round": round, "time_ns": time, "selected": selected })
+        }
+        Record::CloudOpened { round, time, edges } => {
+            json!({ "event": "cloud-opened", "round": round, "time_ns": time, "edges": edges })
+        }
+        Record::Travelled { edge, round, down, time } => {
+            json!({ "event": "travelled", "edge": edge, "round": round, "down": down, "time_ns": time })
+        }
+        Record::EdgeClosed { edge, round, time } => {
+            json!({ "event": "edge-closed", "edge": edge, "round": round, "time_ns": time })
+        }
+        Record::Paused { client, round, phase, from, until } => json!({
+            "event": "paused", "client": client, "round": round, "phase": phase, "from_ns": from, "until_ns": until
+        }),
+        Record::Lost { client, round, phase, reason, time } => json!({
+            "event": "lost", "client": client, "round": round, "phase": phase, "reason": reason, "time_ns": time
+        }),
         Record::PhaseEnded { client, round, phase, time } => {
             json!({ "event": "phase-ended", "client": client, "round": round, "phase": phase, "time_ns": time })
         }

@@ -2,6 +2,7 @@
 
 use super::Sections;
 use super::evaluation::{PlateauConfig, TargetConfig};
+use crate::kernel::Ties;
 use crate::oracle::regret::Meter;
 use crate::oracle::reward::Reward;
 use crate::time::Span;
@@ -194,6 +195,30 @@ pub struct RecordConfig {
     /// Rounds between recorded rounds.
     #[serde(default = "every_round")]
     pub every: u32,
+}
+
+/// `ties`: what decides between events of the same instant and class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TiesConfig {
+    /// What was scheduled first comes first.
+    #[default]
+    Fifo,
+    /// A random order that belongs to this number.
+    Shuffle(u64),
+}
+
+impl TiesConfig {
+    pub(super) const fn ties(self) -> Ties {
+        match self {
+            Self::Fifo => Ties::Fifo,
+            Self::Shuffle(seed) => Ties::Shuffled(seed),
+        }
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 const fn every_round() -> u32 {

@@ -262,7 +262,7 @@ fn a_stale_update_counts_with_its_weight() {
     let learner = world.learner.as_ref().unwrap();
     let trained = |client: u32, round: u32, start: &[f32]| {
         let (client, round) = (ClientId(client), Round(round));
-        let job = TrainingJob { client, round, start, examples: learner.partition.client(client) };
+        let job = TrainingJob { client, round, ticket: round, start, examples: learner.partition.client(client) };
         let mut updates = [Update::default()];
         train(&[job], &*learner.model, &learner.data.train, &world.training, &world.streams, false, &mut updates);
         let [update] = updates;

@@ -2,7 +2,7 @@
 
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{Cast, Policy, PolicyRng, SelectionRequest, ServerView};
 use fedgenie::record::{Outcome, Phase, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
@@ -158,7 +158,7 @@ impl Policy for Script {
         _: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
-        self.available.lock().unwrap().push(ask.available.iter().map(|client| client.0).collect());
+        self.available.lock().unwrap().push(ask.available.list().iter().map(|client| client.0).collect());
         let round = (ask.round.0 as usize - 1).min(self.rounds.len() - 1);
         selection.extend(self.rounds[round].iter().map(|&client| ClientId(client)));
     }
@@ -206,21 +206,24 @@ impl Sink for Seen {
                 self.ended.push((round.0, client.0, outcome));
                 self.times.push(time.0);
             }
-            Record::PhaseEnded { time, .. } | Record::StaleEnded { time, .. } | Record::Closed { time, .. } => {
+            Record::PhaseEnded { time, .. }
+            | Record::Selected { time, .. }
+            | Record::CloudOpened { time, .. }
+            | Record::Travelled { time, .. }
+            | Record::EdgeClosed { time, .. }
+            | Record::Lost { time, .. }
+            | Record::StaleEnded { time, .. } | Record::Closed { time, .. } => {
                 self.times.push(time.0);
             }
             Record::Model { parameters, .. } => self.models.push(parameters.to_vec()),
-            Record::Metric { .. } => {}
+            Record::Metric { .. } | Record::Paused { .. } => {}
         }
         Ok(())
     }
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| client.0).collect::<Vec<_>>();
-        let dropped = summary.dropped.iter().map(|&(client, outcome)| match outcome {
-            Outcome::Dropped { phase, .. } => (client.0, phase),
-            other => panic!("{client} is listed as dropped, and its outcome is {other:?}"),
-        });
+        let dropped = summary.dropped.iter().map(|job| (job.client.0, job.phase));
         self.rounds.push(SeenRound {
             opened: summary.opened.0,
             closed: summary.closed.0,
@@ -250,11 +253,16 @@ pub const SETTINGS: RunSettings = RunSettings { evaluate: Evaluations::every(1),
 
 /// Plays rounds of a policy in a world.
 pub fn play(world: &World, policy: Box<dyn Policy>, rounds: u32) -> Result<Played, RunError> {
-    let mut run = Run::new(world, "double", policy, SETTINGS, Seen::default());
+    play_cast(world, Cast::from(policy), rounds)
+}
+
+/// Plays rounds of several policies in a world.
+pub fn play_cast(world: &World, cast: Cast, rounds: u32) -> Result<Played, RunError> {
+    let mut run = Run::new(world, "double", cast, SETTINGS, Seen::default());
     for _ in 0..rounds {
         run.step()?;
     }
     let (timeline, model) = (run.digests().timeline.hex(), run.digests().model.hex());
-    let (_, accounts, seen) = run.finish();
+    let (_, accounts, seen) = run.finish()?;
     Ok(Played { seen, accounts, timeline, model })
 }

@@ -1,0 +1,174 @@
+//! Checks that every run passes, kept apart from what it checks: its own sums over clients, its own clock.
+//!
+//! | check | when |
+//! |---|---|
+//! | time never decreases | at each record |
+//! | a complete phase took its time at work, an update arrived after its phases and pauses | when a phase ends, when a job is settled |
+//! | a delivered job moved the model both ways; no job moved more | when a job is settled |
+//! | jobs under way are at most what the protocol allows | at each dispatch |
+//! | each job has one outcome; nothing is pending but jobs and timers | at the end of each round |
+//! | an update is not older than the run | at each aggregation |
+//! | bytes and computing of clients add up to the totals | at the end |
+//!
+//! A violation is a defect of the program. The run ends, and says what was found and the records before it.
+
+use super::jobs::Job;
+use super::{Accounts, RunError};
+use crate::id::{ClientId, Round};
+use crate::record::{Phase, Record};
+use crate::time::{Span, VirtualTime};
+use std::collections::VecDeque;
+
+/// Records kept for the message.
+const RECENT: usize = 12;
+/// Of a client that never had a job.
+const NOWHERE: u32 = u32::MAX;
+
+/// What one client has moved and computed.
+#[derive(Clone, Copy, Debug, Default)]
+struct ClientAccount {
+    down_bytes: u64,
+    up_bytes: u64,
+    compute: Span,
+}
+
+/// The checks of one run.
+#[derive(Debug)]
+pub(super) struct Audit {
+    clock: VirtualTime,
+    recent: VecDeque<Record<'static>>,
+    /// Where a client's account is; clients without a job have none.
+    place: Vec<u32>,
+    clients: Vec<ClientAccount>,
+    settled: u64,
+    /// Bytes to and from clients that belong to no job.
+    probed: (u64, u64),
+}
+
+impl Audit {
+    pub fn new(clients: usize) -> Self {
+        Self {
+            clock: VirtualTime::START,
+            recent: VecDeque::with_capacity(RECENT),
+            place: vec![NOWHERE; clients],
+            clients: Vec::new(),
+            settled: 0,
+            probed: (0, 0),
+        }
+    }
+
+    fn require(&self, holds: bool, what: impl FnOnce() -> String) -> Result<(), RunError> {
+        if holds {
+            return Ok(());
+        }
+        let records: Vec<String> = self.recent.iter().map(ToString::to_string).collect();
+        Err(RunError::Violated { what: what(), records })
+    }
+
+    pub fn see(&mut self, record: &Record<'_>) -> Result<(), RunError> {
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(record.brief());
+        let Some(time) = record.time() else { return Ok(()) };
+        let clock = self.clock;
+        self.clock = time;
+        self.require(time >= clock, || format!("time went back from {clock} to {time}"))
+    }
+
+    pub fn phase_left(&self, job: &Job, is_complete: bool) -> Result<(), RunError> {
+        let (found, drawn) = (job.active[job.phase.index()], job.draw.phases[job.phase.index()]);
+        let holds = match is_complete {
+            _ if job.draw.is_moved(job.phase) => true,
+            true => found == drawn,
+            false => found <= drawn,
+        };
+        self.require(holds, || {
+            let Job { client, phase, .. } = job;
+            format!("{client} spent {} s in {phase}, which takes {} s", found.seconds(), drawn.seconds())
+        })
+    }
+
+    pub fn under_way(&self, live: usize, bound: usize) -> Result<(), RunError> {
+        self.require(live <= bound, || format!("{live} jobs are under way; the protocol allows {bound}"))
+    }
+
+    pub fn concluded(&self, job: &Job) -> Result<(), RunError> {
+        self.require(!job.is_concluded, || format!("the job of {} has a second outcome", job.client))
+    }
+
+    pub fn settled(&mut self, job: &Job, payload_bytes: u64) -> Result<(), RunError> {
+        self.settled += 1;
+        let place = &mut self.place[job.client.index()];
+        if *place == NOWHERE {
+            *place = self.clients.len() as u32;
+            self.clients.push(ClientAccount::default());
+        }
+        let account = &mut self.clients[*place as usize];
+        account.down_bytes += job.bytes.0;
+        account.up_bytes += job.bytes.1;
+        account.compute += job.active[Phase::Compute.index()];
+        let client = job.client;
+        self.require(job.is_concluded, || format!("the job of {client} has no outcome"))?;
+        let worked: Span = job.active.into_iter().sum();
+        let (down, up) = job.bytes;
+        if let Some(arrived) = job.arrived_at {
+            let expected = job.dispatched + worked + job.paused;
+            self.require(arrived == expected, || {
+                format!("{client} arrived at {arrived}; its phases and pauses end at {expected}")
+            })?;
+            return self.require((down, up) == (payload_bytes, payload_bytes), || {
+                format!("{client} delivered; it moved {down} and {up} bytes of {payload_bytes}")
+            });
+        }
+        self.require(down <= payload_bytes && up <= payload_bytes, || {
+            format!("{client} moved {down} and {up} bytes of {payload_bytes}")
+        })
+    }
+
+    pub const fn probed(&mut self, down_bytes: u64, up_bytes: u64) {
+        self.probed.0 += down_bytes;
+        self.probed.1 += up_bytes;
+    }
+
+    pub fn age(&self, client: ClientId, sent: Round, now: Round) -> Result<(), RunError> {
+        self.require(sent <= now, || format!("{client} was sent the model of {sent}, and it is {now}"))
+    }
+
+    pub fn pending(&self, pending: usize, expected: usize) -> Result<(), RunError> {
+        self.require(pending == expected, || format!("{pending} events are pending; expected {expected}"))
+    }
+
+    pub fn busy(&self, busy: usize, live: usize, expected: usize) -> Result<(), RunError> {
+        self.require(busy == live && live == expected, || {
+            format!("{busy} clients are busy with {live} jobs; expected {expected}")
+        })
+    }
+
+    /// Sums over clients against totals. `under_way` are the jobs that are not settled.
+    pub fn finished<'a>(
+        &self,
+        accounts: &Accounts,
+        under_way: impl Iterator<Item = &'a Job>,
+    ) -> Result<(), RunError> {
+        let (mut down, mut up, mut compute, mut jobs) = (self.probed.0, self.probed.1, Span::ZERO, self.settled);
+        for account in &self.clients {
+            down += account.down_bytes;
+            up += account.up_bytes;
+            compute += account.compute;
+        }
+        for job in under_way {
+            down += job.bytes.0;
+            up += job.bytes.1;
+            compute += job.active[Phase::Compute.index()];
+            jobs += 1;
+        }
+        self.require((down, up, compute) == (accounts.down_bytes, accounts.up_bytes, accounts.compute), || {
+            let Accounts { down_bytes, up_bytes, compute: total, .. } = accounts;
+            format!("clients moved {down} and {up} bytes and computed {compute:?}; the totals are {down_bytes}, {up_bytes} and {total:?}")
+        })?;
+        self.require(jobs == accounts.dispatched, || {
+            format!("{} jobs were dispatched and {jobs} are accounted for", accounts.dispatched)
+        })
+    }
+}
