@@ -68,6 +68,15 @@ struct RunWords {
     /// Writes every event to events.jsonl.gz; needs --out.
     #[arg(long, requires = "out")]
     events: bool,
+    /// Writes each run in virtual time to timeline.json.gz, which <https://ui.perfetto.dev> opens; needs --out.
+    #[arg(long, requires = "out")]
+    timeline: bool,
+    /// Limits the timeline to rounds A to B.
+    #[arg(long, value_name = "A..B", requires = "timeline")]
+    timeline_rounds: Option<String>,
+    /// How events of the same instant and class are ordered: fifo, or shuffle:SEED to see what depends on it.
+    #[arg(long, value_name = "ORDER")]
+    ties: Option<String>,
     /// Writes each run's final model to model.safetensors, under the names of PyTorch; needs --out.
     #[arg(long, requires = "out")]
     models: bool,

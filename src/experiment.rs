@@ -20,7 +20,7 @@ pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic, table};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;
-use crate::recorder::{NoSink, RunFiles, Sink};
+use crate::recorder::{NoSink, RunFiles, Sink, Wanted};
 use crate::run::{Run, RunError, RunSettings};
 use crate::scenario::tree::{self, Node};
 use crate::scenario::{Point, Scenario, ScenarioError, expand_sweep};
@@ -266,8 +266,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Outputs<'a> {
     /// The experiment's folder.
     pub folder: &'a Path,
-    /// Every event.
-    pub events: bool,
+    /// What is written of each run beside its rounds.
+    pub wanted: &'a Wanted,
     /// The final model.
     pub models: bool,
 }
@@ -341,12 +341,12 @@ fn run_into(
     experiment: &Experiment,
     place: &RunPlace,
     world: &World,
-    Outputs { folder, events, models }: Outputs<'_>,
+    Outputs { folder, wanted, models }: Outputs<'_>,
     threads: &Threads,
 ) -> Result<RunSummary, Error> {
     let run_folder = folder.join(artefacts::RUNS_FOLDER).join(&place.name);
     let failed = |source| Error::Write { path: run_folder.clone(), source };
-    let files = RunFiles::create(&run_folder, events).map_err(failed)?;
+    let files = RunFiles::create(&run_folder, wanted).map_err(failed)?;
     let model_file = models.then(|| run_folder.join(artefacts::MODEL_FILE));
     let (summary, files) = experiment.run_one(place, world, files, threads, model_file.as_deref())?;
     files.finish().map_err(failed)?;

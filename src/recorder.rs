@@ -2,10 +2,12 @@
 
 mod digest;
 mod files;
+mod timeline;
 
 pub use digest::{Chain, Digests, RoundMark};
 pub(crate) use files::event_json;
-pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFiles, read_marks};
+pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFiles, TIMELINE_FILE, Wanted, read_marks};
+pub use timeline::Timeline;
 
 use crate::id::{ClientId, Round};
 use crate::record::{DropReason, Phase, Record, Regret};

@@ -6,7 +6,9 @@ use fedgenie::error::Error;
 use fedgenie::experiment::{
     Experiment, Outputs, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table,
 };
+use fedgenie::recorder::Wanted;
 use fedgenie::task::DataCache;
+use std::ops::RangeInclusive;
 
 pub fn run(words: &RunWords) -> Result<u8, Error> {
     let mut set = Vec::new();
@@ -16,7 +18,11 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
         };
         set.push((path.trim().to_owned(), value.trim().to_owned()));
     }
+    if let Some(ties) = &words.ties {
+        set.push(("ties".to_owned(), ties_of(ties)?));
+    }
     let overrides = Overrides { set, seeds: words.seeds, data: words.data.clone() };
+    let wanted = Wanted { events: words.events, timeline: timeline_of(words)? };
     let experiment = Experiment::load(&words.scenario, &overrides)?;
     let threads = Threads::new(words.threads)?;
     let cache = DataCache::default();
@@ -42,7 +48,7 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
         }
     }
     let progress = Show::new(words.quiet, places.len());
-    let outputs = words.out.as_deref().map(|folder| Outputs { folder, events: words.events, models: words.models });
+    let outputs = words.out.as_deref().map(|folder| Outputs { folder, wanted: &wanted, models: words.models });
     let results = execute(&experiment, &places, outputs, &threads, &cache, &progress);
     progress.end();
 
@@ -86,6 +92,26 @@ fn is_of(place: &RunPlace, run: &RunSummary, experiment: &Experiment) -> bool {
     place.point == run.point
         && place.seed == run.seed
         && experiment.points[place.point].1.arms[place.arm].label == run.arm
+}
+
+/// The scenario's value for `--ties`.
+fn ties_of(ties: &str) -> Result<String, Error> {
+    let seed = ties.strip_prefix("shuffle:").and_then(|seed| seed.parse::<u32>().ok());
+    match (ties, seed) {
+        ("fifo", _) => Ok("\"fifo\"".to_owned()),
+        (_, Some(seed)) => Ok(format!("{{ shuffle = {seed} }}")),
+        _ => Err(Error::Usage(format!("found --ties {ties}; expected fifo, or shuffle:SEED such as shuffle:1"))),
+    }
+}
+
+/// The rounds of the timeline, if there is to be one.
+fn timeline_of(words: &RunWords) -> Result<Option<RangeInclusive<u32>>, Error> {
+    let Some(rounds) = &words.timeline_rounds else { return Ok(words.timeline.then_some(1..=u32::MAX)) };
+    let ends = rounds.split_once("..").and_then(|(a, b)| Some((a.parse::<u32>().ok()?, b.parse::<u32>().ok()?)));
+    match ends {
+        Some((first, last)) if first >= 1 && first <= last => Ok(Some(first..=last)),
+        _ => Err(Error::Usage(format!("found --timeline-rounds {rounds}; expected A..B with 1 <= A <= B, such as 1..20"))),
+    }
 }
 
 fn shard_of(shard: &str, places: Vec<RunPlace>) -> Result<Vec<RunPlace>, Error> {

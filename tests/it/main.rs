@@ -4,13 +4,16 @@
 
 mod aggregation;
 mod allocation;
+mod asynchronous;
 mod bad_input;
 mod bad_policy;
+mod boundaries;
 mod common_random_numbers;
 mod conformance;
 mod data_sources;
 mod golden;
 mod golden_learning;
+mod hierarchical;
 mod networks;
 mod protocols;
 mod real_data;

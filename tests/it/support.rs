@@ -177,6 +177,8 @@ pub struct SeenRound {
     pub dropped: Vec<(u32, Phase)>,
     /// Client and round of dispatch.
     pub joined: Vec<(u32, u32)>,
+    pub edges: Vec<u32>,
+    pub is_abandoned: bool,
     pub down_bytes: u64,
     pub up_bytes: u64,
 }
@@ -189,6 +191,8 @@ pub struct Seen {
     pub times: Vec<u64>,
     /// When each round's selection was made.
     pub selected_at: Vec<u64>,
+    /// When each selection within a round was made, and by which edge server.
+    pub selected: Vec<(u64, Option<u32>)>,
     /// Round of dispatch, client, outcome.
     pub ended: Vec<(u32, u32, Outcome)>,
     /// The global models, in order.
@@ -202,12 +206,15 @@ impl Sink for Seen {
                 self.selected_at.push(time.0);
                 self.times.push(time.0);
             }
+            Record::Selected { edge, time, .. } => {
+                self.selected.push((time.0, edge));
+                self.times.push(time.0);
+            }
             Record::JobEnded { client, round, outcome, time } => {
                 self.ended.push((round.0, client.0, outcome));
                 self.times.push(time.0);
             }
             Record::PhaseEnded { time, .. }
-            | Record::Selected { time, .. }
             | Record::CloudOpened { time, .. }
             | Record::Travelled { time, .. }
             | Record::EdgeClosed { time, .. }
@@ -232,6 +239,8 @@ impl Sink for Seen {
             late: ids(summary.late),
             dropped: dropped.collect(),
             joined: summary.joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
+            edges: summary.edges.to_vec(),
+            is_abandoned: summary.is_abandoned,
             down_bytes: summary.down_bytes,
             up_bytes: summary.up_bytes,
         });
