@@ -16,6 +16,11 @@ impl Serialize for Parameter {
                 map.serialize_entry("each", &values)?;
                 map.end()
             }
+            Source::Table(table) => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry("table", table)?;
+                map.end()
+            }
         }
     }
 }
