@@ -108,6 +108,20 @@ impl Availability {
         self.groups.iter().all(|(_, process)| matches!(process, Process::Always))
     }
 
+    /// Whether a client is there all the time because its group is.
+    pub fn is_always_there(&self, client: ClientId) -> bool {
+        matches!(self.process(client).1, Process::Always)
+    }
+
+    /// First client and process of a client's group.
+    fn process(&self, client: ClientId) -> &(usize, Process) {
+        let group = match self.groups.len() {
+            1 => 0,
+            _ => self.groups.partition_point(|(first, _)| *first <= client.index()) - 1,
+        };
+        &self.groups[group]
+    }
+
     /// What a run asks through. `streams` are those of the world's seed.
     pub fn cursors<'a>(&'a self, streams: &'a Streams) -> Cursors<'a> {
         let clients = if self.is_always() { 0 } else { self.clients };
@@ -122,11 +136,7 @@ impl Availability {
     }
 
     fn walk<'a>(&'a self, streams: &'a Streams, client: ClientId) -> Walk<'a> {
-        let group = match self.groups.len() {
-            1 => 0,
-            _ => self.groups.partition_point(|(first, _)| *first <= client.index()) - 1,
-        };
-        let (first, process) = &self.groups[group];
+        let (first, process) = self.process(client);
         Walk { process, in_group: client.index() - first, draws: Draws::new(streams, client.0) }
     }
 }

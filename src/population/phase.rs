@@ -2,7 +2,7 @@
 
 use super::availability::Cursors;
 use super::link::LinkTrace;
-use super::{JobDraw, Population};
+use super::{Group, JobDraw, Population};
 use crate::id::ClientId;
 use crate::record::Phase;
 use crate::time::{Span, VirtualTime};
@@ -73,7 +73,9 @@ impl Population {
 
     /// Whether any client's device may go away and its job not run on.
     pub fn has_interruptions(&self) -> bool {
-        !self.availability.is_always() && self.groups.iter().any(|group| group.interruption != Interruption::RunOn)
+        let comes_and_goes = |group: &Group| !self.availability.is_always_there(group.first);
+        let in_use = self.groups.iter().filter(|group| group.count > 0);
+        in_use.filter(|group| comes_and_goes(group)).any(|group| group.interruption != Interruption::RunOn)
     }
 
     /// What the span `drawn` of a phase, or of a part of it, needs.
