@@ -115,3 +115,29 @@ impl Read for Guard<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    #[test]
+    fn no_more_is_unpacked_than_is_allowed() {
+        // A mebibyte of line feeds, each an empty row, in a kilobyte.
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut encoder = GzEncoder::new(&mut file, Compression::best());
+        encoder.write_all(b"a,b\n").unwrap();
+        encoder.write_all(&vec![b'\n'; 1 << 20]).unwrap();
+        encoder.finish().unwrap();
+        let read = |limit| {
+            let mut rows = Rows::open_within(file.path(), limit)?;
+            while rows.next()?.is_some() {}
+            Ok::<_, DataError>(())
+        };
+        assert!(read(1 << 21).is_ok());
+        let message = read(1 << 19).unwrap_err().to_string();
+        assert!(message.contains("more than 524288 bytes, which is the most that is read"), "{message}");
+    }
+}

@@ -14,6 +14,7 @@ mod golden_learning;
 mod networks;
 mod protocols;
 mod real_data;
+mod real_traces;
 mod replay;
 mod streams;
 mod support;

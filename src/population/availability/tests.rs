@@ -20,7 +20,7 @@ fn rng(index: u32) -> StreamRng {
     Streams::new(7).stream(Purpose::Policy, 0, index)
 }
 
-/// States as a list: where each begins, and which it is; the last never ends.
+/// States as a list: where each begins, and which it is; the last is taken never to end.
 struct Naive(Vec<(u64, bool)>);
 
 impl Naive {
@@ -62,6 +62,8 @@ fn compare(availability: &Availability, streams: &Streams, client: ClientId, nai
     let cursors = availability.cursors(streams);
     let mut rng = rng(seed);
     let edges: Vec<u64> = naive.0.iter().map(|(from, _)| *from).filter(|from| *from < horizon).collect();
+    // Work that outlasts a list that goes on beyond what was written down is not compared.
+    let is_whole = naive.0.last().is_none_or(|(from, _)| *from < horizon / 2);
     for _ in 0..400 {
         // Edges of stretches and the ns around them, or any time.
         let edge = edges[rng.below(edges.len() as u64) as usize];
@@ -83,7 +85,7 @@ fn compare(availability: &Availability, streams: &Streams, client: ClientId, nai
             _ => rng.below(horizon / 4),
         };
         let end = naive.finish(time, work);
-        if end.is_none_or(|end| end < horizon) {
+        if end.map_or(is_whole, |end| end < horizon) {
             assert_eq!(cursors.finish(client, at, Span(work)), end.map(VirtualTime), "{client}: {work} from {time}");
         }
         let later = time + rng.below(horizon - time);
