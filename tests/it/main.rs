@@ -19,3 +19,4 @@ mod replay;
 mod streams;
 mod support;
 mod tidy;
+mod worlds_with_devices;
