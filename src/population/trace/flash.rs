@@ -13,7 +13,7 @@
 //! | ends before it starts | dropped | 4 | 4 |
 //! | starts before 0 | dropped: it began in another clock | 311 | 306 |
 //! | length 0 | dropped | 6,089 | 5,656 |
-//! | starts before the one above it | sorted | 33 | 33 |
+//! | starts before the one above it | sorted | 38 | 38 |
 //! | overlaps one before it | merged with it | 92 | 66 |
 //! | no span is left of a device | the device is dropped | 615 | 618 |
 //!

@@ -2,7 +2,7 @@
 //!
 //! # Definition
 //! A table with a row per test: its columns `kbps_0`, `kbps_1`, … are the samples of the test, of which each row fills as many as it
-//! has, from the first. The record's value is their mean.
+//! has, from the first; a row may end with its last sample. The record's value is their mean.
 //!
 //! # Inputs
 //! CSV with a header, plain or gzip; other columns do not count. Errors, with file and line: no column of samples, a row without
@@ -23,7 +23,7 @@ use std::path::Path;
 /// # Errors
 /// File, line, what was found and what would be right.
 pub fn read(path: &Path) -> Result<Imported<Vec<f64>>, DataError> {
-    let mut columns = Columns::open(path, &[], Others::Ignored)?;
+    let mut columns = Columns::open(path, &[], Others::Ragged)?;
     let is_sample = |name: &String| name.strip_prefix("kbps_").is_some_and(|rest| rest.parse::<u32>().is_ok());
     let places: Vec<usize> = (0..columns.header().len()).filter(|&place| is_sample(&columns.header()[place])).collect();
     if places.is_empty() {

@@ -247,13 +247,15 @@ fn columns_are_read_and_refused() {
 
 #[test]
 fn mobiperf_and_flash_speeds_are_read_and_refused() {
-    let good = file("record,model,kbps_0,kbps_1,kbps_2\n0,x,10,20,30\n1,y,5,,\n");
-    assert_eq!(mobiperf::read(good.path()).unwrap().value, [20.0, 5.0]);
+    let good = file("record,model,kbps_0,kbps_1,kbps_2\n0,x,10,20,30\n1,y,5,,\n2,z,6,8\n");
+    assert_eq!(mobiperf::read(good.path()).unwrap().value, [20.0, 5.0, 7.0]);
     for (text, says) in [
         ("record,kbps\n0,1\n", "1: there is no column of samples"),
         ("record,kbps_0,kbps_1\n0,,\n", "2: the record has no sample"),
         ("record,kbps_0,kbps_1\n0,,7\n", "2: the record has no sample"),
         ("record,kbps_0,kbps_1,kbps_2\n0,7,,7\n", "2: a sample stands after an empty one"),
+        ("record,kbps_0\n0\n", "2: the record has no sample"),
+        ("record,kbps_0\n0,1,2\n", "2: found 3 fields; the header has 2 columns"),
         ("record,kbps_0\n0,0\n", "2: found a sample of 0"),
         ("record,kbps_0\n0,nan\n", "2: column \"kbps_0\": found \"nan\""),
         ("record,kbps_0\n", "1: has a header only"),
