@@ -19,7 +19,9 @@ use rand_core::{Rng, SeedableRng};
 #[repr(u8)]
 pub enum Purpose {
     /// A law's parameter that is drawn per client: entity = client, index = phase × 16 + place of the parameter; data size 48,
-    /// data quality 49, rates of a device profile 50 (download), 51 (compute), 52 (upload).
+    /// data quality 49, rates of a device profile 50 (download), 51 (compute), 52 (upload); offset or phase of availability 53,
+    /// offsets of link traces 54 (download) and 56 (upload), laws of availability 64 (on) and 80 (off), place of the parameter
+    /// added. Permutations of a trace's or a table's records: entity = 2^32 − 1, index = number of records.
     PopulationParameter = 1,
     /// Phase durations: entity = client, index = round; three uniforms in the order download, compute, upload.
     Latency = 2,
@@ -44,7 +46,8 @@ pub enum Purpose {
     BatchOrder = 10,
     /// What is random within a training step, such as dropout masks: entity = client, index = round.
     TrainingNoise = 11,
-    /// The on and off times of devices: as the availability laws document.
+    /// When a device is there, for laws that draw it: entity = client, index = block of 32 uniforms. Of a client's uniforms, number 0
+    /// decides the state at time 0, number n + 1 the duration of stretch n.
     Availability = 12,
     /// How long a model travels between the cloud and an edge server: entity = edge server, index = the cloud's round; two
     /// uniforms in the order from the cloud, to the cloud.

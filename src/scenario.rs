@@ -134,7 +134,7 @@ impl Scenario {
         rest.take("sweep");
         let policies = rest.take("policy");
         let mut sections: Sections = read(&rest, "")?;
-        sections.population.resolve_paths(base);
+        sections.population.resolve_paths(base, data);
         sections.task.resolve_paths(base, data);
         if let Some(training) = &mut sections.training {
             training.resolve();

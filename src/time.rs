@@ -89,7 +89,7 @@ impl VirtualTime {
     /// The instant at which a run begins.
     pub const START: Self = Self(0);
 
-    /// The last instant that there is; what lasts until then lasts for ever.
+    /// The last instant there is, which stands for "never".
     pub const MAX: Self = Self(u64::MAX);
 
     /// Seconds since the run began.

@@ -171,7 +171,7 @@ impl WorldPlan {
                 (population, Some(learner))
             }
         };
-        if population.has_dropouts() && self.rule.cut().is_none() {
+        if population.can_lose() && self.rule.cut().is_none() {
             let message =
                 "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
             return Err(WorldError::scenario("protocol", message));
@@ -181,6 +181,7 @@ impl WorldPlan {
             return Err(WorldError::scenario("regret", message));
         }
         let edge_links = self.edge_links(&streams)?;
+        let warnings = population.notes().to_vec();
         let world = World {
             shares: population.shares(),
             streams,
@@ -197,9 +198,10 @@ impl WorldPlan {
             meters: self.meters.clone(),
             expected: None,
             all_sets: None,
-            warnings: Vec::new(),
+            warnings,
         };
         if let Some(reward) = &self.reward {
+            world.check_speeds_are_defined()?;
             world.check_tau_min(reward)?;
         }
         Ok(world)
@@ -265,6 +267,21 @@ impl World {
             self.expected = Some(Arc::new(expected));
         }
         self.genie = Some(genie);
+        Ok(())
+    }
+
+    /// A mean speed is that of a client that is there all the time, on links that do not change.
+    fn check_speeds_are_defined(&self) -> Result<(), WorldError> {
+        if self.population.has_traced_links() {
+            let message = "a client's link follows a trace, so that its latency depends on when it is asked for and its mean \
+                           speed is not defined; leave [regret] out, or give downlink and uplink as rates";
+            return Err(WorldError::scenario("regret", message));
+        }
+        if self.population.has_interruptions() {
+            let message = "clients go away in the middle of their jobs, so that a job's latency depends on when it begins \
+                           and a client's mean speed is not defined; leave [regret] out, or give interrupted = \"run-on\"";
+            return Err(WorldError::scenario("regret", message));
+        }
         Ok(())
     }
 

@@ -13,13 +13,20 @@ struct Component {
     source: &'static str,
 }
 
-const KINDS: [&str; 8] = ["policy", "law", "task", "data", "protocol", "partition", "solver", "meter"];
+const KINDS: [&str; 9] = ["policy", "law", "availability", "task", "data", "protocol", "partition", "solver", "meter"];
 
 fn components() -> Vec<Component> {
     let mut components = Vec::new();
     let mut add = |kind, name, source| components.push(Component { kind, name, source });
     policy::CATALOGUE.iter().for_each(|entry| add("policy", entry.name, entry.source));
     dist::CATALOGUE.iter().for_each(|entry| add("law", entry.name, entry.documentation));
+    let availability: [(&str, &str); 4] = [
+        ("always", include_str!("../population/availability/always.rs")),
+        ("on-off", include_str!("../population/availability/on_off.rs")),
+        ("diurnal", include_str!("../population/availability/diurnal.rs")),
+        ("trace", include_str!("../population/availability/trace.rs")),
+    ];
+    availability.into_iter().for_each(|(name, source)| add("availability", name, source));
     task::CATALOGUE.iter().for_each(|entry| add("task", entry.name, entry.source));
     let data: [(&str, &str); 6] = [
         ("idx", include_str!("../data/idx.rs")),
@@ -123,6 +130,7 @@ fn schema_parameters(kind: &str, name: &str) -> String {
     };
     let body = match kind {
         "policy" => Some(schema["properties"]["policy"]["properties"][name].clone()),
+        "availability" => variant_of("AvailabilityConfig"),
         "task" => variant_of("TaskConfig"),
         "data" => variant_of("DataSource"),
         "protocol" => variant_of("ProtocolConfig"),

@@ -130,9 +130,17 @@ impl<'a> Candidates<'a> {
     pub fn list(&self) -> &'a [ClientId] {
         match self.filter {
             None => self.scope,
-            Some(filter) => {
-                filter.list.get_or_init(|| self.scope.iter().copied().filter(|&client| self.admits(client)).collect())
-            }
+            Some(Filter { busy, devices, list, .. }) => list.get_or_init(|| match devices {
+                Some((cursors, now)) if self.scope.len() == cursors.clients() => {
+                    let mut available = Vec::new();
+                    cursors.available_clients(now, &mut available);
+                    if busy.count() > 0 {
+                        available.retain(|&client| !busy.contains(client));
+                    }
+                    available
+                }
+                _ => self.scope.iter().copied().filter(|&client| self.admits(client)).collect(),
+            }),
         }
     }
 }

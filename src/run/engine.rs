@@ -159,11 +159,9 @@ impl<'w, S: Sink> Engine<'w, S> {
         (job.phase, job.phase_began) = (phase, now);
         let interruption = population.interruption(job.client);
         let end = population.finish(&self.cursors, job.client, phase, &job.draw, now, interruption);
-        // A hazard counts time at work.
-        let struck = job.draw.loss.filter(|&(lost_in, _)| lost_in == phase).and_then(|(_, after)| match interruption {
-            Interruption::Pause => self.cursors.finish(job.client, now, after),
-            Interruption::Lose | Interruption::RunOn => Some(now + after),
-        });
+        let until_loss = population.need_until_loss(&job.draw, job.client, phase);
+        let struck =
+            until_loss.and_then(|need| population.reach(&self.cursors, job.client, need, now, interruption));
         let gone = match interruption {
             Interruption::Lose => Some(self.cursors.stretch(job.client, now).until),
             Interruption::Pause | Interruption::RunOn => None,
@@ -227,8 +225,8 @@ impl<'w, S: Sink> Engine<'w, S> {
         let population = &self.world.population;
         let job = &mut self.jobs[id];
         let Job { client, round, phase, phase_began, .. } = *job;
-        let waits = !self.cursors.is_always() && population.interruption(client) == Interruption::Pause;
-        let away = if waits { self.cursors.time_away(client, phase_began, now) } else { Span::ZERO };
+        let pauses = !self.cursors.is_always() && population.interruption(client) == Interruption::Pause;
+        let away = if pauses { self.cursors.time_away(client, phase_began, now) } else { Span::ZERO };
         let active = Span((now - phase_began).0 - away.0);
         let moved = match (phase, is_complete) {
             (Phase::Compute, _) => 0,
@@ -245,7 +243,7 @@ impl<'w, S: Sink> Engine<'w, S> {
             Phase::Upload => job.bytes.1 += moved,
         }
         self.accounts.spend(phase, active, moved);
-        self.audit.phase_left(job, is_complete)?;
+        self.audit.phase_left(job, is_complete, population.is_traced(client, phase))?;
         if away > Span::ZERO {
             let mut from = phase_began;
             while from < now {
