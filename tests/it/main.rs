@@ -11,6 +11,7 @@ mod boundaries;
 mod common_random_numbers;
 mod conformance;
 mod data_sources;
+mod devices;
 mod golden;
 mod golden_learning;
 mod hierarchical;

@@ -3,7 +3,7 @@
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{Cast, Policy, PolicyRng, SelectionRequest, ServerView};
-use fedgenie::record::{Outcome, Phase, Record};
+use fedgenie::record::{DropReason, Outcome, Phase, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
 use fedgenie::scenario::tree;
@@ -193,6 +193,10 @@ pub struct Seen {
     pub selected_at: Vec<u64>,
     /// When each selection within a round was made, and by which edge server.
     pub selected: Vec<(u64, Option<u32>)>,
+    /// Client, phase, from and until when its device was away.
+    pub pauses: Vec<(u32, Phase, u64, u64)>,
+    /// Client, phase, reason and instant of losses.
+    pub lost: Vec<(u32, Phase, DropReason, u64)>,
     /// Round of dispatch, client, outcome.
     pub ended: Vec<(u32, u32, Outcome)>,
     /// The global models, in order.
@@ -204,6 +208,11 @@ impl Sink for Seen {
         match *record {
             Record::Opened { time, .. } => {
                 self.selected_at.push(time.0);
+                self.times.push(time.0);
+            }
+            Record::Paused { client, phase, from, until, .. } => self.pauses.push((client.0, phase, from.0, until.0)),
+            Record::Lost { client, phase, reason, time, .. } => {
+                self.lost.push((client.0, phase, reason, time.0));
                 self.times.push(time.0);
             }
             Record::Selected { edge, time, .. } => {
@@ -218,12 +227,11 @@ impl Sink for Seen {
             | Record::CloudOpened { time, .. }
             | Record::Travelled { time, .. }
             | Record::EdgeClosed { time, .. }
-            | Record::Lost { time, .. }
             | Record::StaleEnded { time, .. } | Record::Closed { time, .. } => {
                 self.times.push(time.0);
             }
             Record::Model { parameters, .. } => self.models.push(parameters.to_vec()),
-            Record::Metric { .. } | Record::Paused { .. } => {}
+            Record::Metric { .. } => {}
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ upload = { constant = "20 ms" }
 
 [protocol.synchronous]
 cohort = 2
+timeout = "1 h"
 
 [regret]
 tau_min = "50 ms"
