@@ -66,14 +66,19 @@ impl State {
     const fn holds(&self, time: u64) -> bool {
         self.from <= time && (time < self.until || self.until == u64::MAX)
     }
+
+    /// The number of the next stretch.
+    fn following(&self) -> u32 {
+        self.number.checked_add(1).expect("a device comes and goes fewer than 2^32 times")
+    }
 }
 
 /// How the clients of a group come and go.
 #[derive(Clone, Debug)]
 enum Process {
     Always,
-    OnOff(OnOff),
-    Diurnal(Diurnal),
+    OnOff(Box<OnOff>),
+    Diurnal(Box<Diurnal>),
     Trace(Trace),
 }
 

@@ -1,6 +1,6 @@
 //! What a phase of a job needs, and when it ends on a device that comes and goes.
 
-use super::availability::Cursors;
+use super::availability::{Cursors, Stretch};
 use super::link::LinkTrace;
 use super::{Group, JobDraw, Population};
 use crate::id::ClientId;
@@ -110,7 +110,7 @@ impl Population {
 
     /// When what begins at `start` has what it needs; `None` if never. Under [`Interruption::Pause`] nothing passes while the device is
     /// away; otherwise availability does not count, and whether the job was lost before is the caller's to see, by
-    /// [`Cursors::stretch`].
+    /// [`interrupted_at`].
     pub fn reach(
         &self,
         cursors: &Cursors<'_>,
@@ -186,6 +186,22 @@ impl Population {
     ) -> Option<VirtualTime> {
         self.reach(cursors, client, self.need(draw, client, phase), start, interruption)
     }
+}
+
+/// When a device goes away in what begins at `start` and would end at `end`, or never: the instant at which a job is lost under
+/// [`Interruption::Lose`]. What ends exactly when the device goes away is not lost; what begins while it is away is lost at once.
+pub fn interrupted_at(
+    cursors: &Cursors<'_>,
+    client: ClientId,
+    start: VirtualTime,
+    end: Option<VirtualTime>,
+) -> Option<VirtualTime> {
+    if end == Some(start) {
+        return None;
+    }
+    let Stretch { available, until } = cursors.stretch(client, start);
+    let leaves = if available { until } else { start };
+    (leaves != VirtualTime::MAX && end.is_none_or(|end| leaves < end)).then_some(leaves)
 }
 
 #[cfg(test)]

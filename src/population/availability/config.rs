@@ -107,8 +107,8 @@ impl AvailabilityConfig {
     pub(super) fn process(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Process, (String, String)> {
         let process = match self {
             Self::Always => Ok(Process::Always),
-            Self::OnOff(config) => config.build(group).map(Process::OnOff),
-            Self::Diurnal(config) => config.build(group).map(Process::Diurnal),
+            Self::OnOff(config) => config.build(group).map(Box::new).map(Process::OnOff),
+            Self::Diurnal(config) => config.build(group).map(Box::new).map(Process::Diurnal),
             Self::Trace(config) => config.build(group, notes).map(Process::Trace),
         };
         match self {

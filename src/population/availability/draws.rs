@@ -25,7 +25,7 @@ impl<'a> Draws<'a> {
         let mut stream = match self.open.take().filter(|_| is_open) {
             Some(stream) => stream,
             None => {
-                let block = u32::try_from(number / BLOCK).expect("a device comes and goes fewer than 2^37 times");
+                let block = u32::try_from(number / BLOCK).expect("a device comes and goes fewer than 2^32 times");
                 self.next = number / BLOCK * BLOCK;
                 self.streams.stream(Purpose::Availability, self.client, block)
             }

@@ -187,7 +187,7 @@ impl OnOff {
 
     /// The stretch after one that ends.
     pub fn next(&self, in_group: usize, draws: &mut Draws<'_>, state: State) -> State {
-        let (number, available) = (state.number + 1, !state.available);
+        let (number, available) = (state.following(), !state.available);
         let duration = self.duration(in_group, draws, number, available);
         State { from: state.until, until: state.until.saturating_add(duration), number, available }
     }

@@ -103,21 +103,21 @@ fn random_traces(seed: u32, window: usize) -> (tempfile::NamedTempFile, Vec<Vec<
     let mut seconds: Vec<Vec<bool>> = vec![Vec::new(); 3];
     for (trace, seconds) in seconds.iter_mut().enumerate() {
         // One of every three seeds has a trace that touches both ends of its window.
-        let mut available = seed % 3 == 0 || rng.below(2) == 0;
+        let mut available = seed.is_multiple_of(3) || rng.below(2) == 0;
         while seconds.len() < window {
             seconds.extend(std::iter::repeat_n(available, 1 + rng.below(if trace == 0 { 3 } else { 25 }) as usize));
             available = !available;
         }
         seconds.truncate(window);
-        seconds[window - 1] |= seed % 3 == 0;
+        seconds[window - 1] |= seed.is_multiple_of(3);
         seconds[0] |= seconds.iter().all(|there| !there);
     }
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "client,start_s,end_s").unwrap();
     for (trace, seconds) in seconds.iter().enumerate() {
         let mut start = None;
-        for place in 0..=window {
-            match (start, place < window && seconds[place]) {
+        for (place, there) in seconds.iter().copied().chain([false]).enumerate() {
+            match (start, there) {
                 (None, true) => start = Some(place),
                 (Some(from), false) => {
                     writeln!(file, "c{trace},{from},{place}").unwrap();

@@ -121,6 +121,7 @@ pub(super) struct Trace {
 
 impl Config {
     pub(super) fn resolve_paths(&mut self, folder: &Path) {
+        self.memo = Memo::default();
         self.file = folder.join(&self.file);
         if let Some(windows) = &mut self.windows {
             *windows = folder.join(&*windows);

@@ -74,6 +74,7 @@ impl LinkParameter {
         match self {
             Self::Rate(rate) => rate.0.resolve_paths(base, data),
             Self::Trace(trace) => {
+                trace.memo = Memo::default();
                 trace.file = data.unwrap_or(base).join(&trace.file);
                 trace.offset.0.resolve_paths(base, data);
             }

@@ -137,6 +137,7 @@ impl TableConfig {
     }
 
     pub(super) fn resolve_paths(&mut self, folder: &Path) {
+        (self.records, self.assignments) = (Memo::default(), Memo::default());
         self.file = folder.join(&self.file);
     }
 

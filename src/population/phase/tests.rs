@@ -74,6 +74,19 @@ fn phases_end_when_they_have_what_they_need() {
         assert_eq!(finish(phase, start, Lose), Some(other), "{phase} from {start}");
         assert_eq!(finish(phase, start, RunOn), Some(other), "{phase} from {start}");
     }
+    // There from 0 to 10 s: what ends with the stretch is not lost.
+    for (start, end, lost) in [
+        (7, Some(10), None),
+        (7, Some(11), Some(10)),
+        (7, None, Some(10)),
+        (10, Some(10), None),
+        (10, Some(11), Some(10)),
+        (15, Some(30), Some(15)),
+        (20, Some(25), None),
+    ] {
+        let time = |seconds: u64| VirtualTime(seconds * S);
+        assert_eq!(interrupted_at(&cursors, client, time(start), end.map(time)), lost.map(time), "{start} to {end:?}");
+    }
 }
 
 #[test]
