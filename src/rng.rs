@@ -11,8 +11,9 @@
 //! The 64-bit stream id is `entity << 32 | index`; the block counter starts at 0. A uniform variate takes the next 64
 //! bits `w` and is `(⌊w / 2^11⌋ + 1/2) / 2^53` rounded to a double, and `1 − 2^-53` where that would be 1: never 0, never 1.
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+mod chacha;
+
+use chacha::{WORDS, block};
 
 /// What a draw is for. The numbers are part of the replay contract: never change or reuse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,20 +79,21 @@ impl Purpose {
 #[derive(Clone, Debug)]
 pub struct Streams {
     seed: u64,
-    bases: Box<[ChaCha8Rng; PURPOSES]>,
+    /// A key for each purpose.
+    keys: [[u32; 8]; PURPOSES],
 }
 
 impl Streams {
     /// The streams of a seed.
     pub fn new(seed: u64) -> Self {
-        let bases = Purpose::ALL.map(|purpose| {
+        let keys = Purpose::ALL.map(|purpose| {
             let mut key = [0; 32];
             key[..8].copy_from_slice(&seed.to_le_bytes());
             key[8..16].copy_from_slice(&u64::from(purpose as u8).to_le_bytes());
             key[16..].copy_from_slice(b"fedgenie-streams");
-            ChaCha8Rng::from_seed(key)
+            std::array::from_fn(|word| u32::from_le_bytes(std::array::from_fn(|byte| key[4 * word + byte])))
         });
-        Self { seed, bases: Box::new(bases) }
+        Self { seed, keys }
     }
 
     /// The seed these streams belong to.
@@ -101,9 +103,8 @@ impl Streams {
 
     /// The stream of one purpose, entity and index, from its beginning.
     pub fn stream(&self, purpose: Purpose, entity: u32, index: u32) -> StreamRng {
-        let mut generator = self.bases[purpose as usize - 1].clone();
-        generator.set_stream(u64::from(entity) << 32 | u64::from(index));
-        StreamRng { generator }
+        let stream = u64::from(entity) << 32 | u64::from(index);
+        StreamRng { key: self.keys[purpose as usize - 1], stream, block: 0, words: [0; WORDS], next: WORDS }
     }
 }
 
@@ -117,13 +118,26 @@ fn uniform_from(bits: u64) -> f64 {
 /// One stream of random numbers, consumed from its beginning.
 #[derive(Clone, Debug)]
 pub struct StreamRng {
-    generator: ChaCha8Rng,
+    key: [u32; 8],
+    stream: u64,
+    /// The next block.
+    block: u64,
+    words: [u32; WORDS],
+    /// The next word of the block at hand; all are used up at first, so that a stream that is never read costs little.
+    next: usize,
 }
 
 impl StreamRng {
     /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.generator.next_u64()
+        if self.next == WORDS {
+            self.words = block(&self.key, self.stream, self.block);
+            self.block += 1;
+            self.next = 0;
+        }
+        let (low, high) = (self.words[self.next], self.words[self.next + 1]);
+        self.next += 2;
+        u64::from(high) << 32 | u64::from(low)
     }
 
     /// A uniform variate in the open interval (0, 1), on a grid of 2^-53 shifted by half a step.
