@@ -21,7 +21,7 @@ mod learning;
 mod results;
 
 pub use accounts::Accounts;
-pub use evaluations::Evaluations;
+pub use evaluations::{End, Evaluations};
 
 use crate::id::{ClientId, Round};
 use crate::kernel::{Fired, Kernel};
@@ -98,7 +98,7 @@ pub enum RunError {
 /// How a run is carried out, apart from what it computes.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
-    /// When the global model is evaluated; it always is by [`Run::finish`].
+    /// When the global model is evaluated; where its `end` does not say which round is the last, it is by [`Run::finish`].
     pub evaluate: Evaluations,
     /// Rounds between recorded rounds.
     pub record_every: u32,

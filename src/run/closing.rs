@@ -112,7 +112,8 @@ impl<S: Sink> Run<'_, S> {
             let model = learning.model();
             note(&mut self.digests, &mut self.sink, &Record::Model { round: self.round, parameters: &model })?;
         }
-        if self.settings.evaluate.is_due(self.round, opened, self.kernel.now()) {
+        let (plan, now) = (&self.settings.evaluate, self.kernel.now());
+        if plan.is_due(self.round, opened, now) || plan.end.is_reached(self.round, now, &self.accounts) {
             self.evaluate()?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! When the global model is evaluated, and what is made of its metrics: targets, and the end of a run that no longer improves.
 
-use crate::run::Evaluations;
+use crate::run::{End, Evaluations};
 use crate::time::{Span, VirtualTime};
 use crate::units::Duration;
 use schemars::JsonSchema;
@@ -96,12 +96,13 @@ impl EvaluateConfig {
     }
 
     /// What a run needs of it.
-    pub(crate) fn plan(&self) -> Evaluations {
+    pub(crate) fn plan(&self, end: End) -> Evaluations {
         Evaluations {
             every: self.every.unwrap_or(0),
             at: self.at.iter().map(|at| VirtualTime::default() + at.0).collect(),
             period: self.period.map_or(Span::ZERO, |period| period.0),
             clients: self.clients,
+            end,
         }
     }
 }

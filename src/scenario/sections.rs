@@ -4,7 +4,8 @@ use super::Sections;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use crate::oracle::regret::Meter;
 use crate::oracle::reward::Reward;
-use crate::time::Span;
+use crate::run::End;
+use crate::time::{Span, VirtualTime};
 use crate::trainer::optimizer::check_regularisation;
 use crate::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
 use crate::units::{Amount, Bytes, Duration};
@@ -50,6 +51,17 @@ pub struct StopConfig {
     /// This much traffic, both ways together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Amount<Bytes>>,
+}
+
+impl StopConfig {
+    /// What can be seen without evaluating the model.
+    pub(crate) fn end(&self) -> End {
+        End {
+            rounds: self.rounds,
+            time: self.virtual_time.map(|time| VirtualTime::default() + time.0),
+            bytes: self.traffic.map(|traffic| traffic.0),
+        }
+    }
 }
 
 /// `[training]`: what a job computes.
