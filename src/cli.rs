@@ -50,7 +50,7 @@ enum Command {
 struct RunWords {
     /// The scenario file, TOML or JSON.
     scenario: PathBuf,
-    /// Writes records, summary and figures into this folder.
+    /// Writes records, summary and figures into this folder, which has to be new or empty.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Runs seeds 1 to N instead of the scenario's.
@@ -77,6 +77,9 @@ struct RunWords {
     /// Keeps the runs that are complete in the folder of --out, and does the others.
     #[arg(long, requires = "out")]
     resume: bool,
+    /// Deletes the experiment that the folder of --out holds, if any, before it writes.
+    #[arg(long, requires = "out", conflicts_with_all = ["resume", "shard"])]
+    overwrite: bool,
     /// Shows no progress.
     #[arg(long)]
     quiet: bool,

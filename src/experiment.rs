@@ -16,7 +16,7 @@ mod watch;
 
 pub use curve::{Curve, CurvePoint};
 pub use figure::write_figures;
-pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic, table};
+pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, table};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;
@@ -176,7 +176,7 @@ impl Experiment {
         let arm = &scenario.arms[place.arm];
         let policy = world.policy(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
         let settings = RunSettings {
-            evaluate: scenario.sections.evaluate.plan(),
+            evaluate: scenario.sections.evaluate.plan(scenario.sections.stop.end()),
             record_every: scenario.sections.record.every,
             parallel: false,
         };

@@ -3,8 +3,9 @@
 use super::progress::Show;
 use super::{RunWords, print};
 use fedgenie::error::Error;
+use fedgenie::experiment::artefacts::Earlier;
 use fedgenie::experiment::{
-    Experiment, Outputs, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table,
+    Experiment, INTERVAL_SEEDS, Outputs, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table,
 };
 use fedgenie::task::DataCache;
 
@@ -30,7 +31,12 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
     }
     let mut done: Vec<RunSummary> = Vec::new();
     if let Some(folder) = &words.out {
-        artefacts::prepare(folder, &experiment, words.resume || words.shard.is_some())?;
+        let earlier = match (words.overwrite, words.resume || words.shard.is_some()) {
+            (true, _) => Earlier::Overwrite,
+            (false, true) => Earlier::Resume,
+            (false, false) => Earlier::Refuse,
+        };
+        artefacts::prepare(folder, &experiment, earlier)?;
         if words.resume {
             places.retain(|place| match artefacts::completed(folder, place) {
                 Some(summary) => {
@@ -100,8 +106,11 @@ fn report(experiment: &Experiment, summary: &Summary, words: &RunWords) -> Strin
     let sections = &experiment.first().sections;
     let mut text = format!("{}\n", sections.title.as_deref().unwrap_or(&sections.name));
     let seeds = experiment.seeds.len();
-    let intervals =
-        if seeds > 1 { "; ± is half of the 95 % interval over seeds, differences are paired by seed" } else { "" };
+    let intervals = match seeds {
+        1 => "",
+        2..INTERVAL_SEEDS => ", too few for intervals; differences are paired by seed",
+        _ => "; ± is half of the 95 % interval over seeds, differences are paired by seed",
+    };
     text.push_str(&format!(
         "{} clients, {} protocol, task {}, {seeds} seed{}{intervals}\n\n",
         sections.population.client_count().unwrap_or_default(),

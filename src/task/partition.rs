@@ -255,7 +255,10 @@ mod tests {
                 let partition = config.build(&data, 6, &[], &Streams::new(1)).unwrap();
                 let skew = partition.skew(&data);
                 assert_eq!(partition.examples(), 600, "{config:?}");
-                assert!(if shape < 0.1 { skew.largest >= 195 } else { shape == 1.0 || skew.largest <= 105 }, "{config:?} {skew:?}");
+                assert!(
+                    if shape < 0.1 { skew.largest >= 195 } else { shape == 1.0 || skew.largest <= 105 },
+                    "{config:?} {skew:?}"
+                );
             }
         }
         for shape in [0.0, 9e-4, 1.001e5, f64::NAN] {
