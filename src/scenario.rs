@@ -130,8 +130,6 @@ impl Scenario {
         rest.take("sweep");
         let policies = rest.take("policy");
         let mut sections: Sections = read(&rest, "")?;
-        sections.population.resolve_paths(base);
-        sections.task.resolve_paths(base, data);
         if let Some(training) = &mut sections.training {
             training.resolve();
         }
@@ -148,9 +146,13 @@ impl Scenario {
             policy.resolve(reward.as_ref()).map_err(|error| policy_error(tree, label, error))?;
         }
         let training = sections.training.clone().unwrap_or_default();
+        // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
+        let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
+        population.resolve_paths(base);
+        task.resolve_paths(base, data);
         let plan = WorldPlan {
-            population: sections.population.clone(),
-            task: sections.task.clone(),
+            population,
+            task,
             training: training.local().map_err(|(path, message)| wrong(&format!("training.{path}"), message))?,
             inference_share: training.inference_share,
             rule,

@@ -12,8 +12,8 @@
 //!
 //! # Inputs
 //! One or two files of RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes). Of a single file,
-//! each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, each set of that size being equally
-//! likely (stream (Example, 0, 3)).
+//! each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, but at least one and not all, each
+//! set of that size being equally likely (stream (Example, 0, 3)).
 //!
 //! # Source
 //! Y. Shafranovich, "Common Format and MIME Type for Comma-Separated Values (CSV) Files", RFC 4180, 2005; read by the crate
@@ -317,6 +317,10 @@ impl<'a> Part<'a> {
             Role::Label | Role::Group if field.is_empty() => {
                 return Err(self.wrong_field(line, &self.header[column], field, "a name or a number"));
             }
+            Role::Label if field.parse::<f64>().is_ok_and(f64::is_nan) => {
+                let expected = "a class, a name or a number; NaN stands for what is missing";
+                return Err(self.wrong_field(line, &self.header[column], field, expected));
+            }
             Role::Label | Role::Group if field.len() > NAME_MAX => {
                 let expected = format!("a name of at most {NAME_MAX} bytes");
                 return Err(self.wrong_field(line, &self.header[column], field, expected));
@@ -376,11 +380,12 @@ struct Rows<'a> {
     record: StringRecord,
 }
 
-/// How many bytes were read, and since the last row.
+/// How many bytes were read, and since the last row; whether nothing is left.
 #[derive(Default)]
 struct Progress {
     position: Cell<u64>,
     row: Cell<u64>,
+    has_ended: Cell<bool>,
 }
 
 impl<'a> Rows<'a> {
@@ -404,8 +409,14 @@ impl<'a> Rows<'a> {
             if !more {
                 return Ok(None);
             }
+            let inside = self.record.as_slice().bytes().filter(|&byte| byte == b'\n').count() as u64;
+            // Every file ends with a line feed here, so that only a quote can lead a row to the very end.
+            if self.progress.has_ended.get() {
+                let (path, line) = (self.path.to_owned(), self.reader.position().line() - inside);
+                let message = "a quote is opened in this row and never closed".to_owned();
+                return Err(DataError::Table { path, line, message });
+            }
             if self.record.len() > 1 || !self.record[0].trim().is_empty() {
-                let inside = self.record.as_slice().bytes().filter(|&byte| byte == b'\n').count() as u64;
                 return Ok(Some(self.reader.position().line() - 1 - inside));
             }
         }
@@ -443,7 +454,10 @@ impl Read for Guard<'_> {
             return Err(std::io::Error::other(format!("a row has more than {ROW_MAX} bytes; is a quote not closed?")));
         }
         match (count, self.last) {
-            (0, b'\n') => Ok(0),
+            (0, b'\n') => {
+                self.progress.has_ended.set(!buffer.is_empty());
+                Ok(0)
+            }
             (0, _) if !buffer.is_empty() => {
                 self.last = b'\n';
                 buffer[0] = b'\n';

@@ -54,6 +54,31 @@ pub struct Manifest {
     pub runs: Vec<String>,
     /// BLAKE3 of every file, by path.
     pub files: BTreeMap<String, String>,
+    /// BLAKE3 of every file that examples, partition or weights were read from.
+    #[serde(default)]
+    pub data: BTreeMap<String, String>,
+    /// Where the scenario's files were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// Where names of files in a scenario lead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The folder of the scenario.
+    pub base: PathBuf,
+    /// The folder of data sets, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
+}
+
+/// The origin of a scenario that lies in a result folder.
+pub(super) fn origin(scenario: &Path) -> Option<Origin> {
+    if scenario.file_name()? != SCENARIO_FILE {
+        return None;
+    }
+    let text = fs::read_to_string(scenario.with_file_name(MANIFEST_FILE)).ok()?;
+    serde_json::from_str::<Manifest>(&text).ok()?.origin
 }
 
 /// BLAKE3 in hexadecimal.
@@ -61,7 +86,8 @@ pub fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-fn hash_file(path: &Path) -> Result<String, Error> {
+/// BLAKE3 of a file.
+pub(super) fn hash_file(path: &Path) -> Result<String, Error> {
     let mut hasher = blake3::Hasher::new();
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let mut file = fs::File::open(path).map_err(failed)?;
@@ -209,6 +235,8 @@ pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary) -> Resu
         points: summary.points.clone(),
         runs,
         files,
+        data: experiment.data_digests()?,
+        origin: Some(Origin { base: experiment.base.clone(), data: experiment.data.clone() }),
     };
     write_json(&folder.join(MANIFEST_FILE), &manifest)
 }

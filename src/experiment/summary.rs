@@ -72,6 +72,9 @@ pub struct RunSummary {
     /// When the targets of `[evaluate]` were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<Reached>,
+    /// What a careful user should know about this run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
@@ -123,6 +126,7 @@ impl RunSummary {
             group_selections: run.total_group_selections(),
             partition: run.skew().cloned(),
             reached,
+            warnings: Vec::new(),
             curve: curve.into_points(),
         };
         let (metrics, accounts, sink) = run.finish();
