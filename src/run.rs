@@ -74,7 +74,10 @@ pub enum RunError {
     #[error(transparent)]
     Latency(#[from] LatencyError),
     /// Training left the finite numbers.
-    #[error("the model diverged: the update of {client} in {round} is not finite; a smaller learning rate may help")]
+    #[error(
+        "the model diverged: the update of {client} in {round} is not finite; a smaller learning rate, in [training] or in \
+         [aggregation], may help, or smaller features (normalize = true)"
+    )]
     Diverged {
         /// Whose update.
         client: ClientId,

@@ -79,6 +79,15 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
     if let Some(folder) = &words.out {
         artefacts::finish(folder, &experiment, &summary)?;
     }
+    for run in &summary.runs {
+        for warning in &run.warnings {
+            eprintln!("fedgenie: warning: {}, seed {}: {warning}", run.arm, run.seed);
+        }
+    }
+    if failed.is_some() && summary.runs.is_empty() && !words.json {
+        eprintln!("fedgenie: no run ended well");
+        return Ok(3);
+    }
     if words.json {
         let text = serde_json::to_string_pretty(&summary).map_err(|error| Error::Usage(error.to_string()))?;
         print(&format!("{text}\n"))?;

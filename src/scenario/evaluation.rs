@@ -111,7 +111,13 @@ impl TargetConfig {
     pub(super) fn check(&self, metrics: &[&str]) -> Result<(), Complaint> {
         check_metric(&self.metric, metrics)?;
         match (self.at_least, self.at_most) {
-            (Some(value), None) | (None, Some(value)) if value.is_finite() => Ok(()),
+            (Some(value), None) | (None, Some(value)) if value.is_finite() => {
+                if self.metric.contains("accuracy") && !(0.0..=1.0).contains(&value) {
+                    let key = if self.at_least.is_some() { ".at_least" } else { ".at_most" };
+                    return complain(key, format!("found {value}; expected an accuracy, a share from 0 to 1"));
+                }
+                Ok(())
+            }
             _ => complain("", "give either at_least or at_most, a number"),
         }
     }

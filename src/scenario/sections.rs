@@ -139,7 +139,11 @@ impl TrainingConfig {
         };
         let refuse = |prefix: &str, error: &TrainingError| {
             let path = if prefix.is_empty() { error.key.to_owned() } else { format!("{prefix}.{}", error.key) };
-            (path, format!("found {}; expected {}", error.found, error.expected))
+            let (found, expected) = (error.found, error.expected);
+            if found.is_finite() && !(found as f32).is_finite() {
+                return (path, format!("found {found:e}; expected {expected}, which goes up to {:.1e}", f32::MAX));
+            }
+            (path, format!("found {found}; expected {expected}"))
         };
         check_regularisation(self.clip, Some(self.proximal)).map_err(|error| refuse("", &error))?;
         self.schedule.check().map_err(|error| refuse(&format!("schedule.{}", self.schedule.kind()), &error))?;

@@ -684,7 +684,7 @@ fn a_gzip_bomb() {
 #[test]
 fn data_files_that_do_not_belong_together() {
     let name = "t10k-labels-idx1-ubyte";
-    images_refused(&[(name, Some(words(&[2049, 5], &[0; 5])))], &["holds 6 images", name, "holds 5 labels"]);
+    images_refused(&[(name, Some(words(&[2049, 5], &[0; 5])))], &["holds 6 examples", name, "holds 5 labels"]);
     let parts = [name, "byte 10", "label 7", "go up to 1"];
     images_refused(&[(name, Some(words(&[2049, 6], &[0, 1, 7, 0, 1, 0])))], &parts);
 }
