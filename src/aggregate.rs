@@ -184,9 +184,7 @@ mod tests {
         let (start, fresh, sent) = ([2.0], [3.0], [6.0]);
         let stale = Contribution { round: Round(0), staleness_weight: 0.5, ..contribution(1, 10, &start, &sent) };
         let config = AggregationConfig::default();
-        for (contributions, expected) in
-            [(vec![contribution(0, 10, &start, &fresh), stale], 6.5), (vec![stale], 7.0)]
-        {
+        for (contributions, expected) in [(vec![contribution(0, 10, &start, &fresh), stale], 6.5), (vec![stale], 7.0)] {
             let mut global = [5.0];
             ServerOptimizer::new(&config, 1).with_aging(Aging::Discounting).apply(&mut global, &contributions, 20);
             assert_eq!(global, [expected]);

@@ -27,7 +27,7 @@ enum Command {
     Run(RunWords),
     /// Replays a folder written by `run --out` and names the first difference, if any.
     Verify(VerifyWords),
-    /// Lists what scenarios can name: policies, laws, tasks, protocols, partitions, solvers, meters.
+    /// Lists what scenarios can name: policies, laws, tasks, data, models, optimizers, protocols, sections, ….
     List {
         /// Only this kind.
         kind: Option<String>,
@@ -43,6 +43,9 @@ enum Command {
     New {
         /// The file to write; it must not exist.
         file: PathBuf,
+        /// A scenario in which clients learn, in the place of a pure bandit.
+        #[arg(long)]
+        learning: bool,
     },
 }
 
@@ -50,7 +53,7 @@ enum Command {
 struct RunWords {
     /// The scenario file, TOML or JSON.
     scenario: PathBuf,
-    /// Writes records, summary and figures into this folder.
+    /// Writes records, summary and figures into this folder, which has to be new or empty.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Runs seeds 1 to N instead of the scenario's.
@@ -62,7 +65,7 @@ struct RunWords {
     /// Folder in which relative data paths are looked for, instead of the scenario's.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Number of threads; as many as cores if left out. Changes no result.
+    /// Number of threads; 0, or nothing given, for as many as cores. Changes no result.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
     /// Writes every event to events.jsonl.gz; needs --out.
@@ -86,6 +89,9 @@ struct RunWords {
     /// Keeps the runs that are complete in the folder of --out, and does the others.
     #[arg(long, requires = "out")]
     resume: bool,
+    /// Deletes the experiment that the folder of --out holds, if any, before it writes.
+    #[arg(long, requires = "out", conflicts_with_all = ["resume", "shard"])]
+    overwrite: bool,
     /// Shows no progress.
     #[arg(long)]
     quiet: bool,
@@ -101,7 +107,7 @@ struct VerifyWords {
     /// Folder in which relative data paths are looked for.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Number of threads; as many as cores if left out.
+    /// Number of threads; 0, or nothing given, for as many as cores.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
     /// Prints the verdict as one JSON document.
@@ -123,7 +129,7 @@ pub fn execute(words: Words) -> Result<u8, Error> {
             print(&format!("{:#}\n", fedgenie::scenario::schema::schema()))?;
             Ok(0)
         }
-        Command::New { file } => new::new(&file),
+        Command::New { file, learning } => new::new(&file, learning),
     }
 }
 

@@ -87,7 +87,13 @@ pub struct Kernel<E, T: Hash + Eq> {
 
 impl<E: Copy, T: Hash + Eq> Default for Kernel<E, T> {
     fn default() -> Self {
-        Self { now: VirtualTime::START, sequence: 0, ties: Ties::Fifo, queue: EventQueue::default(), timers: PriorityQueue::new() }
+        Self {
+            now: VirtualTime::START,
+            sequence: 0,
+            ties: Ties::Fifo,
+            queue: EventQueue::default(),
+            timers: PriorityQueue::new(),
+        }
     }
 }
 

@@ -298,9 +298,7 @@ impl Record<'_> {
             Self::Model { round, .. } => Record::Model { round, parameters: &[] },
             Self::Travelled { edge, round, down, time } => Record::Travelled { edge, round, down, time },
             Self::EdgeClosed { edge, round, time } => Record::EdgeClosed { edge, round, time },
-            Self::Paused { client, round, phase, from, until } => {
-                Record::Paused { client, round, phase, from, until }
-            }
+            Self::Paused { client, round, phase, from, until } => Record::Paused { client, round, phase, from, until },
             Self::Lost { client, round, phase, reason, time } => Record::Lost { client, round, phase, reason, time },
             Self::PhaseEnded { client, round, phase, time } => Record::PhaseEnded { client, round, phase, time },
             Self::JobEnded { client, round, outcome, time } => Record::JobEnded { client, round, outcome, time },

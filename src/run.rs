@@ -29,7 +29,7 @@ mod rounds;
 mod server;
 
 pub use accounts::Accounts;
-pub use evaluations::Evaluations;
+pub use evaluations::{End, Evaluations};
 
 use crate::id::{ClientId, Round};
 use crate::policy::Cast;
@@ -63,7 +63,10 @@ pub enum RunError {
     #[error(transparent)]
     Latency(#[from] LatencyError),
     /// Training left the finite numbers.
-    #[error("the model diverged: the update of {client} in {round} is not finite; a smaller learning rate may help")]
+    #[error(
+        "the model diverged: the update of {client} in {round} is not finite; a smaller learning rate, in [training] or in \
+         [aggregation], may help, or smaller features (normalize = true)"
+    )]
     Diverged {
         /// Whose update.
         client: ClientId,
@@ -109,7 +112,7 @@ pub enum RunError {
 /// How a run is carried out, apart from what it computes.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
-    /// When the global model is evaluated; it always is by [`Run::finish`].
+    /// When the global model is evaluated; where its `end` does not say which round is the last, it is by [`Run::finish`].
     pub evaluate: Evaluations,
     /// Rounds between recorded rounds.
     pub record_every: u32,

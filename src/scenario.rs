@@ -134,8 +134,6 @@ impl Scenario {
         rest.take("sweep");
         let policies = rest.take("policy");
         let mut sections: Sections = read(&rest, "")?;
-        sections.population.resolve_paths(base, data);
-        sections.task.resolve_paths(base, data);
         if let Some(training) = &mut sections.training {
             training.resolve();
         }
@@ -152,9 +150,13 @@ impl Scenario {
             policy.resolve(reward.as_ref()).map_err(|error| policy_error(tree, label, error))?;
         }
         let training = sections.training.clone().unwrap_or_default();
+        // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
+        let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
+        population.resolve_paths(base, data);
+        task.resolve_paths(base, data);
         let plan = WorldPlan {
-            population: sections.population.clone(),
-            task: sections.task.clone(),
+            population,
+            task,
             training: training.local().map_err(|(path, message)| wrong(&format!("training.{path}"), message))?,
             inference_share: training.inference_share,
             rule,

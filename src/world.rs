@@ -4,13 +4,13 @@ use crate::aggregate::AggregationConfig;
 use crate::config::ConfigError;
 use crate::dist::{AnyLaw, ExpectedMinimum, Law};
 use crate::id::ClientId;
+use crate::kernel::Ties;
 use crate::oracle::Genie;
 use crate::oracle::regret::{AllSets, MOST_SETS, Meter, subsets};
 use crate::oracle::reward::Reward;
 use crate::policy::{BuildContext, Cast, DeclaredDevice, Devices, Policy, PolicyConfig};
 use crate::population::law::{ClientPlace, TimeLaw};
 use crate::population::{Population, PopulationConfig, PopulationError, Work};
-use crate::kernel::Ties;
 use crate::protocol::{LinkConfig, Rule};
 use crate::record::Phase;
 use crate::rng::Streams;
@@ -177,7 +177,8 @@ impl WorldPlan {
             return Err(WorldError::scenario("protocol", message));
         }
         if self.reward.is_some() && !self.rule.has_regret() {
-            let message = "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
+            let message =
+                "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
             return Err(WorldError::scenario("regret", message));
         }
         let edge_links = self.edge_links(&streams)?;
@@ -358,11 +359,8 @@ impl World {
             self.server_policy(config, members.len(), &sizes)
         };
         let servers = rule.members.iter().map(server).collect::<Result<_, _>>()?;
-        let sizes: Vec<u32> = rule
-            .members
-            .iter()
-            .map(|members| members.iter().map(|client| all_sizes[client.index()]).sum())
-            .collect();
+        let sizes: Vec<u32> =
+            rule.members.iter().map(|members| members.iter().map(|client| all_sizes[client.index()]).sum()).collect();
         let cloud_context = BuildContext {
             clients: sizes.len(),
             among: sizes.len(),
@@ -373,7 +371,9 @@ impl World {
             devices: &NoDevices,
         };
         let cloud = rule.cloud.as_ref().map(|policy| policy.build(&cloud_context)).transpose();
-        let cloud = cloud.map_err(|error| ConfigError::new("", format!("the policy of the cloud: {}: {}", error.key, error.message)))?;
+        let cloud = cloud.map_err(|error| {
+            ConfigError::new("", format!("the policy of the cloud: {}: {}", error.key, error.message))
+        })?;
         Ok(Cast { servers, cloud })
     }
 }

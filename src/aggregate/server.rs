@@ -34,7 +34,7 @@
 //! Each parameter is treated alone, in `f64`, its buffers too; only the parameter is rounded to `f32`. Squares of small
 //! changes would lose most of their bits next to `v` in single precision, and there is one server only.
 
-use super::{Aging, AggregationConfig, Contribution, ServerConfig, Weighting, fold_changes};
+use super::{AggregationConfig, Aging, Contribution, ServerConfig, Weighting, fold_changes};
 use crate::math::float::sqrt;
 
 /// A server's optimizer with what it remembers from round to round of one run.
@@ -65,7 +65,14 @@ impl ServerOptimizer {
                 (vec![0.0; trained], vec![tau * tau; trained])
             }
         };
-        Self { weighting: config.weighting, aging: Aging::default(), server: config.server.clone(), trained, first, second }
+        Self {
+            weighting: config.weighting,
+            aging: Aging::default(),
+            server: config.server.clone(),
+            trained,
+            first,
+            second,
+        }
     }
 
     /// The server, with another meaning of staleness weights.

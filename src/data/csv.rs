@@ -12,8 +12,8 @@
 //!
 //! # Inputs
 //! One or two files of RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes). Of a single file,
-//! each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, each set of that size being equally
-//! likely (stream (Example, 0, 3)).
+//! each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, but at least one and not all, each
+//! set of that size being equally likely (stream (Example, 0, 3)).
 //!
 //! # Source
 //! Y. Shafranovich, "Common Format and MIME Type for Comma-Separated Values (CSV) Files", RFC 4180, 2005; read by the crate
@@ -311,6 +311,10 @@ impl<'a> Part<'a> {
             Role::Target => self.targets.push(self.number(line, column, field)?),
             Role::Label | Role::Group if field.is_empty() => {
                 return Err(self.wrong_field(line, &self.header[column], field, "a name or a number"));
+            }
+            Role::Label if field.parse::<f64>().is_ok_and(f64::is_nan) => {
+                let expected = "a class, a name or a number; NaN stands for what is missing";
+                return Err(self.wrong_field(line, &self.header[column], field, expected));
             }
             Role::Label | Role::Group if field.len() > NAME_MAX => {
                 let expected = format!("a name of at most {NAME_MAX} bytes");

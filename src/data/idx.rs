@@ -106,11 +106,15 @@ fn locate(folder: &Path, name: &str) -> Result<PathBuf, DataError> {
     }
 }
 
+/// Those of the four files that a folder has.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let kinds = ["train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"];
+    kinds.iter().filter_map(|kind| locate(folder, &format!("{kind}-ubyte")).ok()).collect()
+}
+
 /// Whether a folder has one of the four files.
 pub(crate) fn is_idx_folder(folder: &Path) -> bool {
-    ["train", "t10k"].iter().any(|part| {
-        ["images-idx3-ubyte", "labels-idx1-ubyte"].iter().any(|kind| locate(folder, &format!("{part}-{kind}")).is_ok())
-    })
+    !files(folder).is_empty()
 }
 
 const IMAGE_HEADER_BYTES: u64 = 16;

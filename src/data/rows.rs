@@ -22,11 +22,12 @@ pub(crate) struct Rows<'a> {
     pub record: StringRecord,
 }
 
-/// How many bytes were read, and since the last row.
+/// How many bytes were read, and since the last row; whether nothing is left.
 #[derive(Default)]
 struct Progress {
     position: Cell<u64>,
     row: Cell<u64>,
+    has_ended: Cell<bool>,
 }
 
 impl<'a> Rows<'a> {
@@ -56,8 +57,14 @@ impl<'a> Rows<'a> {
             if !more {
                 return Ok(None);
             }
+            let inside = self.record.as_slice().bytes().filter(|&byte| byte == b'\n').count() as u64;
+            // Every file ends with a line feed here, so that only a quote can lead a row to the very end.
+            if self.progress.has_ended.get() {
+                let (path, line) = (self.path.to_owned(), self.reader.position().line() - inside);
+                let message = "a quote is opened in this row and never closed".to_owned();
+                return Err(DataError::Table { path, line, message });
+            }
             if self.record.len() > 1 || !self.record[0].trim().is_empty() {
-                let inside = self.record.as_slice().bytes().filter(|&byte| byte == b'\n').count() as u64;
                 return Ok(Some(self.reader.position().line() - 1 - inside));
             }
         }
@@ -102,7 +109,10 @@ impl Read for Guard<'_> {
             )));
         }
         match (count, self.last) {
-            (0, b'\n') => Ok(0),
+            (0, b'\n') => {
+                self.progress.has_ended.set(!buffer.is_empty());
+                Ok(0)
+            }
             (0, _) if !buffer.is_empty() => {
                 self.last = b'\n';
                 buffer[0] = b'\n';

@@ -75,6 +75,9 @@ pub struct RunSummary {
     /// When the targets of `[evaluate]` were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<Reached>,
+    /// What a careful user should know about this run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
@@ -127,6 +130,7 @@ impl RunSummary {
             group_selections: run.total_group_selections(),
             partition: run.skew().cloned(),
             reached,
+            warnings: Vec::new(),
             curve: curve.into_points(),
         };
         let (metrics, accounts, sink) = run.finish()?;
@@ -337,7 +341,7 @@ pub fn table(summary: &Summary) -> String {
         row.extend(columns.iter().map(|(key, _)| show_value(arm, key)));
         if let Some(compared) = compared {
             let difference = arm.paired.as_ref().and_then(|paired| paired.differences.get(compared));
-            row.push(difference.map_or_else(String::new, show_difference));
+            row.push(difference.map_or_else(String::new, |estimate| show_difference(estimate, arm.runs)));
         }
         rows.push(row);
     }
@@ -378,20 +382,28 @@ fn target_names(summary: &Summary) -> Vec<String> {
 
 /// A value, and how many runs have it if not all do.
 fn show_value(arm: &ArmSummary, key: &str) -> String {
-    let Some(estimate) = arm.values.get(key) else { return "–".to_owned() };
-    if estimate.n == arm.runs { show(estimate) } else { format!("{} ({}/{})", show(estimate), estimate.n, arm.runs) }
+    arm.values.get(key).map_or_else(|| "–".to_owned(), |estimate| show_of(estimate, arm.runs))
 }
+
+fn show_of(estimate: &Estimate, runs: usize) -> String {
+    if estimate.n == runs { show(estimate) } else { format!("{} ({}/{runs})", show(estimate), estimate.n) }
+}
+
+/// Seeds from which on an interval is shown: of two, it is twelve times as wide as they are apart.
+pub const INTERVAL_SEEDS: usize = 3;
 
 fn show(estimate: &Estimate) -> String {
     match estimate.half_width() {
-        Some(half) if half > 0.0 => format!("{} ± {}", number(estimate.mean), number(half)),
+        Some(half) if half > 0.0 && estimate.n >= INTERVAL_SEEDS => {
+            format!("{} ± {}", number(estimate.mean), number(half))
+        }
         _ => number(estimate.mean),
     }
 }
 
-fn show_difference(estimate: &Estimate) -> String {
+fn show_difference(estimate: &Estimate, runs: usize) -> String {
     let sign = if estimate.mean > 0.0 { "+" } else { "" };
-    format!("{sign}{}", show(estimate))
+    format!("{sign}{}", show_of(estimate, runs))
 }
 
 /// Four significant digits.
@@ -412,6 +424,17 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_seeds_have_no_interval_and_missing_ones_are_marked() {
+        let two = Estimate { mean: 2.0, ci95: Some([-10.0, 14.0]), n: 2 };
+        let three = Estimate { n: 3, ci95: Some([1.5, 2.5]), ..two };
+        assert_eq!((show_of(&two, 2), show_of(&three, 3)), ("2".to_owned(), "2 ± 0.5000".to_owned()));
+        assert_eq!(
+            (show_difference(&two, 3), show_difference(&three, 3)),
+            ("+2 (2/3)".to_owned(), "+2 ± 0.5000".to_owned())
+        );
+    }
 
     #[test]
     fn numbers_are_shown_with_four_digits() {

@@ -110,9 +110,9 @@ impl Family {
     /// The smallest side of an image that the network's windows fit on.
     const fn smallest_side(&self) -> usize {
         match self {
-            Self::Mlp { .. } | Self::Resnet18 {} => 1,
+            Self::Mlp { .. } => 1,
             Self::Lenet5 { .. } => 16,
-            Self::SimpleCnn {} => 6,
+            Self::SimpleCnn {} | Self::Resnet18 {} => 6,
         }
     }
 

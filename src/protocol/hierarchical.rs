@@ -135,7 +135,10 @@ impl HierarchicalConfig {
         let edge = SynchronousConfig { cohort: self.cohort, timeout: self.timeout, quorum: None }.rule(clients)?;
         let cloud = self.cloud.as_ref();
         if cloud.is_some_and(|cloud| cloud.policy.needs_genie()) {
-            return Err(ConfigError::new("cloud.policy", "the genie knows clients, not edge servers; take another policy"));
+            return Err(ConfigError::new(
+                "cloud.policy",
+                "the genie knows clients, not edge servers; take another policy",
+            ));
         }
         let edges_per_round = match cloud {
             Some(cloud) => within("cloud.cohort", cloud.cohort, edges, "the number of edge servers")?,

@@ -1,6 +1,6 @@
 //! The files of one run's folder, written under a temporary name and renamed when complete.
 
-use super::{RoundMark, Timeline, RoundSummary, Sink};
+use super::{RoundMark, RoundSummary, Sink, Timeline};
 use crate::record::Record;
 use flate2::Compression;
 use flate2::write::GzEncoder;

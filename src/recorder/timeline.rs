@@ -87,7 +87,8 @@ impl<W: Write> Timeline<W> {
         for (pid, name) in [(SERVER, "server"), (EDGES, "edge servers"), (CLIENTS, "clients")] {
             let value = json!({ "ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": { "name": name } });
             timeline.write(&value)?;
-            let value = json!({ "ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": { "sort_index": pid } });
+            let value =
+                json!({ "ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": { "sort_index": pid } });
             timeline.write(&value)?;
         }
         Ok(timeline)

@@ -49,8 +49,7 @@ pub fn block(key: &[u32; 8], stream: u64, counter: u64) -> [u32; WORDS] {
     let low_high = |word: u64| [word as u32, (word >> 32) as u32];
     let ([counter_low, counter_high], [stream_low, stream_high]) = (low_high(counter), low_high(stream));
     let &[k0, k1, k2, k3, k4, k5, k6, k7] = key;
-    let start =
-        [CONSTANTS, [k0, k1, k2, k3], [k4, k5, k6, k7], [counter_low, counter_high, stream_low, stream_high]];
+    let start = [CONSTANTS, [k0, k1, k2, k3], [k4, k5, k6, k7], [counter_low, counter_high, stream_low, stream_high]];
     let mut state = start;
     for _ in 0..4 {
         let [a, b, c, d] = quarter_rounds(state);

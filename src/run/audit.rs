@@ -143,11 +143,7 @@ impl Audit {
     }
 
     /// Sums over clients against totals. `under_way` are the jobs that are not settled.
-    pub fn finished<'a>(
-        &self,
-        accounts: &Accounts,
-        under_way: impl Iterator<Item = &'a Job>,
-    ) -> Result<(), RunError> {
+    pub fn finished<'a>(&self, accounts: &Accounts, under_way: impl Iterator<Item = &'a Job>) -> Result<(), RunError> {
         let (mut down, mut up, mut compute, mut jobs) = (self.probed.0, self.probed.1, Span::ZERO, self.settled);
         for account in &self.clients {
             down += account.down_bytes;

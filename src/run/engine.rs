@@ -160,8 +160,7 @@ impl<'w, S: Sink> Engine<'w, S> {
         let interruption = population.interruption(job.client);
         let end = population.finish(&self.cursors, job.client, phase, &job.draw, now, interruption);
         let until_loss = population.need_until_loss(&job.draw, job.client, phase);
-        let struck =
-            until_loss.and_then(|need| population.reach(&self.cursors, job.client, need, now, interruption));
+        let struck = until_loss.and_then(|need| population.reach(&self.cursors, job.client, need, now, interruption));
         let gone = match interruption {
             Interruption::Lose => Some(self.cursors.stretch(job.client, now).until),
             Interruption::Pause | Interruption::RunOn => None,

@@ -361,7 +361,8 @@ impl<'w> Hierarchy<'w> {
         if let Some(learning) = &mut server.learning {
             let mut models: Vec<(u32, usize, Arc<[f32]>)> = Vec::new();
             for &(edge, _) in &self.returned {
-                let model = self.edges[edge as usize].model.take().expect("an edge server has a model where clients train");
+                let model =
+                    self.edges[edge as usize].model.take().expect("an edge server has a model where clients train");
                 models.push((edge, self.edge_sizes[edge as usize] as usize, model));
             }
             let changed = learning.aggregate_edges(server.round, &models);
@@ -374,7 +375,8 @@ impl<'w> Hierarchy<'w> {
                 let (client, outcome, waited) = (ClientId(edge), Outcome::Arrived, Waited::Arrived(time));
                 policy.observe(&Feedback::Job(JobReport { client, round, outcome, waited }));
             }
-            for &client in self.chosen.iter().filter(|chosen| !self.returned.iter().any(|(edge, _)| *edge == chosen.0)) {
+            for &client in self.chosen.iter().filter(|chosen| !self.returned.iter().any(|(edge, _)| *edge == chosen.0))
+            {
                 let (outcome, waited) = (Outcome::Late, Waited::TimedOut(now - opened));
                 policy.observe(&Feedback::Job(JobReport { client, round, outcome, waited }));
             }

@@ -3,8 +3,8 @@
 use crate::id::{ClientId, Round};
 use crate::kernel::Handle;
 use crate::population::JobDraw;
-use crate::recorder::DroppedJob;
 use crate::record::{DropReason, Outcome, Phase, PhaseSpans};
+use crate::recorder::DroppedJob;
 use crate::time::{Span, VirtualTime};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -80,7 +80,14 @@ impl Job {
     pub fn dropped(&self) -> Option<DroppedJob> {
         let (phase, reason) = self.lost?;
         let (down_bytes, up_bytes) = self.bytes;
-        Some(DroppedJob { client: self.client, phase, reason, spent_s: self.active.map(Span::seconds), down_bytes, up_bytes })
+        Some(DroppedJob {
+            client: self.client,
+            phase,
+            reason,
+            spent_s: self.active.map(Span::seconds),
+            down_bytes,
+            up_bytes,
+        })
     }
 
     /// Time spent computing so far, without a phase under way.

@@ -2,7 +2,7 @@
 
 use super::RunError;
 use super::jobs::Job;
-use crate::aggregate::{Aging, AggregationConfig, Contribution, ServerConfig, ServerOptimizer, Weighting};
+use crate::aggregate::{AggregationConfig, Aging, Contribution, ServerConfig, ServerOptimizer, Weighting};
 use crate::id::{ClientId, Round};
 use crate::math::float::sqrt;
 use crate::model::{Evaluation, evaluate};

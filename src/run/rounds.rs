@@ -377,7 +377,12 @@ impl<'w> Rounds<'w> {
                 (None, _) => Waited::CalledOff(engine.now() - job.dispatched),
             };
             let outcome = job.outcome();
-            server.policies[0].observe(&Feedback::Job(JobReport { client: job.client, round: job.round, outcome, waited }));
+            server.policies[0].observe(&Feedback::Job(JobReport {
+                client: job.client,
+                round: job.round,
+                outcome,
+                waited,
+            }));
         }
     }
 

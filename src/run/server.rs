@@ -88,7 +88,8 @@ impl<'w> Server<'w> {
         if let (Some(_), Some(learning)) = (&trained, &self.learning) {
             engine.note(&Record::Model { round, parameters: &learning.model() })?;
         }
-        if self.settings.evaluate.is_due(round, opened, engine.now()) {
+        let (plan, now) = (&self.settings.evaluate, engine.now());
+        if plan.is_due(round, opened, now) || plan.end.is_reached(round, now, &engine.accounts) {
             self.evaluate(engine)?;
         }
         Ok(trained.unwrap_or_default())
@@ -97,7 +98,9 @@ impl<'w> Server<'w> {
     fn evaluate<S: Sink>(&mut self, engine: &mut Engine<'_, S>) -> Result<(), RunError> {
         let Some(learning) = &self.learning else { return Ok(()) };
         self.metrics = learning.evaluate(self.settings.evaluate.clients, self.settings.parallel);
-        self.metrics.iter().try_for_each(|&(name, value)| engine.note(&Record::Metric { round: self.round, name, value }))
+        self.metrics
+            .iter()
+            .try_for_each(|&(name, value)| engine.note(&Record::Metric { round: self.round, name, value }))
     }
 
     /// Tells the policy how updates were trained and how the round went, and records the round.
@@ -109,8 +112,12 @@ impl<'w> Server<'w> {
     ) -> Result<(), RunError> {
         report_training(&mut *self.policies[0], trained);
         let now = engine.now();
-        let report =
-            RoundReport { round: self.round, selected: facts.selected, duration: now - facts.opened, metrics: &self.metrics };
+        let report = RoundReport {
+            round: self.round,
+            selected: facts.selected,
+            duration: now - facts.opened,
+            metrics: &self.metrics,
+        };
         self.policies[0].observe(&Feedback::Round(report));
         self.record(engine, facts)
     }
@@ -207,10 +214,7 @@ impl Question<'_> {
     pub fn check(&self, selection: &[ClientId]) -> Result<(), RunError> {
         let cohort = self.request().cohort;
         if selection.is_empty() || selection.len() > cohort {
-            return Err(self.refuse(format!(
-                "selected {} clients; expected between 1 and {cohort}",
-                selection.len()
-            )));
+            return Err(self.refuse(format!("selected {} clients; expected between 1 and {cohort}", selection.len())));
         }
         if selection.len() > 1 {
             let mut sorted = selection.to_vec();

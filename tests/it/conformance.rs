@@ -5,8 +5,8 @@
 use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round};
 use fedgenie::policy::{
-    BuildContext, DeclaredDevice, Devices, Feedback, JobReport, Policy, PolicyConfig, PolicyRng, Probe, TrainingReport, Waited,
-    SelectionRequest, ServerView,
+    BuildContext, DeclaredDevice, Devices, Feedback, JobReport, Policy, PolicyConfig, PolicyRng, Probe,
+    SelectionRequest, ServerView, TrainingReport, Waited,
 };
 use fedgenie::record::{Outcome, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};

@@ -43,7 +43,11 @@ fn try_play(
     let mut csv = String::from("client,start_s,end_s\n");
     intervals.iter().for_each(|(client, start, end)| csv.push_str(&format!("{client},{start},{end}\n")));
     std::fs::write(folder.path().join("intervals.csv"), csv).unwrap();
-    std::fs::write(folder.path().join("link.csv"), "trace,time_s,mbit_per_s\n0,0,0.004\n0,1,0\n0,3,0.008\n0,100,0.008\n").unwrap();
+    std::fs::write(
+        folder.path().join("link.csv"),
+        "trace,time_s,mbit_per_s\n0,0,0.004\n0,1,0\n0,3,0.008\n0,100,0.008\n",
+    )
+    .unwrap();
     let devices = format!(
         "interrupted = \"{interrupted}\"\navailability = {{ trace = {{ file = \"intervals.csv\", window = \"1 d\", wrap = false }} }}\n"
     );
@@ -95,8 +99,7 @@ fn a_job_may_be_lost_with_its_device() {
 #[test]
 fn bytes_of_a_cut_transfer_are_those_that_moved() {
     let population = POPULATION.replace("download = { constant = \"1 s\" }", "download = { constant = \"0.4 s\" }");
-    let (played, _) =
-        try_play(&population, &[(0, 0, 11), (1, 0, 100)], "lose", SYNCHRONOUS, &[&[0, 1]]).unwrap();
+    let (played, _) = try_play(&population, &[(0, 0, 11), (1, 0, 100)], "lose", SYNCHRONOUS, &[&[0, 1]]).unwrap();
     assert_eq!(played.seen.rounds[0].dropped, [(0, Phase::Upload)]);
     assert_eq!(played.seen.rounds[0].up_bytes, 1_000 + 600);
 }
@@ -217,6 +220,7 @@ fn a_hazard_counts_time_at_work() {
         assert_eq!((one.0, other.3), (other.0, expected));
     }
     assert_eq!(plain.seen.lost.len(), late.seen.lost.len());
-    let arrived = |played: &Played| played.seen.rounds.iter().map(|round: &SeenRound| round.arrived.len()).sum::<usize>();
+    let arrived =
+        |played: &Played| played.seen.rounds.iter().map(|round: &SeenRound| round.arrived.len()).sum::<usize>();
     assert_eq!(arrived(&plain), arrived(&late));
 }

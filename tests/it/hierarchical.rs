@@ -73,7 +73,11 @@ fn the_cloud_waits_for_the_slowest_edge_server() {
 #[test]
 fn the_cloud_calls_off_an_edge_server_that_is_too_slow() {
     let cloud = "[protocol.hierarchical.cloud]\ncohort = 2\npolicy = { round-robin = {} }\ntimeout = \"40 s\"\n";
-    let played = played(&changed(EDGES, "[policy.random]", &format!("{cloud}[policy.random]")), [&[0, 1, 0, 1], &[2, 3, 2, 3]], 2);
+    let played = played(
+        &changed(EDGES, "[policy.random]", &format!("{cloud}[policy.random]")),
+        [&[0, 1, 0, 1], &[2, 3, 2, 3]],
+        2,
+    );
     let played = played.unwrap();
     assert_eq!(
         played.seen.rounds[0],
@@ -112,7 +116,8 @@ fn an_edge_server_stops_waiting() {
     assert_compute(&played, 13 + 4, 13 + 4);
 }
 
-const LEARNING: &str = "[task.linear-regression]\nexamples = 700\n[training]\nbatch = 8\noptimizer = { sgd = { lr = 0.05 } }\n";
+const LEARNING: &str =
+    "[task.linear-regression]\nexamples = 700\n[training]\nbatch = 8\noptimizer = { sgd = { lr = 0.05 } }\n";
 
 /// One edge server without a link is the synchronous protocol: same times, same models.
 #[test]

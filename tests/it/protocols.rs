@@ -8,8 +8,8 @@ use fedgenie::record::{Outcome, Phase};
 use fedgenie::scenario::tree;
 use fedgenie::time::Span;
 use fedgenie::trainer::{TrainingJob, Update, train};
-use std::collections::BTreeSet;
 use fedgenie::world::World;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// ```text

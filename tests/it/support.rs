@@ -227,7 +227,8 @@ impl Sink for Seen {
             | Record::CloudOpened { time, .. }
             | Record::Travelled { time, .. }
             | Record::EdgeClosed { time, .. }
-            | Record::StaleEnded { time, .. } | Record::Closed { time, .. } => {
+            | Record::StaleEnded { time, .. }
+            | Record::Closed { time, .. } => {
                 self.times.push(time.0);
             }
             Record::Model { parameters, .. } => self.models.push(parameters.to_vec()),

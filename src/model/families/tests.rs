@@ -57,6 +57,7 @@ fn unfit_shapes_are_refused() {
         (Family::Lenet5 { width: 1 }, shape(15, 28), "at least 16 × 16"),
         (Family::SimpleCnn {}, shape(6, 5), "at least 6 × 6"),
         (Family::Resnet18 {}, shape(32, 30), "square"),
+        (Family::Resnet18 {}, shape(5, 5), "resnet18 needs images of at least 6 × 6; found 1 × 5 × 5"),
     ] {
         let message = family.build(shape, 10).unwrap_err().message;
         assert!(message.contains(words), "{message}");
@@ -64,7 +65,7 @@ fn unfit_shapes_are_refused() {
     for (family, shape) in [
         (Family::Lenet5 { width: 1 }, shape(16, 17)),
         (Family::SimpleCnn {}, shape(6, 7)),
-        (Family::Resnet18 {}, shape(1, 1)),
+        (Family::Resnet18 {}, shape(6, 6)),
     ] {
         assert!(family.build(shape, 10).is_ok(), "{family:?}");
     }
