@@ -19,6 +19,7 @@
 use super::rounds::SynchronousConfig;
 use super::{RoundRule, positive, within};
 use crate::config::ConfigError;
+use crate::data::partition::two_level::clients_of;
 use crate::id::ClientId;
 use crate::policy::PolicyConfig;
 use crate::population::law::TimeLaw;
@@ -60,7 +61,8 @@ const fn one() -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assign {
-    /// The first K/M clients to the first edge server, and so on; as evenly as can be.
+    /// The first K/M clients to the first edge server, and so on, as evenly as can be: the servers of the partition
+    /// `dirichlet-two-level`.
     #[default]
     Blocks,
     /// Client i to edge server i mod M.
@@ -122,14 +124,13 @@ impl HierarchicalConfig {
         if self.edge_rounds == 0 {
             return Err(ConfigError::new("edge_rounds", "found 0; expected at least 1"));
         }
-        let mut members = vec![Vec::new(); edges];
-        for client in 0..clients {
-            let edge = match self.assign {
-                Assign::Blocks => client * edges / clients,
-                Assign::Cyclic => client % edges,
-            };
-            members[edge].push(ClientId::from_index(client));
-        }
+        let of_edge = |edge: usize| -> Vec<ClientId> {
+            match self.assign {
+                Assign::Blocks => clients_of(edge, edges, clients).map(ClientId::from_index).collect(),
+                Assign::Cyclic => (edge..clients).step_by(edges).map(ClientId::from_index).collect(),
+            }
+        };
+        let members: Vec<Vec<ClientId>> = (0..edges).map(of_edge).collect();
         let smallest = members.iter().map(Vec::len).min().unwrap_or(0);
         within("cohort", self.cohort, smallest, "the clients of the smallest edge server")?;
         let edge = SynchronousConfig { cohort: self.cohort, timeout: self.timeout, quorum: None }.rule(clients)?;

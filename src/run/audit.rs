@@ -165,3 +165,93 @@ impl Audit {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::population::JobDraw;
+
+    fn said(result: Result<(), RunError>) -> String {
+        match result {
+            Err(error @ RunError::Violated { .. }) => error.to_string(),
+            other => panic!("a violation was expected, found {other:?}"),
+        }
+    }
+
+    /// A job of 1 + 10 + 1 ns that was delivered at 15 after a pause of 3, with 100 bytes each way.
+    fn delivered() -> Job {
+        let draw = JobDraw { phases: [Span(1), Span(10), Span(1)], loss: None };
+        let mut job = Job::new(ClientId(2), Round(1), Round(1), draw, VirtualTime(0));
+        job.active = draw.phases;
+        (job.paused, job.bytes, job.arrived_at) = (Span(3), (100, 100), Some(VirtualTime(15)));
+        job.is_concluded = true;
+        job
+    }
+
+    #[test]
+    fn time_that_goes_back_is_shown_with_the_records_before() {
+        let mut audit = Audit::new(3);
+        let ended = |client, time| Record::PhaseEnded {
+            client: ClientId(client),
+            round: Round(1),
+            phase: Phase::Compute,
+            time: VirtualTime(time),
+        };
+        audit.see(&ended(0, 5)).unwrap();
+        audit.see(&ended(1, 5)).unwrap();
+        let message = said(audit.see(&ended(2, 4)));
+        assert!(message.contains("time went back") && message.contains("client 0 (job of round 1)"), "{message}");
+    }
+
+    #[test]
+    fn a_delivered_job_takes_its_phases_and_pauses_and_moves_the_model_both_ways() {
+        let settled = |job: &Job| Audit::new(3).settled(job, 100);
+        settled(&delivered()).unwrap();
+        let wrong = |change: fn(&mut Job)| {
+            let mut job = delivered();
+            change(&mut job);
+            said(settled(&job))
+        };
+        assert!(wrong(|job| job.paused = Span(4)).contains("arrived at"));
+        assert!(wrong(|job| job.bytes.1 = 99).contains("moved 100 and 99 bytes of 100"));
+        assert!(wrong(|job| job.is_concluded = false).contains("has no outcome"));
+        assert!(wrong(|job| (job.arrived_at, job.bytes.0) = (None, 101)).contains("moved 101"));
+    }
+
+    #[test]
+    fn a_phase_takes_what_was_drawn() {
+        let (audit, mut job) = (Audit::new(3), delivered());
+        job.phase = Phase::Compute;
+        audit.phase_left(&job, true, false).unwrap();
+        job.active[Phase::Compute.index()] = Span(9);
+        audit.phase_left(&job, false, false).unwrap();
+        audit.phase_left(&job, true, true).unwrap();
+        assert!(said(audit.phase_left(&job, true, false)).contains("spent"));
+        job.active[Phase::Compute.index()] = Span(11);
+        assert!(said(audit.phase_left(&job, false, false)).contains("spent"));
+    }
+
+    #[test]
+    fn clients_add_up_to_the_totals() {
+        let mut audit = Audit::new(3);
+        audit.settled(&delivered(), 100).unwrap();
+        audit.settled(&delivered(), 100).unwrap();
+        audit.probed(7, 8);
+        let totals = Accounts { down_bytes: 207, up_bytes: 208, compute: Span(20), dispatched: 2, ..Accounts::default() };
+        audit.finished(&totals, std::iter::empty()).unwrap();
+        let three = Accounts { dispatched: 3, ..totals };
+        assert!(said(audit.finished(&three, std::iter::empty())).contains("3 jobs were dispatched and 2"));
+        let more = Accounts { up_bytes: 209, ..totals };
+        assert!(said(audit.finished(&more, std::iter::empty())).contains("totals are 207, 209"));
+    }
+
+    #[test]
+    fn bounds_and_outcomes() {
+        let audit = Audit::new(3);
+        assert!(said(audit.under_way(6, 5)).contains("6 jobs are under way; the protocol allows 5"));
+        assert!(said(audit.concluded(&delivered())).contains("second outcome"));
+        assert!(said(audit.age(ClientId(0), Round(3), Round(2))).contains("was sent the model of round 3"));
+        assert!(said(audit.pending(2, 1)).contains("2 events"));
+        assert!(said(audit.busy(2, 2, 1)).contains("expected 1"));
+    }
+}

@@ -79,7 +79,7 @@ fn regret_needs_speeds_that_do_not_depend_on_the_time() {
     assert!(world(&text, &place.path(""), None).unwrap().population.has_traced_links());
     // Relative to the folder of data sets, where one is given.
     let error = world(&text, &place.path(""), Some(Path::new("/nowhere"))).unwrap_err();
-    assert!(error.contains("population.device.uplink: trace: /nowhere/link.csv: cannot be read"), "{error}");
+    assert!(error.contains("population.device.uplink: trace: /nowhere/link.csv: there is no such file"), "{error}");
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn a_link_that_cannot_be_is_refused() {
         assert!(error.contains(says), "{error}");
     };
     let name = format!("{:?}", path(&link));
-    refused(&name, "\"/nowhere.csv\"", "population.device.downlink: trace: /nowhere.csv: cannot be read");
+    refused(&name, "\"/nowhere.csv\"", "population.device.downlink: trace: /nowhere.csv: there is no such file");
     refused(&name, &format!("{name}, set = \"oboe\""), "has no sets");
     refused(&name, &format!("{name}, scale = 0"), "found scale = 0; expected a number above 0");
     refused(&name, &format!("{name}, colour = 1"), "colour");

@@ -78,7 +78,7 @@ fn our_intervals_are_refused_with_file_and_line() {
         let bad = file(text);
         refused(bad.path(), intervals::read(bad.path(), None), says);
     }
-    refused(Path::new("/nowhere/x.csv"), intervals::read(Path::new("/nowhere/x.csv"), None), "cannot be read");
+    refused(Path::new("/nowhere/x.csv"), intervals::read(Path::new("/nowhere/x.csv"), None), "there is no such file");
 }
 
 #[test]
