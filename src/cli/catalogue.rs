@@ -177,6 +177,7 @@ fn described(schema: &serde_json::Value, kind: &str, name: &str) -> Option<Strin
         names.iter().find(|(known, _)| *known == wanted).map(|(_, definition)| &definitions[*definition])
     };
     let found = match kind {
+        "section" if schema["properties"][name]["description"].is_string() => &schema["properties"][name],
         "section" => definition(&SECTIONS, name)?,
         "task" | "data" => return None,
         "partition" if name != "declared" => return None,
@@ -311,7 +312,7 @@ fn schema_parameters(kind: &str, name: &str) -> String {
         if key == "kind" {
             continue;
         }
-        let description = parameter["description"].as_str().unwrap_or_default();
+        let description = parameter["description"].as_str().unwrap_or_default().replace('\n', " ");
         let default = match &parameter["default"] {
             serde_json::Value::Null => String::new(),
             default => format!(" (default {default})"),
