@@ -144,8 +144,8 @@ fn simple_cnn_without_dropout() -> Network {
     let mut builder = NetworkBuilder::new(CIFAR);
     let mut layer = builder.input();
     layer = builder.conv("conv1", layer, 32, Window::square(3), true, true);
-    layer = builder.conv("conv2", layer, 64, Window::square(3), true, true);
-    layer = builder.max_pool(layer, Window { size: 2, stride: 2, padding: 0 });
+    layer = builder.conv("conv2", layer, 64, Window::square(3), true, false);
+    layer = builder.max_pool(layer, Window { size: 2, stride: 2, padding: 0 }, true);
     layer = builder.dense("fc1", layer, 128, true);
     let output = builder.dense("fc2", layer, 10, false);
     builder.finish(output, Loss::CrossEntropy)
