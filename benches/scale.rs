@@ -17,7 +17,10 @@ use std::path::Path;
 use std::time::Instant;
 
 fn main() {
-    println!("{:<20} {:>8} {:>12} {:>16} {:>18}", "scenario", "rounds", "ms a round", "events a second", "ms for the draws");
+    println!(
+        "{:<20} {:>8} {:>12} {:>16} {:>18}",
+        "scenario", "rounds", "ms a round", "events a second", "ms for the draws"
+    );
     for (name, rounds) in [("on_off_random", 1_000u32), ("on_off_bsfl", 50), ("buffered", 500)] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenarios/scale/{name}.toml"));
         let experiment = Experiment::load(&path, &Overrides::default()).expect("the scenario is good");

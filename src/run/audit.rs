@@ -237,7 +237,8 @@ mod tests {
         audit.settled(&delivered(), 100).unwrap();
         audit.settled(&delivered(), 100).unwrap();
         audit.probed(7, 8);
-        let totals = Accounts { down_bytes: 207, up_bytes: 208, compute: Span(20), dispatched: 2, ..Accounts::default() };
+        let totals =
+            Accounts { down_bytes: 207, up_bytes: 208, compute: Span(20), dispatched: 2, ..Accounts::default() };
         audit.finished(&totals, std::iter::empty()).unwrap();
         let three = Accounts { dispatched: 3, ..totals };
         assert!(said(audit.finished(&three, std::iter::empty())).contains("3 jobs were dispatched and 2"));
