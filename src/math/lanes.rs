@@ -98,9 +98,8 @@ impl Lanes {
     pub fn store_first(self, count: usize, numbers: &mut [f32]) {
         let mask: &[u32; LANES] = ONES_THEN_ZEROS[LANES - count..].first_chunk().expect("the mask of a whole vector");
         let mut out = Self::load(numbers);
-        for lane in 0..LANES {
-            let (new, old) = (self.0[lane].to_bits(), out.0[lane].to_bits());
-            out.0[lane] = f32::from_bits((new & mask[lane]) | (old & !mask[lane]));
+        for ((out, new), mask) in out.0.iter_mut().zip(&self.0).zip(mask) {
+            *out = f32::from_bits((new.to_bits() & mask) | (out.to_bits() & !mask));
         }
         out.store(numbers);
     }
