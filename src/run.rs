@@ -30,6 +30,7 @@ mod server;
 
 pub use accounts::Accounts;
 pub use evaluations::{End, Evaluations};
+pub use results::Metrics;
 
 use crate::id::{ClientId, Round};
 use crate::policy::Cast;

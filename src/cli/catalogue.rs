@@ -161,7 +161,8 @@ fn without_links(line: &str) -> String {
         match part.split_once("`]") {
             Some((name, rest)) => {
                 let plain = name.rsplit("::").next().unwrap_or(name);
-                let rest = rest.strip_prefix("(self)").unwrap_or(rest);
+                // `[name](target)`: the target is for readers of the source.
+                let rest = rest.strip_prefix('(').and_then(|link| link.split_once(')')).map_or(rest, |(_, rest)| rest);
                 text.push_str(&format!("`{plain}`{rest}"));
             }
             None => text.push_str(&format!("[`{part}")),

@@ -58,6 +58,9 @@ pub(super) struct Trained {
     pub loss: f64,
 }
 
+/// An edge server's average, and what the updates in it said of their training.
+pub(super) type EdgeModel = (Arc<[f32]>, Vec<Trained>);
+
 pub(super) struct Learning<'w> {
     world: &'w World,
     learner: &'w Learner,
@@ -179,7 +182,7 @@ impl<'w> Learning<'w> {
         work: Vec<Work>,
         model: &[f32],
         parallel: bool,
-    ) -> Result<Option<(Arc<[f32]>, Vec<Trained>)>, Divergence> {
+    ) -> Result<Option<EdgeModel>, Divergence> {
         let work = self.train(work, parallel)?;
         if work.is_empty() {
             return Ok(None);

@@ -10,6 +10,9 @@ use crate::record::Regret;
 use crate::recorder::{Digests, Sink};
 use crate::time::VirtualTime;
 
+/// Names and values of a round's metrics.
+pub type Metrics = Vec<(&'static str, f64)>;
+
 impl<S: Sink> Run<'_, S> {
     /// The round played last.
     pub const fn round(&self) -> Round {
@@ -90,7 +93,7 @@ impl<S: Sink> Run<'_, S> {
     ///
     /// # Errors
     /// If one of the checks that every run passes does not hold.
-    pub fn finish(self) -> Result<(Vec<(&'static str, f64)>, Accounts, S), RunError> {
+    pub fn finish(self) -> Result<(Metrics, Accounts, S), RunError> {
         let Server { mut metrics, learning, settings, .. } = self.server;
         if metrics.is_empty()
             && let Some(learning) = &learning

@@ -127,13 +127,11 @@ fn a_job_that_ends_as_its_device_goes_away_is_delivered() {
 fn a_client_may_return_after_its_round_closed() {
     let intervals = [(0, 0, 5), (0, 20, 100), (1, 0, 100)];
     let (carried, available) = try_play(POPULATION, &intervals, "pause", CARRY, &[&[0, 1], &[1], &[1]]).unwrap();
-    let found: Vec<(u64, Vec<u32>, Vec<(u32, u32)>)> =
-        carried.seen.rounds.iter().map(|round| (round.closed, round.late.clone(), round.joined.clone())).collect();
-    let seconds = |seconds: u64| seconds * SECOND;
-    assert_eq!(
-        found,
-        [(seconds(12), vec![0], vec![]), (seconds(24), vec![], vec![]), (seconds(36), vec![], vec![(0, 1)])]
-    );
+    assert_eq!(closed(&carried), [12 * SECOND, 24 * SECOND, 36 * SECOND]);
+    let late: Vec<&[u32]> = carried.seen.rounds.iter().map(|round| &*round.late).collect();
+    assert_eq!(late, [&[0][..], &[], &[]]);
+    let joined: Vec<&[(u32, u32)]> = carried.seen.rounds.iter().map(|round| &*round.joined).collect();
+    assert_eq!(joined, [&[][..], &[], &[(0, 1)]]);
     assert_eq!(available, [&[0, 1][..], &[1], &[1]]);
     assert_eq!(carried.accounts.wasted_compute, Span::ZERO);
     // Called off at the deadline, four seconds into computing: its pause is not counted.

@@ -2,7 +2,7 @@
 
 use crate::rng::{Purpose, StreamRng, Streams};
 
-/// Uniforms of one stream, and the number of durations that one stream serves: as many as the generator makes at once.
+/// Uniforms of one stream, and the number of durations that one stream serves.
 const BLOCK: u64 = 32;
 
 /// See the [module](self). Asking for ascending numbers opens each stream once.
@@ -21,23 +21,16 @@ impl<'a> Draws<'a> {
 
     /// The client's uniform number `number`, whatever was asked before.
     pub fn uniform(&mut self, number: u64) -> f64 {
-        let is_open = self.next <= number && number / BLOCK == self.block();
-        let mut stream = match self.open.take().filter(|_| is_open) {
-            Some(stream) => stream,
-            None => {
-                let block = u32::try_from(number / BLOCK).expect("a device comes and goes fewer than 2^32 times");
-                self.next = number / BLOCK * BLOCK;
-                self.streams.stream(Purpose::Availability, self.client, block)
-            }
-        };
-        while self.next < number {
-            stream.bits();
-            self.next += 1;
+        let is_open = self.open.is_some() && self.next <= number && number / BLOCK == self.block();
+        if !is_open {
+            let block = u32::try_from(number / BLOCK).expect("a device comes and goes fewer than 2^32 times");
+            self.next = number / BLOCK * BLOCK;
+            self.open = Some(self.streams.stream(Purpose::Availability, self.client, block));
         }
-        let uniform = stream.uniform();
-        self.next += 1;
-        self.open = Some(stream);
-        uniform
+        let stream = self.open.as_mut().expect("a stream was opened");
+        stream.skip(number - self.next);
+        self.next = number + 1;
+        stream.uniform()
     }
 
     /// The block of the open stream, from which `next - 1` was taken.
