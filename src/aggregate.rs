@@ -11,6 +11,9 @@
 //! | `uniform` | `s_k / Σ_j s_j`, over contributions with examples |
 //! | `total-size` | `n_k s_k / N`; what is missing to 1 stays with the old model |
 //!
+//! Where staleness *discounts* (asynchronous aggregation), the `s_j` are left out of the sums: what age takes away stays
+//! with the old model.
+//!
 //! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is `Σ_k p_k w_k`.
 //! Other servers take Δ for the negative gradient of an optimizer: [`ServerOptimizer`]. Without any weight the model, and
 //! what the server remembers, are unchanged.
@@ -53,13 +56,27 @@ pub struct Contribution<'a> {
 }
 
 impl Contribution<'_> {
-    fn weight(&self, weighting: Weighting) -> f64 {
+    /// The weight before its age is taken into account.
+    fn base_weight(&self, weighting: Weighting) -> f64 {
         match weighting {
-            Weighting::DataSize | Weighting::TotalSize => self.examples as f64 * self.staleness_weight,
-            Weighting::Uniform if self.examples == 0 => 0.0,
-            Weighting::Uniform => self.staleness_weight,
+            Weighting::DataSize | Weighting::TotalSize => self.examples as f64,
+            Weighting::Uniform => f64::from(u8::from(self.examples > 0)),
         }
     }
+
+    fn weight(&self, weighting: Weighting) -> f64 {
+        self.base_weight(weighting) * self.staleness_weight
+    }
+}
+
+/// What age does to the weights of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aging {
+    /// Weights are relative: an old update leaves more to the others.
+    #[default]
+    Relative,
+    /// What age takes away stays with the old model.
+    Discounting,
 }
 
 /// Parameters that are summed at once, so that the sums stay in the first-level cache.
@@ -71,7 +88,7 @@ const BLOCK_PARAMETERS: usize = 512;
 /// If a length differs from the global model's, a staleness weight is negative or not finite, or two contributions are
 /// of the same client and round.
 pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>]) {
-    fold_changes(global, contributions, Weighting::DataSize, 0, |_, parameters, changes| {
+    fold_changes(global, contributions, (Weighting::DataSize, Aging::Relative), 0, |_, parameters, changes| {
         for (parameter, change) in parameters.iter_mut().zip(changes) {
             *parameter = (f64::from(*parameter) + change) as f32;
         }
@@ -83,7 +100,7 @@ pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>])
 fn fold_changes(
     global: &mut [f32],
     contributions: &[Contribution<'_>],
-    weighting: Weighting,
+    (weighting, aging): (Weighting, Aging),
     population_examples: u64,
     mut fold: impl FnMut(usize, &mut [f32], &[f64]),
 ) {
@@ -100,6 +117,9 @@ fn fold_changes(
         "a client contributes once for each dispatch"
     );
     let mut total: f64 = ordered.iter().map(|contribution| contribution.weight(weighting)).sum();
+    if aging == Aging::Discounting && total > 0.0 {
+        total = ordered.iter().map(|contribution| contribution.base_weight(weighting)).sum();
+    }
     if total == 0.0 {
         return;
     }
@@ -156,6 +176,19 @@ mod tests {
         let stale = Contribution { round: Round(0), staleness_weight: 0.5, ..contribution(1, 10, &[2.0], &[6.0]) };
         federated_average(&mut global, &[contribution(0, 10, &[5.0], &[6.0]), stale]);
         assert_eq!(global, [7.0]);
+    }
+
+    #[test]
+    fn where_age_discounts_the_rest_stays_with_the_old_model() {
+        // (10·1·1 + 10·0.5·4) / 20 = 1.5; alone, the stale update moves the model by half of its change.
+        let (start, fresh, sent) = ([2.0], [3.0], [6.0]);
+        let stale = Contribution { round: Round(0), staleness_weight: 0.5, ..contribution(1, 10, &start, &sent) };
+        let config = AggregationConfig::default();
+        for (contributions, expected) in [(vec![contribution(0, 10, &start, &fresh), stale], 6.5), (vec![stale], 7.0)] {
+            let mut global = [5.0];
+            ServerOptimizer::new(&config, 1).with_aging(Aging::Discounting).apply(&mut global, &contributions, 20);
+            assert_eq!(global, [expected]);
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ enum Command {
     Run(RunWords),
     /// Replays a folder written by `run --out` and names the first difference, if any.
     Verify(VerifyWords),
-    /// Lists what scenarios can name: policies, laws, tasks, protocols, partitions, solvers, meters.
+    /// Lists what scenarios can name: policies, laws, tasks, data, models, optimizers, protocols, sections, ….
     List {
         /// Only this kind.
         kind: Option<String>,
@@ -43,6 +43,9 @@ enum Command {
     New {
         /// The file to write; it must not exist.
         file: PathBuf,
+        /// A scenario in which clients learn, in the place of a pure bandit.
+        #[arg(long)]
+        learning: bool,
     },
 }
 
@@ -50,7 +53,7 @@ enum Command {
 struct RunWords {
     /// The scenario file, TOML or JSON.
     scenario: PathBuf,
-    /// Writes records, summary and figures into this folder.
+    /// Writes records, summary and figures into this folder, which has to be new or empty.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Runs seeds 1 to N instead of the scenario's.
@@ -62,12 +65,21 @@ struct RunWords {
     /// Folder in which relative data paths are looked for, instead of the scenario's.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Number of threads; as many as cores if left out. Changes no result.
+    /// Number of threads; 0, or nothing given, for as many as cores. Changes no result.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
     /// Writes every event to events.jsonl.gz; needs --out.
     #[arg(long, requires = "out")]
     events: bool,
+    /// Writes each run in virtual time to timeline.json.gz, which <https://ui.perfetto.dev> opens; needs --out.
+    #[arg(long, requires = "out")]
+    timeline: bool,
+    /// Limits the timeline to rounds A to B.
+    #[arg(long, value_name = "A..B", requires = "timeline")]
+    timeline_rounds: Option<String>,
+    /// How events of the same instant and class are ordered: fifo, or shuffle:SEED to see what depends on it.
+    #[arg(long, value_name = "ORDER")]
+    ties: Option<String>,
     /// Writes each run's final model to model.safetensors, under the names of PyTorch; needs --out.
     #[arg(long, requires = "out")]
     models: bool,
@@ -77,6 +89,9 @@ struct RunWords {
     /// Keeps the runs that are complete in the folder of --out, and does the others.
     #[arg(long, requires = "out")]
     resume: bool,
+    /// Deletes the experiment that the folder of --out holds, if any, before it writes.
+    #[arg(long, requires = "out", conflicts_with_all = ["resume", "shard"])]
+    overwrite: bool,
     /// Shows no progress.
     #[arg(long)]
     quiet: bool,
@@ -92,7 +107,7 @@ struct VerifyWords {
     /// Folder in which relative data paths are looked for.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Number of threads; as many as cores if left out.
+    /// Number of threads; 0, or nothing given, for as many as cores.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
     /// Prints the verdict as one JSON document.
@@ -114,7 +129,7 @@ pub fn execute(words: Words) -> Result<u8, Error> {
             print(&format!("{:#}\n", fedgenie::scenario::schema::schema()))?;
             Ok(0)
         }
-        Command::New { file } => new::new(&file),
+        Command::New { file, learning } => new::new(&file, learning),
     }
 }
 

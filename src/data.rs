@@ -13,7 +13,7 @@
 //! | [`partition`] | which training examples go to which client |
 //! | [`error`] | everything that can be wrong with data |
 
-mod bytes;
+pub(crate) mod bytes;
 pub mod cifar;
 pub mod csv;
 pub mod dataset;
@@ -22,6 +22,7 @@ pub mod held_out;
 pub mod idx;
 pub mod npy;
 pub mod partition;
+pub(crate) mod rows;
 pub mod synthetic;
 pub mod synthetic_images;
 

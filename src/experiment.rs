@@ -16,16 +16,19 @@ mod watch;
 
 pub use curve::{Curve, CurvePoint};
 pub use figure::write_figures;
-pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic, table};
+pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, table};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;
-use crate::recorder::{NoSink, RunFiles, Sink};
+use crate::model::evaluate;
+use crate::recorder::{NoSink, RunFiles, Sink, Wanted};
 use crate::run::{Run, RunError, RunSettings};
 use crate::scenario::tree::{self, Node};
 use crate::scenario::{Point, Scenario, ScenarioError, expand_sweep};
-use crate::task::DataCache;
+use crate::task::{DataCache, Learner};
 use crate::world::World;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,6 +54,10 @@ pub struct Experiment {
     pub seeds: Vec<u64>,
     /// The resolved scenario with its sweep, as TOML.
     pub resolved: String,
+    /// The folder that the names of files in the scenario are relative to.
+    pub base: PathBuf,
+    /// The folder of data sets, if the user gave one.
+    pub data: Option<PathBuf>,
 }
 
 /// One run's place in the experiment.
@@ -80,10 +87,16 @@ impl Experiment {
         if let Some(seeds) = overrides.seeds {
             root.set("seeds", tree::parse_value(&seeds.to_string(), "--seeds")).map_err(ScenarioError::from)?;
         }
-        let base = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let base = std::path::absolute(base).map_err(|source| Error::Read { path: base.to_owned(), source })?;
-        let data = overrides.data.as_deref().map(std::path::absolute).transpose();
-        let data = data.map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let absolute = |folder: &Path| {
+            std::path::absolute(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })
+        };
+        // The scenario of a result folder names files as the one that it was made from.
+        let origin = artefacts::origin(path);
+        let base = origin.as_ref().map(|origin| origin.base.clone()).filter(|base| base.is_dir());
+        let base = base.map_or_else(|| absolute(folder), Ok)?;
+        let data = overrides.data.as_deref().map(absolute).transpose()?;
+        let data = data.or_else(|| origin.and_then(|origin| origin.data).filter(|data| data.is_dir()));
         Self::from_tree(&root, &base, data.as_deref())
     }
 
@@ -102,7 +115,8 @@ impl Experiment {
             let message = format!("the policies differ at {:?}", point.settings);
             return Err(ScenarioError::new(root, "sweep", message).into());
         }
-        Ok(Self { seeds: whole.sections.seeds.list(), resolved: whole.to_toml(), points })
+        let (seeds, resolved) = (whole.sections.seeds.list(), whole.to_toml());
+        Ok(Self { points, seeds, resolved, base: base.to_owned(), data: data.map(Path::to_owned) })
     }
 
     /// The scenario at its first point.
@@ -128,6 +142,26 @@ impl Experiment {
         runs
     }
 
+    /// BLAKE3 of every file of data, by its name as far as it is below the folder of data sets or of the scenario.
+    ///
+    /// # Errors
+    /// If a file is there and cannot be read.
+    pub fn data_digests(&self) -> Result<BTreeMap<String, String>, Error> {
+        let files = self.points.iter().flat_map(|(_, scenario)| scenario.plan.task.files());
+        let below = |path: &Path| {
+            let folders = self.data.iter().chain([&self.base]);
+            let name = folders.filter_map(|folder| path.strip_prefix(folder).ok()).next().unwrap_or(path);
+            name.to_string_lossy().replace('\\', "/")
+        };
+        let mut digests = BTreeMap::new();
+        for path in files.filter(|path| path.is_file()) {
+            if let Entry::Vacant(place) = digests.entry(below(&path)) {
+                place.insert(artefacts::hash_file(&path)?);
+            }
+        }
+        Ok(digests)
+    }
+
     /// Builds the world of one point and seed.
     ///
     /// # Errors
@@ -148,8 +182,9 @@ impl Experiment {
         for (point, (_, scenario)) in self.points.iter().enumerate() {
             let world = self.world(point, self.seeds[0], cache)?;
             for arm in &scenario.arms {
-                world.policy(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+                world.cast(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
+            warnings.extend(world.learner.iter().flat_map(Learner::warnings));
             warnings.extend(world.warnings);
             for &seed in &self.seeds[1..] {
                 scenario.plan.check(seed, cache).map_err(|error| scenario.explain(error))?;
@@ -174,13 +209,13 @@ impl Experiment {
     ) -> Result<(RunSummary, S), Error> {
         let scenario = &self.points[place.point].1;
         let arm = &scenario.arms[place.arm];
-        let policy = world.policy(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+        let cast = world.cast(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
         let settings = RunSettings {
-            evaluate: scenario.sections.evaluate.plan(),
+            evaluate: scenario.sections.evaluate.plan(scenario.sections.stop.end()),
             record_every: scenario.sections.record.every,
             parallel: false,
         };
-        let mut run = Run::new(world, &arm.label, policy, settings, sink);
+        let mut run = Run::new(world, &arm.label, cast, settings, sink);
         let mut curve = Curve::default();
         let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets);
         let failed = |source: RunError| Error::Run { run: place.name.clone(), source };
@@ -202,8 +237,30 @@ impl Experiment {
         if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
             files::write_file(file, &contents)?;
         }
-        Ok(RunSummary::of(place, &arm.label, run, curve, watch.into_reached()))
+        let (mut summary, sink) =
+            RunSummary::of(place, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        summary.warnings = world.learner.iter().filter_map(|learner| got_worse(learner, world, &summary)).collect();
+        Ok((summary, sink))
     }
+}
+
+/// Whether training ended in a loss far above that of the model it began with.
+fn got_worse(learner: &Learner, world: &World, summary: &RunSummary) -> Option<String> {
+    const MUCH: f64 = 100.0;
+    let last = *summary.final_metrics.get("test_loss")?;
+    // A small loss is not worth the evaluation of the initial model.
+    if last < 1.0 {
+        return None;
+    }
+    let examples: Vec<u32> = (0..).take(learner.data.test.examples()).collect();
+    let initial = learner.initial_model(&world.streams);
+    let first = evaluate(&*learner.model, &initial, &learner.data.test, &examples, false).loss();
+    let is_worse = first.is_finite() && (last > MUCH * first || last.is_nan());
+    is_worse.then(|| {
+        format!(
+            "the test loss rose from {first:.3e} to {last:.3e}; a smaller learning rate may help, or normalize = true"
+        )
+    })
 }
 
 fn same_labels(one: &Scenario, other: &Scenario) -> bool {
@@ -266,8 +323,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Outputs<'a> {
     /// The experiment's folder.
     pub folder: &'a Path,
-    /// Every event.
-    pub events: bool,
+    /// What is written of each run beside its rounds.
+    pub wanted: &'a Wanted,
     /// The final model.
     pub models: bool,
 }
@@ -283,7 +340,7 @@ pub fn execute(
     cache: &DataCache,
     progress: &dyn Progress,
 ) -> Vec<Result<RunSummary, Error>> {
-    let mut slots = std::collections::BTreeMap::new();
+    let mut slots = BTreeMap::new();
     for place in places {
         let slot: &mut Mutex<WorldSlot> = slots.entry((place.point, place.seed)).or_default();
         slot.get_mut().unwrap_or_else(PoisonError::into_inner).runs_left += 1;
@@ -341,12 +398,12 @@ fn run_into(
     experiment: &Experiment,
     place: &RunPlace,
     world: &World,
-    Outputs { folder, events, models }: Outputs<'_>,
+    Outputs { folder, wanted, models }: Outputs<'_>,
     threads: &Threads,
 ) -> Result<RunSummary, Error> {
     let run_folder = folder.join(artefacts::RUNS_FOLDER).join(&place.name);
     let failed = |source| Error::Write { path: run_folder.clone(), source };
-    let files = RunFiles::create(&run_folder, events).map_err(failed)?;
+    let files = RunFiles::create(&run_folder, wanted).map_err(failed)?;
     let model_file = models.then(|| run_folder.join(artefacts::MODEL_FILE));
     let (summary, files) = experiment.run_one(place, world, files, threads, model_file.as_deref())?;
     files.finish().map_err(failed)?;

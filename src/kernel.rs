@@ -80,17 +80,29 @@ pub enum Fired<E, T> {
 pub struct Kernel<E, T: Hash + Eq> {
     now: VirtualTime,
     sequence: u64,
+    ties: Ties,
     queue: EventQueue<E>,
     timers: PriorityQueue<T, Reverse<Key>>,
 }
 
 impl<E: Copy, T: Hash + Eq> Default for Kernel<E, T> {
     fn default() -> Self {
-        Self { now: VirtualTime::START, sequence: 0, queue: EventQueue::default(), timers: PriorityQueue::new() }
+        Self {
+            now: VirtualTime::START,
+            sequence: 0,
+            ties: Ties::Fifo,
+            queue: EventQueue::default(),
+            timers: PriorityQueue::new(),
+        }
     }
 }
 
 impl<E: Copy, T: Hash + Eq> Kernel<E, T> {
+    /// An empty kernel that breaks ties in a certain way.
+    pub fn with_ties(ties: Ties) -> Self {
+        Self { ties, ..Self::default() }
+    }
+
     /// The instant of the event handed out last.
     pub const fn now(&self) -> VirtualTime {
         self.now
@@ -181,8 +193,40 @@ impl<E: Copy, T: Hash + Eq> Kernel<E, T> {
     fn next_key(&mut self, time: VirtualTime, class: u8) -> Key {
         assert!(time >= self.now, "an event cannot be scheduled in the past");
         self.sequence += 1;
-        Key::new(time, class, self.sequence)
+        Key::new(time, class, self.ties.place(self.sequence))
     }
+}
+
+/// The order of events of the same instant and class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ties {
+    /// In the order in which they were scheduled.
+    #[default]
+    Fifo,
+    /// In an order that only the seed decides, to see what depends on it.
+    Shuffled(u64),
+}
+
+impl Ties {
+    /// The place of the event that was scheduled as number `sequence`: a permutation of the numbers of 56 bits, by a Feistel
+    /// network of four rounds on halves of 28 bits.
+    fn place(self, sequence: u64) -> u64 {
+        const HALF: u64 = (1 << 28) - 1;
+        let Self::Shuffled(seed) = self else { return sequence };
+        let (mut left, mut right) = (sequence >> 28, sequence & HALF);
+        for round in 0..4 {
+            (left, right) = (right, left ^ (scramble(right ^ seed.rotate_left(round * 16)) & HALF));
+        }
+        left << 28 | right
+    }
+}
+
+/// 64 bits well mixed (the finaliser of `SplitMix64`, Steele, Lea, Flood 2014).
+const fn scramble(bits: u64) -> u64 {
+    let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]
@@ -212,6 +256,28 @@ mod tests {
                 (20, Fired::Event("late")),
             ]
         );
+    }
+
+    #[test]
+    fn shuffled_ties_are_a_permutation_within_instant_and_class() {
+        let order = |ties: Ties| {
+            let mut kernel: Kernel<u64, u8> = Kernel::with_ties(ties);
+            for event in 0..1_000 {
+                kernel.schedule(at(event / 500), (event / 100 % 2) as u8, event);
+            }
+            std::iter::from_fn(|| kernel.next().map(|fired| (kernel.now().0, fired))).collect::<Vec<_>>()
+        };
+        let (fifo, one, two) = (order(Ties::Fifo), order(Ties::Shuffled(1)), order(Ties::Shuffled(2)));
+        assert!(fifo != one && one != two && one == order(Ties::Shuffled(1)));
+        let kind = |&(now, fired): &(u64, Fired<u64, u8>)| match fired {
+            Fired::Event(event) => (now, event / 100 % 2),
+            Fired::Timer(_) => unreachable!("no timer was set"),
+        };
+        assert!(fifo.iter().map(kind).eq(one.iter().map(kind)), "instants and classes stay in order");
+        let mut sorted = one;
+        let event = |&(_, fired): &(u64, Fired<u64, u8>)| if let Fired::Event(event) = fired { event } else { 0 };
+        sorted.sort_by_key(event);
+        assert!(sorted.iter().map(event).eq(0..1_000), "every event once");
     }
 
     #[test]

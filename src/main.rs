@@ -11,7 +11,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, not errors.
             let code = if error.use_stderr() { 2 } else { 0 };
-            let _ = error.print();
+            match code {
+                0 => drop(error.print()),
+                _ => eprintln!("fedgenie: {}", error.render().to_string().trim_end()),
+            }
             return ExitCode::from(code);
         }
     };

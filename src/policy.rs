@@ -8,6 +8,10 @@
 //! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), `Config::build` and the type, and add one line to
 //! the `policies!` list below. Scenario parser, `list`, `describe` and the JSON schema follow from it.
 
+mod candidates;
+
+pub use candidates::{Busy, Candidates};
+
 use crate::config::ConfigError;
 use crate::id::{ClientId, Round};
 use crate::oracle::Genie;
@@ -25,12 +29,20 @@ pub struct SelectionRequest<'a> {
     pub round: Round,
     /// The current virtual time.
     pub now: VirtualTime,
-    /// At most this many clients may be chosen.
+    /// At most this many clients may be chosen; fewer candidates than that may be available.
     pub cohort: usize,
     /// The round closes when this many updates have arrived; less than `cohort` under over-selection.
     pub take: usize,
-    /// Who can be chosen, ascending.
-    pub available: &'a [ClientId],
+    /// Who can be chosen.
+    pub available: Candidates<'a>,
+}
+
+impl SelectionRequest<'_> {
+    /// How many to choose out of a list of candidates, and how many of them the round waits for.
+    pub fn sizes(&self, candidates: &[ClientId]) -> (usize, usize) {
+        let cohort = self.cohort.min(candidates.len());
+        (cohort, self.take.min(cohort))
+    }
 }
 
 /// What a server could know about its clients.
@@ -76,7 +88,7 @@ impl<'a> ServerView<'a> {
         match self.gains {
             Some((known, gains)) if known == reward => gains,
             _ => {
-                reward.gains(&self.history(ask, cohort), ask.available, buffer);
+                reward.gains(&self.history(ask, cohort), ask.available.list(), buffer);
                 buffer
             }
         }
@@ -104,6 +116,8 @@ pub enum Probe {
 pub enum Feedback<'a> {
     /// One job's outcome, told in the order of arrival; what did not arrive follows in dispatch order.
     Job(JobReport),
+    /// What an update said about its training, told when it is aggregated.
+    Trained(TrainingReport),
     /// The round is closed.
     Round(RoundReport<'a>),
 }
@@ -117,11 +131,49 @@ pub struct JobReport {
     pub round: Round,
     /// How it ended.
     pub outcome: Outcome,
-    /// How long the round waited for it: its latency if it arrived, the deadline or timeout if not. None for a job that
-    /// was called off because enough others had arrived: nothing was observed but that it was not among the first.
-    pub waited: Option<Span>,
-    /// Mean loss over the first local epoch, where the client trained and the update arrived.
-    pub loss: Option<f64>,
+    /// How long the server waited for it.
+    pub waited: Waited,
+}
+
+/// How long a server waited for a job: its latency, or what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// The update arrived after this time.
+    Arrived(Span),
+    /// It had not arrived when the deadline or timeout, this time after dispatch, was over.
+    TimedOut(Span),
+    /// It was called off after this time because enough others had arrived: its latency is longer, no more is known.
+    CalledOff(Span),
+}
+
+impl Waited {
+    /// The effective latency: what a round waits for this job. None for a job that was called off, which was not observed.
+    pub const fn effective(self) -> Option<Span> {
+        match self {
+            Self::Arrived(span) | Self::TimedOut(span) => Some(span),
+            Self::CalledOff(_) => None,
+        }
+    }
+
+    /// The time waited, which is the latency itself if the flag is true and a lower bound of it otherwise (a censored
+    /// observation).
+    pub const fn observed(self) -> (Span, bool) {
+        match self {
+            Self::Arrived(span) => (span, true),
+            Self::TimedOut(span) | Self::CalledOff(span) => (span, false),
+        }
+    }
+}
+
+/// What an update said about its training.
+#[derive(Clone, Copy, Debug)]
+pub struct TrainingReport {
+    /// Whose update.
+    pub client: ClientId,
+    /// The round in which the job was dispatched.
+    pub round: Round,
+    /// Mean loss over the first local epoch.
+    pub loss: f64,
 }
 
 /// How one round went.
@@ -167,11 +219,27 @@ pub struct PolicyRng<'a> {
     pub solver: &'a mut StreamRng,
 }
 
+/// The policies of a run.
+pub struct Cast {
+    /// Of the server, or of each edge server.
+    pub servers: Vec<Box<dyn Policy>>,
+    /// Of the cloud, if it chooses among edge servers.
+    pub cloud: Option<Box<dyn Policy>>,
+}
+
+impl From<Box<dyn Policy>> for Cast {
+    fn from(policy: Box<dyn Policy>) -> Self {
+        Self { servers: vec![policy], cloud: None }
+    }
+}
+
 /// What a policy may ask about the scenario when it is built.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
     /// Number of clients, `K`.
     pub clients: usize,
+    /// How many of them the policy chooses among: those of its server.
+    pub among: usize,
     /// Clients asked per round, `m`.
     pub cohort: usize,
     /// Updates waited for per round.

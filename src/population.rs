@@ -1,18 +1,28 @@
 //! The clients: who they are, how long their jobs take, when they are lost, how much data they hold.
 //!
 //! Stored as a structure of arrays. Laws that clients share are stored once; an idle client costs 28 bytes plus its own
-//! laws, if its parameters were drawn.
+//! laws, if its parameters were drawn, and its place in the traces that it follows.
 //!
-//! # Where availability belongs
-//! A client is a candidate unless a job of its own is under way: the run keeps the list of those (`Run::available`), and every
-//! selection is checked against it. Availability of devices over time enters there.
+//! | module | what it is |
+//! |---|---|
+//! | [`law`] | laws and numbers per client, as a scenario writes them |
+//! | [`availability`] | when devices are there |
+//! | [`link`] | links whose rate changes over time |
+//! | [`phase`] | what a phase needs, and when it ends |
+//! | [`trace`] | importers of what was measured on real devices |
 
+pub mod availability;
 mod config;
 pub mod law;
+pub mod link;
+pub mod phase;
+pub mod trace;
 
+pub use availability::{Availability, AvailabilityConfig, Cursors, Stretch};
 pub use config::{
     DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationConfig, PopulationError, Work,
 };
+pub use phase::{Interruption, Need};
 
 use crate::dist::{AnyLaw, JobLatency, Law};
 use crate::id::{ClientId, Round};
@@ -20,6 +30,7 @@ use crate::math::float::ln;
 use crate::record::{Phase, PhaseSpans};
 use crate::rng::{Purpose, Streams};
 use crate::time::{Span, SpanError};
+use phase::ClientLink;
 
 /// Clients with consecutive ids that the scenario describes together.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +43,8 @@ pub struct Group {
     pub count: usize,
     /// Dropout hazard per phase, in events per second.
     pub hazards: [f64; 3],
+    /// What becomes of a job whose device goes away.
+    pub interruption: Interruption,
 }
 
 /// All clients of a world.
@@ -44,12 +57,17 @@ pub struct Population {
     law_of: Vec<[u32; 3]>,
     data_sizes: Vec<u32>,
     data_qualities: Vec<f64>,
+    availability: Availability,
+    links: Vec<ClientLink>,
+    /// Index into `links` per client and way, down and up, `u32::MAX` for none; empty where nobody has any.
+    link_of: Vec<[u32; 2]>,
+    notes: Vec<String>,
 }
 
 /// What would happen in one job: drawn from the streams alone, whether or not the job is ever dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobDraw {
-    /// Durations of the three phases.
+    /// Durations of the three phases; over a traced link, that at the link's mean rate (see [`Population::need`]).
     pub phases: PhaseSpans,
     /// The phase in which the client is lost and how far into that phase, if it is.
     pub loss: Option<(Phase, Span)>,
@@ -130,12 +148,32 @@ impl Population {
         significance.into_iter().map(|d| d / total).collect()
     }
 
+    /// When devices are there.
+    pub const fn availability(&self) -> &Availability {
+        &self.availability
+    }
+
+    /// What a careful user should know about the files that the population was built from.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// Whether any client may be lost.
     pub fn has_dropouts(&self) -> bool {
         self.groups.iter().any(|group| group.hazards.iter().any(|&hazard| hazard > 0.0))
     }
 
-    /// The law of a client's phase, in seconds.
+    /// Whether any client may be lost with its job, by a hazard or by going away.
+    pub fn can_lose(&self) -> bool {
+        let goes_away = |group: &Group| {
+            group.count > 0
+                && group.interruption == Interruption::Lose
+                && !self.availability.is_always_there(group.first)
+        };
+        self.has_dropouts() || self.groups.iter().any(goes_away)
+    }
+
+    /// The law of a client's phase, in seconds; over a traced link, that of the phase at the link's mean rate.
     pub fn law(&self, client: ClientId, phase: Phase) -> &AnyLaw {
         &self.laws[self.law_of[client.index()][phase.index()] as usize]
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The version of this vocabulary and of its canonical bytes.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The three phases of a client's job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -58,6 +58,10 @@ impl fmt::Display for Phase {
 pub enum DropReason {
     /// The dropout hazard of the phase struck.
     Hazard,
+    /// The device went away, and jobs of such devices are lost.
+    Away,
+    /// The phase would never end: the device is away for good, or nothing moves on its link any more.
+    Stalled,
 }
 
 /// How a job ended. Every dispatched job ends in exactly one outcome.
@@ -117,6 +121,72 @@ pub enum Record<'a> {
         time: VirtualTime,
         /// The selection.
         selected: &'a [ClientId],
+    },
+    /// A server chose clients within a round: an edge server, or one that fills a place that became free.
+    Selected {
+        /// The edge server, where there are any.
+        edge: Option<u32>,
+        /// The round; of the edge server, where there are any.
+        round: Round,
+        /// When.
+        time: VirtualTime,
+        /// The selection, in dispatch order.
+        selected: &'a [ClientId],
+    },
+    /// A cloud round began: the edge servers that take part.
+    CloudOpened {
+        /// The round.
+        round: Round,
+        /// When.
+        time: VirtualTime,
+        /// The edge servers, in dispatch order.
+        edges: &'a [u32],
+    },
+    /// The model has travelled between the cloud and an edge server.
+    Travelled {
+        /// The edge server.
+        edge: u32,
+        /// The cloud's round.
+        round: Round,
+        /// Whether it came from the cloud.
+        down: bool,
+        /// When it was there.
+        time: VirtualTime,
+    },
+    /// An edge server closed one of its rounds.
+    EdgeClosed {
+        /// The edge server.
+        edge: u32,
+        /// The edge server's round.
+        round: Round,
+        /// When.
+        time: VirtualTime,
+    },
+    /// A job's device was away. Made known when the phase ends.
+    Paused {
+        /// Whose job.
+        client: ClientId,
+        /// The round in which the job was dispatched.
+        round: Round,
+        /// The phase that waited.
+        phase: Phase,
+        /// When the device went away.
+        from: VirtualTime,
+        /// When it was back, or the phase was cut.
+        until: VirtualTime,
+    },
+    /// A client was lost with its job. The server learns of it when it stops waiting.
+    Lost {
+        /// Whose job.
+        client: ClientId,
+        /// The round in which the job was dispatched.
+        round: Round,
+        /// The phase it was in.
+        phase: Phase,
+        /// Why.
+        reason: DropReason,
+        /// When.
+        time: VirtualTime,
     },
     /// A job finished a phase.
     PhaseEnded {
@@ -202,6 +272,46 @@ impl Record<'_> {
         }
     }
 
+    /// When it became known; none for what belongs to the round as a whole.
+    pub const fn time(&self) -> Option<VirtualTime> {
+        match *self {
+            Self::Opened { time, .. }
+            | Self::Selected { time, .. }
+            | Self::CloudOpened { time, .. }
+            | Self::Travelled { time, .. }
+            | Self::EdgeClosed { time, .. }
+            | Self::Lost { time, .. }
+            | Self::PhaseEnded { time, .. }
+            | Self::JobEnded { time, .. }
+            | Self::StaleEnded { time, .. }
+            | Self::Closed { time, .. } => Some(time),
+            Self::Paused { .. } | Self::Model { .. } | Self::Metric { .. } => None,
+        }
+    }
+
+    /// The record without its lists.
+    pub const fn brief(&self) -> Record<'static> {
+        match *self {
+            Self::Opened { round, time, .. } => Record::Opened { round, time, selected: &[] },
+            Self::Selected { edge, round, time, .. } => Record::Selected { edge, round, time, selected: &[] },
+            Self::CloudOpened { round, time, .. } => Record::CloudOpened { round, time, edges: &[] },
+            Self::Model { round, .. } => Record::Model { round, parameters: &[] },
+            Self::Travelled { edge, round, down, time } => Record::Travelled { edge, round, down, time },
+            Self::EdgeClosed { edge, round, time } => Record::EdgeClosed { edge, round, time },
+            Self::Paused { client, round, phase, from, until } => Record::Paused { client, round, phase, from, until },
+            Self::Lost { client, round, phase, reason, time } => Record::Lost { client, round, phase, reason, time },
+            Self::PhaseEnded { client, round, phase, time } => Record::PhaseEnded { client, round, phase, time },
+            Self::JobEnded { client, round, outcome, time } => Record::JobEnded { client, round, outcome, time },
+            Self::StaleEnded { client, round, delivered, time } => {
+                Record::StaleEnded { client, round, delivered, time }
+            }
+            Self::Closed { round, time, reward, regret, down_bytes, up_bytes } => {
+                Record::Closed { round, time, reward, regret, down_bytes, up_bytes }
+            }
+            Self::Metric { round, name, value } => Record::Metric { round, name, value },
+        }
+    }
+
     /// Appends the canonical bytes: a tag and the fields, little endian, floats by their bits. Part of the replay
     /// contract; a change raises [`FORMAT_VERSION`].
     pub fn encode(&self, bytes: &mut Vec<u8>) {
@@ -223,7 +333,7 @@ impl Record<'_> {
                 let (code, phase) = match outcome {
                     Outcome::Arrived => (0, 0),
                     Outcome::Late => (1, 0),
-                    Outcome::Dropped { phase, reason: DropReason::Hazard } => (2, phase as u8),
+                    Outcome::Dropped { phase, reason } => (2 + reason as u8, phase as u8),
                 };
                 bytes.extend_from_slice(&[3, code, phase]);
                 encode_job(bytes, client, round, time);
@@ -251,6 +361,42 @@ impl Record<'_> {
                     bytes.extend_from_slice(&parameter.to_bits().to_le_bytes());
                 }
             }
+            Self::Selected { edge, round, time, selected } => {
+                bytes.push(8);
+                bytes.extend_from_slice(&edge.map_or(u32::MAX, |edge| edge).to_le_bytes());
+                bytes.extend_from_slice(&round.0.to_le_bytes());
+                bytes.extend_from_slice(&time.0.to_le_bytes());
+                bytes.extend_from_slice(&(selected.len() as u32).to_le_bytes());
+                for client in selected {
+                    bytes.extend_from_slice(&client.0.to_le_bytes());
+                }
+            }
+            Self::CloudOpened { round, time, edges } => {
+                bytes.push(9);
+                bytes.extend_from_slice(&round.0.to_le_bytes());
+                bytes.extend_from_slice(&time.0.to_le_bytes());
+                bytes.extend_from_slice(&(edges.len() as u32).to_le_bytes());
+                for edge in edges {
+                    bytes.extend_from_slice(&edge.to_le_bytes());
+                }
+            }
+            Self::Travelled { edge, round, down, time } => {
+                bytes.extend_from_slice(&[10, u8::from(down)]);
+                encode_edge(bytes, edge, round, time);
+            }
+            Self::EdgeClosed { edge, round, time } => {
+                bytes.push(11);
+                encode_edge(bytes, edge, round, time);
+            }
+            Self::Paused { client, round, phase, from, until } => {
+                bytes.extend_from_slice(&[12, phase as u8]);
+                encode_job(bytes, client, round, from);
+                bytes.extend_from_slice(&until.0.to_le_bytes());
+            }
+            Self::Lost { client, round, phase, reason, time } => {
+                bytes.extend_from_slice(&[13, phase as u8, reason as u8]);
+                encode_job(bytes, client, round, time);
+            }
             Self::Metric { round, name, value } => {
                 bytes.push(7);
                 bytes.extend_from_slice(&round.0.to_le_bytes());
@@ -264,6 +410,12 @@ impl Record<'_> {
 
 fn encode_job(bytes: &mut Vec<u8>, client: ClientId, round: Round, time: VirtualTime) {
     bytes.extend_from_slice(&client.0.to_le_bytes());
+    bytes.extend_from_slice(&round.0.to_le_bytes());
+    bytes.extend_from_slice(&time.0.to_le_bytes());
+}
+
+fn encode_edge(bytes: &mut Vec<u8>, edge: u32, round: Round, time: VirtualTime) {
+    bytes.extend_from_slice(&edge.to_le_bytes());
     bytes.extend_from_slice(&round.0.to_le_bytes());
     bytes.extend_from_slice(&time.0.to_le_bytes());
 }
@@ -284,6 +436,27 @@ impl fmt::Display for Record<'_> {
             Self::Opened { round, time, selected } => {
                 let ids: Vec<_> = selected.iter().map(|client| client.0).collect();
                 write!(formatter, "{round} opened at {time}, selected {ids:?}")
+            }
+            Self::Selected { edge, round, time, selected } => {
+                let ids: Vec<_> = selected.iter().map(|client| client.0).collect();
+                match edge {
+                    Some(edge) => write!(formatter, "edge {edge} selected {ids:?} for its {round} at {time}"),
+                    None => write!(formatter, "selected {ids:?} in {round} at {time}"),
+                }
+            }
+            Self::CloudOpened { round, time, edges } => {
+                write!(formatter, "{round} of the cloud opened at {time}, edges {edges:?}")
+            }
+            Self::Travelled { edge, round, down, time } => {
+                let way = if *down { "cloud to edge" } else { "edge to cloud" };
+                write!(formatter, "{round}: the model travelled from {way} ({edge}) by {time}")
+            }
+            Self::EdgeClosed { edge, round, time } => write!(formatter, "edge {edge} closed its {round} at {time}"),
+            Self::Paused { client, round, phase, from, until } => {
+                write!(formatter, "{client} (job of {round}) was away in {phase} from {from} until {until}")
+            }
+            Self::Lost { client, round, phase, reason, time } => {
+                write!(formatter, "{client} (job of {round}) was lost in {phase} at {time}: {reason:?}")
             }
             Self::PhaseEnded { client, round, phase, time } => {
                 write!(formatter, "{client} (job of {round}) ended {phase} at {time}")

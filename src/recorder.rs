@@ -2,16 +2,36 @@
 
 mod digest;
 mod files;
+mod timeline;
 
 pub use digest::{Chain, Digests, RoundMark};
 pub(crate) use files::event_json;
-pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFiles, read_marks};
+pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFiles, TIMELINE_FILE, Wanted, read_marks};
+pub use timeline::Timeline;
 
 use crate::id::{ClientId, Round};
-use crate::record::{Outcome, Record, Regret};
+use crate::record::{DropReason, Phase, Record, Regret};
 use crate::time::VirtualTime;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io;
+
+/// A job whose client was lost, and what it had cost by then.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DroppedJob {
+    /// Whose job.
+    pub client: ClientId,
+    /// The phase in which the client was lost.
+    pub phase: Phase,
+    /// Why.
+    pub reason: DropReason,
+    /// Time at work in each phase, in seconds.
+    pub spent_s: [f64; 3],
+    /// Bytes that the client had received.
+    pub down_bytes: u64,
+    /// Bytes that the client had sent.
+    pub up_bytes: u64,
+}
 
 /// One closed round, for `rounds.jsonl` and for summaries.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +49,13 @@ pub struct RoundSummary<'a> {
     /// Who was still under way at the boundary, in dispatch order.
     pub late: &'a [ClientId],
     /// Who was lost, in dispatch order.
-    pub dropped: &'a [(ClientId, Outcome)],
+    pub dropped: &'a [DroppedJob],
     /// Late updates of earlier rounds that joined this aggregation: client and round of dispatch.
     pub joined: &'a [(ClientId, Round)],
+    /// Edge servers that took part, in dispatch order.
+    pub edges: &'a [u32],
+    /// The round had fewer updates than its quorum: the model stayed as it was.
+    pub is_abandoned: bool,
     /// The round's reward.
     pub reward: Option<f64>,
     /// Cumulative regret.
@@ -42,6 +66,8 @@ pub struct RoundSummary<'a> {
     pub down_bytes: u64,
     /// Bytes from clients so far.
     pub up_bytes: u64,
+    /// Bytes from and to the cloud so far, where there are edge servers.
+    pub edge_bytes: (u64, u64),
     /// Selections per named group since the last recorded round.
     pub group_selections: &'a [(String, u64)],
 }
@@ -57,21 +83,19 @@ impl RoundSummary<'_> {
         object.insert("selected".to_owned(), json!(ids(self.selected)));
         object.insert("arrived".to_owned(), json!(ids(self.arrived)));
         object.insert("late".to_owned(), json!(ids(self.late)));
-        let dropped: Vec<Value> = self
-            .dropped
-            .iter()
-            .filter_map(|(client, outcome)| match outcome {
-                Outcome::Dropped { phase, reason } => {
-                    Some(json!({ "client": client.0, "phase": phase, "reason": reason }))
-                }
-                _ => None,
-            })
-            .collect();
-        object.insert("dropped".to_owned(), json!(dropped));
+        object.insert("dropped".to_owned(), json!(self.dropped));
         if !self.joined.is_empty() {
             let joined: Vec<Value> =
                 self.joined.iter().map(|(client, round)| json!({ "client": client.0, "round": round.0 })).collect();
             object.insert("joined".to_owned(), json!(joined));
+        }
+        if !self.edges.is_empty() {
+            object.insert("edges".to_owned(), json!(self.edges));
+            let (down_bytes, up_bytes) = self.edge_bytes;
+            object.insert("edge_tier".to_owned(), json!({ "down_bytes": down_bytes, "up_bytes": up_bytes }));
+        }
+        if self.is_abandoned {
+            object.insert("abandoned".to_owned(), json!(true));
         }
         if let Some(reward) = self.reward {
             object.insert("reward".to_owned(), json!(reward));

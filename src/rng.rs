@@ -11,15 +11,18 @@
 //! The 64-bit stream id is `entity << 32 | index`; the block counter starts at 0. A uniform variate takes the next 64
 //! bits `w` and is `(⌊w / 2^11⌋ + 1/2) / 2^53` rounded to a double, and `1 − 2^-53` where that would be 1: never 0, never 1.
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+mod chacha;
+
+use chacha::{WORDS, block};
 
 /// What a draw is for. The numbers are part of the replay contract: never change or reuse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
     /// A law's parameter that is drawn per client: entity = client, index = phase × 16 + place of the parameter; data size 48,
-    /// data quality 49, rates of a device profile 50 (download), 51 (compute), 52 (upload).
+    /// data quality 49, rates of a device profile 50 (download), 51 (compute), 52 (upload); offset or phase of availability 53,
+    /// offsets of link traces 54 (download) and 56 (upload), laws of availability 64 (on) and 80 (off), place of the parameter
+    /// added. Permutations of a trace's or a table's records: entity = 2^32 − 1, index = number of records.
     PopulationParameter = 1,
     /// Phase durations: entity = client, index = round; three uniforms in the order download, compute, upload.
     Latency = 2,
@@ -44,9 +47,15 @@ pub enum Purpose {
     BatchOrder = 10,
     /// What is random within a training step, such as dropout masks: entity = client, index = round.
     TrainingNoise = 11,
+    /// When a device is there, for laws that draw it: entity = client, index = block of 32 uniforms. Of a client's uniforms, number 0
+    /// decides the state at time 0, number n + 1 the duration of stretch n.
+    Availability = 12,
+    /// How long a model travels between the cloud and an edge server: entity = edge server, index = the cloud's round; two
+    /// uniforms in the order from the cloud, to the cloud.
+    EdgeLink = 13,
 }
 
-const PURPOSES: usize = 11;
+const PURPOSES: usize = 13;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -61,6 +70,8 @@ impl Purpose {
         Self::ModelInit,
         Self::BatchOrder,
         Self::TrainingNoise,
+        Self::Availability,
+        Self::EdgeLink,
     ];
 }
 
@@ -68,20 +79,21 @@ impl Purpose {
 #[derive(Clone, Debug)]
 pub struct Streams {
     seed: u64,
-    bases: Box<[ChaCha8Rng; PURPOSES]>,
+    /// A key for each purpose.
+    keys: [[u32; 8]; PURPOSES],
 }
 
 impl Streams {
     /// The streams of a seed.
     pub fn new(seed: u64) -> Self {
-        let bases = Purpose::ALL.map(|purpose| {
+        let keys = Purpose::ALL.map(|purpose| {
             let mut key = [0; 32];
             key[..8].copy_from_slice(&seed.to_le_bytes());
             key[8..16].copy_from_slice(&u64::from(purpose as u8).to_le_bytes());
             key[16..].copy_from_slice(b"fedgenie-streams");
-            ChaCha8Rng::from_seed(key)
+            std::array::from_fn(|word| u32::from_le_bytes(std::array::from_fn(|byte| key[4 * word + byte])))
         });
-        Self { seed, bases: Box::new(bases) }
+        Self { seed, keys }
     }
 
     /// The seed these streams belong to.
@@ -91,9 +103,8 @@ impl Streams {
 
     /// The stream of one purpose, entity and index, from its beginning.
     pub fn stream(&self, purpose: Purpose, entity: u32, index: u32) -> StreamRng {
-        let mut generator = self.bases[purpose as usize - 1].clone();
-        generator.set_stream(u64::from(entity) << 32 | u64::from(index));
-        StreamRng { generator }
+        let stream = u64::from(entity) << 32 | u64::from(index);
+        StreamRng { key: self.keys[purpose as usize - 1], stream, block: 0, words: [0; WORDS], next: WORDS }
     }
 }
 
@@ -107,13 +118,41 @@ fn uniform_from(bits: u64) -> f64 {
 /// One stream of random numbers, consumed from its beginning.
 #[derive(Clone, Debug)]
 pub struct StreamRng {
-    generator: ChaCha8Rng,
+    key: [u32; 8],
+    stream: u64,
+    /// The next block.
+    block: u64,
+    words: [u32; WORDS],
+    /// The next word of the block at hand; all are used up at first, so that a stream that is never read costs little.
+    next: usize,
 }
 
 impl StreamRng {
     /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.generator.next_u64()
+        if self.next == WORDS {
+            self.words = block(&self.key, self.stream, self.block);
+            self.block += 1;
+            self.next = 0;
+        }
+        let (low, high) = (self.words[self.next], self.words[self.next + 1]);
+        self.next += 2;
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    /// Leaves out so many times 64 bits, without making blocks that nobody reads.
+    pub fn skip(&mut self, count: u64) {
+        let left = ((WORDS - self.next) / 2) as u64;
+        if count <= left {
+            self.next += 2 * count as usize;
+            return;
+        }
+        let per_block = (WORDS / 2) as u64;
+        self.block += (count - left) / per_block;
+        self.next = WORDS;
+        for _ in 0..(count - left) % per_block {
+            self.bits();
+        }
     }
 
     /// A uniform variate in the open interval (0, 1), on a grid of 2^-53 shifted by half a step.
@@ -149,6 +188,22 @@ impl StreamRng {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn skipping_is_drawing_and_forgetting() {
+        let open = || Streams::new(5).stream(Purpose::Latency, 1, 2);
+        for first in [0, 1, 3, 7, 8, 9, 16] {
+            for count in [0, 1, 4, 5, 7, 8, 9, 15, 16, 17, 31, 40] {
+                let (mut skipped, mut drawn) = (open(), open());
+                (0..first).for_each(|_| assert_eq!(skipped.bits(), drawn.bits()));
+                skipped.skip(count);
+                (0..count).for_each(|_| {
+                    drawn.bits();
+                });
+                assert_eq!([0; 20].map(|_| skipped.bits()), [0; 20].map(|_| drawn.bits()), "{first}, {count}");
+            }
+        }
+    }
 
     #[test]
     fn a_uniform_variate_is_never_0_and_never_1() {

@@ -11,7 +11,7 @@ pub mod tree;
 
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
 pub use read::ScenarioError;
-pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TrainingConfig};
+pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
 
 use crate::aggregate::AggregationConfig;
 use crate::config::ConfigError;
@@ -63,6 +63,9 @@ pub struct Sections {
     /// How often a round is recorded.
     #[serde(default)]
     pub record: RecordConfig,
+    /// The order of simultaneous events of a class.
+    #[serde(default, skip_serializing_if = "TiesConfig::is_default")]
+    pub ties: TiesConfig,
 }
 
 fn nothing() -> TaskConfig {
@@ -98,7 +101,7 @@ pub struct Scenario {
 }
 
 /// The keys at the top of a scenario.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "title",
     "seeds",
@@ -112,6 +115,7 @@ const KEYS: [&str; 14] = [
     "regret",
     "evaluate",
     "record",
+    "ties",
     "sweep",
 ];
 
@@ -130,8 +134,6 @@ impl Scenario {
         rest.take("sweep");
         let policies = rest.take("policy");
         let mut sections: Sections = read(&rest, "")?;
-        sections.population.resolve_paths(base);
-        sections.task.resolve_paths(base, data);
         if let Some(training) = &mut sections.training {
             training.resolve();
         }
@@ -148,12 +150,17 @@ impl Scenario {
             policy.resolve(reward.as_ref()).map_err(|error| policy_error(tree, label, error))?;
         }
         let training = sections.training.clone().unwrap_or_default();
+        // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
+        let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
+        population.resolve_paths(base, data);
+        task.resolve_paths(base, data);
         let plan = WorldPlan {
-            population: sections.population.clone(),
-            task: sections.task.clone(),
+            population,
+            task,
             training: training.local().map_err(|(path, message)| wrong(&format!("training.{path}"), message))?,
             inference_share: training.inference_share,
             rule,
+            ties: sections.ties.ties(),
             aggregation: sections.aggregation.clone(),
             reward,
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),

@@ -25,7 +25,7 @@ use crate::rng::{Purpose, Streams};
 use partition::PartitionConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The `[task]` section.
@@ -96,6 +96,19 @@ impl std::fmt::Debug for Learner {
 }
 
 impl Learner {
+    /// What a careful user should know about the data.
+    pub fn warnings(&self) -> Vec<String> {
+        let Some((labels, classes)) = self.data.train.classes() else { return Vec::new() };
+        let mut counts = vec![0_usize; classes];
+        labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+        let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
+        let [first, ..] = without[..] else { return Vec::new() };
+        vec![format!(
+            "{} of {classes} classes have no training example, class {first} first; is a label wrong?",
+            without.len()
+        )]
+    }
+
     /// The model that every run of a seed starts from.
     pub fn initial_model(&self, streams: &Streams) -> Vec<f32> {
         if let Some(start) = &self.start {
@@ -149,6 +162,22 @@ impl TaskConfig {
         if let Some(partition) = self.partition_mut() {
             partition.resolve_paths(base, data);
         }
+    }
+
+    /// The files that are read, as far as they are there; names are those of [`TaskConfig::resolve_paths`].
+    pub fn files(&self) -> Vec<PathBuf> {
+        let (data, start) = match self {
+            Self::None(_) => (None, None),
+            Self::LinearRegression(config) => (config.data.as_ref(), None),
+            Self::SoftmaxRegression(config) => (Some(&config.data), None),
+            Self::Classification(config) => (Some(&config.data), config.start.as_ref()),
+        };
+        let counts = match self.partition() {
+            Some(PartitionConfig::ClassCounts { file, .. }) => Some(file),
+            _ => None,
+        };
+        let data = data.map_or_else(Vec::new, source::DataConfig::files);
+        data.into_iter().chain([start, counts].into_iter().flatten().cloned()).collect()
     }
 
     const fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {

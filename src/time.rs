@@ -89,6 +89,9 @@ impl VirtualTime {
     /// The instant at which a run begins.
     pub const START: Self = Self(0);
 
+    /// The last instant there is, which stands for "never".
+    pub const MAX: Self = Self(u64::MAX);
+
     /// Seconds since the run began.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / NANOSECONDS_PER_SECOND

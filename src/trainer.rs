@@ -14,8 +14,8 @@
 //! scratch for each thread, and the parameters of each job.
 //!
 //! # Determinism
-//! Stream (BatchOrder, client, round of dispatch), consumed epoch by epoch, and stream (TrainingNoise, client, round of
-//! dispatch), consumed step by step, layer by layer. Jobs are independent and write to their own place, so the result
+//! Stream (BatchOrder, client, ticket: the round of dispatch), consumed epoch by epoch, and stream (TrainingNoise, client,
+//! ticket), consumed step by step, layer by layer. Jobs are independent and write to their own place, so the result
 //! does not depend on the number of threads. NaN has no unique bits: an update that diverged has its NaNs replaced by one
 //! and the same.
 
@@ -125,8 +125,11 @@ impl LocalTraining {
 pub struct TrainingJob<'a> {
     /// Who trains.
     pub client: ClientId,
-    /// The round in which it was dispatched.
+    /// The round in which it was dispatched; decides the learning rate.
     pub round: Round,
+    /// What its random numbers belong to, beside the client: the round, or the number of the client's job where a client may
+    /// train several times in a round.
+    pub ticket: Round,
     /// The model it was sent.
     pub start: &'a [f32],
     /// Its examples. Without any, the update is the start, its loss 0.
@@ -225,8 +228,8 @@ fn train_client(
     update: &mut Update,
 ) {
     assert_eq!(job.start.len(), model.parameters(), "{} was sent a model of another length", job.client);
-    let mut order_rng = streams.stream(Purpose::BatchOrder, job.client.0, job.round.0);
-    let mut noise = streams.stream(Purpose::TrainingNoise, job.client.0, job.round.0);
+    let mut order_rng = streams.stream(Purpose::BatchOrder, job.client.0, job.ticket.0);
+    let mut noise = streams.stream(Purpose::TrainingNoise, job.client.0, job.ticket.0);
     let lr_factor = settings.schedule.factor(job.round.0) as f32;
     let trained = model.trained();
     let proximal = Proximal { mu: settings.proximal, start: &job.start[..trained] };

@@ -185,7 +185,11 @@ pub struct Duration(pub Span);
 
 impl Serialize for Duration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&format!("{} ns", self.0.0))
+        // The largest unit that leaves a whole number, which reads back as the same span.
+        let units = [("min", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+        let found = units.into_iter().find(|&(_, size)| self.0.0 > 0 && self.0.0.is_multiple_of(size));
+        let (unit, size) = found.unwrap_or(("ns", 1));
+        serializer.serialize_str(&format!("{} {unit}", self.0.0 / size))
     }
 }
 

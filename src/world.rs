@@ -2,14 +2,16 @@
 
 use crate::aggregate::AggregationConfig;
 use crate::config::ConfigError;
-use crate::dist::{ExpectedMinimum, Law};
+use crate::dist::{AnyLaw, ExpectedMinimum, Law};
 use crate::id::ClientId;
+use crate::kernel::Ties;
 use crate::oracle::Genie;
 use crate::oracle::regret::{AllSets, MOST_SETS, Meter, subsets};
 use crate::oracle::reward::Reward;
-use crate::policy::{BuildContext, DeclaredDevice, Devices, Policy, PolicyConfig};
+use crate::policy::{BuildContext, Cast, DeclaredDevice, Devices, Policy, PolicyConfig};
+use crate::population::law::{ClientPlace, TimeLaw};
 use crate::population::{Population, PopulationConfig, PopulationError, Work};
-use crate::protocol::RoundRule;
+use crate::protocol::{LinkConfig, Rule};
 use crate::record::Phase;
 use crate::rng::Streams;
 use crate::task::{DataCache, Learner, TaskConfig, TaskError};
@@ -30,7 +32,9 @@ pub struct WorldPlan {
     /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
     /// When rounds close.
-    pub rule: RoundRule,
+    pub rule: Rule,
+    /// The order of simultaneous events of a class.
+    pub ties: Ties,
     /// How updates are folded into the global model.
     pub aggregation: AggregationConfig,
     /// The reward, where the scenario has a `[regret]` section.
@@ -55,7 +59,11 @@ pub struct World {
     /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
     /// When rounds close.
-    pub rule: RoundRule,
+    pub rule: Rule,
+    /// The order of simultaneous events of a class.
+    pub ties: Ties,
+    /// How long a model travels from the cloud to each edge server and back; empty if no time.
+    pub edge_links: Vec<[AnyLaw; 2]>,
     /// How updates are folded into the global model.
     pub aggregation: AggregationConfig,
     /// `d_k/Σd` per client.
@@ -163,11 +171,18 @@ impl WorldPlan {
                 (population, Some(learner))
             }
         };
-        if population.has_dropouts() && self.rule.cut.is_none() {
+        if population.can_lose() && self.rule.cut().is_none() {
             let message =
                 "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
             return Err(WorldError::scenario("protocol", message));
         }
+        if self.reward.is_some() && !self.rule.has_regret() {
+            let message =
+                "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
+            return Err(WorldError::scenario("regret", message));
+        }
+        let edge_links = self.edge_links(&streams)?;
+        let warnings = population.notes().to_vec();
         let world = World {
             shares: population.shares(),
             streams,
@@ -177,17 +192,33 @@ impl WorldPlan {
             training: self.training.clone(),
             inference_share: self.inference_share,
             rule: self.rule.clone(),
+            ties: self.ties,
+            edge_links,
             aggregation: self.aggregation.clone(),
             genie: None,
             meters: self.meters.clone(),
             expected: None,
             all_sets: None,
-            warnings: Vec::new(),
+            warnings,
         };
         if let Some(reward) = &self.reward {
+            world.check_speeds_are_defined()?;
             world.check_tau_min(reward)?;
         }
         Ok(world)
+    }
+
+    fn edge_links(&self, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {
+        let Rule::Hierarchical(rule) = &self.rule else { return Ok(Vec::new()) };
+        let Some(LinkConfig { download, upload }) = &rule.link else { return Ok(Vec::new()) };
+        let edges = rule.members.len();
+        let build = |law: &TimeLaw, edge: usize, key: &str, place: u32| {
+            let edge_place = ClientPlace { client: edge as u32, in_group: edge, streams };
+            let built = law.0.check_lengths(edges).and_then(|()| law.0.build(&edge_place, place));
+            built.map_err(|message| WorldError::scenario(&format!("protocol.hierarchical.link.{key}"), message))
+        };
+        let links = |edge| Ok([build(download, edge, "download", 4)?, build(upload, edge, "upload", 5)?]);
+        (0..edges).map(links).collect()
     }
 }
 
@@ -200,7 +231,7 @@ impl World {
         let mean_speeds: Vec<f64> = ids
             .clone()
             .map(|client| {
-                let mean = || self.population.job_latency(client, self.rule.cut).mean_speed(tau_min);
+                let mean = || self.population.job_latency(client, self.rule.cut()).mean_speed(tau_min);
                 *known.entry(self.population.latency_key(client)).or_insert_with(mean)
             })
             .collect();
@@ -212,11 +243,11 @@ impl World {
             ));
         }
         if self.meters.iter().any(|meter| matches!(meter, Meter::Expected | Meter::ExpectedExact)) {
-            if self.rule.take < self.rule.ask {
+            if self.rule.take() < self.rule.ask() {
                 let message = "`expected` is not defined under over-selection; take it out of the meters";
                 return Err(WorldError::scenario("regret.meters", message));
             }
-            let latencies: Vec<_> = ids.map(|client| self.population.job_latency(client, self.rule.cut)).collect();
+            let latencies: Vec<_> = ids.map(|client| self.population.job_latency(client, self.rule.cut())).collect();
             if latencies.iter().any(|latency| !latency.has_closed_form_cdf()) {
                 self.warnings.push(
                     "the latency of some clients has no distribution function in closed form; the `expected` meter \
@@ -227,16 +258,31 @@ impl World {
             let expected = ExpectedMinimum::new(tau_min, &latencies, &genie.mean_speeds)
                 .map_err(|error| WorldError::scenario("regret.meters", error.to_string()))?;
             if self.meters.contains(&Meter::ExpectedExact) {
-                if subsets(self.population.len(), self.rule.ask) > MOST_SETS {
+                if subsets(self.population.len(), self.rule.ask()) > MOST_SETS {
                     let message =
                         format!("`expected-exact` enumerates at most {MOST_SETS} sets; take it out of the meters");
                     return Err(WorldError::scenario("regret.meters", message));
                 }
-                self.all_sets = Some(Arc::new(AllSets::new(self.population.len(), self.rule.ask, &expected)));
+                self.all_sets = Some(Arc::new(AllSets::new(self.population.len(), self.rule.ask(), &expected)));
             }
             self.expected = Some(Arc::new(expected));
         }
         self.genie = Some(genie);
+        Ok(())
+    }
+
+    /// A mean speed is that of a client that is there all the time, on links that do not change.
+    fn check_speeds_are_defined(&self) -> Result<(), WorldError> {
+        if self.population.has_traced_links() {
+            let message = "a client's link follows a trace, so that its latency depends on when it is asked for and its mean \
+                           speed is not defined; leave [regret] out, or give downlink and uplink as rates";
+            return Err(WorldError::scenario("regret", message));
+        }
+        if self.population.has_interruptions() {
+            let message = "clients go away in the middle of their jobs, so that a job's latency depends on when it begins \
+                           and a client's mean speed is not defined; leave [regret] out, or give interrupted = \"run-on\"";
+            return Err(WorldError::scenario("regret", message));
+        }
         Ok(())
     }
 
@@ -253,7 +299,7 @@ impl World {
                 return Err(WorldError::scenario("regret.tau_min", message));
             }
         }
-        match self.rule.cut {
+        match self.rule.cut() {
             Some(cut) if cut < reward.tau_min => {
                 let message = format!(
                     "found {tau_min} s, longer than the timeout or deadline of {} s, at which every round would end",
@@ -272,19 +318,77 @@ impl World {
         self.inference_share / epochs
     }
 
-    /// Makes a policy for this world.
+    /// Makes a policy for a server that selects among all clients.
     ///
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
     pub fn policy(&self, config: &PolicyConfig) -> Result<Box<dyn Policy>, ConfigError> {
+        self.server_policy(config, self.population.len(), self.population.data_sizes())
+    }
+
+    fn server_policy(
+        &self,
+        config: &PolicyConfig,
+        among: usize,
+        data_sizes: &[u32],
+    ) -> Result<Box<dyn Policy>, ConfigError> {
         config.build(&BuildContext {
             clients: self.population.len(),
-            cohort: self.rule.ask,
-            take: self.rule.take,
-            data_sizes: self.population.data_sizes(),
+            among,
+            cohort: self.rule.ask(),
+            take: self.rule.take(),
+            data_sizes,
             trains: self.learner.is_some(),
-            devices: &WorldDevices { population: &self.population, cut: self.rule.cut },
+            devices: &WorldDevices { population: &self.population, cut: self.rule.cut() },
         })
+    }
+
+    /// Makes a policy for this world: one for each server that selects clients, and the cloud's.
+    ///
+    /// # Errors
+    /// Key and sentence, if the policy's parameters do not fit.
+    pub fn cast(&self, config: &PolicyConfig) -> Result<Cast, ConfigError> {
+        let Rule::Hierarchical(rule) = &self.rule else { return self.policy(config).map(Cast::from) };
+        let all_sizes = self.population.data_sizes();
+        let server = |members: &Vec<ClientId>| {
+            // What others hold is none of this server's business.
+            let mut sizes = vec![0; all_sizes.len()];
+            for client in members {
+                sizes[client.index()] = all_sizes[client.index()];
+            }
+            self.server_policy(config, members.len(), &sizes)
+        };
+        let servers = rule.members.iter().map(server).collect::<Result<_, _>>()?;
+        let sizes: Vec<u32> =
+            rule.members.iter().map(|members| members.iter().map(|client| all_sizes[client.index()]).sum()).collect();
+        let cloud_context = BuildContext {
+            clients: sizes.len(),
+            among: sizes.len(),
+            cohort: rule.edges_per_round,
+            take: rule.edges_per_round,
+            data_sizes: &sizes,
+            trains: false,
+            devices: &NoDevices,
+        };
+        let cloud = rule.cloud.as_ref().map(|policy| policy.build(&cloud_context)).transpose();
+        let cloud = cloud.map_err(|error| {
+            ConfigError::new("", format!("the policy of the cloud: {}: {}", error.key, error.message))
+        })?;
+        Ok(Cast { servers, cloud })
+    }
+}
+
+/// Edge servers declare nothing.
+#[derive(Debug)]
+struct NoDevices;
+
+impl Devices for NoDevices {
+    fn declared(&self, _: ClientId) -> DeclaredDevice {
+        DeclaredDevice::default()
+    }
+
+    fn slowest_latency(&self, _: f64) -> f64 {
+        0.0
     }
 }
 

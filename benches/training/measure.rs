@@ -34,5 +34,7 @@ pub fn descent(batch: usize, lr: f64, momentum: f64) -> LocalTraining {
 pub fn jobs<'a>(start: &'a [f32], examples: &'a [u32], size: usize) -> Vec<TrainingJob<'a>> {
     let client = |k: usize| ClientId::from_index(k);
     let chunks = examples.chunks_exact(size).enumerate();
-    chunks.map(|(k, examples)| TrainingJob { client: client(k), round: Round(1), start, examples }).collect()
+    chunks
+        .map(|(k, examples)| TrainingJob { client: client(k), round: Round(1), ticket: Round(1), start, examples })
+        .collect()
 }

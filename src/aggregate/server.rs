@@ -34,13 +34,14 @@
 //! Each parameter is treated alone, in `f64`, its buffers too; only the parameter is rounded to `f32`. Squares of small
 //! changes would lose most of their bits next to `v` in single precision, and there is one server only.
 
-use super::{AggregationConfig, Contribution, ServerConfig, Weighting, fold_changes};
+use super::{AggregationConfig, Aging, Contribution, ServerConfig, Weighting, fold_changes};
 use crate::math::float::sqrt;
 
 /// A server's optimizer with what it remembers from round to round of one run.
 #[derive(Clone, Debug)]
 pub struct ServerOptimizer {
     weighting: Weighting,
+    aging: Aging,
     server: ServerConfig,
     /// Length of the part that clients train.
     trained: usize,
@@ -64,7 +65,20 @@ impl ServerOptimizer {
                 (vec![0.0; trained], vec![tau * tau; trained])
             }
         };
-        Self { weighting: config.weighting, server: config.server.clone(), trained, first, second }
+        Self {
+            weighting: config.weighting,
+            aging: Aging::default(),
+            server: config.server.clone(),
+            trained,
+            first,
+            second,
+        }
+    }
+
+    /// The server, with another meaning of staleness weights.
+    #[must_use]
+    pub fn with_aging(self, aging: Aging) -> Self {
+        Self { aging, ..self }
     }
 
     /// Moves the global model by one step. `population_examples` counts the examples of all clients.
@@ -73,10 +87,10 @@ impl ServerOptimizer {
     /// If a length differs from the global model's or the server's, a staleness weight is negative or not finite, two
     /// contributions are of the same client and round, or, under `total-size`, a client has more examples than all.
     pub fn apply(&mut self, global: &mut [f32], contributions: &[Contribution<'_>], population_examples: u64) {
-        let Self { weighting, server, trained, first, second } = self;
+        let Self { weighting, aging, server, trained, first, second } = self;
         assert!(*trained <= global.len(), "the server began with a longer model");
         let trained = *trained;
-        fold_changes(global, contributions, *weighting, population_examples, |place, parameters, changes| {
+        fold_changes(global, contributions, (*weighting, *aging), population_examples, |place, parameters, changes| {
             let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(place).min(parameters.len()));
             let (changes, statistics_changes) = changes.split_at(parameters.len());
             for (statistic, change) in statistics.iter_mut().zip(statistics_changes) {

@@ -13,13 +13,63 @@ struct Component {
     source: &'static str,
 }
 
-const KINDS: [&str; 8] = ["policy", "law", "task", "data", "protocol", "partition", "solver", "meter"];
+const KINDS: [&str; 14] = [
+    "policy",
+    "law",
+    "availability",
+    "task",
+    "data",
+    "protocol",
+    "partition",
+    "solver",
+    "meter",
+    "model",
+    "optimizer",
+    "schedule",
+    "server",
+    "section",
+];
+
+/// What the schema calls the kinds of a kind's choices.
+const DEFINITIONS: [(&str, &str); 11] = [
+    ("availability", "AvailabilityConfig"),
+    ("task", "TaskConfig"),
+    ("data", "DataSource"),
+    ("protocol", "ProtocolConfig"),
+    ("partition", "PartitionConfig"),
+    ("solver", "SolverConfig"),
+    ("meter", "Meter"),
+    ("model", "Family"),
+    ("optimizer", "OptimizerConfig"),
+    ("schedule", "Schedule"),
+    ("server", "ServerConfig"),
+];
+
+/// Sections of a scenario and what the schema calls them.
+const SECTIONS: [(&str, &str); 9] = [
+    ("stop", "StopConfig"),
+    ("population", "PopulationConfig"),
+    ("population.latency", "LatencyConfig"),
+    ("population.dropout", "DropoutConfig"),
+    ("training", "TrainingConfig"),
+    ("aggregation", "AggregationConfig"),
+    ("evaluate", "EvaluateConfig"),
+    ("regret", "RegretConfig"),
+    ("record", "RecordConfig"),
+];
 
 fn components() -> Vec<Component> {
     let mut components = Vec::new();
     let mut add = |kind, name, source| components.push(Component { kind, name, source });
     policy::CATALOGUE.iter().for_each(|entry| add("policy", entry.name, entry.source));
     dist::CATALOGUE.iter().for_each(|entry| add("law", entry.name, entry.documentation));
+    let availability: [(&str, &str); 4] = [
+        ("always", include_str!("../population/availability/always.rs")),
+        ("on-off", include_str!("../population/availability/on_off.rs")),
+        ("diurnal", include_str!("../population/availability/diurnal.rs")),
+        ("trace", include_str!("../population/availability/trace.rs")),
+    ];
+    availability.into_iter().for_each(|(name, source)| add("availability", name, source));
     task::CATALOGUE.iter().for_each(|entry| add("task", entry.name, entry.source));
     let data: [(&str, &str); 6] = [
         ("idx", include_str!("../data/idx.rs")),
@@ -41,7 +91,7 @@ fn components() -> Vec<Component> {
         ("user-balance", include_str!("../data/partition/balance.rs")),
         ("by-column", include_str!("../data/partition/groups.rs")),
         ("class-counts", include_str!("../data/partition/counts.rs")),
-        ("declared", include_str!("../data/partition.rs")),
+        ("declared", DECLARED),
     ];
     partitions.into_iter().for_each(|(name, source)| add("partition", name, source));
     let solvers: [(&str, &str); 4] = [
@@ -53,13 +103,125 @@ fn components() -> Vec<Component> {
     solvers.into_iter().for_each(|(name, source)| add("solver", name, source));
     let meters = ["mean", "realised", "expected", "expected-exact"];
     meters.into_iter().for_each(|name| add("meter", name, include_str!("../oracle/regret.rs")));
+    let families = include_str!("../model/families.rs");
+    ["mlp", "lenet5", "simple-cnn", "resnet18"].into_iter().for_each(|name| add("model", name, families));
+    let optimizer = include_str!("../trainer/optimizer.rs");
+    ["sgd", "adam", "adamw"].into_iter().for_each(|name| add("optimizer", name, optimizer));
+    let schedule = include_str!("../trainer/schedule.rs");
+    let schedules = ["constant", "exponential", "step", "cosine", "linear"];
+    schedules.into_iter().for_each(|name| add("schedule", name, schedule));
+    let server = include_str!("../aggregate/server.rs");
+    ["average", "momentum", "adam", "yogi", "adagrad"].into_iter().for_each(|name| add("server", name, server));
+    SECTIONS.into_iter().for_each(|(name, _)| add("section", name, ""));
     components
 }
 
-/// The `//!` lines at the top of a source file.
+const DECLARED: &str = "//! Clients get as many examples as the population declares for them.
+//!
+//! # Definition
+//! Client `k` gets the next `data_size` examples of all in random order; what is left belongs to nobody. The sizes may not add up to
+//! more than there are.
+//!
+//! # Inputs
+//! `data_size` of `[population]` or of its groups.
+//!
+//! # Determinism
+//! Stream (Partition, 0, 0) puts the examples in a random order.
+";
+
+/// The `//!` lines at the top of a source file, without what only a reader of Rust can use.
 fn documentation(source: &str) -> String {
     let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
-    lines.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect()
+    let mut text = String::new();
+    let (mut is_rust, mut was_rust) = (false, false);
+    for line in lines.map(|line| line.strip_prefix(' ').unwrap_or(line)) {
+        if line == "```" && (is_rust || !text_is_open(&text)) {
+            is_rust = !is_rust;
+            was_rust = true;
+        } else if !is_rust {
+            text.push_str(&without_links(line));
+            text.push('\n');
+        }
+    }
+    let text = text.trim_end();
+    let text = if was_rust { text.strip_suffix("# Example").unwrap_or(text).trim_end() } else { text };
+    if text.is_empty() { String::new() } else { format!("{text}\n") }
+}
+
+/// Whether a block of TOML or text has begun and not ended.
+fn text_is_open(text: &str) -> bool {
+    text.lines().filter(|line| line.starts_with("```")).count() % 2 == 1
+}
+
+/// Links into the source become plain names.
+fn without_links(line: &str) -> String {
+    let mut parts = line.split("[`");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once("`]") {
+            Some((name, rest)) => {
+                let plain = name.rsplit("::").next().unwrap_or(name);
+                // `[name](target)`: the target is for readers of the source.
+                let rest = rest.strip_prefix('(').and_then(|link| link.split_once(')')).map_or(rest, |(_, rest)| rest);
+                text.push_str(&format!("`{plain}`{rest}"));
+            }
+            None => text.push_str(&format!("[`{part}")),
+        }
+    }
+    text
+}
+
+/// What the schema says of one choice of a kind, or of a section.
+fn described(schema: &serde_json::Value, kind: &str, name: &str) -> Option<String> {
+    let definitions = &schema["$defs"];
+    let definition = |names: &[(&str, &'static str)], wanted: &str| {
+        names.iter().find(|(known, _)| *known == wanted).map(|(_, definition)| &definitions[*definition])
+    };
+    let found = match kind {
+        "section" if schema["properties"][name]["description"].is_string() => &schema["properties"][name],
+        "section" => definition(&SECTIONS, name)?,
+        "task" | "data" => return None,
+        "partition" if name != "declared" => return None,
+        "solver" if name == "exact" || name == "greedy" => return None,
+        _ => definition(&DEFINITIONS, kind)?["oneOf"].as_array()?.iter().find(|variant| {
+            variant["const"] == name || variant["type"] != "string" && !variant["properties"][name].is_null()
+        })?,
+    };
+    Some(without_links(&found["description"].as_str()?.replace('\n', " ")))
+}
+
+/// How a scenario names it, where the documentation has no example.
+fn example(kind: &str, name: &str) -> Option<&'static str> {
+    Some(match (kind, name) {
+        ("law", "constant") => "latency.compute = { constant = \"250 ms\" }",
+        ("law", "uniform") => "latency.compute = { uniform = [\"0.1 s\", \"0.3 s\"] }",
+        ("law", "exponential") => "latency.compute = { exponential = { mean = \"0.8 s\", shift = \"0.2 s\" } }",
+        ("law", "truncated-normal") => {
+            "latency.compute = { truncated-normal = { mean = \"0.5 s\", sd = \"0.2 s\", min = \"0.1 s\", max = \"2 s\" } }"
+        }
+        ("law", "lognormal") => "latency.compute = { lognormal = { median = \"0.3 s\", sigma = 0.5 } }",
+        ("law", "gamma") => "latency.compute = { gamma = { shape = 2.0, scale = \"0.1 s\" } }",
+        ("law", "weibull") => "latency.compute = { weibull = { shape = 1.5, scale = \"0.3 s\" } }",
+        ("law", "pareto") => "latency.compute = { pareto = { shape = 2.5, minimum = \"0.1 s\" } }",
+        ("law", "mixture") => {
+            "latency.compute = { mixture = [{ weight = 3, constant = \"20 ms\" }, { weight = 1, exponential = { mean = \"1 s\" } }] }"
+        }
+        ("law", "empirical") => "latency.compute = { empirical = { file = \"trace.csv\" } }",
+        ("solver", "exact") => "[policy.bsfl]\nsolver = \"exact\"",
+        ("solver", "alsa") => "[policy.bsfl]\nsolver = { alsa = { steps = 1000 } }",
+        ("solver", "sa") => "[policy.bsfl]\nsolver = { sa = { steps = 1000 } }",
+        ("solver", "greedy") => "[policy.bsfl]\nsolver = \"greedy\"",
+        ("meter", _) => "[regret]\ntau_min = \"50 ms\"\nmeters = [\"mean\", \"realised\"]",
+        ("model", "mlp") => "[task.classification]\nmodel = { mlp = { hidden = [200, 200] } }",
+        ("model", "lenet5") => "[task.classification]\nmodel = { lenet5 = { width = 2 } }",
+        ("model", "simple-cnn") => "[task.classification]\nmodel = \"simple-cnn\"",
+        ("model", "resnet18") => "[task.classification]\nmodel = \"resnet18\"",
+        ("optimizer", "sgd") => "[training]\noptimizer = { sgd = { lr = 0.01, momentum = 0.9 } }",
+        ("optimizer", "adam") => "[training]\noptimizer = { adam = { lr = 0.001 } }",
+        ("optimizer", "adamw") => "[training]\noptimizer = { adamw = { lr = 0.001 } }",
+        ("server", "average") => "[aggregation]\nserver = \"average\"",
+        _ => return None,
+    })
 }
 
 fn check_kind(kind: &str) -> Result<(), Error> {
@@ -68,11 +230,13 @@ fn check_kind(kind: &str) -> Result<(), Error> {
 
 pub fn list(kind: Option<&str>) -> Result<u8, Error> {
     kind.map_or(Ok(()), check_kind)?;
+    let schema = scenario::schema::schema();
     let mut text = String::new();
     for component in components() {
         if kind.is_none_or(|kind| kind == component.kind) {
             let documentation = documentation(component.source);
-            let first = documentation.lines().next().unwrap_or_default();
+            let own = described(&schema, component.kind, component.name);
+            let first = own.as_deref().or(documentation.lines().next()).unwrap_or_default();
             let name = format!("{}/{}", component.kind, component.name);
             text.push_str(&format!("{name:<28} {first}\n"));
         }
@@ -91,7 +255,19 @@ pub fn describe(component: &str) -> Result<u8, Error> {
         let names: Vec<&str> = components.iter().filter(|known| known.kind == kind).map(|known| known.name).collect();
         return Err(Error::Usage(unknown_name(kind, name, &names)));
     };
-    let mut text = format!("{component}\n\n{}", documentation(found.source));
+    let mut text = format!("{component}\n\n");
+    let documentation = documentation(found.source);
+    if let Some(own) = described(&scenario::schema::schema(), kind, name).filter(|own| !documentation.starts_with(own))
+    {
+        text.push_str(&format!("{own}\n"));
+        if !documentation.is_empty() {
+            text.push('\n');
+        }
+    }
+    text.push_str(&documentation);
+    if let Some(example) = example(kind, name) {
+        text.push_str(&format!("\n# Example\n```toml\n{example}\n```\n"));
+    }
     let parameters = match kind {
         "law" => law_parameters(name),
         _ => schema_parameters(kind, name),
@@ -117,18 +293,16 @@ fn law_parameters(name: &str) -> String {
 fn schema_parameters(kind: &str, name: &str) -> String {
     let schema = scenario::schema::schema();
     let definitions = &schema["$defs"];
-    let variant_of = |definition: &str| {
-        let variants = definitions[definition]["oneOf"].as_array().cloned().unwrap_or_default();
-        variants.into_iter().map(|variant| variant["properties"][name].clone()).find(|body| !body.is_null())
+    let named = |names: &[(&str, &'static str)], wanted: &str| {
+        names.iter().find(|(known, _)| *known == wanted).map(|(_, definition)| definitions[*definition].clone())
     };
     let body = match kind {
         "policy" => Some(schema["properties"]["policy"]["properties"][name].clone()),
-        "task" => variant_of("TaskConfig"),
-        "data" => variant_of("DataSource"),
-        "protocol" => variant_of("ProtocolConfig"),
-        "partition" => variant_of("PartitionConfig"),
-        "solver" => variant_of("SolverConfig"),
-        _ => None,
+        "section" => named(&SECTIONS, name),
+        _ => named(&DEFINITIONS, kind).and_then(|choices| {
+            let variants = choices["oneOf"].as_array().cloned().unwrap_or_default();
+            variants.into_iter().map(|variant| variant["properties"][name].clone()).find(|body| !body.is_null())
+        }),
     };
     let Some(mut body) = body else { return String::new() };
     if let Some(reference) = body["$ref"].as_str() {
@@ -139,7 +313,7 @@ fn schema_parameters(kind: &str, name: &str) -> String {
         if key == "kind" {
             continue;
         }
-        let description = parameter["description"].as_str().unwrap_or_default();
+        let description = parameter["description"].as_str().unwrap_or_default().replace('\n', " ");
         let default = match &parameter["default"] {
             serde_json::Value::Null => String::new(),
             default => format!(" (default {default})"),

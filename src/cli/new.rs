@@ -3,16 +3,26 @@
 use super::print;
 use fedgenie::error::Error;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// A scenario that runs as it is and names what can be changed.
 const TEMPLATE: &str = include_str!("new.toml");
 
-pub fn new(file: &Path) -> Result<u8, Error> {
+/// The same for a scenario in which clients learn.
+const LEARNING: &str = include_str!("learning.toml");
+
+pub fn new(file: &Path, learning: bool) -> Result<u8, Error> {
     let failed = |source| Error::Write { path: file.to_owned(), source };
-    let mut written = OpenOptions::new().write(true).create_new(true).open(file).map_err(failed)?;
-    written.write_all(TEMPLATE.as_bytes()).map_err(failed)?;
+    let opened = OpenOptions::new().write(true).create_new(true).open(file);
+    let mut written = opened.map_err(|source| match source.kind() {
+        ErrorKind::AlreadyExists => {
+            let message = format!("{} is there already; give another name, or take it away first", file.display());
+            Error::Usage(message)
+        }
+        _ => failed(source),
+    })?;
+    written.write_all(if learning { LEARNING } else { TEMPLATE }.as_bytes()).map_err(failed)?;
     print(&format!("wrote {0}; `fedgenie run {0}` runs it\n", file.display()))?;
     Ok(0)
 }

@@ -3,10 +3,13 @@
 use super::progress::Show;
 use super::{RunWords, print};
 use fedgenie::error::Error;
+use fedgenie::experiment::artefacts::Earlier;
 use fedgenie::experiment::{
-    Experiment, Outputs, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table,
+    Experiment, INTERVAL_SEEDS, Outputs, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table,
 };
+use fedgenie::recorder::Wanted;
 use fedgenie::task::DataCache;
+use std::ops::RangeInclusive;
 
 pub fn run(words: &RunWords) -> Result<u8, Error> {
     let mut set = Vec::new();
@@ -16,7 +19,11 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
         };
         set.push((path.trim().to_owned(), value.trim().to_owned()));
     }
+    if let Some(ties) = &words.ties {
+        set.push(("ties".to_owned(), ties_of(ties)?));
+    }
     let overrides = Overrides { set, seeds: words.seeds, data: words.data.clone() };
+    let wanted = Wanted { events: words.events, timeline: timeline_of(words)? };
     let experiment = Experiment::load(&words.scenario, &overrides)?;
     let threads = Threads::new(words.threads)?;
     let cache = DataCache::default();
@@ -30,7 +37,12 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
     }
     let mut done: Vec<RunSummary> = Vec::new();
     if let Some(folder) = &words.out {
-        artefacts::prepare(folder, &experiment, words.resume || words.shard.is_some())?;
+        let earlier = match (words.overwrite, words.resume || words.shard.is_some()) {
+            (true, _) => Earlier::Overwrite,
+            (false, true) => Earlier::Resume,
+            (false, false) => Earlier::Refuse,
+        };
+        artefacts::prepare(folder, &experiment, earlier)?;
         if words.resume {
             places.retain(|place| match artefacts::completed(folder, place) {
                 Some(summary) => {
@@ -42,7 +54,7 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
         }
     }
     let progress = Show::new(words.quiet, places.len());
-    let outputs = words.out.as_deref().map(|folder| Outputs { folder, events: words.events, models: words.models });
+    let outputs = words.out.as_deref().map(|folder| Outputs { folder, wanted: &wanted, models: words.models });
     let results = execute(&experiment, &places, outputs, &threads, &cache, &progress);
     progress.end();
 
@@ -73,6 +85,15 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
     if let Some(folder) = &words.out {
         artefacts::finish(folder, &experiment, &summary)?;
     }
+    for run in &summary.runs {
+        for warning in &run.warnings {
+            eprintln!("fedgenie: warning: {}, seed {}: {warning}", run.arm, run.seed);
+        }
+    }
+    if failed.is_some() && summary.runs.is_empty() && !words.json {
+        eprintln!("fedgenie: no run ended well");
+        return Ok(3);
+    }
     if words.json {
         let text = serde_json::to_string_pretty(&summary).map_err(|error| Error::Usage(error.to_string()))?;
         print(&format!("{text}\n"))?;
@@ -88,6 +109,28 @@ fn is_of(place: &RunPlace, run: &RunSummary, experiment: &Experiment) -> bool {
         && experiment.points[place.point].1.arms[place.arm].label == run.arm
 }
 
+/// The scenario's value for `--ties`.
+fn ties_of(ties: &str) -> Result<String, Error> {
+    let seed = ties.strip_prefix("shuffle:").and_then(|seed| seed.parse::<u32>().ok());
+    match (ties, seed) {
+        ("fifo", _) => Ok("\"fifo\"".to_owned()),
+        (_, Some(seed)) => Ok(format!("{{ shuffle = {seed} }}")),
+        _ => Err(Error::Usage(format!("found --ties {ties}; expected fifo, or shuffle:SEED such as shuffle:1"))),
+    }
+}
+
+/// The rounds of the timeline, if there is to be one.
+fn timeline_of(words: &RunWords) -> Result<Option<RangeInclusive<u32>>, Error> {
+    let Some(rounds) = &words.timeline_rounds else { return Ok(words.timeline.then_some(1..=u32::MAX)) };
+    let ends = rounds.split_once("..").and_then(|(a, b)| Some((a.parse::<u32>().ok()?, b.parse::<u32>().ok()?)));
+    match ends {
+        Some((first, last)) if first >= 1 && first <= last => Ok(Some(first..=last)),
+        _ => Err(Error::Usage(format!(
+            "found --timeline-rounds {rounds}; expected A..B with 1 <= A <= B, such as 1..20"
+        ))),
+    }
+}
+
 fn shard_of(shard: &str, places: Vec<RunPlace>) -> Result<Vec<RunPlace>, Error> {
     let parts = shard.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
     match parts {
@@ -100,8 +143,11 @@ fn report(experiment: &Experiment, summary: &Summary, words: &RunWords) -> Strin
     let sections = &experiment.first().sections;
     let mut text = format!("{}\n", sections.title.as_deref().unwrap_or(&sections.name));
     let seeds = experiment.seeds.len();
-    let intervals =
-        if seeds > 1 { "; ± is half of the 95 % interval over seeds, differences are paired by seed" } else { "" };
+    let intervals = match seeds {
+        1 => "",
+        2..INTERVAL_SEEDS => ", too few for intervals; differences are paired by seed",
+        _ => "; ± is half of the 95 % interval over seeds, differences are paired by seed",
+    };
     text.push_str(&format!(
         "{} clients, {} protocol, task {}, {seeds} seed{}{intervals}\n\n",
         sections.population.client_count().unwrap_or_default(),

@@ -25,6 +25,9 @@ pub fn verify(words: &VerifyWords) -> Result<u8, Error> {
             place.extend(difference.event.iter().map(|event| format!("event {event}")));
             let place = if place.is_empty() { "files".to_owned() } else { place.join(", ") };
             print(&format!("first difference: {place}: {}\n", difference.what))?;
+            if verdict.differing > 0 {
+                print(&format!("{} of {} runs differ\n", verdict.differing, verdict.runs))?;
+            }
             Ok(1)
         }
     }

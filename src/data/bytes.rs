@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 /// An open file, the bytes it gives after decompression, and how many of them were taken.
-pub(super) struct ByteReader<'a> {
+pub(crate) struct ByteReader<'a> {
     pub path: &'a Path,
     bytes: Box<dyn Read>,
     pub position: u64,

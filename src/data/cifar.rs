@@ -119,6 +119,19 @@ fn names(folder: &Path, prefix: &str) -> Vec<String> {
     names
 }
 
+/// Every file of a folder that may be read.
+pub(crate) fn all_files(folder: &Path) -> Vec<PathBuf> {
+    let official = official_batches().chain(["test_batch.bin".to_owned()]);
+    let mut files: Vec<PathBuf> = official
+        .chain(names(folder, "train"))
+        .chain(names(folder, "test"))
+        .filter_map(|name| located(folder, &name))
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
 /// Which of the sets a folder seems to hold: CIFAR-100's official folder has a list of its fine labels.
 pub(crate) fn recognise(folder: &Path) -> Option<Cifar> {
     if !has_official_names(folder) && names(folder, "train").is_empty() && names(folder, "test").is_empty() {

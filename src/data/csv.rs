@@ -12,8 +12,8 @@
 //!
 //! # Inputs
 //! One or two files of RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes). Of a single file,
-//! each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, each set of that size being equally
-//! likely (stream (Example, 0, 3)).
+//! each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, but at least one and not all, each
+//! set of that size being equally likely (stream (Example, 0, 3)).
 //!
 //! # Source
 //! Y. Shafranovich, "Common Format and MIME Type for Comma-Separated Values (CSV) Files", RFC 4180, 2005; read by the crate
@@ -30,19 +30,14 @@
 //! data = { csv = { train = "digits.csv", test_fraction = 0.2, label = "digit", shape = [1, 8, 8] } }
 //! ```
 
-use super::bytes::ByteReader;
+use super::rows::Rows;
 use super::{DataError, Dataset, Shape, Split, Targets};
-use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord, Terminator};
 use ndarray::Array2;
-use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::Path;
-use std::rc::Rc;
 
-/// The most bytes of a row, after decompression: 2^24.
-pub const ROW_MAX: u64 = 1 << 24;
+pub use super::rows::ROW_MAX;
 
 /// The most columns: 2^20.
 pub const COLUMNS_MAX: usize = 1 << 20;
@@ -317,6 +312,10 @@ impl<'a> Part<'a> {
             Role::Label | Role::Group if field.is_empty() => {
                 return Err(self.wrong_field(line, &self.header[column], field, "a name or a number"));
             }
+            Role::Label if field.parse::<f64>().is_ok_and(f64::is_nan) => {
+                let expected = "a class, a name or a number; NaN stands for what is missing";
+                return Err(self.wrong_field(line, &self.header[column], field, expected));
+            }
             Role::Label | Role::Group if field.len() > NAME_MAX => {
                 let expected = format!("a name of at most {NAME_MAX} bytes");
                 return Err(self.wrong_field(line, &self.header[column], field, expected));
@@ -364,95 +363,6 @@ impl<'a> Part<'a> {
         match columns.shape {
             Some(shape) => data.with_shape(shape),
             None => data,
-        }
-    }
-}
-
-/// The records of a file that are not empty lines, with the line where each begins.
-struct Rows<'a> {
-    path: &'a Path,
-    reader: Reader<Guard<'a>>,
-    progress: Rc<Progress>,
-    record: StringRecord,
-}
-
-/// How many bytes were read, and since the last row.
-#[derive(Default)]
-struct Progress {
-    position: Cell<u64>,
-    row: Cell<u64>,
-}
-
-impl<'a> Rows<'a> {
-    fn open(path: &'a Path) -> Result<Self, DataError> {
-        let progress = Rc::new(Progress::default());
-        let bytes = Guard { bytes: ByteReader::open(path)?, progress: progress.clone(), last: b'\n' };
-        // Lines end at the line feed alone, so that lines are counted rightly; a carriage return before it is trimmed.
-        let reader = ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .terminator(Terminator::Any(b'\n'))
-            .from_reader(bytes);
-        Ok(Self { path, reader, progress, record: StringRecord::new() })
-    }
-
-    /// Reads the next record and says on which line it begins.
-    fn next(&mut self) -> Result<Option<u64>, DataError> {
-        loop {
-            let more = self.reader.read_record(&mut self.record).map_err(|error| self.refused(error))?;
-            self.progress.row.set(0);
-            if !more {
-                return Ok(None);
-            }
-            if self.record.len() > 1 || !self.record[0].trim().is_empty() {
-                let inside = self.record.as_slice().bytes().filter(|&byte| byte == b'\n').count() as u64;
-                return Ok(Some(self.reader.position().line() - 1 - inside));
-            }
-        }
-    }
-
-    fn refused(&self, error: csv::Error) -> DataError {
-        let line = error.position().map_or_else(|| self.reader.position().line(), csv::Position::line);
-        match error.into_kind() {
-            ErrorKind::Io(source) => {
-                DataError::Read { path: self.path.to_owned(), position: self.progress.position.get(), source }
-            }
-            ErrorKind::Utf8 { err, .. } => DataError::Table {
-                path: self.path.to_owned(),
-                line,
-                message: format!("field {} is not UTF-8 text", err.field() + 1),
-            },
-            other => DataError::Table { path: self.path.to_owned(), line, message: format!("{other:?}") },
-        }
-    }
-}
-
-/// The bytes of a file, refused where a row becomes too long, with a line feed at the very end.
-struct Guard<'a> {
-    bytes: ByteReader<'a>,
-    progress: Rc<Progress>,
-    last: u8,
-}
-
-impl Read for Guard<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.bytes.read(buffer)?;
-        self.progress.position.set(self.bytes.position);
-        self.progress.row.set(self.progress.row.get() + count as u64);
-        if self.progress.row.get() > ROW_MAX {
-            return Err(std::io::Error::other(format!("a row has more than {ROW_MAX} bytes; is a quote not closed?")));
-        }
-        match (count, self.last) {
-            (0, b'\n') => Ok(0),
-            (0, _) if !buffer.is_empty() => {
-                self.last = b'\n';
-                buffer[0] = b'\n';
-                Ok(1)
-            }
-            _ => {
-                self.last = buffer[..count].last().copied().unwrap_or(self.last);
-                Ok(count)
-            }
         }
     }
 }

@@ -1,7 +1,18 @@
 //! Everything that can be wrong with data. No error leaves anything half loaded.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use thiserror::Error;
+
+/// Why the system refuses, in words about the file where that is possible.
+fn unreadable(position: u64, source: &std::io::Error) -> String {
+    match source.kind() {
+        ErrorKind::NotFound => "there is no such file".to_owned(),
+        ErrorKind::IsADirectory => "is a folder; expected a file".to_owned(),
+        ErrorKind::PermissionDenied => "may not be read by you".to_owned(),
+        _ => format!("cannot be read at byte {position}: {source}"),
+    }
+}
 
 /// Why a data set could not be read or generated. Positions count bytes after decompression, from 0.
 #[derive(Debug, Error)]
@@ -20,7 +31,7 @@ pub enum DataError {
         plain: PathBuf,
     },
     /// The operating system, or the gzip decoder, refused.
-    #[error("{}: cannot be read at byte {position}: {source}", path.display())]
+    #[error("{}: {}", path.display(), unreadable(*position, source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -83,7 +94,7 @@ pub enum DataError {
         position: u64,
     },
     /// Images and labels are not of the same examples.
-    #[error("{} holds {images} images, but {} holds {labels} labels", image_path.display(), label_path.display())]
+    #[error("{} holds {images} examples, but {} holds {labels} labels", image_path.display(), label_path.display())]
     CountMismatch {
         /// The file of images.
         image_path: PathBuf,

@@ -27,6 +27,7 @@
 use super::bytes::ByteReader;
 use super::{DataError, Dataset, Shape, Split, Targets};
 use ndarray::Array2;
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 
 /// The most data bytes (pixels, labels) that a file may promise: 2^28, which is 1 GiB once they are `f32`.
@@ -58,39 +59,56 @@ pub struct Images {
 /// # Errors
 /// See [`DataError`]; the first file with something wrong is named.
 pub fn load_idx_folder(folder: &Path) -> Result<Split, DataError> {
-    let (train, size, classes) = load_part(folder, "train", None)?;
-    let (test, ..) = load_part(folder, "t10k", Some((size, classes)))?;
-    Ok(Split { train, test })
+    let (train, test) = rayon::join(|| Part::read(folder, "train"), || Part::read(folder, "t10k"));
+    let train = train?;
+    let size = (train.images.rows, train.images.columns);
+    let classes = train.labels.iter().max().map_or(0, |&label| usize::from(label)) + 1;
+    let train = train.finish(size, classes)?;
+    Ok(Split { train, test: test?.finish(size, classes)? })
 }
 
-/// One part, with its image size and number of classes, which a second part has to share.
-fn load_part(
-    folder: &Path,
-    part: &str,
-    expected: Option<((usize, usize), usize)>,
-) -> Result<(Dataset, (usize, usize), usize), DataError> {
-    let image_path = locate(folder, &format!("{part}-images-idx3-ubyte"))?;
-    let label_path = locate(folder, &format!("{part}-labels-idx1-ubyte"))?;
-    let labels = read_labels(&label_path)?;
-    let images = read_images(&image_path)?;
-    if images.count != labels.len() {
-        return Err(DataError::CountMismatch { image_path, images: images.count, label_path, labels: labels.len() });
+/// Images and labels as they were read.
+struct Part {
+    image_path: PathBuf,
+    images: Images,
+    label_path: PathBuf,
+    labels: Vec<u8>,
+}
+
+impl Part {
+    fn read(folder: &Path, part: &str) -> Result<Self, DataError> {
+        let image_path = locate(folder, &format!("{part}-images-idx3-ubyte"))?;
+        let label_path = locate(folder, &format!("{part}-labels-idx1-ubyte"))?;
+        let labels = read_labels(&label_path)?;
+        let images = read_images(&image_path)?;
+        Ok(Self { image_path, images, label_path, labels })
     }
-    let found = (images.rows, images.columns);
-    let largest = labels.iter().max().map_or(0, |&label| usize::from(label));
-    let (size, classes) = expected.unwrap_or((found, largest + 1));
-    if found != size {
-        return Err(DataError::SizeMismatch { path: image_path, found, expected: size });
+
+    /// The examples, whose images have this size and labels are below `classes`.
+    fn finish(self, size: (usize, usize), classes: usize) -> Result<Dataset, DataError> {
+        let Self { image_path, images, label_path, labels } = self;
+        if images.count != labels.len() {
+            return Err(DataError::CountMismatch {
+                image_path,
+                images: images.count,
+                label_path,
+                labels: labels.len(),
+            });
+        }
+        let found = (images.rows, images.columns);
+        if found != size {
+            return Err(DataError::SizeMismatch { path: image_path, found, expected: size });
+        }
+        if let Some(place) = labels.iter().position(|&label| usize::from(label) >= classes) {
+            let position = LABEL_HEADER_BYTES + place as u64;
+            return Err(DataError::LabelOutOfRange { path: label_path, position, found: labels[place], classes });
+        }
+        let pixels = images.pixels.par_iter().map(|&pixel| f32::from(pixel) / 255.0).collect();
+        let features = Array2::from_shape_vec((images.count, size.0 * size.1), pixels)
+            .expect("the reader returns as many pixels as the header promises");
+        let shape = Shape { channels: 1, height: size.0, width: size.1 };
+        Ok(Dataset::new(features, Targets::Classes { labels, classes }).with_shape(shape))
     }
-    if let Some(place) = labels.iter().position(|&label| usize::from(label) >= classes) {
-        let position = LABEL_HEADER_BYTES + place as u64;
-        return Err(DataError::LabelOutOfRange { path: label_path, position, found: labels[place], classes });
-    }
-    let pixels = images.pixels.iter().map(|&pixel| f32::from(pixel) / 255.0).collect();
-    let features = Array2::from_shape_vec((images.count, size.0 * size.1), pixels)
-        .expect("the reader returns as many pixels as the header promises");
-    let shape = Shape { channels: 1, height: size.0, width: size.1 };
-    Ok((Dataset::new(features, Targets::Classes { labels, classes }).with_shape(shape), size, classes))
 }
 
 /// The packed or the plain file, whichever is there.
@@ -106,11 +124,15 @@ fn locate(folder: &Path, name: &str) -> Result<PathBuf, DataError> {
     }
 }
 
+/// Those of the four files that a folder has.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let kinds = ["train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"];
+    kinds.iter().filter_map(|kind| locate(folder, &format!("{kind}-ubyte")).ok()).collect()
+}
+
 /// Whether a folder has one of the four files.
 pub(crate) fn is_idx_folder(folder: &Path) -> bool {
-    ["train", "t10k"].iter().any(|part| {
-        ["images-idx3-ubyte", "labels-idx1-ubyte"].iter().any(|kind| locate(folder, &format!("{part}-{kind}")).is_ok())
-    })
+    !files(folder).is_empty()
 }
 
 const IMAGE_HEADER_BYTES: u64 = 16;

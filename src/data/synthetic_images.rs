@@ -278,7 +278,13 @@ mod tests {
         let model = SoftmaxRegression::new(split.train.width(), data.classes);
         let start = vec![0.0; model.parameters()];
         let examples: Vec<u32> = (0..split.train.examples() as u32).collect();
-        let job = TrainingJob { client: ClientId(0), round: Round::FIRST, start: &start, examples: &examples };
+        let job = TrainingJob {
+            client: ClientId(0),
+            round: Round::FIRST,
+            ticket: Round::FIRST,
+            start: &start,
+            examples: &examples,
+        };
         let sgd = OptimizerConfig::Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
         let settings = LocalTraining::new(10, 16, &sgd).unwrap();
         let mut updates = [Update::default()];

@@ -54,6 +54,31 @@ pub struct Manifest {
     pub runs: Vec<String>,
     /// BLAKE3 of every file, by path.
     pub files: BTreeMap<String, String>,
+    /// BLAKE3 of every file that examples, partition or weights were read from.
+    #[serde(default)]
+    pub data: BTreeMap<String, String>,
+    /// Where the scenario's files were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// Where names of files in a scenario lead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The folder of the scenario.
+    pub base: PathBuf,
+    /// The folder of data sets, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
+}
+
+/// The origin of a scenario that lies in a result folder.
+pub(super) fn origin(scenario: &Path) -> Option<Origin> {
+    if scenario.file_name()? != SCENARIO_FILE {
+        return None;
+    }
+    let text = fs::read_to_string(scenario.with_file_name(MANIFEST_FILE)).ok()?;
+    serde_json::from_str::<Manifest>(&text).ok()?.origin
 }
 
 /// BLAKE3 in hexadecimal.
@@ -61,7 +86,8 @@ pub fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-fn hash_file(path: &Path) -> Result<String, Error> {
+/// BLAKE3 of a file.
+pub(super) fn hash_file(path: &Path) -> Result<String, Error> {
     let mut hasher = blake3::Hasher::new();
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let mut file = fs::File::open(path).map_err(failed)?;
@@ -69,11 +95,23 @@ fn hash_file(path: &Path) -> Result<String, Error> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Prepares the folder: makes it, or empties it of an earlier experiment's files unless `resume`.
+/// What becomes of an experiment that the folder already holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Earlier {
+    /// It stays, and nothing is written.
+    Refuse,
+    /// It is continued, if it is the same one.
+    Resume,
+    /// It goes.
+    Overwrite,
+}
+
+/// Prepares the folder: makes it, continues the experiment in it, or empties it of its files.
 ///
 /// # Errors
-/// If the folder holds something else, cannot be written, or, to resume, was made by another scenario.
-pub fn prepare(folder: &Path, experiment: &Experiment, resume: bool) -> Result<(), Error> {
+/// If the folder holds something else, cannot be written, or holds an experiment that is neither to be resumed nor to be
+/// overwritten; nothing is touched then.
+pub fn prepare(folder: &Path, experiment: &Experiment, earlier: Earlier) -> Result<(), Error> {
     let failed = |source| Error::Write { path: folder.to_owned(), source };
     let scenario = folder.join(SCENARIO_FILE);
     let is_empty = match fs::read_dir(folder) {
@@ -92,14 +130,39 @@ pub fn prepare(folder: &Path, experiment: &Experiment, resume: bool) -> Result<(
         return Err(Error::Usage(message));
     }
     fs::create_dir_all(folder).map_err(failed)?;
-    if resume && scenario.is_file() {
+    if scenario.is_file() && earlier != Earlier::Overwrite {
         let found = fs::read_to_string(&scenario).map_err(|source| Error::Read { path: scenario.clone(), source })?;
-        if found != experiment.resolved {
-            let message = format!("{} holds another scenario; only the same one can be resumed", folder.display());
-            return Err(Error::Usage(message));
-        }
-        return Ok(());
+        let is_same = found == experiment.resolved;
+        return match (is_same, earlier) {
+            (true, Earlier::Resume) => Ok(()),
+            (true, _) => Err(Error::Usage(format!(
+                "{} holds this very experiment; choose a new folder, --resume to complete it, or --overwrite to run it again",
+                folder.display()
+            ))),
+            (false, _) => Err(Error::Usage(format!(
+                "{} holds another experiment ({}); choose a new folder, --resume to continue the same one, or --overwrite",
+                folder.display(),
+                name_in(&found)
+            ))),
+        };
     }
+    empty(folder)?;
+    write_file(&scenario, experiment.resolved.as_bytes())
+}
+
+/// The name that a scenario gives itself, and its title.
+fn name_in(scenario: &str) -> String {
+    let table: toml::Table = scenario.parse().unwrap_or_default();
+    let text = |key: &str| table.get(key).and_then(toml::Value::as_str);
+    match (text("name"), text("title")) {
+        (Some(name), Some(title)) => format!("{name}: {title}"),
+        (name, _) => name.unwrap_or("without a name").to_owned(),
+    }
+}
+
+/// Takes an earlier experiment's files away.
+fn empty(folder: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Write { path: folder.to_owned(), source };
     for name in [MANIFEST_FILE, SUMMARY_FILE] {
         match fs::remove_file(folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -113,10 +176,9 @@ pub fn prepare(folder: &Path, experiment: &Experiment, resume: bool) -> Result<(
         }
     }
     match fs::remove_dir_all(folder.join(RUNS_FOLDER)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(()),
     }
-    write_file(&scenario, experiment.resolved.as_bytes())
 }
 
 /// The summary and course of a run that is already complete in the folder.
@@ -173,6 +235,8 @@ pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary) -> Resu
         points: summary.points.clone(),
         runs,
         files,
+        data: experiment.data_digests()?,
+        origin: Some(Origin { base: experiment.base.clone(), data: experiment.data.clone() }),
     };
     write_json(&folder.join(MANIFEST_FILE), &manifest)
 }

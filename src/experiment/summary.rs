@@ -6,7 +6,7 @@ use crate::math::float;
 use crate::math::statistics::{Estimate, estimate, paired_difference};
 use crate::record::Regret;
 use crate::recorder::Sink;
-use crate::run::Run;
+use crate::run::{Run, RunError};
 use crate::scenario::Point;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,9 @@ pub struct RunSummary {
     pub regret: Regret,
     /// Bytes moved.
     pub traffic: Traffic,
+    /// Bytes moved between the cloud and edge servers, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge_traffic: Option<Traffic>,
     /// Virtual seconds that clients spent computing.
     pub compute_s: f64,
     /// The part of them whose result was never used.
@@ -72,6 +75,9 @@ pub struct RunSummary {
     /// When the targets of `[evaluate]` were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<Reached>,
+    /// What a careful user should know about this run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
@@ -98,7 +104,7 @@ impl RunSummary {
         run: Run<'_, S>,
         curve: Curve,
         reached: Vec<Reached>,
-    ) -> (Self, S) {
+    ) -> Result<(Self, S), RunError> {
         let counts = run.counts();
         let (sum, squares) = counts.iter().fold((0.0, 0.0), |(sum, squares), &count| {
             let count = f64::from(count);
@@ -114,6 +120,7 @@ impl RunSummary {
             final_metrics: BTreeMap::new(),
             regret: run.regret(),
             traffic: Traffic::default(),
+            edge_traffic: None,
             compute_s: 0.0,
             wasted_compute_s: 0.0,
             dispatched: 0,
@@ -123,16 +130,19 @@ impl RunSummary {
             group_selections: run.total_group_selections(),
             partition: run.skew().cloned(),
             reached,
+            warnings: Vec::new(),
             curve: curve.into_points(),
         };
-        let (metrics, accounts, sink) = run.finish();
+        let (metrics, accounts, sink) = run.finish()?;
         summary.final_metrics = metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
+        let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
+        summary.edge_traffic = (down_bytes + up_bytes > 0).then_some(Traffic { down_bytes, up_bytes });
         summary.compute_s = accounts.compute.seconds();
         summary.wasted_compute_s = accounts.wasted_compute.seconds();
         summary.dispatched = accounts.dispatched;
         summary.arrived = accounts.arrived;
-        (summary, sink)
+        Ok((summary, sink))
     }
 
     /// The summary with the run's course.
@@ -158,6 +168,10 @@ impl RunSummary {
             ("unique_clients".to_owned(), self.unique_clients as f64),
             ("jain".to_owned(), self.jain),
         ]);
+        if let Some(traffic) = self.edge_traffic {
+            numbers.insert("edge_down_bytes".to_owned(), traffic.down_bytes as f64);
+            numbers.insert("edge_up_bytes".to_owned(), traffic.up_bytes as f64);
+        }
         for (name, value) in self.regret.entries() {
             if let Some(value) = value {
                 numbers.insert(format!("regret.{name}"), value);
@@ -327,7 +341,7 @@ pub fn table(summary: &Summary) -> String {
         row.extend(columns.iter().map(|(key, _)| show_value(arm, key)));
         if let Some(compared) = compared {
             let difference = arm.paired.as_ref().and_then(|paired| paired.differences.get(compared));
-            row.push(difference.map_or_else(String::new, show_difference));
+            row.push(difference.map_or_else(String::new, |estimate| show_difference(estimate, arm.runs)));
         }
         rows.push(row);
     }
@@ -368,20 +382,28 @@ fn target_names(summary: &Summary) -> Vec<String> {
 
 /// A value, and how many runs have it if not all do.
 fn show_value(arm: &ArmSummary, key: &str) -> String {
-    let Some(estimate) = arm.values.get(key) else { return "–".to_owned() };
-    if estimate.n == arm.runs { show(estimate) } else { format!("{} ({}/{})", show(estimate), estimate.n, arm.runs) }
+    arm.values.get(key).map_or_else(|| "–".to_owned(), |estimate| show_of(estimate, arm.runs))
 }
+
+fn show_of(estimate: &Estimate, runs: usize) -> String {
+    if estimate.n == runs { show(estimate) } else { format!("{} ({}/{runs})", show(estimate), estimate.n) }
+}
+
+/// Seeds from which on an interval is shown: of two, it is twelve times as wide as they are apart.
+pub const INTERVAL_SEEDS: usize = 3;
 
 fn show(estimate: &Estimate) -> String {
     match estimate.half_width() {
-        Some(half) if half > 0.0 => format!("{} ± {}", number(estimate.mean), number(half)),
+        Some(half) if half > 0.0 && estimate.n >= INTERVAL_SEEDS => {
+            format!("{} ± {}", number(estimate.mean), number(half))
+        }
         _ => number(estimate.mean),
     }
 }
 
-fn show_difference(estimate: &Estimate) -> String {
+fn show_difference(estimate: &Estimate, runs: usize) -> String {
     let sign = if estimate.mean > 0.0 { "+" } else { "" };
-    format!("{sign}{}", show(estimate))
+    format!("{sign}{}", show_of(estimate, runs))
 }
 
 /// Four significant digits.
@@ -402,6 +424,17 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_seeds_have_no_interval_and_missing_ones_are_marked() {
+        let two = Estimate { mean: 2.0, ci95: Some([-10.0, 14.0]), n: 2 };
+        let three = Estimate { n: 3, ci95: Some([1.5, 2.5]), ..two };
+        assert_eq!((show_of(&two, 2), show_of(&three, 3)), ("2".to_owned(), "2 ± 0.5000".to_owned()));
+        assert_eq!(
+            (show_difference(&two, 3), show_difference(&three, 3)),
+            ("+2 (2/3)".to_owned(), "+2 ± 0.5000".to_owned())
+        );
+    }
 
     #[test]
     fn numbers_are_shown_with_four_digits() {

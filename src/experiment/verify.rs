@@ -33,11 +33,13 @@ pub struct Difference {
 pub struct Verdict {
     /// Runs that were replayed.
     pub runs: usize,
+    /// Those of them that differ.
+    pub differing: usize,
     /// The first difference, if any.
     pub difference: Option<Difference>,
 }
 
-/// Replays all complete runs of a folder, in order, up to the first difference.
+/// Replays all complete runs of a folder, in order, unless the data are others than those that were learned from.
 ///
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.
@@ -46,38 +48,52 @@ pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<V
     let scenario = folder.join(SCENARIO_FILE);
     let overrides = Overrides { data: data.map(Path::to_owned), ..Overrides::default() };
     let experiment = Experiment::load(&scenario, &overrides)?;
+    if let Some(difference) = data_differ(&experiment, &manifest)? {
+        return Ok(Verdict { runs: 0, differing: 0, difference: Some(difference) });
+    }
     let cache = DataCache::default();
-    let mut replayed = 0;
+    let mut verdict = Verdict { runs: 0, differing: 0, difference: None };
     for place in experiment.runs() {
         if !manifest.runs.contains(&place.name) {
             continue;
         }
-        replayed += 1;
+        verdict.runs += 1;
         if let Some(difference) = verify_run(folder, &experiment, &place, &cache, threads)? {
-            return Ok(Verdict { runs: replayed, difference: Some(difference) });
+            verdict.differing += 1;
+            verdict.difference.get_or_insert(difference);
         }
     }
-    let difference = files_differ(folder, &manifest, replayed)?;
-    Ok(Verdict { runs: replayed, difference })
+    if verdict.difference.is_none() {
+        verdict.difference = files_differ(folder, &manifest, verdict.runs);
+    }
+    Ok(verdict)
+}
+
+const fn of_experiment(what: String) -> Difference {
+    Difference { run: None, round: None, event: None, what }
+}
+
+/// A file of data that is not the one that was read.
+fn data_differ(experiment: &Experiment, manifest: &Manifest) -> Result<Option<Difference>, Error> {
+    let found = experiment.data_digests()?;
+    let differs = |(name, digest): (&String, &String)| found.get(name).is_some_and(|found| found != digest);
+    let name = manifest.data.iter().find(|&entry| differs(entry)).map(|(name, _)| name);
+    Ok(name.map(|name| {
+        of_experiment(format!("the data differ: {name} is not the file that was learned from; nothing was replayed"))
+    }))
 }
 
 /// What the replays did not look at: files whose contents no longer are what the manifest says.
-fn files_differ(folder: &Path, manifest: &Manifest, replayed: usize) -> Result<Option<Difference>, Error> {
-    let differs = |what: String| Ok(Some(Difference { run: None, round: None, event: None, what }));
+fn files_differ(folder: &Path, manifest: &Manifest, replayed: usize) -> Option<Difference> {
     if replayed != manifest.runs.len() {
-        return differs(format!(
-            "the manifest lists {} runs, the scenario has {replayed} of them",
-            manifest.runs.len()
-        ));
+        let listed = manifest.runs.len();
+        return Some(of_experiment(format!("the manifest lists {listed} runs, the scenario has {replayed} of them")));
     }
-    for (name, digest) in &manifest.files {
-        let path = folder.join(name);
-        let bytes = std::fs::read(&path).map_err(|source| Error::Read { path, source })?;
-        if artefacts::hash(&bytes) != *digest {
-            return differs(format!("{name} is not the file that was written: its BLAKE3 digest differs"));
-        }
-    }
-    Ok(None)
+    manifest.files.iter().find_map(|(name, digest)| match artefacts::hash_file(&folder.join(name)) {
+        Ok(found) if found == *digest => None,
+        Ok(_) => Some(of_experiment(format!("{name} is not the file that was written: its BLAKE3 digest differs"))),
+        Err(error) => Some(of_experiment(format!("{name}: {error}"))),
+    })
 }
 
 fn verify_run(
@@ -91,7 +107,13 @@ fn verify_run(
     let world = experiment.world(place.point, place.seed, cache)?;
     let found =
         |round, event, what| Ok(Some(Difference { run: Some(place.name.clone()), round: Some(round), event, what }));
-    let comparison = Comparison::open(&run_folder)?;
+    let comparison = match Comparison::open(&run_folder) {
+        Ok(comparison) => comparison,
+        Err(error) => {
+            let run = Some(place.name.clone());
+            return Ok(Some(Difference { run, round: None, event: None, what: error.to_string() }));
+        }
+    };
     let (summary, comparison) = match experiment.run_one(place, &world, comparison, threads, None) {
         Ok(result) => result,
         Err(Error::Run { source: crate::run::RunError::Io(error), .. }) => {

@@ -1,7 +1,7 @@
 //! What is noticed of a run while it goes on: targets that its metrics reach, and whether it still improves.
 
 use crate::recorder::Sink;
-use crate::run::Run;
+use crate::run::{End, Run};
 use crate::scenario::{PlateauConfig, StopConfig, TargetConfig};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,7 @@ impl Reached {
 #[derive(Debug)]
 pub struct Watch<'a> {
     stop: &'a StopConfig,
+    end: End,
     plateau: Option<Plateau<'a>>,
     reached: Vec<Reached>,
 }
@@ -59,6 +60,7 @@ impl<'a> Watch<'a> {
         let reached = |target: &TargetConfig| Reached { target: target.clone(), round: None, time_s: None };
         Self {
             stop,
+            end: stop.end(),
             plateau: stop.plateau.as_ref().map(|config| Plateau { config, best: None, evaluations: 0 }),
             reached: targets.iter().map(reached).collect(),
         }
@@ -77,13 +79,9 @@ impl<'a> Watch<'a> {
         {
             plateau.observe(value);
         }
-        let StopConfig { rounds, virtual_time, target, plateau: _, traffic } = self.stop;
-        let accounts = run.accounts();
-        target.as_ref().is_some_and(|target| target.is_reached(metrics))
+        self.stop.target.as_ref().is_some_and(|target| target.is_reached(metrics))
             || self.plateau.as_ref().is_some_and(|plateau| plateau.evaluations >= plateau.config.evaluations)
-            || rounds.is_some_and(|rounds| run.round().0 >= rounds)
-            || virtual_time.is_some_and(|time| run.now().0 >= time.0.0)
-            || traffic.is_some_and(|traffic| (accounts.down_bytes + accounts.up_bytes) as f64 >= traffic.0)
+            || self.end.is_reached(run.round(), run.now(), run.accounts())
     }
 
     /// What became of the targets.

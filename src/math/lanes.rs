@@ -90,6 +90,20 @@ impl Lanes {
         *numbers.first_chunk_mut().expect("a whole vector is stored") = self.0;
     }
 
+    /// Writes the first `count` lanes to a slice of at least 16 numbers; those behind stay as they are.
+    ///
+    /// # Panics
+    /// If there are fewer numbers or lanes.
+    #[inline(always)]
+    pub fn store_first(self, count: usize, numbers: &mut [f32]) {
+        let mask: &[u32; LANES] = ONES_THEN_ZEROS[LANES - count..].first_chunk().expect("the mask of a whole vector");
+        let mut out = Self::load(numbers);
+        for ((out, new), mask) in out.0.iter_mut().zip(&self.0).zip(mask) {
+            *out = f32::from_bits((new.to_bits() & mask) | (out.to_bits() & !mask));
+        }
+        out.store(numbers);
+    }
+
     /// A function of each lane.
     #[inline(always)]
     pub fn map(self, function: impl Fn(f32) -> f32) -> Self {
@@ -139,6 +153,12 @@ impl Lanes {
         self.pairs(other, |x, y| if x < y { x } else { y })
     }
 
+    /// The lanes of `then` where this one is positive, else zero.
+    #[inline(always)]
+    pub fn if_positive(self, then: Self) -> Self {
+        self.pairs(then, |x, then| if x > 0.0 { then } else { 0.0 })
+    }
+
     /// Square roots.
     #[inline(always)]
     pub fn sqrt(self) -> Self {
@@ -160,10 +180,10 @@ impl Lanes {
     }
 }
 
-/// Without this, LLVM may turn a loop over vectors into one over groups of vectors, whose lanes it gathers one by one. It
-/// costs no instruction.
+/// Without this in its body, LLVM may turn a loop over vectors into one over groups of vectors, whose lanes it gathers one by one.
+/// It costs no instruction, but sums that leave the loop through a reference would be kept in memory.
 #[inline(always)]
-fn keep_vectors_whole() {
+pub fn keep_vectors_whole() {
     std::hint::black_box(());
 }
 
@@ -173,6 +193,29 @@ pub fn fold(lanes: &[f32; LANES]) -> f32 {
     let eight: [f32; 8] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 8]);
     let four: [f32; 4] = std::array::from_fn(|lane| eight[lane] + eight[lane + 4]);
     (four[0] + four[2]) + (four[1] + four[3])
+}
+
+/// Exchanges rows and columns, in four rounds, each of which interleaves the first with the second half.
+#[inline(always)]
+pub fn transpose(square: &mut [Lanes; LANES]) {
+    let mut next = [Lanes::ZERO; LANES];
+    interleave(square, &mut next);
+    interleave(&next, square);
+    interleave(square, &mut next);
+    interleave(&next, square);
+}
+
+#[inline(always)]
+fn interleave(from: &[Lanes; LANES], to: &mut [Lanes; LANES]) {
+    for row in 0..LANES / 2 {
+        let (one, two) = (from[row].0, from[row + LANES / 2].0);
+        for lane in 0..LANES / 2 {
+            to[2 * row].0[2 * lane] = one[lane];
+            to[2 * row].0[2 * lane + 1] = two[lane];
+            to[2 * row + 1].0[2 * lane] = one[LANES / 2 + lane];
+            to[2 * row + 1].0[2 * lane + 1] = two[LANES / 2 + lane];
+        }
+    }
 }
 
 macro_rules! operator {

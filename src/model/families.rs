@@ -110,9 +110,9 @@ impl Family {
     /// The smallest side of an image that the network's windows fit on.
     const fn smallest_side(&self) -> usize {
         match self {
-            Self::Mlp { .. } | Self::Resnet18 {} => 1,
+            Self::Mlp { .. } => 1,
             Self::Lenet5 { .. } => 16,
-            Self::SimpleCnn {} => 6,
+            Self::SimpleCnn {} | Self::Resnet18 {} => 6,
         }
     }
 
@@ -162,8 +162,8 @@ pub fn lenet5(shape: Shape, width: usize, classes: usize) -> Network {
     let mut builder = NetworkBuilder::new(shape);
     let mut layer = builder.input();
     for (name, channels) in [("conv1", 6), ("conv2", 16)] {
-        layer = builder.conv(name, layer, channels * width, Window::square(5), true, true);
-        layer = builder.max_pool(layer, POOL);
+        layer = builder.conv(name, layer, channels * width, Window::square(5), true, false);
+        layer = builder.max_pool(layer, POOL, true);
     }
     for (name, outputs) in [("fc1", 120), ("fc2", 84)] {
         layer = builder.dense(name, layer, outputs * width, true);
@@ -176,10 +176,9 @@ pub fn lenet5(shape: Shape, width: usize, classes: usize) -> Network {
 pub fn simple_cnn(shape: Shape, classes: usize) -> Network {
     let mut builder = NetworkBuilder::new(shape);
     let mut layer = builder.input();
-    for (name, channels) in [("conv1", 32), ("conv2", 64)] {
-        layer = builder.conv(name, layer, channels, Window::square(3), true, true);
-    }
-    layer = builder.max_pool(layer, Window { size: 2, stride: 2, padding: 0 });
+    layer = builder.conv("conv1", layer, 32, Window::square(3), true, true);
+    layer = builder.conv("conv2", layer, 64, Window::square(3), true, false);
+    layer = builder.max_pool(layer, Window { size: 2, stride: 2, padding: 0 }, true);
     layer = builder.dropout(layer, 0.25);
     layer = builder.dense("fc1", layer, 128, true);
     layer = builder.dropout(layer, 0.5);

@@ -130,21 +130,23 @@ impl Policy for Bsfl {
         rng: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
+        let available = ask.available.list();
+        let (cohort, take) = ask.sizes(available);
         let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.round.0));
         self.bounds.clear();
-        self.bounds.extend(ask.available.iter().map(|&client| match self.speeds.of(client) {
+        self.bounds.extend(available.iter().map(|&client| match self.speeds.of(client) {
             (_, 0) => f64::INFINITY,
             (mean, count) => self.reward.mean_speed(mean) + sqrt(exploration / f64::from(count)),
         }));
         let gain = view.gains(&self.reward, ask, self.cohort, &mut self.gains);
-        let instance = Instance { speed: &self.bounds, gain, cohort: ask.cohort, take: ask.take };
+        let instance = Instance { speed: &self.bounds, gain, cohort, take };
         self.solver.solve(&instance, rng.solver, &mut self.chosen);
-        selection.extend(self.chosen.iter().map(|&place| ask.available[place as usize]));
+        selection.extend(self.chosen.iter().map(|&place| available[place as usize]));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
         if let Feedback::Job(job) = feedback
-            && let Some(waited) = job.waited
+            && let Some(waited) = job.waited.effective()
         {
             self.speeds.observe(job.client, self.reward.speed(waited));
         }

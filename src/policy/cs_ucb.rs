@@ -113,18 +113,19 @@ impl Policy for CsUcb {
         selection: &mut Vec<ClientId>,
     ) {
         let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.round.0));
+        let available = ask.available.list();
         self.scores.clear();
-        self.scores.extend(ask.available.iter().map(|&client| match self.rewards.of(client) {
+        self.scores.extend(available.iter().map(|&client| match self.rewards.of(client) {
             (_, 0) => f64::INFINITY,
             (mean, count) => mean + sqrt(exploration / f64::from(count)),
         }));
-        top_m(&self.scores, ask.cohort, &mut self.chosen);
-        selection.extend(self.chosen.iter().map(|&place| ask.available[place as usize]));
+        top_m(&self.scores, ask.sizes(available).0, &mut self.chosen);
+        selection.extend(self.chosen.iter().map(|&place| available[place as usize]));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
         if let Feedback::Job(job) = feedback
-            && let Some(waited) = job.waited
+            && let Some(waited) = job.waited.effective()
         {
             self.rewards.observe(job.client, latency_reward(waited, self.tau_max));
         }

@@ -94,25 +94,27 @@ impl Policy for CsUcbQ {
         selection: &mut Vec<ClientId>,
     ) {
         let exploration = 2.0 * ln(f64::from(ask.round.0));
+        let available = ask.available.list();
         self.scores.clear();
-        self.scores.extend(ask.available.iter().map(|&client| {
+        self.scores.extend(available.iter().map(|&client| {
             let optimistic = match self.rewards.of(client) {
                 (_, 0) => 1.0,
                 (mean, count) => (mean + sqrt(exploration / f64::from(count))).min(1.0),
             };
             (1.0 - self.beta) * optimistic + self.beta * self.queues[client.index()]
         }));
-        top_m(&self.scores, ask.cohort, &mut self.chosen);
-        selection.extend(self.chosen.iter().map(|&place| ask.available[place as usize]));
+        top_m(&self.scores, ask.sizes(available).0, &mut self.chosen);
+        selection.extend(self.chosen.iter().map(|&place| available[place as usize]));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
         match feedback {
             Feedback::Job(job) => {
-                if let Some(waited) = job.waited {
+                if let Some(waited) = job.waited.effective() {
                     self.rewards.observe(job.client, latency_reward(waited, self.tau_max));
                 }
             }
+            Feedback::Trained(_) => {}
             Feedback::Round(round) => {
                 for (queue, owed) in self.queues.iter_mut().zip(&self.owed) {
                     *queue += owed;

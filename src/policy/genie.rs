@@ -61,7 +61,9 @@ impl Policy for GeniePolicy {
         selection: &mut Vec<ClientId>,
     ) {
         let genie = view.genie.expect("the catalogue gives the genie its knowledge");
+        let available = ask.available.list();
+        let (cohort, take) = ask.sizes(available);
         let gain = view.gains(&genie.reward, ask, self.cohort, &mut self.gains);
-        selection.extend_from_slice(self.solver.best(genie, gain, ask.cohort, ask.take, ask.available));
+        selection.extend_from_slice(self.solver.best(genie, gain, cohort, take, available));
     }
 }

@@ -66,11 +66,11 @@ impl Config {
             let message = "power-of-choice compares local losses, and with [task.none] there are none; choose a task that trains";
             return Err(ConfigError::new("", message));
         }
-        let candidates = self.candidates.unwrap_or((2 * context.cohort).min(context.clients));
-        if candidates < context.cohort || candidates > context.clients {
+        let candidates = self.candidates.unwrap_or((2 * context.cohort).min(context.among));
+        if candidates < context.cohort || candidates > context.among {
             let message = format!(
                 "found {candidates}; expected between the cohort ({}) and the number of clients ({})",
-                context.cohort, context.clients
+                context.cohort, context.among
             );
             return Err(ConfigError::new("candidates", message));
         }
@@ -99,8 +99,9 @@ struct PowerOfChoice {
 impl PowerOfChoice {
     fn draw(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) {
         self.drawn.clear();
-        let count = self.candidates.min(ask.available.len());
-        draw_by_weight(ask.available, view.data_sizes, count, rng, &mut self.race, &mut self.drawn);
+        let available = ask.available.list();
+        let count = self.candidates.min(available.len());
+        draw_by_weight(available, view.data_sizes, count, rng, &mut self.race, &mut self.drawn);
         self.drawn.sort_unstable();
     }
 }
@@ -141,10 +142,8 @@ impl Policy for PowerOfChoice {
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
-        if let Feedback::Job(job) = feedback
-            && let Some(loss) = job.loss
-        {
-            self.last_known[job.client.index()] = loss;
+        if let Feedback::Trained(update) = feedback {
+            self.last_known[update.client.index()] = update.loss;
         }
     }
 }

@@ -16,13 +16,14 @@
 //! often than in proportion, because it can be chosen only once per round.
 //!
 //! # Cost
-//! `uniform`: O(m) time and memory, whatever the number of clients. `data-size`: O(K).
+//! `uniform`: O(m) time, whatever the number of clients, and 4 bytes for each; unless fewer than one in sixteen can be chosen: then
+//! O(K), as for `data-size`.
 //!
 //! # Determinism
-//! Stream (policy, 0, round). `uniform` draws by a sparse Fisher–Yates shuffle; `data-size` by exponential races
+//! Stream (policy, 0, round). `uniform` draws by a Fisher–Yates shuffle that goes as far as it is needed; `data-size` by exponential races
 //! (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the smaller id.
 
-use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use super::{BuildContext, Candidates, Policy, PolicyRng, SelectionRequest, ServerView};
 use crate::config::{ConfigError};
 use crate::id::ClientId;
 use crate::math::float::ln;
@@ -30,7 +31,6 @@ use crate::oracle::reward::Reward;
 use crate::rng::StreamRng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Parameters of `random`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,12 +58,13 @@ impl Config {
     }
 
     pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
-        Ok(Box::new(Random { weights: self.weights, race: Vec::new() }))
+        Ok(Box::new(Random { weights: self.weights, deck: Deck::default(), race: Vec::new() }))
     }
 }
 
 struct Random {
     weights: Weights,
+    deck: Deck,
     race: Vec<(f64, ClientId)>,
 }
 
@@ -75,24 +76,75 @@ impl Policy for Random {
         rng: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
-        let count = ask.cohort.min(ask.available.len());
         match self.weights {
-            Weights::Uniform => draw_uniform(ask.available, count, rng.policy, selection),
+            Weights::Uniform => draw_uniform(&ask.available, ask.cohort, &mut self.deck, rng.policy, selection),
             Weights::DataSize => {
-                draw_by_weight(ask.available, view.data_sizes, count, rng.policy, &mut self.race, selection);
+                let available = ask.available.list();
+                let count = ask.cohort.min(available.len());
+                draw_by_weight(available, view.data_sizes, count, rng.policy, &mut self.race, selection);
             }
         }
     }
 }
 
-/// `count` clients, every set equally likely: Fisher–Yates on a virtual copy that stores only what was moved.
-fn draw_uniform(available: &[ClientId], count: usize, rng: &mut StreamRng, selection: &mut Vec<ClientId>) {
-    let mut moved: BTreeMap<usize, usize> = BTreeMap::new();
-    for place in 0..count {
-        let chosen = place + rng.below((available.len() - place) as u64) as usize;
-        let at = |moved: &BTreeMap<usize, usize>, place: usize| moved.get(&place).copied().unwrap_or(place);
-        selection.push(available[at(&moved, chosen)]);
-        moved.insert(chosen, at(&moved, place));
+/// Up to `count` candidates, every set equally likely.
+fn draw_uniform(
+    candidates: &Candidates<'_>,
+    count: usize,
+    deck: &mut Deck,
+    rng: &mut StreamRng,
+    selection: &mut Vec<ClientId>,
+) {
+    deck.gather(candidates.scope().len());
+    // Whoever is drawn and cannot be chosen is put aside, which leaves the others equally likely.
+    let most_draws = 16 * count + 64;
+    while selection.len() < count && deck.swaps.len() < most_draws {
+        let Some(place) = deck.draw(rng) else { return };
+        selection.extend(candidates.at(place));
+    }
+    if selection.len() < count {
+        // Few can be chosen: the rest is drawn from a list of them.
+        let mut taken = selection.clone();
+        taken.sort_unstable();
+        let mut left = candidates.list().to_vec();
+        left.retain(|client| taken.binary_search(client).is_err());
+        while selection.len() < count && !left.is_empty() {
+            selection.push(left.swap_remove(rng.below(left.len() as u64) as usize));
+        }
+    }
+}
+
+/// Numbers from 0 in random order, one at a time: a Fisher–Yates shuffle that goes only as far as it is drawn, and is undone
+/// before the next.
+#[derive(Default)]
+struct Deck {
+    cards: Vec<u32>,
+    /// With which place each drawn one was swapped.
+    swaps: Vec<u32>,
+}
+
+impl Deck {
+    /// All numbers below `size` are in the deck, in their order.
+    fn gather(&mut self, size: usize) {
+        if self.cards.len() == size {
+            for (place, swapped) in self.swaps.drain(..).enumerate().rev() {
+                self.cards.swap(place, swapped as usize);
+            }
+        } else {
+            self.cards = (0..size as u32).collect();
+            self.swaps.clear();
+        }
+    }
+
+    fn draw(&mut self, rng: &mut StreamRng) -> Option<usize> {
+        let place = self.swaps.len();
+        if place == self.cards.len() {
+            return None;
+        }
+        let chosen = place + rng.below((self.cards.len() - place) as u64) as usize;
+        self.cards.swap(place, chosen);
+        self.swaps.push(chosen as u32);
+        Some(self.cards[place] as usize)
     }
 }
 
@@ -130,9 +182,11 @@ mod tests {
     fn every_uniform_pair_is_equally_likely() {
         let streams = Streams::new(3);
         let mut counts = [[0u32; 4]; 4];
+        let mut deck = Deck::default();
         for round in 0..24_000 {
             let mut selection = Vec::new();
-            draw_uniform(&ids(4), 2, &mut streams.stream(Purpose::Policy, 0, round), &mut selection);
+            let mut rng = streams.stream(Purpose::Policy, 0, round);
+            draw_uniform(&ids(4).as_slice().into(), 2, &mut deck, &mut rng, &mut selection);
             counts[selection[0].index()][selection[1].index()] += 1;
         }
         for (i, row) in counts.iter().enumerate() {

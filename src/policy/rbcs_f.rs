@@ -90,7 +90,7 @@ impl Config {
         Ok(Box::new(RbcsF {
             latency_weight: check("latency_weight", self.latency_weight, 0.0.., "a number of at least 0")?,
             exploration: check("exploration", self.exploration, 0.0.., "a number of at least 0")?,
-            rate: fairness * context.cohort as f64 / context.clients as f64,
+            rate: fairness * context.cohort as f64 / context.among as f64,
             context_time: self.context_time.0,
             regressions: vec![Regression::new(ridge); context.clients],
             devices: (0..context.clients).map(|k| context.devices.declared(ClientId::from_index(k))).collect(),
@@ -196,9 +196,11 @@ impl Policy for RbcsF {
         _: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
+        let available = ask.available.list();
+        let (cohort, take) = ask.sizes(available);
         self.speeds.clear();
         self.gains.clear();
-        for &client in ask.available {
+        for &client in available {
             let device = &self.devices[client.index()];
             let was_selected = f64::from(u8::from(self.in_last_round[client.index()]));
             let context = [device.compute_seconds, was_selected, device.transfer_seconds];
@@ -207,19 +209,20 @@ impl Policy for RbcsF {
             self.speeds.push(-self.latency_weight * latency);
             self.gains.push(self.queues[client.index()]);
         }
-        let instance = Instance { speed: &self.speeds, gain: &self.gains, cohort: ask.cohort, take: ask.take };
+        let instance = Instance { speed: &self.speeds, gain: &self.gains, cohort, take };
         self.solver.maximise(&instance, &mut self.chosen);
-        selection.extend(self.chosen.iter().map(|&place| ask.available[place as usize]));
+        selection.extend(self.chosen.iter().map(|&place| available[place as usize]));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
         match feedback {
             Feedback::Job(job) => {
-                if let Some(waited) = job.waited {
+                if let Some(waited) = job.waited.effective() {
                     let client = job.client.index();
                     self.regressions[client].observe(&self.contexts[client], waited.seconds());
                 }
             }
+            Feedback::Trained(_) => {}
             Feedback::Round(round) => {
                 self.in_last_round.fill(false);
                 for queue in &mut self.queues {

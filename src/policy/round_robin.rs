@@ -13,7 +13,7 @@
 //! None.
 //!
 //! # Cost
-//! O(log K + m) per round.
+//! O(log K + m) per round if everybody is available; otherwise as many steps as there are clients to be passed over.
 //!
 //! # Determinism
 //! Uses no random stream. The first round starts with client 0.
@@ -53,9 +53,10 @@ impl Policy for RoundRobin {
         _: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
-        let start = ask.available.partition_point(|&client| client < self.next);
-        let circle = ask.available[start..].iter().chain(&ask.available[..start]);
-        selection.extend(circle.take(ask.cohort));
+        let scope = ask.available.scope();
+        let start = scope.partition_point(|&client| client < self.next);
+        let circle = (start..scope.len()).chain(0..start);
+        selection.extend(circle.filter_map(|place| ask.available.at(place)).take(ask.cohort));
         if let Some(last) = selection.last() {
             self.next = ClientId(last.0 + 1);
         }

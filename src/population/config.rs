@@ -1,13 +1,15 @@
 //! The `[population]` section: groups, latency laws or device profiles, dropout hazards, data.
 
-use super::law::{ClientPlace, FactorLaw, PlainParameter, RateParameter, TimeLaw};
-use super::{Group, Population};
-use crate::dist::{AnyLaw, Constant, Law};
-use crate::id::ClientId;
-use crate::record::Phase;
+mod build;
+
+use super::Population;
+use super::availability::AvailabilityConfig;
+use super::law::{FactorLaw, LinkParameter, PlainParameter, TimeLaw};
+use super::phase::Interruption;
 use crate::rng::Streams;
 use crate::trainer::LocalTraining;
 use crate::units::{Amount, PerSecond};
+use build::Builder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -34,6 +36,12 @@ pub struct PopulationConfig {
     /// Dropout hazards per phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropout: Option<DropoutConfig>,
+    /// When devices are there (default always).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub availability: Option<AvailabilityConfig>,
+    /// What becomes of a job whose device goes away (default `pause`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interruption>,
     /// Groups of clients; ids count up through them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<GroupConfig>,
@@ -67,6 +75,12 @@ pub struct GroupConfig {
     /// Dropout hazards per phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropout: Option<DropoutConfig>,
+    /// When devices are there (default always).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub availability: Option<AvailabilityConfig>,
+    /// What becomes of a job whose device goes away (default `pause`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interruption>,
 }
 
 /// How long each phase of a job takes.
@@ -87,10 +101,10 @@ pub struct LatencyConfig {
 pub struct DeviceConfig {
     /// Training speed in examples per second; a job's work is its examples times its epochs.
     pub samples_per_second: PlainParameter,
-    /// Rate from server to client.
-    pub downlink: RateParameter,
-    /// Rate from client to server.
-    pub uplink: RateParameter,
+    /// Rate from server to client, or a trace of it over time.
+    pub downlink: LinkParameter,
+    /// Rate from client to server, or a trace of it over time.
+    pub uplink: LinkParameter,
     /// Random factors on the three durations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<JitterConfig>,
@@ -162,6 +176,8 @@ impl PopulationConfig {
             latency: self.latency.clone(),
             device: self.device.clone(),
             dropout: self.dropout.clone(),
+            availability: self.availability.clone(),
+            interrupted: self.interrupted,
             ..GroupConfig::default()
         };
         if self.group.is_empty() {
@@ -178,6 +194,8 @@ impl PopulationConfig {
                 latency: group.latency.clone().or_else(|| whole.latency.clone().filter(|_| !timed)),
                 device: group.device.clone().or_else(|| whole.device.clone().filter(|_| !timed)),
                 dropout: group.dropout.clone().or_else(|| whole.dropout.clone()),
+                availability: group.availability.clone().or_else(|| whole.availability.clone()),
+                interrupted: group.interrupted.or(whole.interrupted),
                 ..group.clone()
             };
             (format!("population.group.{index}"), merged, counts[index])
@@ -252,20 +270,14 @@ impl PopulationConfig {
         Ok(clients)
     }
 
-    /// Makes the file names of empirical laws relative to `base`, the folder of the scenario.
-    pub fn resolve_paths(&mut self, base: &Path) {
-        let groups = self.group.iter_mut().map(|group| (&mut group.latency, &mut group.device));
-        for (latency, device) in groups.chain([(&mut self.latency, &mut self.device)]) {
-            if let Some(latency) = latency {
-                for law in [&mut latency.download, &mut latency.compute, &mut latency.upload] {
-                    law.0.resolve_paths(base);
-                }
-            }
-            if let Some(jitter) = device.as_mut().and_then(|device| device.jitter.as_mut()) {
-                for law in [&mut jitter.download, &mut jitter.compute, &mut jitter.upload].into_iter().flatten() {
-                    law.0.resolve_paths(base);
-                }
-            }
+    /// Makes file names relative: those of empirical laws to `base`, the folder of the scenario; those of traces and tables to
+    /// `data`, the folder given by the user, or else to `base`.
+    pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        let Self { data_size, data_quality, latency, device, availability, group, .. } = self;
+        resolve([data_size, data_quality], latency, device, availability, base, data);
+        for group in group {
+            let GroupConfig { data_size, data_quality, latency, device, availability, .. } = group;
+            resolve([data_size, data_quality], latency, device, availability, base, data);
         }
     }
 
@@ -275,198 +287,35 @@ impl PopulationConfig {
     /// Path, what was found and what would be right.
     pub fn build(&self, work: &Work<'_>, streams: &Streams) -> Result<Population, PopulationError> {
         let clients = self.client_count()?;
-        let mut builder = Builder {
-            population: Population {
-                groups: Vec::new(),
-                group_of: Vec::with_capacity(clients),
-                laws: Vec::new(),
-                law_of: Vec::with_capacity(clients),
-                data_sizes: Vec::with_capacity(clients),
-                data_qualities: Vec::with_capacity(clients),
-            },
-            work: *work,
-            streams,
-        };
+        let mut builder = Builder::new(clients, work, streams);
         for (path, group, count) in self.groups()? {
             builder.group(&path, &group, count)?;
         }
-        Ok(builder.population)
+        Ok(builder.finish())
     }
 }
 
-struct Builder<'a> {
-    population: Population,
-    work: Work<'a>,
-    streams: &'a Streams,
-}
-
-/// Places of per-client draws that belong to no phase.
-const DATA_SIZE: u32 = 48;
-const DATA_QUALITY: u32 = 49;
-const SPEED: [u32; 3] = [50, 51, 52];
-
-impl Builder<'_> {
-    fn group(&mut self, path: &str, group: &GroupConfig, count: usize) -> Result<(), PopulationError> {
-        let first = self.population.len();
-        let number = u32::try_from(self.population.groups.len()).expect("fewer groups than clients");
-        let hazards = group.hazards(path)?;
-        self.population.groups.push(Group {
-            name: group.name.clone(),
-            first: ClientId::from_index(first),
-            count,
-            hazards,
-        });
-        for in_group in 0..count {
-            let client = ClientId::from_index(first + in_group);
-            let place = ClientPlace { client: client.0, in_group, streams: self.streams };
-            self.data(path, group, &place, count)?;
-            self.population.group_of.push(number);
-        }
-        match (&group.latency, &group.device) {
-            (Some(latency), None) => self.latency(path, latency, first, count),
-            (None, Some(device)) => self.device(path, device, first, count),
-            (Some(_), Some(_)) => Err(PopulationError::new(path, "give either latency or device, not both")),
-            (None, None) => {
-                let message = "how long jobs take is missing; give latency = { download, compute, upload } or device";
-                Err(PopulationError::new(path, message))
-            }
+/// Makes the file names of a group, or of the population, relative.
+fn resolve(
+    numbers: [&mut Option<PlainParameter>; 2],
+    latency: &mut Option<LatencyConfig>,
+    device: &mut Option<DeviceConfig>,
+    availability: &mut Option<AvailabilityConfig>,
+    base: &Path,
+    data: Option<&Path>,
+) {
+    numbers.into_iter().flatten().for_each(|number| number.0.resolve_paths(base, data));
+    if let Some(LatencyConfig { download, compute, upload }) = latency {
+        [download, compute, upload].into_iter().for_each(|law| law.0.resolve_paths(base, data));
+    }
+    if let Some(DeviceConfig { samples_per_second, downlink, uplink, jitter }) = device {
+        samples_per_second.0.resolve_paths(base, data);
+        [downlink, uplink].into_iter().for_each(|link| link.resolve_paths(base, data));
+        if let Some(JitterConfig { download, compute, upload }) = jitter {
+            [download, compute, upload].into_iter().flatten().for_each(|law| law.0.resolve_paths(base, data));
         }
     }
-
-    fn data(
-        &mut self,
-        path: &str,
-        group: &GroupConfig,
-        place: &ClientPlace<'_>,
-        count: usize,
-    ) -> Result<(), PopulationError> {
-        let at = |key: &str, message| PopulationError::new(format!("{path}.{key}"), message);
-        let number = |parameter: &Option<PlainParameter>, key: &str, default: f64, index| match parameter {
-            None => Ok(default),
-            Some(parameter) => parameter
-                .0
-                .check_length(count)
-                .and_then(|()| parameter.0.value(place, index))
-                .map_err(|message| at(key, message)),
-        };
-        let size = match self.work.data_sizes {
-            Some(sizes) => sizes[place.client as usize],
-            None => {
-                let size = libm::round(number(&group.data_size, "data_size", 1.0, DATA_SIZE)?);
-                if !(1.0..=f64::from(u32::MAX)).contains(&size) {
-                    return Err(at("data_size", format!("found {size}; expected a whole number of at least 1")));
-                }
-                size as u32
-            }
-        };
-        let quality = number(&group.data_quality, "data_quality", 1.0, DATA_QUALITY)?;
-        if !(quality > 0.0 && quality <= 1.0) {
-            return Err(at("data_quality", format!("found {quality}; expected a number above 0 and at most 1")));
-        }
-        self.population.data_sizes.push(size);
-        self.population.data_qualities.push(quality);
-        Ok(())
-    }
-
-    fn latency(
-        &mut self,
-        path: &str,
-        latency: &LatencyConfig,
-        first: usize,
-        count: usize,
-    ) -> Result<(), PopulationError> {
-        let laws = [&latency.download.0, &latency.compute.0, &latency.upload.0];
-        let mut shared = [None; 3];
-        for in_group in 0..count {
-            let place =
-                ClientPlace { client: ClientId::from_index(first + in_group).0, in_group, streams: self.streams };
-            let mut indices = [0; 3];
-            for phase in Phase::ALL {
-                let law = laws[phase.index()];
-                let at = |message| PopulationError::new(format!("{path}.latency.{phase}"), message);
-                indices[phase.index()] = match shared[phase.index()] {
-                    Some(index) => index,
-                    None => {
-                        law.check_lengths(count).map_err(at)?;
-                        let built = law.build(&place, phase.index() as u32).map_err(at)?;
-                        let index = self.intern(built);
-                        if law.is_fixed() {
-                            shared[phase.index()] = Some(index);
-                        }
-                        index
-                    }
-                };
-            }
-            self.population.law_of.push(indices);
-        }
-        Ok(())
-    }
-
-    fn device(&mut self, path: &str, device: &DeviceConfig, first: usize, count: usize) -> Result<(), PopulationError> {
-        let path = format!("{path}.device");
-        let payload_bits = self.work.payload_bytes as f64 * 8.0;
-        let rates = [
-            ("downlink", &device.downlink.0),
-            ("samples_per_second", &device.samples_per_second.0),
-            ("uplink", &device.uplink.0),
-        ];
-        let jitter = device.jitter.clone().unwrap_or_default();
-        let jitter = [jitter.download, jitter.compute, jitter.upload];
-        for in_group in 0..count {
-            let client = ClientId::from_index(first + in_group);
-            let place = ClientPlace { client: client.0, in_group, streams: self.streams };
-            let examples = self.work.training.examples(self.population.data_sizes[client.index()] as usize);
-            let mut indices = [0; 3];
-            for phase in Phase::ALL {
-                let (key, rate) = rates[phase.index()];
-                let at = |message| PopulationError::new(format!("{path}.{key}"), message);
-                rate.check_length(count).map_err(at)?;
-                let rate = rate.value(&place, SPEED[phase.index()]).map_err(at)?;
-                if rate.is_nan() || rate <= 0.0 {
-                    return Err(at(format!("found {rate}; expected a rate above 0")));
-                }
-                let work = if phase == Phase::Compute { examples } else { payload_bits };
-                let seconds = work / rate;
-                let law = match &jitter[phase.index()] {
-                    Some(factor) if seconds > 0.0 => {
-                        let at = |message| PopulationError::new(format!("{path}.jitter.{phase}"), message);
-                        factor.0.check_lengths(count).map_err(at)?;
-                        factor.0.build(&place, phase.index() as u32).map_err(at)?.scaled(seconds)
-                    }
-                    _ => AnyLaw::from(Constant::new(seconds).map_err(|error| at(error.to_string()))?),
-                };
-                indices[phase.index()] = self.intern(law);
-            }
-            self.population.law_of.push(indices);
-        }
-        Ok(())
-    }
-
-    /// The law's place in the table; the same law next to itself is stored once.
-    fn intern(&mut self, law: AnyLaw) -> u32 {
-        let laws = &mut self.population.laws;
-        let recent = laws.len().saturating_sub(6);
-        let known = laws[recent..].iter().position(|known| *known == law).map(|place| recent + place);
-        let index = known.unwrap_or_else(|| {
-            laws.push(law);
-            laws.len() - 1
-        });
-        u32::try_from(index).expect("fewer than 2^32 laws")
-    }
-}
-
-impl GroupConfig {
-    fn hazards(&self, path: &str) -> Result<[f64; 3], PopulationError> {
-        let Some(dropout) = &self.dropout else { return Ok([0.0; 3]) };
-        let mut hazards = [0.0; 3];
-        for (phase, rate) in Phase::ALL.into_iter().zip([dropout.download, dropout.compute, dropout.upload]) {
-            let rate = rate.map_or(0.0, |rate| rate.0);
-            if rate.is_nan() || rate < 0.0 {
-                let message = format!("found {rate} /s; expected a hazard rate of at least 0");
-                return Err(PopulationError::new(format!("{path}.dropout.{phase}"), message));
-            }
-            hazards[phase.index()] = rate;
-        }
-        Ok(hazards)
+    if let Some(availability) = availability {
+        availability.resolve_paths(base, data);
     }
 }

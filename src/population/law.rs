@@ -1,11 +1,17 @@
 //! Laws as a scenario writes them: `{ lognormal = { median = { uniform = ["0.1 s", "1 s"] }, sigma = 0.3 } }`.
 //!
-//! A parameter is a number, a law it is drawn from once per client, or a list with one number per client. What forms and
-//! parameters exist comes from the catalogue in [`crate::dist`]; nothing here knows a law by name.
+//! A parameter is a number, a law it is drawn from once per client, a list with one number per client, or a column of a
+//! file ([`TableConfig`]). What forms and parameters of laws exist comes from the catalogue in [`crate::dist`]; nothing here knows a
+//! law by name.
 
+mod link;
 mod read;
 mod schema;
+mod table;
 mod write;
+
+pub use link::{LinkParameter, TraceLinkConfig};
+pub use table::{TableConfig, TableFormat};
 
 use crate::dist::{self, AnyLaw, Empirical, Form, Law, LawEntry, Mixture};
 use crate::rng::{Purpose, Streams};
@@ -64,6 +70,7 @@ enum Source {
     Fixed(f64),
     Drawn(Box<LawConfig>),
     Each(Vec<f64>),
+    Table(Box<TableConfig>),
 }
 
 /// A law and its parameters.
@@ -129,8 +136,9 @@ impl Parameter {
                     values.len()
                 )
             }),
+            Source::Table(table) => table.value(self.unit.0, place, index),
             Source::Drawn(law) => {
-                let law = law.build_fixed()?;
+                let law = law.build_given(place)?;
                 let mut rng = place.streams.stream(Purpose::PopulationParameter, place.client, index);
                 Ok(law.quantile(rng.uniform()))
             }
@@ -143,13 +151,36 @@ impl Parameter {
             Source::Each(values) if values.len() != clients => {
                 Err(format!("found a list of {} values; expected {clients}, one per client", values.len()))
             }
+            Source::Drawn(law) => law.check_lengths(clients),
             _ => Ok(()),
         }
     }
 
-    fn resolve_paths(&mut self, base: &Path) {
-        if let Source::Drawn(law) = &mut self.source {
-            law.resolve_paths(base);
+    /// Makes file names relative: samples to `base`, the folder of the scenario; tables to `data`, the folder given by the user, or
+    /// else to `base`.
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        match &mut self.source {
+            Source::Drawn(law) => law.resolve_paths(base, data),
+            Source::Table(table) => table.resolve_paths(data.unwrap_or(base)),
+            Source::Fixed(_) | Source::Each(_) => {}
+        }
+    }
+
+    /// Whether a client's value is random.
+    const fn is_drawn(&self) -> bool {
+        match &self.source {
+            Source::Drawn(_) => true,
+            Source::Table(table) => table.is_drawn(),
+            Source::Fixed(_) | Source::Each(_) => false,
+        }
+    }
+
+    /// Appends what a careful user should know about the files that were read.
+    pub(super) fn notes(&self, notes: &mut Vec<String>) {
+        match &self.source {
+            Source::Drawn(law) => law.notes(notes),
+            Source::Table(table) => table.notes(self.unit.0, notes),
+            Source::Fixed(_) | Source::Each(_) => {}
         }
     }
 }
@@ -160,17 +191,28 @@ impl LawConfig {
         self.parameters.iter().all(Parameter::is_fixed) && self.parts.iter().all(|(_, part)| part.is_fixed())
     }
 
-    /// Makes file names relative to `base`, the folder of the scenario.
-    pub fn resolve_paths(&mut self, base: &Path) {
+    /// Makes file names relative: samples to `base`, the folder of the scenario; tables to `data`, the folder given by the user, or
+    /// else to `base`.
+    pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         if !self.file.as_os_str().is_empty() {
             self.file = base.join(&self.file);
         }
-        self.parameters.iter_mut().for_each(|parameter| parameter.resolve_paths(base));
-        self.parts.iter_mut().for_each(|(_, part)| part.resolve_paths(base));
+        self.parameters.iter_mut().for_each(|parameter| parameter.resolve_paths(base, data));
+        self.parts.iter_mut().for_each(|(_, part)| part.resolve_paths(base, data));
+    }
+
+    /// Appends what a careful user should know about the files that were read.
+    pub(super) fn notes(&self, notes: &mut Vec<String>) {
+        self.parameters.iter().for_each(|parameter| parameter.notes(notes));
+        self.parts.iter().for_each(|(_, part)| part.notes(notes));
+    }
+
+    fn is_drawn(&self) -> bool {
+        self.parameters.iter().any(Parameter::is_drawn) || self.parts.iter().any(|(_, part)| part.is_drawn())
     }
 
     /// Checks that `each` lists have one value for every client of the group.
-    pub(super) fn check_lengths(&self, clients: usize) -> Result<(), String> {
+    pub(crate) fn check_lengths(&self, clients: usize) -> Result<(), String> {
         self.parameters.iter().try_for_each(|parameter| parameter.check_length(clients))?;
         self.parts.iter().try_for_each(|(_, part)| part.check_lengths(clients))
     }
@@ -211,14 +253,14 @@ impl LawConfig {
         }
     }
 
-    /// The law, where no parameter differs between clients.
-    fn build_fixed(&self) -> Result<AnyLaw, String> {
-        if !self.is_fixed() {
+    /// The law, where no parameter is drawn.
+    fn build_given(&self, place: &ClientPlace<'_>) -> Result<AnyLaw, String> {
+        if self.is_drawn() {
             return Err(
                 "a parameter is drawn from a law whose own parameters are drawn; give those as numbers".to_owned()
             );
         }
-        self.build(&ClientPlace { client: 0, in_group: 0, streams: &Streams::new(0) }, 0)
+        self.build(place, 0)
     }
 }
 
@@ -240,8 +282,8 @@ macro_rules! dimensioned {
                 fn schema_name() -> Cow<'static, str> {
                     stringify!($name).into()
                 }
-                fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                    $seed(&$unit).schema()
+                fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                    $seed(&$unit).schema(generator)
                 }
             }
         )+
@@ -257,4 +299,13 @@ dimensioned! {
     PlainParameter(Parameter) by ParameterSeed(PLAIN);
     /// A data rate per client.
     RateParameter(Parameter) by ParameterSeed(BITS_PER_SECOND);
+    /// A duration per client.
+    TimeParameter(Parameter) by ParameterSeed(SECONDS);
+}
+
+impl TimeParameter {
+    /// No time, for all clients.
+    pub const fn zero() -> Self {
+        Self(Parameter { unit: UnitRef(&SECONDS), source: Source::Fixed(0.0) })
+    }
 }

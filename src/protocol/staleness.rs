@@ -1,7 +1,8 @@
 //! How much an update counts that was computed from an older model.
 //!
 //! # Definition
-//! For an update `s` rounds old (0 is fresh): `constant` 1; `polynomial` `(1 + s)^−a`.
+//! For an update `s` rounds old (0 is fresh): `constant` 1; `polynomial` `(1 + s)^−a`; `hinge` 1 up to `s = b`, beyond it
+//! `1/(1 + a (s − b))`.
 //!
 //! # Source
 //! C. Xie, S. Koyejo, I. Gupta, "Asynchronous Federated Optimization", 2019 (arXiv 1903.03934), section 5.2.
@@ -23,6 +24,13 @@ pub enum Staleness {
         /// Not negative.
         exponent: f64,
     },
+    /// 1 up to an age, falling hyperbolically beyond it.
+    Hinge {
+        /// How fast it falls; not negative.
+        slope: f64,
+        /// The oldest age that counts in full, in rounds.
+        grace: u32,
+    },
 }
 
 impl Staleness {
@@ -31,15 +39,20 @@ impl Staleness {
         match self {
             Self::Constant => 1.0,
             Self::Polynomial { exponent } => power(1.0 + f64::from(rounds), -exponent),
+            Self::Hinge { slope, grace } => 1.0 / (1.0 + slope * f64::from(rounds.saturating_sub(grace))),
         }
     }
 
-    pub(super) fn checked(self) -> Result<Self, ConfigError> {
-        match self {
-            Self::Polynomial { exponent } if !(exponent.is_finite() && exponent >= 0.0) => {
-                Err(ConfigError::new("late", format!("found exponent {exponent}; expected a number of at least 0")))
-            }
-            weight => Ok(weight),
+    pub(super) fn checked(self, key: &'static str) -> Result<Self, ConfigError> {
+        let (name, found) = match self {
+            Self::Constant => return Ok(self),
+            Self::Polynomial { exponent } => ("exponent", exponent),
+            Self::Hinge { slope, .. } => ("slope", slope),
+        };
+        if found.is_finite() && found >= 0.0 {
+            Ok(self)
+        } else {
+            Err(ConfigError::new(key, format!("found {name} {found}; expected a number of at least 0")))
         }
     }
 }
@@ -53,5 +66,7 @@ mod tests {
         assert_eq!(Staleness::Constant.weight(7), 1.0);
         assert_eq!(Staleness::Polynomial { exponent: 0.5 }.weight(0), 1.0);
         assert_eq!(Staleness::Polynomial { exponent: 0.5 }.weight(3), 0.5);
+        let hinge = Staleness::Hinge { slope: 0.5, grace: 4 };
+        assert_eq!([0, 4, 5, 10].map(|rounds| hinge.weight(rounds)), [1.0, 1.0, 1.0 / 1.5, 0.25]);
     }
 }

@@ -1,12 +1,13 @@
 //! The files of one run's folder, written under a temporary name and renamed when complete.
 
-use super::{RoundMark, RoundSummary, Sink};
+use super::{RoundMark, RoundSummary, Sink, Timeline};
 use crate::record::Record;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// One JSON object per recorded round.
@@ -16,6 +17,18 @@ pub const EVENTS_FILE: &str = "events.jsonl.gz";
 /// What is kept of every round to find the first difference of a replay.
 pub const MARKS_FILE: &str = "digests.bin";
 
+/// The run in virtual time, in the trace format of Chrome's profiler, gzip.
+pub const TIMELINE_FILE: &str = "timeline.json.gz";
+
+/// What is written beside the rounds.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Every event.
+    pub events: bool,
+    /// A timeline of these rounds.
+    pub timeline: Option<RangeInclusive<u32>>,
+}
+
 /// Writes a run's records into its folder.
 #[derive(Debug)]
 pub struct RunFiles {
@@ -23,6 +36,7 @@ pub struct RunFiles {
     rounds: BufWriter<File>,
     marks: BufWriter<File>,
     events: Option<GzEncoder<BufWriter<File>>>,
+    timeline: Option<Timeline<BufWriter<File>>>,
 }
 
 fn temporary(folder: &Path, name: &str) -> PathBuf {
@@ -34,19 +48,24 @@ impl RunFiles {
     ///
     /// # Errors
     /// If the folder or a file cannot be made.
-    pub fn create(folder: &Path, with_events: bool) -> io::Result<Self> {
+    pub fn create(folder: &Path, wanted: &Wanted) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let open = |name| File::create(temporary(folder, name));
-        let events = if with_events {
+        let events = if wanted.events {
             Some(GzEncoder::new(BufWriter::new(open(EVENTS_FILE)?), Compression::fast()))
         } else {
             None
+        };
+        let timeline = match &wanted.timeline {
+            Some(rounds) => Some(Timeline::new(BufWriter::new(open(TIMELINE_FILE)?), rounds.clone())?),
+            None => None,
         };
         Ok(Self {
             folder: folder.to_owned(),
             rounds: BufWriter::new(open(ROUNDS_FILE)?),
             marks: BufWriter::new(open(MARKS_FILE)?),
             events,
+            timeline,
         })
     }
 
@@ -62,12 +81,19 @@ impl RunFiles {
             events.finish()?.flush()?;
             names.push(EVENTS_FILE);
         }
+        if let Some(timeline) = self.timeline {
+            timeline.finish()?.flush()?;
+            names.push(TIMELINE_FILE);
+        }
         names.into_iter().try_for_each(|name| fs::rename(temporary(&self.folder, name), self.folder.join(name)))
     }
 }
 
 impl Sink for RunFiles {
     fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.record(record)?;
+        }
         match &mut self.events {
             Some(events) => {
                 serde_json::to_writer(&mut *events, &event_json(record))?;
@@ -122,6 +148,24 @@ pub(crate) fn event_json(record: &Record<'_>) -> serde_json::Value {
         Record::Opened { round, time, selected } => {
             json!({ "event": "opened", "round": round, "time_ns": time, "selected": selected })
         }
+        Record::Selected { edge, round, time, selected } => {
+            json!({ "event": "selected", "edge": edge, "round": round, "time_ns": time, "selected": selected })
+        }
+        Record::CloudOpened { round, time, edges } => {
+            json!({ "event": "cloud-opened", "round": round, "time_ns": time, "edges": edges })
+        }
+        Record::Travelled { edge, round, down, time } => {
+            json!({ "event": "travelled", "edge": edge, "round": round, "down": down, "time_ns": time })
+        }
+        Record::EdgeClosed { edge, round, time } => {
+            json!({ "event": "edge-closed", "edge": edge, "round": round, "time_ns": time })
+        }
+        Record::Paused { client, round, phase, from, until } => json!({
+            "event": "paused", "client": client, "round": round, "phase": phase, "from_ns": from, "until_ns": until
+        }),
+        Record::Lost { client, round, phase, reason, time } => json!({
+            "event": "lost", "client": client, "round": round, "phase": phase, "reason": reason, "time_ns": time
+        }),
         Record::PhaseEnded { client, round, phase, time } => {
             json!({ "event": "phase-ended", "client": client, "round": round, "phase": phase, "time_ns": time })
         }

@@ -16,6 +16,10 @@ pub struct Accounts {
     pub down_bytes: u64,
     /// Bytes sent by clients.
     pub up_bytes: u64,
+    /// Bytes from the cloud to edge servers, where there are any.
+    pub edge_down_bytes: u64,
+    /// Bytes from edge servers to the cloud.
+    pub edge_up_bytes: u64,
     /// Virtual time that clients spent computing.
     pub compute: Span,
     /// The part of it whose result was never used.
@@ -23,17 +27,11 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Accounts for a phase that lasted `spent` of its full duration.
-    pub(super) fn spend(&mut self, phase: Phase, spent: Span, full: Span, payload_bytes: u64) {
-        assert!(spent <= full, "a phase lasts no longer than drawn");
-        let moved = if full == Span::ZERO {
-            payload_bytes
-        } else {
-            (u128::from(payload_bytes) * u128::from(spent.0) / u128::from(full.0)) as u64
-        };
+    /// Accounts for a phase: time at work, and bytes moved.
+    pub(super) fn spend(&mut self, phase: Phase, active: Span, moved: u64) {
         match phase {
             Phase::Download => self.down_bytes += moved,
-            Phase::Compute => self.compute += spent,
+            Phase::Compute => self.compute += active,
             Phase::Upload => self.up_bytes += moved,
         }
     }

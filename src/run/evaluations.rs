@@ -1,10 +1,32 @@
 //! When the global model is evaluated.
 
+use super::Accounts;
 use crate::id::Round;
 use crate::time::{Span, VirtualTime};
 
-/// When the global model is evaluated, and on what: at the end of a round that one of these names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// When a run is over, as far as that can be seen without evaluating the model: at the end of the first round at which one of
+/// these is reached.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct End {
+    /// This many rounds.
+    pub rounds: Option<u32>,
+    /// This instant.
+    pub time: Option<VirtualTime>,
+    /// This many bytes, both ways together.
+    pub bytes: Option<f64>,
+}
+
+impl End {
+    /// Whether one of them is reached.
+    pub fn is_reached(&self, round: Round, now: VirtualTime, accounts: &Accounts) -> bool {
+        self.rounds.is_some_and(|rounds| round.0 >= rounds)
+            || self.time.is_some_and(|time| now >= time)
+            || self.bytes.is_some_and(|bytes| (accounts.down_bytes + accounts.up_bytes) as f64 >= bytes)
+    }
+}
+
+/// When the global model is evaluated, and on what: at the end of a round that one of these names, and of the last.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Evaluations {
     /// Every so many rounds; 0 for none.
     pub every: u32,
@@ -14,12 +36,15 @@ pub struct Evaluations {
     pub period: Span,
     /// Also on each client's own examples.
     pub clients: bool,
+    /// Which round is the last.
+    pub end: End,
 }
 
 impl Evaluations {
     /// After every so many rounds, on the test data.
     pub const fn every(rounds: u32) -> Self {
-        Self { every: rounds, at: Vec::new(), period: Span::ZERO, clients: false }
+        let end = End { rounds: None, time: None, bytes: None };
+        Self { every: rounds, at: Vec::new(), period: Span::ZERO, clients: false, end }
     }
 
     /// Whether the model is evaluated at the end of a round that began at `opened`.
@@ -34,6 +59,18 @@ impl Evaluations {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_is_reached_by_rounds_time_or_bytes() {
+        let accounts = Accounts { down_bytes: 6, up_bytes: 4, ..Accounts::default() };
+        let reached = |end: &End| end.is_reached(Round(5), VirtualTime(9), &accounts);
+        assert!(!reached(&End::default()));
+        for (least, is_reached) in [(4, true), (5, true), (6, false)] {
+            assert_eq!(reached(&End { rounds: Some(least), ..End::default() }), is_reached);
+            assert_eq!(reached(&End { time: Some(VirtualTime(u64::from(least) + 4)), ..End::default() }), is_reached);
+            assert_eq!(reached(&End { bytes: Some(f64::from(least) + 5.0), ..End::default() }), is_reached);
+        }
+    }
 
     #[test]
     fn an_instant_belongs_to_the_round_in_which_or_at_whose_end_it_is_reached() {

@@ -3,43 +3,54 @@
 use crate::id::{ClientId, Round};
 use crate::kernel::Handle;
 use crate::population::JobDraw;
-use crate::record::{DropReason, Outcome, Phase};
+use crate::record::{DropReason, Outcome, Phase, PhaseSpans};
+use crate::recorder::DroppedJob;
 use crate::time::{Span, VirtualTime};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 /// The place of a job in [`Jobs`]; reused once the job is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct JobId(u32);
 
-/// One client's job in one round.
+/// One client's job.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub client: ClientId,
-    /// The round of dispatch.
+    /// The server's round at dispatch.
     pub round: Round,
+    /// What its draws belong to, beside the client: the round, or the number of the client's job where a client may have
+    /// several in a round.
+    pub ticket: Round,
     pub draw: JobDraw,
     pub dispatched: VirtualTime,
     pub phase: Phase,
     pub phase_began: VirtualTime,
-    /// The event that ends the current phase.
+    /// The event that ends the current phase; none if the job is over.
     pub pending: Option<Handle>,
     /// The model the client was sent.
     pub start: Option<Arc<[f32]>>,
     pub arrived_at: Option<VirtualTime>,
-    /// The client was lost before its round closed.
-    pub is_lost: bool,
+    /// Where and why the client was lost.
+    pub lost: Option<(Phase, DropReason)>,
     /// The round closed without it, and the job goes on.
     pub is_late: bool,
-    /// Mean loss of the first local epoch, once trained.
-    pub loss: Option<f64>,
+    /// Its outcome is recorded.
+    pub is_concluded: bool,
+    /// Time at work in each phase so far, without that under way.
+    pub active: PhaseSpans,
+    /// Time in which the device was away so far, without the phase under way.
+    pub paused: Span,
+    /// Bytes from and to the server so far.
+    pub bytes: (u64, u64),
 }
 
 impl Job {
-    pub const fn new(client: ClientId, round: Round, draw: JobDraw, now: VirtualTime) -> Self {
+    pub const fn new(client: ClientId, round: Round, ticket: Round, draw: JobDraw, now: VirtualTime) -> Self {
         Self {
             client,
             round,
+            ticket,
             draw,
             dispatched: now,
             phase: Phase::Download,
@@ -47,28 +58,41 @@ impl Job {
             pending: None,
             start: None,
             arrived_at: None,
-            is_lost: false,
+            lost: None,
             is_late: false,
-            loss: None,
+            is_concluded: false,
+            active: [Span::ZERO; 3],
+            paused: Span::ZERO,
+            bytes: (0, 0),
         }
     }
 
-    /// How the job stands when its round closes.
+    /// How the job stands when the server stops waiting for it.
     pub const fn outcome(&self) -> Outcome {
-        match self.draw.loss {
+        match self.lost {
             _ if self.arrived_at.is_some() => Outcome::Arrived,
-            Some((phase, _)) if self.is_lost => Outcome::Dropped { phase, reason: DropReason::Hazard },
-            _ => Outcome::Late,
+            Some((phase, reason)) => Outcome::Dropped { phase, reason },
+            None => Outcome::Late,
         }
     }
 
-    /// Time spent computing until `now`, for a job under way.
-    pub fn compute_spent(&self, now: VirtualTime) -> Span {
-        match self.phase {
-            Phase::Download => Span::ZERO,
-            Phase::Compute => now - self.phase_began,
-            Phase::Upload => self.draw.phases[Phase::Compute.index()],
-        }
+    /// What the server records of a client that was lost.
+    pub fn dropped(&self) -> Option<DroppedJob> {
+        let (phase, reason) = self.lost?;
+        let (down_bytes, up_bytes) = self.bytes;
+        Some(DroppedJob {
+            client: self.client,
+            phase,
+            reason,
+            spent_s: self.active.map(Span::seconds),
+            down_bytes,
+            up_bytes,
+        })
+    }
+
+    /// Time spent computing so far, without a phase under way.
+    pub const fn computed(&self) -> Span {
+        self.active[Phase::Compute.index()]
     }
 }
 
@@ -89,10 +113,9 @@ impl Jobs {
         JobId(slot)
     }
 
-    pub fn remove(&mut self, id: JobId) {
-        let was_there = self.slots[id.0 as usize].take().is_some();
-        assert!(was_there, "a job is settled once");
+    pub fn remove(&mut self, id: JobId) -> Job {
         self.free.push(id.0);
+        self.slots[id.0 as usize].take().expect("a job is settled once")
     }
 
     pub const fn live(&self) -> usize {
@@ -107,12 +130,12 @@ impl Jobs {
 impl Index<JobId> for Jobs {
     type Output = Job;
     fn index(&self, id: JobId) -> &Job {
-        self.slots[id.0 as usize].as_ref().expect("an event names a job that is under way")
+        self.slots[id.0 as usize].as_ref().expect("an event names a job that is not settled")
     }
 }
 
 impl IndexMut<JobId> for Jobs {
     fn index_mut(&mut self, id: JobId) -> &mut Job {
-        self.slots[id.0 as usize].as_mut().expect("an event names a job that is under way")
+        self.slots[id.0 as usize].as_mut().expect("an event names a job that is not settled")
     }
 }

@@ -1,11 +1,12 @@
 //! The global model of a run: lazy local training, aggregation, evaluation.
 
-use super::jobs::{JobId, Jobs};
-use crate::aggregate::{Contribution, ServerOptimizer};
+use super::RunError;
+use super::jobs::Job;
+use crate::aggregate::{AggregationConfig, Aging, Contribution, ServerConfig, ServerOptimizer, Weighting};
 use crate::id::{ClientId, Round};
 use crate::math::float::sqrt;
 use crate::model::{Evaluation, evaluate};
-use crate::protocol::Staleness;
+use crate::protocol::{Combine, Rule};
 use crate::task::Learner;
 use crate::trainer::{TrainingJob, Update, train};
 use crate::world::World;
@@ -20,6 +21,46 @@ pub(super) enum Divergence {
     Server,
 }
 
+impl Divergence {
+    pub const fn in_round(self, round: Round) -> RunError {
+        match self {
+            Self::Client(client) => RunError::Diverged { client, round },
+            Self::Server => RunError::ServerDiverged { round },
+        }
+    }
+}
+
+/// What a client has to compute.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    pub client: ClientId,
+    pub round: Round,
+    pub ticket: Round,
+    /// The model it was sent.
+    pub start: Arc<[f32]>,
+    pub staleness_weight: f64,
+}
+
+impl Work {
+    /// The work of a job that was sent a model.
+    pub fn of(job: &Job, staleness_weight: f64) -> Option<Self> {
+        let Job { client, round, ticket, .. } = *job;
+        Some(Self { client, round, ticket, start: job.start.clone()?, staleness_weight })
+    }
+}
+
+/// What an update said about its training.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trained {
+    pub client: ClientId,
+    pub round: Round,
+    /// Mean loss over the first local epoch.
+    pub loss: f64,
+}
+
+/// An edge server's average, and what the updates in it said of their training.
+pub(super) type EdgeModel = (Arc<[f32]>, Vec<Trained>);
+
 pub(super) struct Learning<'w> {
     world: &'w World,
     learner: &'w Learner,
@@ -32,11 +73,15 @@ pub(super) struct Learning<'w> {
 
 impl<'w> Learning<'w> {
     pub fn new(world: &'w World, learner: &'w Learner) -> Self {
+        let aging = match world.rule {
+            Rule::Buffered(_) => Aging::Discounting,
+            Rule::Rounds(_) | Rule::Hierarchical(_) => Aging::Relative,
+        };
         Self {
             world,
             learner,
             global: learner.initial_model(&world.streams).into(),
-            server: ServerOptimizer::new(&world.aggregation, learner.model.trained()),
+            server: ServerOptimizer::new(&world.aggregation, learner.model.trained()).with_aging(aging),
             updates: Vec::new(),
             test_examples: (0..learner.data.test.examples() as u32).collect(),
         }
@@ -57,35 +102,21 @@ impl<'w> Learning<'w> {
         if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
     }
 
-    /// Trains the given jobs and folds their updates into the global model. Returns whether there was anything to fold.
-    ///
-    /// # Errors
-    /// The first client whose update is not finite, or the server; the global model stays as it was.
-    pub fn aggregate(
-        &mut self,
-        jobs: &mut Jobs,
-        counted: impl Iterator<Item = JobId>,
-        round: Round,
-        staleness: Staleness,
-        parallel: bool,
-    ) -> Result<bool, Divergence> {
-        let mut counted: Vec<JobId> = counted.collect();
+    /// Trains the given work; the updates lie in `self.updates`, in the order of the list that is returned: ascending
+    /// (client, ticket), without clients that have no data.
+    fn train(&mut self, mut work: Vec<Work>, parallel: bool) -> Result<Vec<Work>, Divergence> {
+        let partition = &self.learner.partition;
         // A client without data has nothing to train on.
-        counted.retain(|&id| !self.learner.partition.client(jobs[id].client).is_empty());
-        if counted.is_empty() {
-            return Ok(false);
-        }
-        counted.sort_unstable_by_key(|&id| (jobs[id].client, jobs[id].round));
-        let starts: Vec<Arc<[f32]>> =
-            counted.iter().map(|&id| jobs[id].start.take().expect("a job that trains was sent a model")).collect();
-        let training: Vec<TrainingJob<'_>> = counted
+        work.retain(|work| !partition.client(work.client).is_empty());
+        work.sort_unstable_by_key(|work| (work.client, work.ticket));
+        let training: Vec<TrainingJob<'_>> = work
             .iter()
-            .zip(&starts)
-            .map(|(&id, start)| TrainingJob {
-                client: jobs[id].client,
-                round: jobs[id].round,
-                start,
-                examples: self.learner.partition.client(jobs[id].client),
+            .map(|work| TrainingJob {
+                client: work.client,
+                round: work.round,
+                ticket: work.ticket,
+                start: &work.start,
+                examples: partition.client(work.client),
             })
             .collect();
         if self.updates.len() < training.len() {
@@ -94,32 +125,103 @@ impl<'w> Learning<'w> {
         let updates = &mut self.updates[..training.len()];
         let data = &self.learner.data.train;
         train(&training, &*self.learner.model, data, &self.world.training, &self.world.streams, parallel, updates);
-        if let Some((job, _)) = training.iter().zip(&*updates).find(|(_, update)| update.diverged) {
-            return Err(Divergence::Client(job.client));
+        match training.iter().zip(&*updates).find(|(_, update)| update.diverged) {
+            Some((job, _)) => Err(Divergence::Client(job.client)),
+            None => Ok(work),
         }
-        let contributions: Vec<Contribution<'_>> = training
-            .iter()
-            .zip(&*updates)
-            .map(|(job, update)| Contribution {
-                client: job.client,
-                round: job.round,
-                examples: job.examples.len(),
-                staleness_weight: staleness.weight(round.0 - job.round.0),
-                start: job.start,
-                parameters: &update.parameters,
-            })
-            .collect();
+    }
+
+    fn losses_of(&self, work: &[Work]) -> Vec<Trained> {
+        let loss = |(work, update): (&Work, &Update)| Trained {
+            client: work.client,
+            round: work.round,
+            loss: f64::from(update.first_loss),
+        };
+        work.iter().zip(&self.updates).map(loss).collect()
+    }
+
+    /// Trains the given work and folds the updates into the global model; none if there was nothing to fold. What is
+    /// averaged is what `combine` says.
+    ///
+    /// # Errors
+    /// The first client whose update is not finite, or the server; the global model stays as it was.
+    pub fn aggregate(
+        &mut self,
+        work: Vec<Work>,
+        combine: Combine,
+        parallel: bool,
+    ) -> Result<Option<Vec<Trained>>, Divergence> {
+        let work = self.train(work, parallel)?;
+        if work.is_empty() {
+            return Ok(None);
+        }
+        let old = self.global.clone();
+        let current = (combine == Combine::Models).then_some(&*old);
         let mut global = self.global.to_vec();
+        let contributions = contributions(self.learner, &work, &self.updates, current);
         self.server.apply(&mut global, &contributions, self.learner.partition.examples() as u64);
+        self.accept(global)?;
+        Ok(Some(self.losses_of(&work)))
+    }
+
+    fn accept(&mut self, global: Vec<f32>) -> Result<(), Divergence> {
         if !global.iter().all(|parameter| parameter.is_finite()) {
             return Err(Divergence::Server);
         }
         self.global = global.into();
-        let losses: Vec<f64> = updates.iter().map(|update| f64::from(update.first_loss)).collect();
-        drop(training);
-        for (id, loss) in counted.into_iter().zip(losses) {
-            jobs[id].loss = Some(loss);
+        Ok(())
+    }
+
+    /// Trains the given work for an edge server and averages the updates into its model; none if there is nothing to
+    /// average.
+    ///
+    /// # Errors
+    /// The first client whose update is not finite.
+    pub fn aggregate_at_edge(
+        &mut self,
+        work: Vec<Work>,
+        model: &[f32],
+        parallel: bool,
+    ) -> Result<Option<EdgeModel>, Divergence> {
+        let work = self.train(work, parallel)?;
+        if work.is_empty() {
+            return Ok(None);
         }
+        let config = AggregationConfig { weighting: self.world.aggregation.weighting, server: ServerConfig::default() };
+        let config = match config.weighting {
+            // An edge server averages what it gets; only the cloud keeps a part of the old model.
+            Weighting::TotalSize => AggregationConfig { weighting: Weighting::DataSize, ..config },
+            Weighting::DataSize | Weighting::Uniform => config,
+        };
+        let mut average = model.to_vec();
+        let contributions = contributions(self.learner, &work, &self.updates, None);
+        ServerOptimizer::new(&config, self.learner.model.trained()).apply(&mut average, &contributions, 0);
+        Ok(Some((average.into(), self.losses_of(&work))))
+    }
+
+    /// Folds the models of edge servers into the global model: edge server, examples of all its clients, model.
+    ///
+    /// # Errors
+    /// If the server's step leaves the finite numbers.
+    pub fn aggregate_edges(&mut self, round: Round, models: &[(u32, usize, Arc<[f32]>)]) -> Result<bool, Divergence> {
+        if models.is_empty() {
+            return Ok(false);
+        }
+        let old = self.global.clone();
+        let contributions: Vec<Contribution<'_>> = models
+            .iter()
+            .map(|(edge, examples, model)| Contribution {
+                client: ClientId(*edge),
+                round,
+                examples: *examples,
+                staleness_weight: 1.0,
+                start: &old,
+                parameters: model,
+            })
+            .collect();
+        let mut global = old.to_vec();
+        self.server.apply(&mut global, &contributions, self.learner.partition.examples() as u64);
+        self.accept(global)?;
         Ok(true)
     }
 
@@ -164,6 +266,24 @@ impl<'w> Learning<'w> {
             ]);
         }
     }
+}
+
+/// What the updates of `work`, which was just trained, weigh. They count against the model sent, or against `current`.
+fn contributions<'a>(
+    learner: &Learner,
+    work: &'a [Work],
+    updates: &'a [Update],
+    current: Option<&'a [f32]>,
+) -> Vec<Contribution<'a>> {
+    let contribution = |(work, update): (&'a Work, &'a Update)| Contribution {
+        client: work.client,
+        round: work.ticket,
+        examples: learner.partition.client(work.client).len(),
+        staleness_weight: work.staleness_weight,
+        start: current.unwrap_or(&work.start),
+        parameters: &update.parameters,
+    };
+    work.iter().zip(updates).map(contribution).collect()
 }
 
 /// Mean, and standard deviation with divisor n.

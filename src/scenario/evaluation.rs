@@ -1,6 +1,6 @@
 //! When the global model is evaluated, and what is made of its metrics: targets, and the end of a run that no longer improves.
 
-use crate::run::Evaluations;
+use crate::run::{End, Evaluations};
 use crate::time::{Span, VirtualTime};
 use crate::units::Duration;
 use schemars::JsonSchema;
@@ -96,12 +96,13 @@ impl EvaluateConfig {
     }
 
     /// What a run needs of it.
-    pub(crate) fn plan(&self) -> Evaluations {
+    pub(crate) fn plan(&self, end: End) -> Evaluations {
         Evaluations {
             every: self.every.unwrap_or(0),
             at: self.at.iter().map(|at| VirtualTime::default() + at.0).collect(),
             period: self.period.map_or(Span::ZERO, |period| period.0),
             clients: self.clients,
+            end,
         }
     }
 }
@@ -110,7 +111,13 @@ impl TargetConfig {
     pub(super) fn check(&self, metrics: &[&str]) -> Result<(), Complaint> {
         check_metric(&self.metric, metrics)?;
         match (self.at_least, self.at_most) {
-            (Some(value), None) | (None, Some(value)) if value.is_finite() => Ok(()),
+            (Some(value), None) | (None, Some(value)) if value.is_finite() => {
+                if self.metric.contains("accuracy") && !(0.0..=1.0).contains(&value) {
+                    let key = if self.at_least.is_some() { ".at_least" } else { ".at_most" };
+                    return complain(key, format!("found {value}; expected an accuracy, a share from 0 to 1"));
+                }
+                Ok(())
+            }
             _ => complain("", "give either at_least or at_most, a number"),
         }
     }

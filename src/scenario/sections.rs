@@ -2,9 +2,11 @@
 
 use super::Sections;
 use super::evaluation::{PlateauConfig, TargetConfig};
+use crate::kernel::Ties;
 use crate::oracle::regret::Meter;
 use crate::oracle::reward::Reward;
-use crate::time::Span;
+use crate::run::End;
+use crate::time::{Span, VirtualTime};
 use crate::trainer::optimizer::check_regularisation;
 use crate::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
 use crate::units::{Amount, Bytes, Duration};
@@ -50,6 +52,17 @@ pub struct StopConfig {
     /// This much traffic, both ways together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Amount<Bytes>>,
+}
+
+impl StopConfig {
+    /// What can be seen without evaluating the model.
+    pub(crate) fn end(&self) -> End {
+        End {
+            rounds: self.rounds,
+            time: self.virtual_time.map(|time| VirtualTime::default() + time.0),
+            bytes: self.traffic.map(|traffic| traffic.0),
+        }
+    }
 }
 
 /// `[training]`: what a job computes.
@@ -127,7 +140,11 @@ impl TrainingConfig {
         };
         let refuse = |prefix: &str, error: &TrainingError| {
             let path = if prefix.is_empty() { error.key.to_owned() } else { format!("{prefix}.{}", error.key) };
-            (path, format!("found {}; expected {}", error.found, error.expected))
+            let (found, expected) = (error.found, error.expected);
+            if found.is_finite() && !(found as f32).is_finite() {
+                return (path, format!("found {found:e}; expected {expected}, which goes up to {:.1e}", f32::MAX));
+            }
+            (path, format!("found {found}; expected {expected}"))
         };
         check_regularisation(self.clip, Some(self.proximal)).map_err(|error| refuse("", &error))?;
         self.schedule.check().map_err(|error| refuse(&format!("schedule.{}", self.schedule.kind()), &error))?;
@@ -194,6 +211,30 @@ pub struct RecordConfig {
     /// Rounds between recorded rounds.
     #[serde(default = "every_round")]
     pub every: u32,
+}
+
+/// `ties`: what decides between events of the same instant and class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TiesConfig {
+    /// What was scheduled first comes first.
+    #[default]
+    Fifo,
+    /// A random order that belongs to this number.
+    Shuffle(u64),
+}
+
+impl TiesConfig {
+    pub(super) const fn ties(self) -> Ties {
+        match self {
+            Self::Fifo => Ties::Fifo,
+            Self::Shuffle(seed) => Ties::Shuffled(seed),
+        }
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 const fn every_round() -> u32 {

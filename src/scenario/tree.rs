@@ -292,6 +292,9 @@ impl Value {
             Self::Integer(number) => format!("{number}"),
             Self::Float(number) => format!("{number:?}"),
             Self::Text(text) => format!("{text:?}"),
+            Self::List(items) if items.len() <= 4 => {
+                format!("[{}]", items.iter().map(|item| item.value.describe()).collect::<Vec<_>>().join(", "))
+            }
             Self::List(items) => format!("a list of {}", items.len()),
             Self::Table(entries) => {
                 let keys: Vec<_> = entries.iter().map(|(key, _)| key.as_str()).collect();

@@ -12,7 +12,7 @@ use crate::data::partition::shards::label_shards;
 use crate::data::partition::two_level::{TwoLevel, two_level};
 use crate::data::partition::zipf::{ZipfSizes, zipf};
 use crate::data::partition::{Partition, PartitionError, declared};
-use crate::dist::{Gamma, Law};
+use crate::math::special::gamma_lower_inverse;
 use crate::rng::Streams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub enum PartitionConfig {
     },
     /// Shuffled and split in proportion to weights from a gamma law.
     GammaSized {
-        /// Shape of the law; small is skewed, 1 is exponential.
+        /// Shape of the law, from 0.001 to 100000; small is skewed, 1 is exponential.
         #[serde(default = "one")]
         shape: f64,
         /// Fewest examples per client.
@@ -39,7 +39,7 @@ pub enum PartitionConfig {
     },
     /// Each class is spread over the clients by proportions from a Dirichlet law.
     Dirichlet {
-        /// Concentration; small is skewed.
+        /// Concentration, from 0.001 to 100000; small is skewed.
         alpha: f64,
         /// Fewest examples per client.
         #[serde(default = "least")]
@@ -49,9 +49,9 @@ pub enum PartitionConfig {
     DirichletTwoLevel {
         /// Number of servers; clients belong to them in the order of their numbers, as evenly as possible.
         servers: usize,
-        /// Concentration over servers; small is skewed.
+        /// Concentration over servers, from 0.001 to 100000; small is skewed.
         alpha_server: f64,
-        /// Concentration over the clients of a server; small is skewed.
+        /// Concentration over the clients of a server, from 0.001 to 100000; small is skewed.
         alpha_client: f64,
         /// Fewest examples per client.
         #[serde(default = "least")]
@@ -103,6 +103,9 @@ pub enum PartitionConfig {
     Declared {},
 }
 
+/// Shapes of gamma laws whose quantiles are exact to 1e-11.
+const SHAPES: std::ops::RangeInclusive<f64> = 1e-3..=1e5;
+
 const fn one() -> f64 {
     1.0
 }
@@ -126,15 +129,15 @@ impl PartitionConfig {
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let positive = |key, value| check(key, value, f64::MIN_POSITIVE.., "a number above 0").map(|_| ());
+        let shape = |key, value| check(key, value, SHAPES, "a number from 0.001 to 100000").map(|_| ());
         let at_least_one = |key, value: usize| check(key, value as f64, 1.0.., "at least 1").map(|_| ());
         match self {
-            Self::GammaSized { shape, .. } => positive("partition.gamma-sized.shape", *shape),
-            Self::Dirichlet { alpha, .. } => positive("partition.dirichlet.alpha", *alpha),
+            Self::GammaSized { shape: found, .. } => shape("partition.gamma-sized.shape", *found),
+            Self::Dirichlet { alpha, .. } => shape("partition.dirichlet.alpha", *alpha),
             Self::DirichletTwoLevel { servers, alpha_server, alpha_client, .. } => {
                 at_least_one("partition.dirichlet-two-level.servers", *servers)?;
-                positive("partition.dirichlet-two-level.alpha_server", *alpha_server)?;
-                positive("partition.dirichlet-two-level.alpha_client", *alpha_client)
+                shape("partition.dirichlet-two-level.alpha_server", *alpha_server)?;
+                shape("partition.dirichlet-two-level.alpha_client", *alpha_client)
             }
             Self::LabelShards { shards_per_client } => {
                 at_least_one("partition.label-shards.shards_per_client", *shards_per_client)
@@ -168,24 +171,21 @@ impl PartitionConfig {
         sizes: &[u32],
         streams: &Streams,
     ) -> Result<Partition, PartitionError> {
-        // The parameters were checked with the scenario.
-        let law = |shape| Gamma::new(shape, 1.0).expect("a checked shape is a gamma law's");
         match *self {
             Self::Iid { stratified } => iid(data, clients, stratified, streams),
             Self::GammaSized { shape, minimum } => {
-                let law = law(shape);
-                gamma(data.examples(), clients, &GammaSizes { shape, minimum }, &|u| law.quantile(u), streams)
+                let quantile = |u| gamma_lower_inverse(shape, u);
+                gamma(data.examples(), clients, &GammaSizes { shape, minimum }, &quantile, streams)
             }
             Self::Dirichlet { alpha, minimum } => {
-                let law = law(alpha);
-                dirichlet(data, clients, &DirichletClasses { alpha, minimum }, &|u| law.quantile(u), streams)
+                let quantile = |u| gamma_lower_inverse(alpha, u);
+                dirichlet(data, clients, &DirichletClasses { alpha, minimum }, &quantile, streams)
             }
             Self::DirichletTwoLevel { servers, alpha_server, alpha_client, minimum } => {
-                let (of_servers, of_clients) = (law(alpha_server), law(alpha_client));
                 let settings = TwoLevel { servers, alpha_server, alpha_client, minimum };
-                let quantile = |u| of_servers.quantile(u);
-                two_level(data, clients, &settings, &quantile, &|u| of_clients.quantile(u), streams)
-                    .map(|(partition, _)| partition)
+                let of_servers = |u| gamma_lower_inverse(alpha_server, u);
+                let of_clients = |u| gamma_lower_inverse(alpha_client, u);
+                two_level(data, clients, &settings, &of_servers, &of_clients, streams).map(|(partition, _)| partition)
             }
             Self::LabelShards { shards_per_client } => label_shards(data, clients, shards_per_client, streams),
             Self::ZipfSized { exponent, minimum, shuffled } => {
@@ -238,6 +238,39 @@ mod tests {
             assert!(partition.skew(&data).smallest > 0, "{config:?}");
         }
         assert_eq!(parsed(json!({"label-shards": {}})), PartitionConfig::LabelShards { shards_per_client: 2 });
+    }
+
+    #[test]
+    fn every_shape_that_is_accepted_deals_out_all_examples() {
+        let labels = (0..600).map(|example| (example % 3) as u8).collect();
+        let data = Dataset::new(Array2::zeros((600, 0)), Targets::Classes { labels, classes: 3 });
+        for shape in [0.001, 0.002, 0.009, 0.01, 1.0, 1e4, 1.1e4, 1e5] {
+            for kind in [
+                json!({"dirichlet": {"alpha": shape}}),
+                json!({"dirichlet-two-level": {"servers": 3, "alpha_server": shape, "alpha_client": shape}}),
+                json!({"gamma-sized": {"shape": shape}}),
+            ] {
+                let config = parsed(kind);
+                config.check().unwrap();
+                let partition = config.build(&data, 6, &[], &Streams::new(1)).unwrap();
+                let skew = partition.skew(&data);
+                assert_eq!(partition.examples(), 600, "{config:?}");
+                assert!(
+                    if shape < 0.1 { skew.largest >= 195 } else { shape == 1.0 || skew.largest <= 105 },
+                    "{config:?} {skew:?}"
+                );
+            }
+        }
+        for shape in [0.0, 9e-4, 1.001e5, f64::NAN] {
+            for config in [
+                PartitionConfig::Dirichlet { alpha: shape, minimum: 1 },
+                PartitionConfig::GammaSized { shape, minimum: 1 },
+                PartitionConfig::DirichletTwoLevel { servers: 1, alpha_server: 1.0, alpha_client: shape, minimum: 1 },
+            ] {
+                let error = config.check().unwrap_err();
+                assert!(error.message.ends_with("expected a number from 0.001 to 100000"), "{error:?}");
+            }
+        }
     }
 
     #[test]

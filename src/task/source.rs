@@ -8,7 +8,7 @@ use crate::config::{ConfigError, check};
 use crate::data::cifar::{self, Cifar, load_cifar_folder};
 use crate::data::csv::{Answer, CsvColumns};
 use crate::data::held_out::held_out;
-use crate::data::idx::{is_idx_folder, load_idx_folder};
+use crate::data::idx::{self, is_idx_folder, load_idx_folder};
 use crate::data::npy::NpyArrays;
 use crate::data::synthetic_images::SyntheticImages;
 use crate::data::{DataError, Dataset, Shape, Split};
@@ -271,6 +271,20 @@ impl DataConfig {
         }
     }
 
+    /// The files that are read, as far as they are there.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Folder(folder) => idx::files(folder).into_iter().chain(cifar::all_files(folder)).collect(),
+            Self::Source(DataSource::Idx(folder)) => idx::files(folder),
+            Self::Source(DataSource::Cifar10(folder) | DataSource::Cifar100(folder)) => cifar::all_files(folder),
+            Self::Source(DataSource::Csv(csv)) => [&csv.train].into_iter().chain(&csv.test).cloned().collect(),
+            Self::Source(DataSource::Npy(npy)) => {
+                [&npy.train, &npy.train_labels, &npy.test, &npy.test_labels].map(PathBuf::clone).to_vec()
+            }
+            Self::Source(DataSource::Synthetic(_)) => Vec::new(),
+        }
+    }
+
     /// Checks what can be checked without reading a file.
     ///
     /// # Errors
@@ -352,6 +366,7 @@ fn load_folder(folder: &Path) -> Result<Split, DataError> {
             unrecognised("has files of MNIST's names and of CIFAR's; say { idx = .. } or { cifar10 = .. }")
         }
         (false, None) if folder.is_dir() => unrecognised("has no file of a known name"),
+        (false, None) if folder.is_file() => unrecognised("is a file, not a folder"),
         (false, None) => unrecognised("there is no such folder"),
     }
 }

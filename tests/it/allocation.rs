@@ -71,7 +71,8 @@ fn longer_training_allocates_no_more_than_shorter() {
         let data = data(classifies);
         let start = start(&*model);
         let examples: Vec<u32> = (0..23).collect();
-        let job = TrainingJob { client: ClientId(0), round: Round(1), start: &start, examples: &examples };
+        let job =
+            TrainingJob { client: ClientId(0), round: Round(1), ticket: Round(1), start: &start, examples: &examples };
         for optimizer in &optimizers {
             let mut updates = [Update::default()];
             let mut allocations = |steps| {

@@ -229,7 +229,7 @@ fn a_value_of_another_type() {
     refused("alpha = 3.0", "alpha = true", "policy.bsfl.alpha", &["found true", "expected a number"]);
     refused("name = \"good\"", "name = 3", "name", &["found 3", "expected a text"]);
     refused("meters = [\"mean\", \"realised\"]", "meters = true", "regret.meters", &["found true", "expected a list"]);
-    for (written, found) in [("\"two\"", "found \"two\""), ("[1, -1]", "found a list of 2"), ("-1", "found -1")] {
+    for (written, found) in [("\"two\"", "found \"two\""), ("[1, -1]", "found [1, -1]"), ("-1", "found -1")] {
         let parts = [found, "expected a number of seeds of at least 1, or a list of seeds such as [1, 2, 3]"];
         refused("seeds = 2", &format!("seeds = {written}"), "seeds", &parts);
     }
@@ -575,8 +575,17 @@ fn resuming_another_scenario() {
     let summary = place.text("out/summary.json");
     place.write(SCENARIO, changed(GOOD, "rounds = 3", "rounds = 4"));
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet", "--resume"]);
-    assert_refusal(&answer, "out holds another scenario", &["only the same one can be resumed"]);
+    let parts = ["choose a new folder, --resume to continue the same one, or --overwrite"];
+    assert_refusal(&answer, "out holds another experiment (", &parts);
+    // Without --resume nothing is deleted either, the same experiment or another.
+    let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
+    assert_refusal(&answer, "out holds another experiment (", &parts);
+    place.write(SCENARIO, GOOD);
+    let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
+    assert_refusal(&answer, "out holds this very experiment", &["--resume to complete it", "--overwrite"]);
     assert_eq!(place.text("out/summary.json"), summary);
+    place.run_into("out", &["--overwrite", "--set", "stop.rounds=2"]);
+    assert_ne!(place.text("out/summary.json"), summary);
 }
 
 // ---------------------------------------------------------------------------------------------- data files
@@ -675,7 +684,7 @@ fn a_gzip_bomb() {
 #[test]
 fn data_files_that_do_not_belong_together() {
     let name = "t10k-labels-idx1-ubyte";
-    images_refused(&[(name, Some(words(&[2049, 5], &[0; 5])))], &["holds 6 images", name, "holds 5 labels"]);
+    images_refused(&[(name, Some(words(&[2049, 5], &[0; 5])))], &["holds 6 examples", name, "holds 5 labels"]);
     let parts = [name, "byte 10", "label 7", "go up to 1"];
     images_refused(&[(name, Some(words(&[2049, 6], &[0, 1, 7, 0, 1, 0])))], &parts);
 }

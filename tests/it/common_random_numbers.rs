@@ -149,8 +149,9 @@ impl Policy for Wasteful {
             rng.policy.uniform();
             rng.solver.uniform();
         }
+        let available = ask.available.list();
         let first = ask.round.0 as usize * ask.cohort;
-        selection.extend((first..first + ask.cohort).map(|place| ask.available[place % ask.available.len()]));
+        selection.extend((first..first + ask.cohort).map(|place| available[place % available.len()]));
     }
 }
 

@@ -6,7 +6,7 @@ use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round};
 use fedgenie::policy::{
     BuildContext, DeclaredDevice, Devices, Feedback, JobReport, Policy, PolicyConfig, PolicyRng, Probe,
-    SelectionRequest, ServerView,
+    SelectionRequest, ServerView, TrainingReport, Waited,
 };
 use fedgenie::record::{Outcome, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -202,6 +202,7 @@ impl Asked {
         let sizes = vec![1; clients as usize];
         let context = BuildContext {
             clients: clients as usize,
+            among: clients as usize,
             cohort: 2,
             take: 2,
             data_sizes: &sizes,
@@ -224,7 +225,7 @@ impl Asked {
             now: VirtualTime::START,
             cohort: 2,
             take: 2,
-            available: &self.everyone,
+            available: self.everyone.as_slice().into(),
         };
         let mut view = ServerView {
             data_sizes: &self.sizes,
@@ -250,9 +251,10 @@ impl Asked {
                 client,
                 round: Round(self.round),
                 outcome: Outcome::Arrived,
-                waited: Some(Span(1)),
-                loss: Some(losses[client.index()]),
+                waited: Waited::Arrived(Span(1)),
             }));
+            let (round, loss) = (Round(self.round), losses[client.index()]);
+            self.policy.observe(&Feedback::Trained(TrainingReport { client, round, loss }));
         }
         selection.iter().map(|client| client.0).collect()
     }

@@ -90,7 +90,41 @@ fn tables_are_learned_from_the_data_folder_or_beside_the_scenario() {
     assert_eq!(digests, learned(&place, classes, &["--data", "folder"]));
     std::fs::remove_file(place.path("all.csv")).unwrap();
     assert_eq!(digests, learned(&place, classes, &["--data", "folder"]));
-    refused(&place, classes, "data = ", "task.softmax-regression.data", &["all.csv: cannot be read at byte 0"]);
+    refused(&place, classes, "data = ", "task.softmax-regression.data", &["all.csv: there is no such file"]);
+}
+
+/// A result folder says nothing of this machine that its replay needs.
+#[test]
+fn a_result_folder_is_verified_where_it_was_moved_to() {
+    let place = Workplace::new();
+    let text = table("a,y,b,user,z");
+    place.write("data/all.csv", &text);
+    let task = "[task.softmax-regression]\n\
+                data = { csv = { train = \"all.csv\", test_fraction = 0.25, label = \"y\", group = \"user\" } }";
+    place.write(SCENARIO, scenario(task));
+    place.run_into("out", &["--data", "data"]);
+    let stored = place.text("out/scenario.toml");
+    assert!(stored.contains("train = \"all.csv\""), "{stored}");
+    assert_eq!(place.fedgenie(&["verify", "out"]).code, 0, "the folder of data is remembered");
+
+    let other = Workplace::new();
+    std::fs::create_dir(other.path("sets")).unwrap();
+    std::fs::rename(place.path("data"), other.path("sets/tables")).unwrap();
+    std::fs::rename(place.path("out"), other.path("moved")).unwrap();
+    assert_eq!(other.fedgenie(&["verify", "moved"]).code, 2, "the data are not found");
+    let answer = other.fedgenie(&["verify", "moved", "--data", "sets/tables"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let run = ["run", "moved/scenario.toml", "--data", "sets/tables", "--out", "again", "--quiet"];
+    assert_eq!(other.fedgenie(&run).code, 0);
+    assert_eq!(other.text("again/scenario.toml"), stored);
+    let hash = |folder: &str| other.json(&format!("{folder}/manifest.json"))["scenario_hash"].clone();
+    assert_eq!(hash("again"), hash("moved"));
+
+    // Other data are named as such, before anything is replayed.
+    other.write("sets/tables/all.csv", text.replace("11,2,1,u1,24", "11,2,1,u1,25"));
+    let answer = other.fedgenie(&["verify", "moved", "--data", "sets/tables"]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.stdout.contains("the data differ: all.csv is not the file that was learned from"), "{answer:?}");
 }
 
 #[test]
@@ -159,7 +193,11 @@ fn what_is_wrong_is_named_by_line_and_key() {
     refused(fraction, ".csv.test_fraction", &["found 2; expected a number above 0 and below 1"]);
     for shape in ["[1, 2]", "[1, 2, 3, 4]", "[1, 0, 2]"] {
         let data = format!("{{ csv = {{ train = \"a\", test = \"a\", label = \"y\", shape = {shape} }} }}");
-        refused(&data, ".csv.shape", &["found a list", "expected [channels, rows, columns], each at least 1"]);
+        refused(
+            &data,
+            ".csv.shape",
+            &[&format!("found {shape}"), "expected [channels, rows, columns], each at least 1"],
+        );
     }
     refused("{ synthetic = { classes = 1 } }", ".synthetic.classes", &["found 1; expected from 2 to 256"]);
     refused("{ synthetic = { noise = nan } }", ".synthetic.noise", &["expected finite and not negative"]);
@@ -191,4 +229,41 @@ fn schema_and_catalogue_know_every_form() {
     assert!(place.fedgenie(&["describe", "data/synthetic"]).stdout.contains("(default 6000)"));
     let described = place.fedgenie(&["describe", "task/softmax-regression"]).stdout;
     assert!(described.contains("describe data/csv") && described.contains("normalize"), "{described}");
+}
+
+/// Examples of the catalogue and the scenarios of `new` can be run as they stand, and no text speaks Rust.
+#[test]
+fn the_catalogue_is_for_people_who_write_scenarios() {
+    let place = Workplace::new();
+    place.write("trace.csv", "0.1\n0.2\n");
+    let listed = place.fedgenie(&["list"]).stdout;
+    for line in listed.lines() {
+        let name = line.split_whitespace().next().unwrap();
+        assert!(line.len() > name.len() + 5, "{name} says nothing");
+        let described = place.fedgenie(&["describe", name]).stdout;
+        for rust in ["[`", "crate::", "use fedgenie", "assert_eq"] {
+            assert!(!line.contains(rust) && !described.contains(rust), "{rust:?} in {described}");
+        }
+        let example = described.split("# Example\n```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+        if let (Some(example), true) = (example, name.starts_with("law/")) {
+            let law = example.lines().find(|line| line.starts_with("latency.compute = ")).unwrap();
+            let law = law.strip_prefix("latency.").unwrap();
+            let text = scenario(TASK);
+            let compute = text.lines().find(|line| line.starts_with("compute = ")).unwrap();
+            place.write(SCENARIO, changed(&text, compute, law));
+            let answer = place.fedgenie(&["run", SCENARIO, "--quiet"]);
+            assert_eq!(answer.code, 0, "{name}: {answer:?}");
+        }
+    }
+    let first = |name: &str| listed.lines().find(|line| line.starts_with(name)).unwrap().split_once(' ').unwrap().1;
+    assert_ne!(first("protocol/synchronous "), first("protocol/deadline "));
+    assert_ne!(first("solver/sa "), first("solver/alsa "));
+    for more in [&[][..], &["--learning"]] {
+        let _ = std::fs::remove_file(place.path("my.toml"));
+        assert_eq!(place.fedgenie(&[&["new", "my.toml"], more].concat()).code, 0);
+        let again = place.fedgenie(&["new", "my.toml"]);
+        assert!(again.code == 2 && again.stderr.contains("is there already; give another name"), "{again:?}");
+        let answer = place.fedgenie(&["run", "my.toml", "--quiet", "--set", "stop.rounds=2", "--seeds", "1"]);
+        assert_eq!(answer.code, 0, "{answer:?}");
+    }
 }

@@ -76,15 +76,15 @@ fn a_bandit_keeps_its_timeline() {
         [policy.rbcs-f]
     "#;
     let expected = [
-        ["random of seed 7 at point 0", "133aa9c0b0e87411", "0000000000000000"],
-        ["by-size of seed 7 at point 0", "f7f7923b2b6714f8", "0000000000000000"],
-        ["round-robin of seed 7 at point 0", "d02bd55c541a4fbb", "0000000000000000"],
-        ["genie of seed 7 at point 0", "de80381deef52a3b", "0000000000000000"],
-        ["bsfl of seed 7 at point 0", "7dcbc06e161dd884", "0000000000000000"],
-        ["annealed of seed 7 at point 0", "e8bf28fbdf449f52", "0000000000000000"],
-        ["cs-ucb of seed 7 at point 0", "7c52fae88fcd20f4", "0000000000000000"],
-        ["cs-ucb-q of seed 7 at point 0", "d71e46c4eb7cb541", "0000000000000000"],
-        ["rbcs-f of seed 7 at point 0", "6557cb0444205c30", "0000000000000000"],
+        ["random of seed 7 at point 0", "49da50e63a79a9ae", "0000000000000000"],
+        ["by-size of seed 7 at point 0", "5be8979d2e9e0720", "0000000000000000"],
+        ["round-robin of seed 7 at point 0", "8c81bae05b9dc469", "0000000000000000"],
+        ["genie of seed 7 at point 0", "54e688676da05a66", "0000000000000000"],
+        ["bsfl of seed 7 at point 0", "93bd981f3654a347", "0000000000000000"],
+        ["annealed of seed 7 at point 0", "8dc8b2b5239f7de9", "0000000000000000"],
+        ["cs-ucb of seed 7 at point 0", "e9bbef8d5dfea69c", "0000000000000000"],
+        ["cs-ucb-q of seed 7 at point 0", "7faf537bd5f24236", "0000000000000000"],
+        ["rbcs-f of seed 7 at point 0", "fcda78501b7bc45e", "0000000000000000"],
     ];
     assert_digests(scenario, &expected);
 }

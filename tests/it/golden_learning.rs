@@ -51,7 +51,13 @@ fn learned(model: &dyn Model, data: &Dataset, partition: &Partition) -> Vec<f32>
         let start = global.clone();
         let jobs: Vec<TrainingJob<'_>> = (0..partition.clients())
             .map(ClientId::from_index)
-            .map(|client| TrainingJob { client, round, start: &start, examples: partition.client(client) })
+            .map(|client| TrainingJob {
+                client,
+                round,
+                ticket: round,
+                start: &start,
+                examples: partition.client(client),
+            })
             .collect();
         train(&jobs, model, data, &settings, &streams, true, &mut updates);
         let contributions: Vec<Contribution<'_>> = jobs

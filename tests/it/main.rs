@@ -4,17 +4,23 @@
 
 mod aggregation;
 mod allocation;
+mod asynchronous;
 mod bad_input;
 mod bad_policy;
+mod boundaries;
 mod common_random_numbers;
 mod conformance;
 mod data_sources;
+mod devices;
 mod golden;
 mod golden_learning;
+mod hierarchical;
 mod networks;
 mod protocols;
 mod real_data;
+mod real_traces;
 mod replay;
 mod streams;
 mod support;
 mod tidy;
+mod worlds_with_devices;

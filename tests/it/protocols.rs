@@ -3,11 +3,12 @@
 use super::support::{Played, Script, SeenRound, changed, play, world};
 use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round};
+use fedgenie::policy::Policy;
 use fedgenie::record::{Outcome, Phase};
 use fedgenie::scenario::tree;
-use fedgenie::task::DataCache;
 use fedgenie::time::Span;
 use fedgenie::trainer::{TrainingJob, Update, train};
+use fedgenie::world::World;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -19,7 +20,7 @@ use std::path::Path;
 ///      3       20 s      1 s     1 s    22 s
 ///      4        4 s      4 s    10 s    18 s, as client 2
 /// ```
-const CLIENTS: &str = r#"
+pub const CLIENTS: &str = r#"
 name = "by-hand"
 seeds = 1
 [stop]
@@ -35,14 +36,14 @@ payload = "1 kB"
 [policy.random]
 "#;
 
-const SECOND: u64 = 1_000_000_000;
+pub const SECOND: u64 = 1_000_000_000;
 
-fn scenario(protocol: &str) -> String {
+pub fn scenario(protocol: &str) -> String {
     format!("{CLIENTS}{protocol}")
 }
 
 /// Plays one round for each selection.
-fn play_by_hand(protocol: &str, selections: &[&[u32]]) -> (Played, Vec<Vec<u32>>) {
+pub fn play_by_hand(protocol: &str, selections: &[&[u32]]) -> (Played, Vec<Vec<u32>>) {
     let script = Script::new(selections);
     let available = script.available.clone();
     let played = play(&world(&scenario(protocol), 1), Box::new(script), selections.len() as u32).unwrap();
@@ -51,7 +52,7 @@ fn play_by_hand(protocol: &str, selections: &[&[u32]]) -> (Played, Vec<Vec<u32>>
 }
 
 /// A round as worked out by hand: instants in seconds, traffic so far in bytes.
-fn round(
+pub fn round(
     [opened, closed]: [u64; 2],
     selected: &[u32],
     arrived: &[u32],
@@ -70,11 +71,11 @@ fn round(
     }
 }
 
-fn joined(joined: &[(u32, u32)], round: SeenRound) -> SeenRound {
+pub fn joined(joined: &[(u32, u32)], round: SeenRound) -> SeenRound {
     SeenRound { joined: joined.to_vec(), ..round }
 }
 
-fn assert_compute(played: &Played, compute_s: u64, wasted_s: u64) {
+pub fn assert_compute(played: &Played, compute_s: u64, wasted_s: u64) {
     let found = (played.accounts.compute, played.accounts.wasted_compute);
     assert_eq!(found, (Span(compute_s * SECOND), Span(wasted_s * SECOND)), "computing, and the wasted part of it");
 }
@@ -262,7 +263,7 @@ fn a_stale_update_counts_with_its_weight() {
     let learner = world.learner.as_ref().unwrap();
     let trained = |client: u32, round: u32, start: &[f32]| {
         let (client, round) = (ClientId(client), Round(round));
-        let job = TrainingJob { client, round, start, examples: learner.partition.client(client) };
+        let job = TrainingJob { client, round, ticket: round, start, examples: learner.partition.client(client) };
         let mut updates = [Update::default()];
         train(&[job], &*learner.model, &learner.data.train, &world.training, &world.streams, false, &mut updates);
         let [update] = updates;
@@ -307,13 +308,17 @@ fn probes_cost_time_and_traffic() {
 
 // ---------------------------------------------------------------------------------------------- every world
 
-/// Plays the scenario's first policy.
-fn played(scenario: &str, seed: u64, rounds: u32) -> Played {
+/// The scenario's first policy.
+pub fn first_policy(scenario: &str, world: &World) -> Box<dyn Policy> {
     let root = tree::parse(Path::new("scenario.toml"), scenario).unwrap();
     let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
-    let world = experiment.world(0, seed, &DataCache::default()).unwrap();
-    let arm = &experiment.first().arms[0];
-    play(&world, world.policy(&arm.policy).unwrap(), rounds).unwrap()
+    world.policy(&experiment.first().arms[0].policy).unwrap()
+}
+
+/// Plays the scenario's first policy.
+fn played(scenario: &str, seed: u64, rounds: u32) -> Played {
+    let world = world(scenario, seed);
+    play(&world, first_policy(scenario, &world), rounds).unwrap()
 }
 
 const RANDOM: &str = r#"

@@ -104,7 +104,13 @@ fn fashion_mnist_is_read_dealt_out_and_learned() {
     let model = SoftmaxRegression::new(784, 10);
     let start = vec![0.0; model.parameters()];
     let examples: Vec<u32> = (0..60_000).collect();
-    let job = TrainingJob { client: ClientId(0), round: Round::FIRST, start: &start, examples: &examples };
+    let job = TrainingJob {
+        client: ClientId(0),
+        round: Round::FIRST,
+        ticket: Round::FIRST,
+        start: &start,
+        examples: &examples,
+    };
     let sgd = OptimizerConfig::Sgd { lr: 0.05, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
     let settings = LocalTraining::new(3, 32, &sgd).unwrap();
     let mut updates = [Update::default()];

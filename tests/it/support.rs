@@ -2,8 +2,8 @@
 
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
-use fedgenie::record::{Outcome, Phase, Record};
+use fedgenie::policy::{Cast, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::record::{DropReason, Outcome, Phase, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
 use fedgenie::scenario::tree;
@@ -158,7 +158,7 @@ impl Policy for Script {
         _: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
-        self.available.lock().unwrap().push(ask.available.iter().map(|client| client.0).collect());
+        self.available.lock().unwrap().push(ask.available.list().iter().map(|client| client.0).collect());
         let round = (ask.round.0 as usize - 1).min(self.rounds.len() - 1);
         selection.extend(self.rounds[round].iter().map(|&client| ClientId(client)));
     }
@@ -177,6 +177,8 @@ pub struct SeenRound {
     pub dropped: Vec<(u32, Phase)>,
     /// Client and round of dispatch.
     pub joined: Vec<(u32, u32)>,
+    pub edges: Vec<u32>,
+    pub is_abandoned: bool,
     pub down_bytes: u64,
     pub up_bytes: u64,
 }
@@ -189,6 +191,12 @@ pub struct Seen {
     pub times: Vec<u64>,
     /// When each round's selection was made.
     pub selected_at: Vec<u64>,
+    /// When each selection within a round was made, and by which edge server.
+    pub selected: Vec<(u64, Option<u32>)>,
+    /// Client, phase, from and until when its device was away.
+    pub pauses: Vec<(u32, Phase, u64, u64)>,
+    /// Client, phase, reason and instant of losses.
+    pub lost: Vec<(u32, Phase, DropReason, u64)>,
     /// Round of dispatch, client, outcome.
     pub ended: Vec<(u32, u32, Outcome)>,
     /// The global models, in order.
@@ -202,11 +210,25 @@ impl Sink for Seen {
                 self.selected_at.push(time.0);
                 self.times.push(time.0);
             }
+            Record::Paused { client, phase, from, until, .. } => self.pauses.push((client.0, phase, from.0, until.0)),
+            Record::Lost { client, phase, reason, time, .. } => {
+                self.lost.push((client.0, phase, reason, time.0));
+                self.times.push(time.0);
+            }
+            Record::Selected { edge, time, .. } => {
+                self.selected.push((time.0, edge));
+                self.times.push(time.0);
+            }
             Record::JobEnded { client, round, outcome, time } => {
                 self.ended.push((round.0, client.0, outcome));
                 self.times.push(time.0);
             }
-            Record::PhaseEnded { time, .. } | Record::StaleEnded { time, .. } | Record::Closed { time, .. } => {
+            Record::PhaseEnded { time, .. }
+            | Record::CloudOpened { time, .. }
+            | Record::Travelled { time, .. }
+            | Record::EdgeClosed { time, .. }
+            | Record::StaleEnded { time, .. }
+            | Record::Closed { time, .. } => {
                 self.times.push(time.0);
             }
             Record::Model { parameters, .. } => self.models.push(parameters.to_vec()),
@@ -217,10 +239,7 @@ impl Sink for Seen {
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| client.0).collect::<Vec<_>>();
-        let dropped = summary.dropped.iter().map(|&(client, outcome)| match outcome {
-            Outcome::Dropped { phase, .. } => (client.0, phase),
-            other => panic!("{client} is listed as dropped, and its outcome is {other:?}"),
-        });
+        let dropped = summary.dropped.iter().map(|job| (job.client.0, job.phase));
         self.rounds.push(SeenRound {
             opened: summary.opened.0,
             closed: summary.closed.0,
@@ -229,6 +248,8 @@ impl Sink for Seen {
             late: ids(summary.late),
             dropped: dropped.collect(),
             joined: summary.joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
+            edges: summary.edges.to_vec(),
+            is_abandoned: summary.is_abandoned,
             down_bytes: summary.down_bytes,
             up_bytes: summary.up_bytes,
         });
@@ -250,11 +271,16 @@ pub const SETTINGS: RunSettings = RunSettings { evaluate: Evaluations::every(1),
 
 /// Plays rounds of a policy in a world.
 pub fn play(world: &World, policy: Box<dyn Policy>, rounds: u32) -> Result<Played, RunError> {
-    let mut run = Run::new(world, "double", policy, SETTINGS, Seen::default());
+    play_cast(world, Cast::from(policy), rounds)
+}
+
+/// Plays rounds of several policies in a world.
+pub fn play_cast(world: &World, cast: Cast, rounds: u32) -> Result<Played, RunError> {
+    let mut run = Run::new(world, "double", cast, SETTINGS, Seen::default());
     for _ in 0..rounds {
         run.step()?;
     }
     let (timeline, model) = (run.digests().timeline.hex(), run.digests().model.hex());
-    let (_, accounts, seen) = run.finish();
+    let (_, accounts, seen) = run.finish()?;
     Ok(Played { seen, accounts, timeline, model })
 }

@@ -275,3 +275,21 @@ fn any_bytes_end_in_a_table_or_an_error() {
     }
     assert!(tables_read > 10, "{tables_read}");
 }
+
+#[test]
+fn a_quote_that_is_not_closed_is_found_on_its_line() {
+    for (text, line) in
+        [("x,y\n1,a\n2,\"b\n3,c\n", 3), ("x,y\n1,a\n\n2,\"b", 4), ("x,y\n\"1,a\n2,b\n", 2), ("\"x,y\n1,a\n", 1)]
+    {
+        let said = wrong(text.as_bytes());
+        assert!(said.contains(&format!(":{line}: a quote is opened in this row and never closed")), "{said}");
+    }
+}
+
+#[test]
+fn a_label_that_is_no_number_and_no_name_is_refused() {
+    for label in ["nan", "NaN", "-nan"] {
+        let said = wrong(format!("x,y\n1,0\n2,{label}\n").as_bytes());
+        assert!(said.contains(":3: column \"y\"") && said.contains("NaN stands for what is missing"), "{said}");
+    }
+}

@@ -191,7 +191,8 @@ impl Header {
 
     /// Number and sizes of the dimensions, for people.
     pub fn described(&self) -> String {
-        format!("{} dimensions ({})", self.dimensions.len(), listed(&self.dimensions))
+        let count = self.dimensions.len();
+        format!("{count} dimension{} ({})", if count == 1 { "" } else { "s" }, listed(&self.dimensions))
     }
 }
 

@@ -122,7 +122,7 @@ fn dimensions_become_shapes() {
     assert_eq!(shape("(2, 6)"), Shape { channels: 6, height: 1, width: 1 });
     assert_eq!(shape("(2, 3, 2)"), Shape { channels: 1, height: 3, width: 2 });
     assert_eq!(shape("(1, 2, 3, 2)"), Shape { channels: 2, height: 3, width: 2 });
-    for (dimensions, described) in [("(12,)", "1 dimensions (12)"), ("(1, 1, 1, 1, 12)", "5 dimensions"), ("()", "0")] {
+    for (dimensions, described) in [("(12,)", "1 dimension (12)"), ("(1, 1, 1, 1, 12)", "5 dimensions"), ("()", "0")] {
         let text = wrong_features(&array("|u1", dimensions, &[7; 12]));
         assert!(text.contains(&format!("the array has {described}")), "{text}");
     }

@@ -3,8 +3,8 @@
 //! # Definition
 //! For each class `c`, proportions `(p_c1, …, p_cK) ~ Dirichlet(α, …, α)`, independent between classes; client `k` gets
 //! `n_c·p_ck` examples of the class, rounded by largest remainders. A Dirichlet variate is K independent Gamma(α, 1)
-//! variates over their sum. If all K are too small for `f64` (tiny α), the client with the largest uniform gets the
-//! whole class, which is the limit of the law.
+//! variates over their sum. If all K are too small for `f64` (tiny α), they are `u^(1/α)` up to a common factor, u being
+//! their uniforms, and those are divided by the largest.
 //!
 //! # Source
 //! M. Yurochkin et al., "Bayesian nonparametric federated learning of neural networks", ICML 2019, section 4.
@@ -27,9 +27,13 @@ use super::{
 };
 use crate::data::Dataset;
 use crate::id::ClientId;
+use crate::math::float::{exp, ln};
 use crate::rng::{Purpose, StreamRng, Streams};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// Below this, variates have lost digits.
+const TINY: f64 = 1e-290;
 
 /// Settings of the partition.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +68,7 @@ pub fn dirichlet(
     // counts[client][class], client by client.
     let mut counts = vec![0; clients * classes];
     for (class, members) in by_class.iter().enumerate() {
-        let weights = class_weights(&mut rngs, quantile)?;
+        let weights = class_weights(&mut rngs, settings.alpha, quantile)?;
         for (client, count) in apportion(&weights, members.len(), 0).into_iter().enumerate() {
             counts[client * classes + class] = count;
         }
@@ -74,17 +78,30 @@ pub fn dirichlet(
 }
 
 /// Unnormalised proportions of the next class.
-pub(super) fn class_weights(rngs: &mut [StreamRng], quantile: &dyn Fn(f64) -> f64) -> Result<Vec<f64>, PartitionError> {
+pub(super) fn class_weights(
+    rngs: &mut [StreamRng],
+    alpha: f64,
+    quantile: &dyn Fn(f64) -> f64,
+) -> Result<Vec<f64>, PartitionError> {
     let uniforms: Vec<f64> = rngs.iter_mut().map(StreamRng::uniform).collect();
+    gamma_weights(&uniforms, alpha, quantile)
+}
+
+/// Gamma variates from uniforms, up to a common factor.
+pub(super) fn gamma_weights(
+    uniforms: &[f64],
+    shape: f64,
+    quantile: &dyn Fn(f64) -> f64,
+) -> Result<Vec<f64>, PartitionError> {
     let weights: Vec<f64> = uniforms.iter().map(|&u| quantile(u)).collect();
     if let Some(place) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
         return Err(PartitionError::Weight { client: ClientId::from_index(place), found: weights[place] });
     }
-    if weights.iter().any(|&weight| weight > 0.0) {
+    if weights.iter().any(|&weight| weight > TINY) {
         return Ok(weights);
     }
     let largest = uniforms.iter().copied().fold(0.0, f64::max);
-    Ok(uniforms.iter().map(|&u| if u == largest { 1.0 } else { 0.0 }).collect())
+    Ok(uniforms.iter().map(|&u| exp(ln(u / largest) / shape)).collect())
 }
 
 /// Moves examples from those that have most above their minimum to those short of it.

@@ -9,7 +9,8 @@
 //! One uniform of stream (Partition, client, 1) for each weight; stream (Partition, 0, 0) for the order of examples.
 
 use super::{
-    Partition, PartitionError, check_counts, check_positive, exponential_quantile, shuffled, sizes::apportion,
+    Partition, PartitionError, check_counts, check_positive, dirichlet::gamma_weights, exponential_quantile, shuffled,
+    sizes::apportion,
 };
 use crate::id::ClientId;
 use crate::rng::{Purpose, Streams};
@@ -45,12 +46,8 @@ pub fn gamma(
     check_positive("shape", settings.shape)?;
     check_counts(examples, clients, settings.minimum)?;
     let quantile = if settings.shape == 1.0 { &exponential_quantile } else { quantile };
-    let weights = (0..clients)
-        .map(|client| {
-            let client = ClientId::from_index(client);
-            let found = quantile(streams.stream(Purpose::Partition, client.0, 1).uniform());
-            if found.is_finite() && found >= 0.0 { Ok(found) } else { Err(PartitionError::Weight { client, found }) }
-        })
-        .collect::<Result<Vec<f64>, _>>()?;
+    let uniform = |client| streams.stream(Purpose::Partition, ClientId::from_index(client).0, 1).uniform();
+    let uniforms: Vec<f64> = (0..clients).map(uniform).collect();
+    let weights = gamma_weights(&uniforms, settings.shape, quantile)?;
     Ok(Partition::deal(shuffled(examples, streams), &apportion(&weights, examples, settings.minimum)))
 }

@@ -78,7 +78,7 @@ pub fn two_level(
     }
     let (labels, classes) = data.classes().ok_or(PartitionError::NoClasses { kind: "a Dirichlet partition" })?;
     let members = shuffled_by_class(labels, classes, streams);
-    let shares = server_shares(servers, classes, server_quantile, streams)?;
+    let shares = server_shares(servers, classes, alpha_server, server_quantile, streams)?;
 
     let mut of_servers = counts_by_shares(&members, &shares);
     let minima: Vec<usize> = (0..servers).map(|server| clients_of(server, servers, clients).len() * minimum).collect();
@@ -90,7 +90,7 @@ pub fn two_level(
         let mut rngs: Vec<StreamRng> =
             range.clone().map(|client| streams.stream(Purpose::Partition, ClientId::from_index(client).0, 2)).collect();
         for class in 0..classes {
-            let weights = class_weights(&mut rngs, client_quantile)?;
+            let weights = class_weights(&mut rngs, alpha_client, client_quantile)?;
             let split = apportion(&weights, of_servers[server * classes + class], 0);
             for (client, count) in range.clone().zip(split) {
                 counts[client * classes + class] = count;
@@ -102,13 +102,14 @@ pub fn two_level(
     Ok((deal_by_class(&members, &counts), shares))
 }
 
-/// Draws each server's share of each class, servers × classes; each column adds up to 1.
+/// Draws each server's share of each class, servers × classes, from Dirichlet(α); each column adds up to 1.
 ///
 /// # Errors
 /// A weight that is no number.
 pub fn server_shares(
     servers: usize,
     classes: usize,
+    alpha: f64,
     quantile: &dyn Fn(f64) -> f64,
     streams: &Streams,
 ) -> Result<Array2<f64>, PartitionError> {
@@ -116,7 +117,7 @@ pub fn server_shares(
         (0..servers).map(|server| streams.stream(Purpose::Partition, ClientId::from_index(server).0, 4)).collect();
     let mut shares = Array2::zeros((servers, classes));
     for mut column in shares.columns_mut() {
-        let weights = class_weights(&mut rngs, quantile)?;
+        let weights = class_weights(&mut rngs, alpha, quantile)?;
         // Divided by the largest first, so that the sum cannot overflow.
         let largest = weights.iter().copied().fold(0.0, f64::max);
         let sum: f64 = weights.iter().map(|weight| weight / largest).sum();

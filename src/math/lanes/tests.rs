@@ -91,6 +91,7 @@ fn operations_on_each_lane() {
     check!("abs", |x: Lanes, _, _| x.abs(), |x, _, _| libm::fabsf(x));
     check!("map", |x: Lanes, _, _| x.map(|x| 1.0 / (x + 2.0)), |x, _, _| 1.0 / (x + 2.0));
     check!("zip", |x: Lanes, y, _| x.zip(y, |x, y| x * y - 1.0), |x, y, _| x * y - 1.0);
+    check!("if_positive", |x: Lanes, y, _| x.if_positive(y), |x, y, _| if x > 0.0 { y } else { 0.0 });
     check!("splat", |x, _, _| x + Lanes::splat(3.0), |x, _, _| x + 3.0);
 }
 
@@ -135,4 +136,28 @@ fn parts_of_vectors_are_loaded_with_zeros_behind() {
     Lanes::splat(1.0).store(&mut out);
     assert_eq!(out[..LANES], [1.0; LANES]);
     assert_eq!(out[LANES], 7.0);
+}
+
+#[test]
+fn the_first_lanes_are_stored_and_the_others_stay() {
+    let lanes = Lanes(std::array::from_fn(|lane| lane as f32));
+    for count in 0..=LANES {
+        let mut out = [-1.0; LANES + 1];
+        lanes.store_first(count, &mut out);
+        for (place, number) in out.into_iter().enumerate() {
+            assert_eq!(number, if place < count { place as f32 } else { -1.0 });
+        }
+    }
+}
+
+#[test]
+fn a_square_is_transposed() {
+    let mut square: [Lanes; LANES] =
+        std::array::from_fn(|row| Lanes(std::array::from_fn(|lane| (LANES * row + lane) as f32)));
+    transpose(&mut square);
+    for (row, lanes) in square.iter().enumerate() {
+        for (lane, number) in lanes.0.into_iter().enumerate() {
+            assert_eq!(number, (LANES * lane + row) as f32);
+        }
+    }
 }

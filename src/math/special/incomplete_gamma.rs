@@ -18,6 +18,7 @@ use std::f64::consts::PI;
 
 const LARGE: f64 = 10.0;
 const STEPS: usize = 100_000;
+const TINY_SHAPE: f64 = 0.01;
 
 /// `Γ(a) / (√(2π/a) (a/e)^a)`, which tends to 1: what Stirling's formula leaves out. For a > 0.
 pub fn stirling_ratio(a: f64) -> f64 {
@@ -162,8 +163,13 @@ fn solve_lower(a: f64, p: f64) -> f64 {
 
 /// The same for `-ln Q`, which is convex and increasing in `ln x`.
 fn solve_upper(a: f64, q: f64) -> f64 {
+    // A law of tiny shape has its median hundreds of steps below; there `P = x^a / Γ(a+1)`, as in `solve_lower`.
+    let small = if a < TINY_SHAPE { (ln_1p(-q) + ln_gamma(a + 1.0)) / a } else { 0.0 };
+    if small < -40.0 {
+        return exp(small);
+    }
     let guess = wilson_hilferty(a, normal_upper_quantile(q));
-    let start = if guess > 0.01 * a { ln(guess) } else { ln(a) - 1.0 };
+    let start = if guess > 0.01 * a { ln(guess) } else { (ln(a) - 1.0).max(small - 3.0) };
     newton(a, start, |x| {
         let value = gamma_upper(a, x);
         (ln(value / q), value)
@@ -196,7 +202,7 @@ mod tests {
     use super::*;
     use approx::assert_relative_eq;
 
-    const SHAPES: [f64; 10] = [0.01, 0.1, 0.5, 0.99, 1.0, 2.5, 9.99, 30.0, 1e3, 1e4];
+    const SHAPES: [f64; 13] = [0.001, 0.003, 0.01, 0.1, 0.5, 0.99, 1.0, 2.5, 9.99, 30.0, 1e3, 1e4, 1e5];
 
     #[test]
     fn closed_forms_of_integer_and_half_integer_shape() {
@@ -249,6 +255,9 @@ mod tests {
             (1e4, 10100.0, 0.841_348_750_447_179_6, 0.158_651_249_552_820_38),
             (1e3, 800.0, 5.501_419_776_179_228e-12, 0.999_999_999_994_498_6),
             (1e3, 1200.0, 0.999_999_998_711_839_4, 1.288_160_608_628_143_3e-9),
+            (0.001, 1e-200, 0.631_321_129_085_828_7, 0.368_678_870_914_171_23),
+            (0.001, 1e-10, 0.977_800_656_598_625_8, 0.022_199_343_401_374_194),
+            (0.001, 4.0, 0.999_996_212_546_521, 3.787_453_478_910_333_6e-6),
             (0.01, 0.5, 0.994_373_243_806_032_9, 0.005_626_756_193_967_184),
             (0.01, 0.001, 0.938_570_652_526_129, 0.061_429_347_473_871_015),
             (0.01, 5.0, 0.999_988_246_480_587_3, 1.175_351_941_275_085e-5),
@@ -260,6 +269,20 @@ mod tests {
         ] {
             assert_relative_eq!(gamma_lower(a, x), lower, max_relative = 3e-14);
             assert_relative_eq!(gamma_upper(a, x), upper, max_relative = 3e-14);
+        }
+    }
+
+    #[test]
+    fn the_bounds_of_partitions_are_inverted() {
+        for (a, x, lower, upper) in [
+            (0.001, 1e-200, 0.631_321_129_085_828_7, 0.368_678_870_914_171_23),
+            (0.001, 1e-10, 0.977_800_656_598_625_8, 0.022_199_343_401_374_194),
+            (1e5, 99_000.0, 7.574_199_211_747_68e-4, 0.999_242_580_078_825_2),
+            (1e5, 100_500.0, 0.942_896_730_023_971_3, 0.057_103_269_976_028_714),
+        ] {
+            assert_relative_eq!(gamma_lower(a, x), lower, max_relative = 1e-12);
+            assert_relative_eq!(gamma_lower_inverse(a, lower), x, max_relative = 1e-11);
+            assert_relative_eq!(gamma_upper_inverse(a, upper), x, max_relative = 1e-11);
         }
     }
 

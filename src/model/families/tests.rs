@@ -57,6 +57,7 @@ fn unfit_shapes_are_refused() {
         (Family::Lenet5 { width: 1 }, shape(15, 28), "at least 16 × 16"),
         (Family::SimpleCnn {}, shape(6, 5), "at least 6 × 6"),
         (Family::Resnet18 {}, shape(32, 30), "square"),
+        (Family::Resnet18 {}, shape(5, 5), "resnet18 needs images of at least 6 × 6; found 1 × 5 × 5"),
     ] {
         let message = family.build(shape, 10).unwrap_err().message;
         assert!(message.contains(words), "{message}");
@@ -64,7 +65,7 @@ fn unfit_shapes_are_refused() {
     for (family, shape) in [
         (Family::Lenet5 { width: 1 }, shape(16, 17)),
         (Family::SimpleCnn {}, shape(6, 7)),
-        (Family::Resnet18 {}, shape(1, 1)),
+        (Family::Resnet18 {}, shape(6, 6)),
     ] {
         assert!(family.build(shape, 10).is_ok(), "{family:?}");
     }
@@ -143,8 +144,8 @@ fn simple_cnn_without_dropout() -> Network {
     let mut builder = NetworkBuilder::new(CIFAR);
     let mut layer = builder.input();
     layer = builder.conv("conv1", layer, 32, Window::square(3), true, true);
-    layer = builder.conv("conv2", layer, 64, Window::square(3), true, true);
-    layer = builder.max_pool(layer, Window { size: 2, stride: 2, padding: 0 });
+    layer = builder.conv("conv2", layer, 64, Window::square(3), true, false);
+    layer = builder.max_pool(layer, Window { size: 2, stride: 2, padding: 0 }, true);
     layer = builder.dense("fc1", layer, 128, true);
     let output = builder.dense("fc2", layer, 10, false);
     builder.finish(output, Loss::CrossEntropy)

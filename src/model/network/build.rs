@@ -125,14 +125,15 @@ impl NetworkBuilder {
         self.layer(Op::Dense(Dense { weights, bias, relu }), &[input], shape)
     }
 
-    /// The largest number of each window.
-    pub fn max_pool(&mut self, input: LayerId, window: Window) -> LayerId {
-        self.pool(input, window, PoolKind::Max)
+    /// The largest number of each window, or zero if that is larger and `relu`: the maximum of what a ReLU lets through is what the
+    /// ReLU lets through of the maximum, with fewer numbers to look at.
+    pub fn max_pool(&mut self, input: LayerId, window: Window, relu: bool) -> LayerId {
+        self.pool(input, window, PoolKind::Max, relu)
     }
 
     /// The mean of each window; padding counts as zeros.
     pub fn average_pool(&mut self, input: LayerId, window: Window) -> LayerId {
-        self.pool(input, window, PoolKind::Average)
+        self.pool(input, window, PoolKind::Average, false)
     }
 
     /// The mean of each channel.
@@ -142,10 +143,10 @@ impl NetworkBuilder {
         self.average_pool(input, Window { size: height, stride: height, padding: 0 })
     }
 
-    fn pool(&mut self, input: LayerId, window: Window, kind: PoolKind) -> LayerId {
+    fn pool(&mut self, input: LayerId, window: Window, kind: PoolKind, relu: bool) -> LayerId {
         let Shape { channels, height, width } = self.shape(input);
         let shape = Shape { channels, height: window.places(height), width: window.places(width) };
-        self.layer(Op::Pool(Pool { window, kind }), &[input], shape)
+        self.layer(Op::Pool(Pool { window, kind, relu }), &[input], shape)
     }
 
     /// A function of each number.

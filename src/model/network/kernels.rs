@@ -6,6 +6,7 @@
 //! | [`correlate_gradient`] | convolutions with respect to their weights |
 //! | [`winograd`] | convolutions of 3 × 3 kernels with fewer multiplications, in the three directions |
 //! | [`dense`] | fully connected layers, in the three directions |
+//! | [`turn`] | the layout of a batch, from and to example × feature |
 //!
 //! # Layout
 //! A tensor of a batch of `B` examples is channel × row × (column, example): the examples of a column lie side by side, and the
@@ -16,6 +17,7 @@
 pub mod correlate;
 pub mod correlate_gradient;
 pub mod dense;
+pub mod turn;
 pub mod winograd;
 
 use crate::data::Shape;

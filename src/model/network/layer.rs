@@ -42,6 +42,7 @@ impl Op {
             Self::Conv(conv) => conv.relu,
             Self::Dense(dense) => dense.relu,
             Self::BatchNorm(norm) => norm.relu,
+            Self::Pool(pool) => pool.relu,
             Self::Add { relu } => *relu,
             _ => false,
         }

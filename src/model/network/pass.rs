@@ -1,6 +1,7 @@
 //! The passes over the layers: forward, and backward.
 
 use super::kernels::Layout;
+use super::kernels::turn::Load;
 use super::layer::{Layer, Op};
 use super::ops::activation::{ActivationBackward, ActivationForward};
 use super::ops::group_norm::{GroupNormBackward, GroupNormForward};
@@ -25,22 +26,6 @@ enum Mode<'a> {
 fn features(plan: &LayerPlan) -> &[u32] {
     let Detail::Features(features) = &plan.detail else { unreachable!("the plan of this layer lists features") };
     features
-}
-
-/// Writes a batch's examples to the input layer, example innermost.
-fn load(plan: &LayerPlan, data: &Dataset, batch: &[u32], out: &mut [f32]) {
-    let rows = data.rows();
-    let features = features(plan);
-    /// Features that are taken from every example before the next ones: a cache line.
-    const RUN: usize = 16;
-    for (run, places) in features.chunks(RUN).enumerate() {
-        for (example, &row) in batch.iter().enumerate() {
-            let values = &rows.row(row)[run * RUN..][..places.len()];
-            for (&place, &value) in places.iter().zip(values) {
-                out[place as usize + example] = value;
-            }
-        }
-    }
 }
 
 fn forward(network: &Network, parameters: &[f32], mode: &mut Mode<'_>, parts: &mut Parts<'_>) {
@@ -236,7 +221,8 @@ pub(super) fn train(
 ) -> f32 {
     let (parameters, running) = parameters.split_at_mut(network.trained);
     let mut parts = scratch.network.parts(network, batch.len());
-    load(&parts.plan.layers[0], data, batch, parts.activations);
+    let features = features(&parts.plan.layers[0]);
+    run(parts.path, Load { rows: data.rows(), batch, features, out: parts.activations });
     forward(network, parameters, &mut Mode::Train { noise, running }, &mut parts);
     let sum = loss(network, data, batch, &mut parts);
     backward(network, parameters, gradient, &mut parts);
@@ -253,7 +239,8 @@ pub(super) fn evaluate(
 ) -> Evaluation {
     let (parameters, running) = parameters.split_at(network.trained);
     let mut parts = scratch.network.parts(network, batch.len());
-    load(&parts.plan.layers[0], data, batch, parts.activations);
+    let features = features(&parts.plan.layers[0]);
+    run(parts.path, Load { rows: data.rows(), batch, features, out: parts.activations });
     forward(network, parameters, &mut Mode::Evaluate { running }, &mut parts);
     let last = &parts.plan.layers[network.layers.len() - 1];
     let layout: Layout = last.layout;

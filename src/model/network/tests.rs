@@ -188,10 +188,10 @@ fn convolutions_of_all_tile_sizes() {
 fn pooling_with_and_without_overlap() {
     for (size, stride, padding) in [(2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 1, 0), (2, 3, 0), (3, 3, 2)] {
         let window = Window { size, stride, padding };
-        for is_max in [true, false] {
-            check_layer(&format!("maximum {is_max}, {window:?}"), shape(2, 6, 5), |builder, input| {
+        for (is_max, relu) in [(true, false), (true, true), (false, false)] {
+            check_layer(&format!("maximum {is_max}, ReLU {relu}, {window:?}"), shape(2, 6, 5), |builder, input| {
                 let first = builder.conv("first", input, 2, Window::square(1), true, false);
-                if is_max { builder.max_pool(first, window) } else { builder.average_pool(first, window) }
+                if is_max { builder.max_pool(first, window, relu) } else { builder.average_pool(first, window) }
             });
         }
     }
@@ -253,7 +253,7 @@ fn residual_addition_and_layers_that_several_read() {
     }
     check_layer("pooled, activated, dropped, normalised and added", shape(2, 4, 4), |builder, input| {
         let first = builder.conv("first", input, 4, Window::square(1), true, true);
-        let pooled = builder.max_pool(first, Window { size: 3, stride: 1, padding: 1 });
+        let pooled = builder.max_pool(first, Window { size: 3, stride: 1, padding: 1 }, false);
         let active = builder.activation(first, Activation::Tanh);
         let dropped = builder.dropout(first, 0.5);
         let normal = builder.group_norm("gn", first, 2);
@@ -297,7 +297,7 @@ fn infinities_nans_and_denormals_leave_the_same_bits_on_every_path() {
     let normal = builder.batch_norm("bn", second, true);
     let gelu = builder.activation(normal, Activation::Gelu);
     let group = builder.group_norm("gn", gelu, 7);
-    let pooled = builder.max_pool(group, Window { size: 2, stride: 1, padding: 0 });
+    let pooled = builder.max_pool(group, Window { size: 2, stride: 1, padding: 0 }, false);
     let dropped = builder.dropout(pooled, 0.3);
     let hidden = builder.dense("fc1", dropped, 9, true);
     let tanh = builder.activation(hidden, Activation::Tanh);

@@ -1,6 +1,9 @@
 //! Reads laws and parameters, with errors that say what would be right.
 
-use super::{EntryRef, LawConfig, PLAIN, Parameter, Source, Unit, UnitRef};
+use super::{
+    BITS_PER_SECOND, EntryRef, LawConfig, LinkParameter, PLAIN, Parameter, RateParameter, Source, TableConfig,
+    TraceLinkConfig, Unit, UnitRef,
+};
 use crate::dist::{self, Dimension, Form, LawEntry};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess};
 use std::fmt;
@@ -40,14 +43,15 @@ fn laws_and(also: &[&'static str]) -> Vec<&'static str> {
 }
 
 static LAWS: LazyLock<Vec<&'static str>> = LazyLock::new(|| laws_and(&[]));
-static LAWS_OR_EACH: LazyLock<Vec<&'static str>> = LazyLock::new(|| laws_and(&["each"]));
+static LAWS_OR_LISTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| laws_and(&["each", "table"]));
+static LAWS_LISTS_OR_TRACE: LazyLock<Vec<&'static str>> = LazyLock::new(|| laws_and(&["each", "table", "trace"]));
 static LAWS_OR_WEIGHT: LazyLock<Vec<&'static str>> = LazyLock::new(|| laws_and(&["weight"]));
 /// Names of parameters, by the law's place in the catalogue.
 static PARAMETERS: LazyLock<Vec<Vec<&'static str>>> = LazyLock::new(|| {
     dist::CATALOGUE.iter().map(|entry| entry.parameters.iter().map(|parameter| parameter.name).collect()).collect()
 });
 
-/// Reads a number, a law to draw it from, or `{ each = [..] }`.
+/// Reads a number, a law to draw it from, `{ each = [..] }` or `{ table = { .. } }`.
 #[derive(Clone, Copy)]
 pub(super) struct ParameterSeed(pub(super) &'static Unit);
 
@@ -68,7 +72,8 @@ impl<'de> de::Visitor<'de> for ParameterSeed {
     type Value = Parameter;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}, a law to draw it from per client, or {{ each = [..] }}", self.0.expected)
+        let expected = self.0.expected;
+        write!(formatter, "{expected}, a law to draw it from per client, {{ each = [..] }} or {{ table = {{ .. }} }}")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Parameter, E> {
@@ -84,15 +89,60 @@ impl<'de> de::Visitor<'de> for ParameterSeed {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parameter, A::Error> {
-        let name = NameSeed { known: &LAWS_OR_EACH, is_law: true };
+        let name = NameSeed { known: &LAWS_OR_LISTS, is_law: true };
         let key = map.next_key_seed(name)?.ok_or_else(|| de::Error::custom(Expected(&self)))?;
-        let source = if key == "each" {
-            Source::Each(map.next_value_seed(ListSeed(self.0))?)
-        } else {
-            Source::Drawn(Box::new(read_law(&key, self.0, &mut map)?))
+        self.named(&key, map)
+    }
+}
+
+impl ParameterSeed {
+    /// What stands behind a key that was just read.
+    fn named<'de, A: MapAccess<'de>>(self, key: &str, mut map: A) -> Result<Parameter, A::Error> {
+        let source = match key {
+            "each" => Source::Each(map.next_value_seed(ListSeed(self.0))?),
+            "table" => {
+                let table: TableConfig = map.next_value()?;
+                table.check(self.0).map_err(de::Error::custom)?;
+                Source::Table(Box::new(table))
+            }
+            _ => Source::Drawn(Box::new(read_law(key, self.0, &mut map)?)),
         };
         expect_end(&mut map)?;
         Ok(Parameter { unit: UnitRef(self.0), source })
+    }
+}
+
+/// Reads a rate, or `{ trace = { .. } }`.
+pub(super) struct LinkSeed;
+
+impl<'de> DeserializeSeed<'de> for LinkSeed {
+    type Value = LinkParameter;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<LinkParameter, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> de::Visitor<'de> for LinkSeed {
+    type Value = LinkParameter;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ParameterSeed(&BITS_PER_SECOND).expecting(formatter)?;
+        formatter.write_str(", or { trace = { .. } }")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<LinkParameter, E> {
+        ParameterSeed(&BITS_PER_SECOND).visit_str(text).map(|rate| LinkParameter::Rate(RateParameter(rate)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LinkParameter, A::Error> {
+        let name = NameSeed { known: &LAWS_LISTS_OR_TRACE, is_law: true };
+        let key = map.next_key_seed(name)?.ok_or_else(|| de::Error::custom(Expected(&self)))?;
+        if key == "trace" {
+            let trace: TraceLinkConfig = map.next_value()?;
+            expect_end(&mut map)?;
+            return Ok(LinkParameter::Trace(Box::new(trace)));
+        }
+        ParameterSeed(&BITS_PER_SECOND).named(&key, map).map(|rate| LinkParameter::Rate(RateParameter(rate)))
     }
 }
 

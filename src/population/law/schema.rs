@@ -1,9 +1,9 @@
 //! The JSON schema of laws and parameters, from the catalogue of laws.
 
-use super::Unit;
 use super::read::{BodySeed, LawSeed, ParameterSeed};
+use super::{TableConfig, Unit};
 use crate::dist::{self, Form, LawEntry};
-use schemars::{Schema, json_schema};
+use schemars::{Schema, SchemaGenerator, json_schema};
 
 impl Unit {
     pub(super) fn schema(&self) -> Schema {
@@ -16,14 +16,28 @@ impl Unit {
 }
 
 impl LawSeed {
-    pub(super) fn schema(&self) -> Schema {
+    pub(super) fn schema(&self, _: &mut SchemaGenerator) -> Schema {
         let laws: Vec<Schema> = dist::CATALOGUE.iter().map(|entry| law_schema(entry, self.0)).collect();
         json_schema!({ "oneOf": laws })
     }
 }
 
 impl ParameterSeed {
-    pub(super) fn schema(&self) -> Schema {
+    pub(super) fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        let table = generator.subschema_for::<TableConfig>();
+        let table = json_schema!({
+            "type": "object", "properties": { "table": table }, "required": ["table"], "additionalProperties": false,
+            "description": "a column of a file"
+        });
+        let law = json_schema!({
+            "type": "object", "not": { "required": ["table"] },
+            "description": "a law to draw the value from, per client, or each = [..]"
+        });
+        json_schema!({ "anyOf": [self.0.schema(), law, table] })
+    }
+
+    /// Within a law, where tables are not described again.
+    fn plain_schema(&self) -> Schema {
         let law = json_schema!({ "type": "object", "description": "a law to draw the value from, per client" });
         json_schema!({ "anyOf": [self.0.schema(), law] })
     }
@@ -64,6 +78,6 @@ fn law_schema(entry: &'static LawEntry, unit: &'static Unit) -> Schema {
 
 impl BodySeed {
     fn parameter_schema(self, index: usize) -> Schema {
-        self.parameter(index).schema()
+        self.parameter(index).plain_schema()
     }
 }

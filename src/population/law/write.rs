@@ -16,6 +16,11 @@ impl Serialize for Parameter {
                 map.serialize_entry("each", &values)?;
                 map.end()
             }
+            Source::Table(table) => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry("table", table)?;
+                map.end()
+            }
         }
     }
 }
@@ -41,7 +46,11 @@ impl Serialize for Body<'_> {
             Form::Named => {
                 let mut map = serializer.serialize_map(Some(law.parameters.len()))?;
                 for (known, value) in law.entry.0.parameters.iter().zip(&law.parameters) {
-                    map.serialize_entry(known.name, value)?;
+                    // A bound at infinity has no unit to be written in; leaving it out says the same.
+                    let is_default = known.default.is_some_and(|default| value.source == Source::Fixed(default));
+                    if !(is_default && known.default == Some(f64::INFINITY)) {
+                        map.serialize_entry(known.name, value)?;
+                    }
                 }
                 map.end()
             }

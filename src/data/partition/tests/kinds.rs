@@ -119,7 +119,7 @@ fn servers_have_contiguous_clients_and_test_data_in_the_same_proportions() {
     let settings = TwoLevel { servers: 3, alpha_server: 0.5, alpha_client: 0.5, minimum: 0 };
     let (partition, shares) =
         two_level(&data, 8, &settings, &half_gamma_quantile, &half_gamma_quantile, &streams).unwrap();
-    assert_eq!(shares, server_shares(3, 3, &half_gamma_quantile, &streams).unwrap());
+    assert_eq!(shares, server_shares(3, 3, 0.5, &half_gamma_quantile, &streams).unwrap());
     let split = split_by_shares(&test, &shares, &streams).unwrap();
     assert_every_example_once(&split, 3_000, 0);
     for server in 0..3 {

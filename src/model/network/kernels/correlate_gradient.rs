@@ -182,7 +182,14 @@ impl CorrelateGradient<'_> {
             }
         } else {
             let places: [usize; TAPS] = std::array::from_fn(|place| self.places[tap + place] as usize);
-            fold_tile(&sums, output * self.taps.len(), self.taps.len(), &places, self.out);
+            // A copy, so that the sums themselves need not be where a function that is not inlined can find them.
+            let mut finished = [[Lanes::ZERO; TAPS]; OUTPUTS];
+            for place in 0..OUTPUTS {
+                for tap in 0..TAPS {
+                    finished[place][tap] = sums[place][tap];
+                }
+            }
+            fold_tile(&finished, output * self.taps.len(), self.taps.len(), &places, self.out);
         }
         TAPS
     }

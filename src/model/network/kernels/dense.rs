@@ -15,8 +15,9 @@
     reason = "loops of constant length over registers, which iterators would put into memory"
 )]
 
-use super::super::kernels::correlate::Finish;
-use crate::math::lanes::{Kernel, LANES, Lanes};
+use super::correlate::Finish;
+use super::turn::write_columns;
+use crate::math::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 
 /// Weights read at once from a row.
 const RUN: usize = 8;
@@ -155,7 +156,11 @@ impl Kernel for DenseInputGradient<'_> {
             let rows = self.panel.as_chunks_mut::<PANEL>().0.iter_mut();
             for (row, weights) in rows.zip(self.weights.chunks_exact(count)) {
                 if let Some(weights) = weights[first..].first_chunk::<PANEL>() {
-                    *row = *weights;
+                    // A few vectors are not worth a call.
+                    for (to, from) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(weights.as_chunks::<LANES>().0) {
+                        keep_vectors_whole();
+                        *to = *from;
+                    }
                 } else {
                     row[..features.len()].copy_from_slice(&weights[first..]);
                 }
@@ -170,12 +175,13 @@ impl Kernel for DenseInputGradient<'_> {
                 };
             }
             let sums = self.sums.as_chunks::<PANEL>().0;
-            for (place, &start) in features.iter().enumerate() {
-                let out = self.out[start as usize..][..self.batch].iter_mut();
-                if self.add {
-                    out.zip(sums).for_each(|(out, sums)| *out += sums[place]);
-                } else {
-                    out.zip(sums).for_each(|(out, sums)| *out = sums[place]);
+            for (run, features) in features.chunks(LANES).enumerate() {
+                for (block, sums) in sums.chunks(LANES).enumerate() {
+                    let mut square = [Lanes::ZERO; LANES];
+                    for (lanes, sums) in square.iter_mut().zip(sums) {
+                        *lanes = Lanes::load(&sums[run * LANES..]);
+                    }
+                    write_columns(&mut square, features, block * LANES, sums.len(), self.add, self.out);
                 }
             }
         }
@@ -216,6 +222,9 @@ impl DenseInputGradient<'_> {
     }
 }
 
+/// Numbers of the sums that reach beyond the last feature: a vector for each output of the largest tile.
+pub const TAIL: usize = 6 * LANES;
+
 /// The gradient by the weights.
 pub struct DenseWeightGradient<'a> {
     /// The input, example × feature, with `input_row` numbers from an example to the next: a multiple of 16.
@@ -230,7 +239,7 @@ pub struct DenseWeightGradient<'a> {
     pub batch: usize,
     /// Number of features.
     pub features: usize,
-    /// Memory for at least a vector.
+    /// Memory for [`TAIL`] numbers.
     pub tail: &'a mut [f32],
     /// Derivatives by the weights, outputs × features.
     pub out: &'a mut [f32],
@@ -257,20 +266,33 @@ impl Kernel for DenseWeightGradient<'_> {
 impl DenseWeightGradient<'_> {
     #[inline(always)]
     fn rows<const OUTPUTS: usize, const WIDE: bool>(&mut self, output: usize) -> usize {
-        let vectors = self.features.div_ceil(LANES);
+        let vectors = self.features / LANES;
         let mut vector = 0;
         while vector < vectors {
             vector += match vectors - vector {
-                4.. if WIDE => self.tile::<OUTPUTS, 4>(output, vector),
-                2.. => self.tile::<OUTPUTS, 2>(output, vector),
-                _ => self.tile::<OUTPUTS, 1>(output, vector),
+                4.. if WIDE => self.tile::<OUTPUTS, 4, true>(output, vector),
+                2.. => self.tile::<OUTPUTS, 2, true>(output, vector),
+                _ => self.tile::<OUTPUTS, 1, true>(output, vector),
             };
+        }
+        let first = vectors * LANES;
+        if first < self.features {
+            self.tile::<OUTPUTS, 1, false>(output, vectors);
+            for (place, numbers) in self.tail.as_chunks::<LANES>().0[..OUTPUTS].iter().enumerate() {
+                let out = &mut self.out[(output + place) * self.features..][first..self.features];
+                out.copy_from_slice(&numbers[..out.len()]);
+            }
         }
         OUTPUTS
     }
 
+    /// Writes sums to where they belong, if `WHOLE`, else one output after the other to the memory for them.
     #[inline(always)]
-    fn tile<const OUTPUTS: usize, const VECTORS: usize>(&mut self, output: usize, vector: usize) -> usize {
+    fn tile<const OUTPUTS: usize, const VECTORS: usize, const WHOLE: bool>(
+        &mut self,
+        output: usize,
+        vector: usize,
+    ) -> usize {
         let mut sums = [[Lanes::ZERO; VECTORS]; OUTPUTS];
         let mut start = vector * LANES;
         let slopes: [&[f32]; OUTPUTS] =
@@ -285,19 +307,11 @@ impl DenseWeightGradient<'_> {
             }
             start += self.input_row;
         }
-        let first = vector * LANES;
-        let count = (self.features - first).min(VECTORS * LANES);
-        for (place, sums) in sums.iter().enumerate() {
-            let out = &mut self.out[(output + place) * self.features + first..][..count];
-            if count == VECTORS * LANES {
-                for (out, sum) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(sums) {
-                    *out = sum.0;
-                }
-            } else {
-                for (out, sum) in out.chunks_mut(LANES).zip(sums) {
-                    sum.store(self.tail);
-                    out.copy_from_slice(&self.tail[..out.len()]);
-                }
+        for place in 0..OUTPUTS {
+            let start = (output + place) * self.features + vector * LANES;
+            let out = if WHOLE { &mut self.out[start..] } else { &mut self.tail[place * VECTORS * LANES..] };
+            for v in 0..VECTORS {
+                sums[place][v].store(&mut out[v * LANES..]);
             }
         }
         VECTORS

@@ -6,7 +6,7 @@
 //! - GELU: `x Φ(x)` (D. Hendrycks, K. Gimpel, arXiv 1606.08415), with the exact normal distribution function;
 //! - tanh.
 
-use crate::math::lanes::{Kernel, LANES, Lanes, functions};
+use crate::math::lanes::{Kernel, LANES, Lanes, functions, keep_vectors_whole};
 
 /// A function of each number.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +31,7 @@ pub struct ActivationForward<'a> {
 #[inline(always)]
 fn each(input: &[f32], out: &mut [f32], function: impl Fn(Lanes) -> Lanes) {
     for (input, out) in input.as_chunks::<LANES>().0.iter().zip(out.as_chunks_mut::<LANES>().0) {
+        keep_vectors_whole();
         *out = function(Lanes(*input)).0;
     }
 }

@@ -83,6 +83,8 @@ struct PhasePlan {
     first: (usize, usize),
     count: (usize, usize),
     taps: Vec<u32>,
+    /// For each tap, where its weight to channel 0 lies.
+    places: Vec<u32>,
     pad_rows: usize,
     /// Rows of the slopes, less those that no place of the phase reaches.
     slope_rows: usize,
@@ -174,11 +176,16 @@ impl BackPlan {
                 let reach = kernel.0.max(1) - 1;
                 let skipped = first.0.saturating_sub(reach);
                 let mut taps = Vec::with_capacity(kernel.0 * kernel.1 * outputs.channels);
+                let mut places = Vec::with_capacity(taps.capacity());
                 for ky in 0..kernel.0 {
                     for channel in 0..outputs.channels {
                         for kx in 0..kernel.1 {
                             let column = left + first.1 + kx + 1 - kernel.1;
                             taps.push((channel * plane + (ky + skipped) * row + column * batch) as u32);
+                            // Rows and columns of the kernel are turned around.
+                            let y = phase_row + stride * (kernel.0 - 1 - ky);
+                            let x = phase_column + stride * (kernel.1 - 1 - kx);
+                            places.push(((channel * input.shape.channels * size + y) * size + x) as u32);
                         }
                     }
                 }
@@ -188,6 +195,7 @@ impl BackPlan {
                     first,
                     count,
                     taps,
+                    places,
                     pad_rows: reach.saturating_sub(first.0),
                     slope_rows: outputs.height.saturating_sub(skipped),
                     row: whole_vectors(count.1 * batch),
@@ -309,7 +317,7 @@ impl Conv {
             return winograd.forward(weights, bias, finish, input, out, work, path);
         }
         let (packed, copy) = work.split_at_mut(whole_vectors(count * outputs));
-        run(path, PackForward { weights, places: &plan.places, outputs, packed });
+        run(path, Pack { weights, places: &plan.places, outputs, stride: count, packed: &mut *packed });
         let input = plan.place_input(input, copy, path);
         run(
             path,
@@ -412,7 +420,8 @@ impl Conv {
                 }
                 continue;
             }
-            run(path, PackBackward { weights, conv: self, phase, outputs, channels, packed });
+            let stride = self.window.size * self.window.size;
+            run(path, Pack { weights, places: &phase.places, outputs: channels, stride, packed: &mut *packed });
             run(
                 path,
                 Correlate {
@@ -449,50 +458,23 @@ impl ConvPlan {
     }
 }
 
-struct PackForward<'a> {
+/// Packs the weights of so many outputs, each of which has its own `stride` numbers after the one before.
+struct Pack<'a> {
     weights: &'a [f32],
+    /// Where the weight of each tap lies for the first output.
     places: &'a [u32],
     outputs: usize,
+    stride: usize,
     packed: &'a mut [f32],
 }
 
-impl Kernel for PackForward<'_> {
+impl Kernel for Pack<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        let count = self.places.len();
-        let weight = |output: usize, tap: usize| self.weights[output * count + self.places[tap] as usize];
-        pack(self.outputs, count, WIDE, self.packed, weight);
-    }
-}
-
-struct PackBackward<'a> {
-    weights: &'a [f32],
-    conv: &'a Conv,
-    phase: &'a PhasePlan,
-    outputs: usize,
-    channels: usize,
-    packed: &'a mut [f32],
-}
-
-impl Kernel for PackBackward<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const WIDE: bool>(self) {
-        let Window { size, stride, .. } = self.conv.window;
-        let (rows, columns) = self.phase.kernel;
-        let count = rows * columns * self.outputs;
-        // The taps run over (kernel row, output, kernel column), rows and columns turned around.
-        let weight = |channel: usize, tap: usize| {
-            let (row, rest) = (tap / (self.outputs * columns), tap % (self.outputs * columns));
-            let (output, column) = (rest / columns, rest % columns);
-            let ky = self.phase.phase.0 + stride * (rows - 1 - row);
-            let kx = self.phase.phase.1 + stride * (columns - 1 - column);
-            self.weights[((output * self.channels + channel) * size + ky) * size + kx]
-        };
-        pack(self.channels, count, WIDE, self.packed, weight);
+        let Self { weights, places, outputs, stride, packed } = self;
+        pack(outputs, places.len(), WIDE, packed, |output, tap| weights[places[tap] as usize + output * stride]);
     }
 }
 

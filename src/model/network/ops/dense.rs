@@ -1,9 +1,10 @@
 //! A fully connected layer.
 
 use super::super::kernels::correlate::Finish;
-use super::super::kernels::dense::{DenseForward, DenseInputGradient, DenseWeightGradient, PANEL};
+use super::super::kernels::dense::{DenseForward, DenseInputGradient, DenseWeightGradient, PANEL, TAIL};
+use super::super::kernels::turn::Turn;
 use super::super::kernels::{Layout, whole_vectors};
-use crate::math::lanes::{LANES, Path, run};
+use crate::math::lanes::{Path, run};
 
 /// `out = W in + b`; see [`super::super::kernels::dense`].
 #[derive(Clone, Debug)]
@@ -16,9 +17,9 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// Numbers of working memory: a vector and the input turned to example × feature, or a panel of weights and of sums.
+    /// Numbers of working memory: sums beyond the last feature and the input turned to example × feature, or a panel of weights and of sums.
     pub fn work(input: Layout, outputs: usize) -> usize {
-        (LANES + input.batch * whole_vectors(input.shape.len())).max((outputs + input.batch) * PANEL)
+        (TAIL + input.batch * whole_vectors(input.shape.len())).max((outputs + input.batch) * PANEL)
     }
 
     pub fn forward(
@@ -55,14 +56,9 @@ impl Dense {
         path: Path,
     ) {
         let input_row = whole_vectors(features.len());
-        let (tail, work) = work.split_at_mut(LANES);
+        let (tail, work) = work.split_at_mut(TAIL);
         let turned = &mut work[..output.batch * input_row];
-        for (example, row) in turned.chunks_exact_mut(input_row).enumerate() {
-            for (place, &feature) in row.iter_mut().zip(features) {
-                *place = input[feature as usize + example];
-            }
-            row[features.len()..].fill(0.0);
-        }
+        run(path, Turn { input, features, batch: output.batch, row: input_row, out: &mut *turned });
         let kernel = DenseWeightGradient {
             turned,
             input_row,

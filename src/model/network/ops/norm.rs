@@ -11,7 +11,7 @@
 //! Sums over a channel are kept in 16 lanes, place `j` of a row in lane `j mod 16`, rows ascending, folded in halves.
 
 use super::super::kernels::Layout;
-use crate::math::lanes::{Kernel, LANES, Lanes};
+use crate::math::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 
 /// Added to a variance before its root.
 const EPSILON: f32 = 1e-5;
@@ -38,16 +38,16 @@ fn sum_rows(layout: Layout, planes: [&[f32]; 2], function: impl Fn(Lanes, Lanes)
         let (ones, one_rest) = one[..used].as_chunks::<LANES>();
         let (twos, two_rest) = two[..used].as_chunks::<LANES>();
         for (one, two) in ones.iter().zip(twos) {
+            keep_vectors_whole();
             sum = sum + function(Lanes(*one), Lanes(*two));
         }
         if !one_rest.is_empty() {
             let rest = function(Lanes::load_partial(one_rest), Lanes::load_partial(two_rest));
-            for lane in 0..one_rest.len() {
-                sum.0[lane] += rest.0[lane];
-            }
+            sum = sum + rest.first(one_rest.len());
         }
     }
-    sum.sum()
+    let finished = sum;
+    finished.sum()
 }
 
 /// `out = x · factor + addend` over whole rows, negative results zero if `relu`.
@@ -55,6 +55,7 @@ fn sum_rows(layout: Layout, planes: [&[f32]; 2], function: impl Fn(Lanes, Lanes)
 fn scale_plane(input: &[f32], out: &mut [f32], factor: f32, addend: f32, relu: bool) {
     let (factor, addend) = (Lanes::splat(factor), Lanes::splat(addend));
     for (x, out) in input.as_chunks::<LANES>().0.iter().zip(out.as_chunks_mut::<LANES>().0) {
+        keep_vectors_whole();
         let y = Lanes(*x).mul_add(factor, addend);
         *out = if relu { y.max(Lanes::ZERO).0 } else { y.0 };
     }
@@ -160,6 +161,7 @@ impl Kernel for BatchNormBackward<'_> {
             let out = &mut out[channel * plane..][..plane];
             let numbers = input.as_chunks::<LANES>().0.iter().zip(slopes.as_chunks::<LANES>().0);
             for ((x, slope), out) in numbers.zip(out.as_chunks_mut::<LANES>().0) {
+                keep_vectors_whole();
                 let inner = (Lanes(*x) - centre).mul_add(by_input, Lanes(*slope) + constant);
                 let result = factor * inner;
                 *out = if *add { (Lanes(*out) + result).0 } else { result.0 };

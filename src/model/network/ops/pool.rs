@@ -2,7 +2,8 @@
 //!
 //! # Definition
 //! Maximum: of the numbers of the window that lie inside the input, in the order row, column; the gradient goes to the first one
-//! that is the maximum. Mean: the sum over the window, in that order, divided by its area; padding counts as zeros.
+//! that is the maximum; with a ReLU behind it, a maximum below zero becomes zero. Mean: the sum over the window, in that order,
+//! divided by its area; padding counts as zeros.
 //!
 //! # Source
 //! As in PyTorch, `MaxPool2d` and `AvgPool2d` with `count_include_pad`.
@@ -10,7 +11,7 @@
 use super::super::build::Window;
 use super::super::kernels::Layout;
 use crate::data::Shape;
-use crate::math::lanes::{Kernel, LANES, Lanes};
+use crate::math::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 
 /// What is taken of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub enum PoolKind {
 pub struct Pool {
     pub window: Window,
     pub kind: PoolKind,
+    /// Whether negative maxima become zero.
+    pub relu: bool,
 }
 
 impl Pool {
@@ -39,7 +42,13 @@ impl Pool {
     /// Whether windows are 2 × 2, side by side, and their maximum is taken: nearly all of pooling in practice, which has loops of
     /// its own, on whole vectors.
     const fn is_halving(self) -> bool {
-        matches!(self, Self { window: Window { size: 2, stride: 2, padding: 0 }, kind: PoolKind::Max })
+        matches!(self, Self { window: Window { size: 2, stride: 2, padding: 0 }, kind: PoolKind::Max, .. })
+    }
+
+    /// The least maximum.
+    #[inline(always)]
+    const fn lowest(self) -> f32 {
+        if self.relu { 0.0 } else { f32::NEG_INFINITY }
     }
 
     #[inline(always)]
@@ -71,7 +80,7 @@ impl Kernel for PoolForward<'_> {
                 let out = &mut self.out[(channel * to.shape.height + y) * to.row..][..to.used()];
                 for (x, out) in out.chunks_exact_mut(batch).enumerate() {
                     let is_max = self.pool.kind == PoolKind::Max;
-                    out.fill(if is_max { f32::NEG_INFINITY } else { 0.0 });
+                    out.fill(if is_max { self.pool.lowest() } else { 0.0 });
                     for row in self.pool.covered(y, height) {
                         let row = &self.input[(channel * height + row) * from.row..][..from.used()];
                         for column in self.pool.covered(x, width) {
@@ -95,13 +104,6 @@ impl Kernel for PoolForward<'_> {
     }
 }
 
-/// The four numbers of a window, of 16 examples or of what follows them in memory: rows from above, columns from the left.
-#[inline(always)]
-fn window(input: &[f32], from: Layout, corner: usize) -> [Lanes; 4] {
-    let below = corner + from.row;
-    [corner, corner + from.batch, below, below + from.batch].map(|place| Lanes::load(&input[place..]))
-}
-
 impl PoolForward<'_> {
     /// Vectors are taken one after the other, from left to right and from above, so that what is written behind a row or a column's
     /// last example is overwritten afterwards, or lies in padding.
@@ -114,9 +116,14 @@ impl PoolForward<'_> {
                 let start = (channel * to.shape.height + y) * to.row;
                 for x in 0..to.shape.width {
                     for example in (0..to.batch).step_by(LANES) {
-                        let corner = corner + 2 * x * from.batch + example;
-                        let lowest = Lanes::splat(f32::NEG_INFINITY);
-                        let largest = window(self.input, from, corner).into_iter().fold(lowest, |out, x| x.max(out));
+                        keep_vectors_whole();
+                        let upper = &self.input[corner + 2 * x * from.batch + example..];
+                        let lower = &upper[from.row..];
+                        let mut largest = Lanes::splat(self.pool.lowest());
+                        largest = Lanes::load(upper).max(largest);
+                        largest = Lanes::load(&upper[from.batch..]).max(largest);
+                        largest = Lanes::load(lower).max(largest);
+                        largest = Lanes::load(&lower[from.batch..]).max(largest);
                         largest.store(&mut self.out[start + x * to.batch + example..]);
                     }
                 }
@@ -180,6 +187,29 @@ impl Kernel for PoolBackward<'_> {
     }
 }
 
+/// The slopes where the input is the output, and those that are left.
+#[inline(always)]
+fn take(slopes: Lanes, output: Lanes, input: &[f32]) -> (Lanes, Lanes) {
+    let input = Lanes::load(input);
+    let (mut taken, mut left) = (Lanes::ZERO, Lanes::ZERO);
+    for lane in 0..LANES {
+        taken.0[lane] = if input.0[lane] == output.0[lane] { slopes.0[lane] } else { 0.0 };
+    }
+    for lane in 0..LANES {
+        left.0[lane] = if input.0[lane] == output.0[lane] { 0.0 } else { slopes.0[lane] };
+    }
+    (taken, left)
+}
+
+#[inline(always)]
+fn write(lanes: Lanes, count: usize, out: &mut [f32]) {
+    if count == LANES {
+        lanes.store(out);
+    } else {
+        lanes.store_first(count, out);
+    }
+}
+
 impl PoolBackward<'_> {
     /// As [`PoolForward::halve`], but a vector is only written whole where it ends in the same row of windows.
     #[inline(always)]
@@ -195,29 +225,26 @@ impl PoolBackward<'_> {
                 let start = (channel * to.shape.height + y) * to.row;
                 for x in 0..to.shape.width {
                     for example in (0..to.batch).step_by(LANES) {
+                        keep_vectors_whole();
                         let left = 2 * x * from.batch + example;
                         let place = start + x * to.batch + example;
-                        let (output, mut slopes) =
-                            (Lanes::load(&self.output[place..]), Lanes::load(&self.slopes[place..]));
+                        let output = Lanes::load(&self.output[place..]);
+                        let slopes = Lanes::load(&self.slopes[place..]);
+                        let (below, right) = (from.row, from.batch);
                         let corner = upper + left;
-                        let corners = [corner, corner + from.batch, corner + from.row, corner + from.row + from.batch];
+                        let (first, slopes) = take(slopes, output, &self.input[corner..]);
+                        let (second, slopes) = take(slopes, output, &self.input[corner + right..]);
+                        let (third, slopes) = take(slopes, output, &self.input[corner + below..]);
+                        let (fourth, _) = take(slopes, output, &self.input[corner + below + right..]);
                         let count = (to.batch - example).min(LANES);
                         // Columns of windows further to the right are written later; behind them lie a column of zeros or the next row.
                         let fits = to.batch <= LANES && left + from.batch + LANES <= 2 * to.used();
-                        let is_inside = count == LANES || fits;
-                        for (input, place) in window(self.input, from, corner).into_iter().zip(corners) {
-                            let mut taken = Lanes::ZERO;
-                            for lane in 0..LANES {
-                                let is_largest = input.0[lane] == output.0[lane];
-                                taken.0[lane] = if is_largest { slopes.0[lane] } else { 0.0 };
-                                slopes.0[lane] = if is_largest { 0.0 } else { slopes.0[lane] };
-                            }
-                            if is_inside {
-                                taken.store(&mut self.out[place..]);
-                            } else {
-                                self.out[place..place + count].copy_from_slice(&taken.0[..count]);
-                            }
-                        }
+                        let out = &mut self.out[corner..];
+                        let count = if fits { LANES } else { count };
+                        write(first, count, out);
+                        write(second, count, &mut out[right..]);
+                        write(third, count, &mut out[below..]);
+                        write(fourth, count, &mut out[below + right..]);
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Slopes, the derivatives of the loss by a layer's output, before the layer's own backward pass.
 
 use super::super::kernels::Layout;
-use crate::math::lanes::{Kernel, LANES, Lanes};
+use crate::math::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 
 /// Sets slopes to zero where the output was not positive, if a ReLU was part of the layer, and in the padding of rows; and adds them
 /// up for each channel, which is the gradient by a bias: lane by lane, rows ascending, lanes folded in halves.
@@ -31,18 +31,21 @@ impl Kernel for Prepare<'_> {
                 if let Some(output) = self.output {
                     let output = &output[channel * plane + y * row..][..row];
                     for (slopes, output) in vectors.iter_mut().zip(output.as_chunks::<LANES>().0) {
-                        let masked = Lanes(*output).zip(Lanes(*slopes), |x, slope| if x > 0.0 { slope } else { 0.0 });
+                        keep_vectors_whole();
+                        let masked = Lanes(*output).if_positive(Lanes(*slopes));
                         sum = sum + masked;
                         *slopes = masked.0;
                     }
                 } else if self.sums.is_some() {
                     for slopes in vectors {
+                        keep_vectors_whole();
                         sum = sum + Lanes(*slopes);
                     }
                 }
             }
             if let Some(sums) = &mut self.sums {
-                sums[channel] = sum.sum();
+                let finished = sum;
+                sums[channel] = finished.sum();
             }
         }
     }
@@ -88,6 +91,7 @@ impl Kernel for Sum<'_> {
     fn run<const WIDE: bool>(self) {
         let numbers = self.one.as_chunks::<LANES>().0.iter().zip(self.two.as_chunks::<LANES>().0);
         for ((one, two), out) in numbers.zip(self.out.as_chunks_mut::<LANES>().0) {
+            keep_vectors_whole();
             let sum = Lanes(*one) + Lanes(*two);
             *out = if self.relu { sum.max(Lanes::ZERO).0 } else { sum.0 };
         }

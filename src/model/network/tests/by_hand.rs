@@ -59,7 +59,7 @@ fn pooling_gives_the_gradient_to_the_first_maximum_or_to_all() {
         let network = one_output(shape(1, 2, 2), |builder, input| {
             let conv = builder.conv("conv", input, 1, Window::square(1), false, false);
             let window = Window { size: 2, stride: 2, padding: 0 };
-            let pool = if is_max { builder.max_pool(conv, window) } else { builder.average_pool(conv, window) };
+            let pool = if is_max { builder.max_pool(conv, window, false) } else { builder.average_pool(conv, window) };
             builder.dense("fc", pool, 1, false)
         });
         let data = Dataset::new(array![[1.0, 5.0, 5.0, 1.0]], Targets::Values(vec![0.0]));

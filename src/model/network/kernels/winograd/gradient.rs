@@ -8,11 +8,16 @@
 //! Lanes run over the channels of the input, so that no lanes have to be folded: the input is turned to row × column × example
 //! × channel first, with zeros around it. The slopes are read number by number, and stay as they lie.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops of constant length over registers, which iterators would put into memory"
+)]
+
 use super::super::{Layout, whole_vectors};
 use super::product::Panels;
 use super::tiles::Block;
-use super::transform::{spread, store_tile, tile_filter};
-use crate::math::lanes::{Kernel, LANES, Lanes};
+use super::transform::{four, spread, store_tile, tile_filter};
+use crate::math::lanes::{Kernel, LANES, Lanes, transpose};
 
 /// Sizes of a turned input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,24 +100,6 @@ impl Kernel for Turn<'_> {
     }
 }
 
-/// Exchanges rows and columns, in four rounds, each of which interleaves the first with the second half.
-#[inline(always)]
-fn transpose(square: &mut [Lanes; LANES]) {
-    for _ in 0..4 {
-        let mut next = [Lanes::ZERO; LANES];
-        for row in 0..LANES / 2 {
-            let (one, two) = (square[row].0, square[row + LANES / 2].0);
-            for lane in 0..LANES / 2 {
-                next[2 * row].0[2 * lane] = one[lane];
-                next[2 * row].0[2 * lane + 1] = two[lane];
-                next[2 * row + 1].0[2 * lane] = one[LANES / 2 + lane];
-                next[2 * row + 1].0[2 * lane + 1] = two[LANES / 2 + lane];
-            }
-        }
-        *square = next;
-    }
-}
-
 /// Transforms the tiles of a block of a turned input.
 pub struct TurnedTransform<'a> {
     /// What [`Turn`] left.
@@ -155,9 +142,8 @@ impl Kernel for TurnedTransform<'_> {
 #[inline(always)]
 fn tile(from: &[f32], row: usize, column: usize, values: &mut [f32], stride: usize) {
     let mut columns = [[Lanes::ZERO; 4]; 4];
-    for (j, places) in columns.iter_mut().enumerate() {
-        let number = |i: usize| Lanes::load(&from[i * row + j * column..]);
-        *places = tile_filter([number(0), number(1), number(2), number(3)]);
+    for j in 0..4 {
+        columns[j] = tile_filter(four(from, j * column, row));
     }
     store_tile(&columns, values, stride);
 }
@@ -202,15 +188,15 @@ impl Kernel for SlopeTransform<'_> {
                 for vector in 0..strip.vectors {
                     let at = vector * LANES;
                     let mut columns = [[Lanes::ZERO; 4]; 2];
-                    for (j, places) in columns.iter_mut().enumerate() {
-                        let number = |i: usize| Lanes::load(&lines[(2 * i + j) * line + at..]);
-                        *places = slope_filter([number(0), number(1)]);
+                    for j in 0..2 {
+                        let upper = Lanes::load(&lines[j * line + at..]);
+                        columns[j] = slope_filter([upper, Lanes::load(&lines[(2 + j) * line + at..])]);
                     }
                     let values = &mut values[output * strides.1 + strip.number + at..];
                     for i in 0..4 {
                         let places = slope_filter([columns[0][i], columns[1][i]]);
-                        for (j, value) in places.into_iter().enumerate() {
-                            value.store(&mut values[(4 * i + j) * strides.0..]);
+                        for j in 0..4 {
+                            places[j].store(&mut values[(4 * i + j) * strides.0..]);
                         }
                     }
                 }
@@ -244,23 +230,28 @@ impl Kernel for KernelGradient<'_> {
     fn run<const WIDE: bool>(self) {
         let row = whole_vectors(self.channels);
         let stride = self.stride;
-        let kernels = self.out.as_chunks_mut::<9>().0;
-        for (output, kernels) in kernels.chunks_exact_mut(self.channels).enumerate() {
-            for (vector, kernels) in kernels.chunks_mut(LANES).enumerate() {
+        for (output, kernels) in self.out.chunks_exact_mut(9 * self.channels).enumerate() {
+            for (vector, kernels) in kernels.chunks_mut(9 * LANES).enumerate() {
                 let products = &self.products[output * row + vector * LANES..];
                 let mut columns = [[Lanes::ZERO; 3]; 4];
-                for (j, places) in columns.iter_mut().enumerate() {
-                    let number = |i: usize| Lanes::load(&products[(4 * i + j) * stride..]);
-                    *places = kernel_filter([number(0), number(1), number(2), number(3)]);
+                for j in 0..4 {
+                    columns[j] = kernel_filter(four(products, j * stride, 4 * stride));
                 }
-                let mut numbers = [Lanes::ZERO; 9];
+                let mut numbers = [Lanes::ZERO; LANES];
                 for y in 0..3 {
                     let row = kernel_filter([columns[0][y], columns[1][y], columns[2][y], columns[3][y]]);
-                    numbers[3 * y..3 * y + 3].copy_from_slice(&row);
+                    for x in 0..3 {
+                        numbers[3 * y + x] = row[x];
+                    }
                 }
-                for (lane, kernel) in kernels.iter_mut().enumerate() {
-                    for (number, numbers) in kernel.iter_mut().zip(&numbers) {
-                        *number = numbers.0[lane];
+                transpose(&mut numbers);
+                for lane in 0..kernels.len() / 9 {
+                    let kernel = &mut kernels[9 * lane..];
+                    // What is written beyond a kernel is overwritten by the next one.
+                    if kernel.len() < LANES {
+                        kernel[..9].copy_from_slice(&numbers[lane].0[..9]);
+                    } else {
+                        numbers[lane].store(kernel);
                     }
                 }
             }

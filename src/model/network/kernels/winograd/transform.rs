@@ -3,12 +3,17 @@
 //! See [`super`] for the matrices. The columns of a row are first separated into even and odd ones, since those of neighbouring
 //! tiles are two apart: then numbers of consecutive tiles and examples lie side by side.
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops of constant length over registers, which iterators would put into memory"
+)]
+
 use super::super::correlate::Finish;
 use super::super::{Layout, whole_vectors};
 use super::PLACES;
 use super::product::Panels;
 use super::tiles::Block;
-use crate::math::lanes::{Kernel, LANES, Lanes};
+use crate::math::lanes::{Kernel, LANES, Lanes, keep_vectors_whole, transpose};
 
 /// Numbers of one line of even or odd columns: one column more than there are tiles, and what is written beyond.
 pub const fn line_length(columns: usize, batch: usize) -> usize {
@@ -58,6 +63,17 @@ pub(super) fn spread(
     }
 }
 
+/// Four vectors, each `stride` numbers after the one before.
+#[inline(always)]
+pub(super) fn four(numbers: &[f32], start: usize, stride: usize) -> [Lanes; 4] {
+    [
+        Lanes::load(&numbers[start..]),
+        Lanes::load(&numbers[start + stride..]),
+        Lanes::load(&numbers[start + 2 * stride..]),
+        Lanes::load(&numbers[start + 3 * stride..]),
+    ]
+}
+
 /// `Bᵀ x`.
 #[inline(always)]
 pub(super) fn tile_filter(x: [Lanes; 4]) -> [Lanes; 4] {
@@ -93,27 +109,29 @@ impl Kernel for KernelTransform<'_> {
     fn run<const WIDE: bool>(self) {
         let Self { weights, outputs, channels, turned, strides, out } = self;
         let (by_output, by_channel) = if turned { (1, outputs) } else { (channels, 1) };
-        let kernels = weights.as_chunks::<9>().0;
         for output in 0..outputs {
             for first in (0..channels).step_by(LANES) {
                 let count = (channels - first).min(LANES);
-                let mut numbers = [Lanes::ZERO; 9];
+                let mut numbers = [Lanes::ZERO; LANES];
                 for lane in 0..count {
-                    let kernel = &kernels[output * by_output + (first + lane) * by_channel];
-                    for (numbers, number) in numbers.iter_mut().zip(kernel) {
-                        numbers.0[lane] = *number;
-                    }
+                    let kernel = &weights[9 * (output * by_output + (first + lane) * by_channel)..];
+                    // What is read beyond the kernel goes to rows that are not used.
+                    numbers[lane] =
+                        if kernel.len() < LANES { Lanes::load_partial(kernel) } else { Lanes::load(kernel) };
                 }
-                let columns: [[Lanes; 4]; 3] =
-                    std::array::from_fn(|x| kernel_filter([numbers[x], numbers[3 + x], numbers[6 + x]]));
+                transpose(&mut numbers);
+                let mut columns = [[Lanes::ZERO; 4]; 3];
+                for x in 0..3 {
+                    columns[x] = kernel_filter([numbers[x], numbers[3 + x], numbers[6 + x]]);
+                }
                 let start = output * strides.1 + first;
                 for i in 0..4 {
                     // Turning a kernel exchanges the first and the last place of both directions.
                     let row = if turned { [3, 1, 2, 0][i] } else { i };
                     let places = kernel_filter([columns[0][i], columns[1][i], columns[2][i]]);
-                    for (j, place) in places.into_iter().enumerate() {
+                    for j in 0..4 {
                         let column = if turned { [3, 1, 2, 0][j] } else { j };
-                        place.store(&mut out[(4 * row + column) * strides.0 + start..]);
+                        places[j].store(&mut out[(4 * row + column) * strides.0 + start..]);
                     }
                 }
             }
@@ -182,10 +200,9 @@ impl Kernel for InputTransform<'_> {
 #[inline(always)]
 fn tile(lines: &[f32], line: usize, at: usize, batch: usize, values: &mut [f32], stride: usize) {
     let mut columns = [[Lanes::ZERO; 4]; 4];
-    for (j, column) in columns.iter_mut().enumerate() {
+    for j in 0..4 {
         let at = j % 2 * line + at + j / 2 * batch;
-        let row = |i: usize| Lanes::load(&lines[2 * i * line + at..]);
-        *column = tile_filter([row(0), row(1), row(2), row(3)]);
+        columns[j] = tile_filter(four(lines, at, 2 * line));
     }
     store_tile(&columns, values, stride);
 }
@@ -195,8 +212,8 @@ fn tile(lines: &[f32], line: usize, at: usize, batch: usize, values: &mut [f32],
 pub(super) fn store_tile(columns: &[[Lanes; 4]; 4], values: &mut [f32], stride: usize) {
     for i in 0..4 {
         let row = tile_filter([columns[0][i], columns[1][i], columns[2][i], columns[3][i]]);
-        for (j, value) in row.into_iter().enumerate() {
-            value.store(&mut values[(4 * i + j) * stride..]);
+        for j in 0..4 {
+            row[j].store(&mut values[(4 * i + j) * stride..]);
         }
     }
 }
@@ -248,7 +265,7 @@ impl Kernel for OutputTransform<'_> {
                         copy_column(from, &mut joined[column * batch..], batch);
                     }
                     let start = ((first + output) * shape.height + 2 * strip.row + y) * row + 2 * strip.column * batch;
-                    finish(joined, bias, self.finish, &mut self.out[start..start + columns * batch]);
+                    finish(joined, bias, self.finish, columns * batch, &mut self.out[start..]);
                 }
             }
         }
@@ -260,28 +277,30 @@ impl OutputTransform<'_> {
     fn tile(&mut self, place: usize, at: usize) {
         let products = &self.products[place..];
         let mut columns = [[Lanes::ZERO; 2]; 4];
-        for (j, column) in columns.iter_mut().enumerate() {
-            let row = |i: usize| Lanes::load(&products[(4 * i + j) * self.stride..]);
-            *column = output_filter([row(0), row(1), row(2), row(3)]);
+        for j in 0..4 {
+            columns[j] = output_filter(four(products, j * self.stride, 4 * self.stride));
         }
-        let row = |y: usize| output_filter([columns[0][y], columns[1][y], columns[2][y], columns[3][y]]);
-        let outputs = [row(0), row(1)];
-        for (line, output) in outputs.as_flattened().iter().enumerate() {
-            output.store(&mut self.lines[line * self.line + at..]);
+        for y in 0..2 {
+            let row = output_filter([columns[0][y], columns[1][y], columns[2][y], columns[3][y]]);
+            for x in 0..2 {
+                row[x].store(&mut self.lines[(2 * y + x) * self.line + at..]);
+            }
         }
     }
 }
 
+/// Finishes `count` numbers.
 #[inline(always)]
-fn finish(from: &[f32], bias: Lanes, finish: Finish, out: &mut [f32]) {
-    let (vectors, rest) = out.as_chunks_mut::<LANES>();
-    let (sums, last) = from.as_chunks::<LANES>().0.split_at(vectors.len());
-    for (sum, out) in sums.iter().zip(vectors) {
+fn finish(from: &[f32], bias: Lanes, finish: Finish, count: usize, out: &mut [f32]) {
+    let (vectors, last) = out.split_at_mut(count - count % LANES);
+    let sums = from.as_chunks::<LANES>().0;
+    for (sum, out) in sums.iter().zip(vectors.as_chunks_mut::<LANES>().0) {
+        keep_vectors_whole();
         *out = finished(Lanes(*sum) + bias, finish, Lanes(*out)).0;
     }
-    if !rest.is_empty() {
-        let last = finished(Lanes(last[0]) + bias, finish, Lanes::load_partial(rest)).0;
-        rest.copy_from_slice(&last[..rest.len()]);
+    if !count.is_multiple_of(LANES) {
+        let sum = Lanes(sums[count / LANES]) + bias;
+        finished(sum, finish, Lanes::load(last)).store_first(count % LANES, last);
     }
 }
 
