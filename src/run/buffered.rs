@@ -4,12 +4,12 @@ use super::RunError;
 use super::engine::{Engine, Happening, Timer};
 use super::jobs::JobId;
 use super::learning::{Learning, Work};
-use super::server::{Question, RoundFacts, Server, plain_view};
+use super::server::{Question, Server, Tally, plain_view};
 use crate::id::{ClientId, Round};
 use crate::policy::{Feedback, JobReport, Waited};
 use crate::protocol::BufferedRule;
 use crate::record::{Outcome, Record};
-use crate::recorder::{DroppedJob, Sink};
+use crate::recorder::Sink;
 use crate::time::VirtualTime;
 use crate::world::World;
 
@@ -26,10 +26,7 @@ pub(super) struct Buffered<'w> {
     choice: Vec<ClientId>,
 
     // Of the round under way.
-    selected: Vec<ClientId>,
-    arrived: Vec<ClientId>,
-    late: Vec<ClientId>,
-    dropped: Vec<DroppedJob>,
+    tally: Tally,
 }
 
 impl<'w> Buffered<'w> {
@@ -41,10 +38,7 @@ impl<'w> Buffered<'w> {
             tickets: vec![0; world.population.len()],
             buffer: Vec::new(),
             choice: Vec::new(),
-            selected: Vec::new(),
-            arrived: Vec::new(),
-            late: Vec::new(),
-            dropped: Vec::new(),
+            tally: Tally::default(),
         }
     }
 
@@ -52,10 +46,7 @@ impl<'w> Buffered<'w> {
     pub fn step<S: Sink>(&mut self, engine: &mut Engine<'_, S>, server: &mut Server<'_>) -> Result<(), RunError> {
         let opened = engine.now();
         server.round = server.round.next();
-        self.selected.clear();
-        self.arrived.clear();
-        self.late.clear();
-        self.dropped.clear();
+        self.tally.clear();
         loop {
             if self.buffer.len() >= self.rule.buffer {
                 return self.aggregate(engine, server, opened);
@@ -110,7 +101,7 @@ impl<'w> Buffered<'w> {
                 selected: &self.choice,
             })?;
             server.count(world, &self.choice);
-            self.selected.push(client);
+            self.tally.selected.push(client);
             let ticket = &mut self.tickets[client.index()];
             *ticket += 1;
             let id = engine.prepare(client, server.round, Round(*ticket))?;
@@ -140,11 +131,11 @@ impl<'w> Buffered<'w> {
         let outcome = if is_used { Outcome::Arrived } else { Outcome::Late };
         self.conclude(engine, server, id, outcome, waited)?;
         if is_used {
-            self.arrived.push(client);
+            self.tally.arrived.push(client);
             self.buffer.push(id);
             Ok(())
         } else {
-            self.late.push(client);
+            self.tally.late.push(client);
             engine.waste(id);
             engine.settle(id)
         }
@@ -160,9 +151,9 @@ impl<'w> Buffered<'w> {
         let waited = Waited::TimedOut(engine.now() - engine.jobs[id].dispatched);
         let outcome = engine.jobs[id].outcome();
         match engine.jobs[id].dropped() {
-            Some(job) => self.dropped.push(job),
+            Some(job) => self.tally.dropped.push(job),
             None => {
-                self.late.push(engine.jobs[id].client);
+                self.tally.late.push(engine.jobs[id].client);
                 engine.call_off(id)?;
             }
         }
@@ -213,14 +204,7 @@ impl<'w> Buffered<'w> {
                 server.learned(engine, trained, opened)?
             }
         };
-        let facts = RoundFacts {
-            opened,
-            selected: &self.selected,
-            arrived: &self.arrived,
-            late: &self.late,
-            dropped: &self.dropped,
-            ..RoundFacts::default()
-        };
+        let facts = self.tally.facts(opened);
         server.close(engine, &trained, &facts)?;
         for id in self.buffer.drain(..) {
             engine.settle(id)?;

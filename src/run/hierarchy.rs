@@ -4,7 +4,7 @@ use super::RunError;
 use super::engine::{Engine, Happening, Timer};
 use super::jobs::JobId;
 use super::learning::{Learning, Trained, Work};
-use super::server::{Question, RoundFacts, Server, plain_view, report_training};
+use super::server::{Question, RoundFacts, Server, Tally, plain_view, report_training};
 use crate::dist::Law;
 use crate::id::{ClientId, Round};
 use crate::kernel::Handle;
@@ -12,7 +12,7 @@ use crate::policy::{Candidates, Feedback, JobReport, Policy, RoundReport, Server
 use crate::population::LatencyError;
 use crate::protocol::HierarchicalRule;
 use crate::record::{Outcome, Phase, Record};
-use crate::recorder::{DroppedJob, Sink};
+use crate::recorder::Sink;
 use crate::rng::Purpose;
 use crate::time::{Span, VirtualTime};
 use crate::world::World;
@@ -69,10 +69,7 @@ pub(super) struct Hierarchy<'w> {
     // Of the cloud's round under way.
     chosen: Vec<ClientId>,
     returned: Vec<(u32, Span)>,
-    selected: Vec<ClientId>,
-    arrived: Vec<ClientId>,
-    late: Vec<ClientId>,
-    dropped: Vec<DroppedJob>,
+    tally: Tally,
 }
 
 impl<'w> Hierarchy<'w> {
@@ -115,10 +112,7 @@ impl<'w> Hierarchy<'w> {
             edge_counts: vec![0; edges],
             chosen: Vec::new(),
             returned: Vec::new(),
-            selected: Vec::new(),
-            arrived: Vec::new(),
-            late: Vec::new(),
-            dropped: Vec::new(),
+            tally: Tally::default(),
         }
     }
 
@@ -127,10 +121,7 @@ impl<'w> Hierarchy<'w> {
         let opened = engine.now();
         server.round = server.round.next();
         self.returned.clear();
-        self.selected.clear();
-        self.arrived.clear();
-        self.late.clear();
-        self.dropped.clear();
+        self.tally.clear();
         self.open_cloud(engine, server)?;
         while self.returned.len() < self.chosen.len() {
             let Some(happening) = engine.next()? else { return Err(RunError::Deserted { time: engine.now() }) };
@@ -255,7 +246,7 @@ impl<'w> Hierarchy<'w> {
         let (round, selected) = (state.round, &state.selection);
         engine.note(&Record::Selected { edge: Some(edge), round, time: engine.now(), selected })?;
         server.count(world, selected);
-        self.selected.extend(selected);
+        self.tally.selected.extend(selected);
         for &client in selected {
             let id = engine.prepare(client, server.round, round)?;
             engine.begin(id, state.model.clone(), self.rule.edge.ask * self.rule.edges_per_round)?;
@@ -277,9 +268,9 @@ impl<'w> Hierarchy<'w> {
             let outcome = engine.jobs[id].outcome();
             engine.conclude(id, outcome)?;
             match engine.jobs[id].dropped() {
-                Some(job) => self.dropped.push(job),
+                Some(job) => self.tally.dropped.push(job),
                 None => {
-                    self.late.push(engine.jobs[id].client);
+                    self.tally.late.push(engine.jobs[id].client);
                     engine.call_off(id)?;
                 }
             }
@@ -301,7 +292,7 @@ impl<'w> Hierarchy<'w> {
         for &id in &state.arrived {
             work.extend(Work::of(&engine.jobs[id], 1.0));
             state.invested += engine.jobs[id].computed();
-            self.arrived.push(engine.jobs[id].client);
+            self.tally.arrived.push(engine.jobs[id].client);
         }
         engine.accounts.arrived += state.arrived.len() as u64;
         let mut trained: Vec<Trained> = Vec::new();
@@ -384,15 +375,7 @@ impl<'w> Hierarchy<'w> {
             let report = RoundReport { round, selected: &self.chosen, duration, metrics: &server.metrics };
             policy.observe(&Feedback::Round(report));
         }
-        let facts = RoundFacts {
-            opened,
-            selected: &self.selected,
-            arrived: &self.arrived,
-            late: &self.late,
-            dropped: &self.dropped,
-            edges: &edges,
-            ..RoundFacts::default()
-        };
+        let facts = RoundFacts { edges: &edges, ..self.tally.facts(opened) };
         server.record(engine, &facts)?;
         engine.check_pending(0)
     }
@@ -408,7 +391,7 @@ impl<'w> Hierarchy<'w> {
                 engine.clear_timer(Timer::Boundary(edge));
                 self.call_off(engine, edge)?;
                 for &id in &self.edges[edge as usize].arrived {
-                    self.arrived.push(engine.jobs[id].client);
+                    self.tally.arrived.push(engine.jobs[id].client);
                     engine.waste(id);
                 }
                 engine.accounts.arrived += self.edges[edge as usize].arrived.len() as u64;

@@ -31,6 +31,32 @@ pub(super) struct Server<'w> {
     mark: RoundMark,
 }
 
+/// What became of the jobs of a round in which clients are asked again and again.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Everyone who was asked, in dispatch order.
+    pub selected: Vec<ClientId>,
+    /// In order of arrival.
+    pub arrived: Vec<ClientId>,
+    pub late: Vec<ClientId>,
+    pub dropped: Vec<DroppedJob>,
+}
+
+impl Tally {
+    pub fn clear(&mut self) {
+        self.selected.clear();
+        self.arrived.clear();
+        self.late.clear();
+        self.dropped.clear();
+    }
+
+    /// A round with nothing else to say.
+    pub fn facts(&self, opened: VirtualTime) -> RoundFacts<'_> {
+        let Self { selected, arrived, late, dropped } = self;
+        RoundFacts { opened, selected, arrived, late, dropped, ..RoundFacts::default() }
+    }
+}
+
 /// What a round is recorded as, beside what server and engine know.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundFacts<'a> {
