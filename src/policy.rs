@@ -191,6 +191,11 @@ pub struct RoundReport<'a> {
 
 /// A client-selection policy.
 pub trait Policy: Send {
+    /// Whether it may ask for a probe, for which only protocols in rounds have time.
+    fn probes(&self) -> bool {
+        false
+    }
+
     /// What must be known about candidates before selecting; charged for. `rng` is the round's policy stream from its
     /// beginning, and `select` goes on where `probe` stopped.
     fn probe(&mut self, _ask: &SelectionRequest<'_>, _view: &ServerView<'_>, _rng: &mut StreamRng) -> Probe {

@@ -52,6 +52,8 @@ pub struct RoundSummary<'a> {
     pub dropped: &'a [DroppedJob],
     /// Late updates of earlier rounds that joined this aggregation: client and round of dispatch.
     pub joined: &'a [(ClientId, Round)],
+    /// Late jobs of earlier rounds whose client was lost since, and their round of dispatch.
+    pub lost_late: &'a [(DroppedJob, Round)],
     /// Edge servers that took part, in dispatch order.
     pub edges: &'a [u32],
     /// The round had fewer updates than its quorum: the model stayed as it was.
@@ -88,6 +90,11 @@ impl RoundSummary<'_> {
             let joined: Vec<Value> =
                 self.joined.iter().map(|(client, round)| json!({ "client": client.0, "round": round.0 })).collect();
             object.insert("joined".to_owned(), json!(joined));
+        }
+        if !self.lost_late.is_empty() {
+            let lost: Vec<Value> =
+                self.lost_late.iter().map(|(job, round)| json!({ "job": job, "round": round.0 })).collect();
+            object.insert("lost_late".to_owned(), json!(lost));
         }
         if !self.edges.is_empty() {
             object.insert("edges".to_owned(), json!(self.edges));

@@ -97,6 +97,17 @@ pub enum RunError {
         /// When.
         time: VirtualTime,
     },
+    /// The server gives up on one client after the other.
+    #[error(
+        "at {time} the server has given up on {jobs} clients since an update last arrived; a longer timeout than that of the \
+         protocol may help"
+    )]
+    Fruitless {
+        /// When.
+        time: VirtualTime,
+        /// How many jobs came to nothing.
+        jobs: u32,
+    },
     /// One of the checks that every run passes did not hold: a defect of the program.
     #[error("a check of the run failed: {what}. Before that:\n  {}", records.join("\n  "))]
     Violated {

@@ -348,7 +348,13 @@ impl World {
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
     pub fn cast(&self, config: &PolicyConfig) -> Result<Cast, ConfigError> {
-        let Rule::Hierarchical(rule) = &self.rule else { return self.policy(config).map(Cast::from) };
+        let Rule::Hierarchical(rule) = &self.rule else {
+            let policy = self.policy(config)?;
+            return match &self.rule {
+                Rule::Buffered(_) => without_probes(policy).map(Cast::from),
+                Rule::Rounds(_) | Rule::Hierarchical(_) => Ok(Cast::from(policy)),
+            };
+        };
         let all_sizes = self.population.data_sizes();
         let server = |members: &Vec<ClientId>| {
             // What others hold is none of this server's business.
@@ -356,7 +362,7 @@ impl World {
             for client in members {
                 sizes[client.index()] = all_sizes[client.index()];
             }
-            self.server_policy(config, members.len(), &sizes)
+            self.server_policy(config, members.len(), &sizes).and_then(without_probes)
         };
         let servers = rule.members.iter().map(server).collect::<Result<_, _>>()?;
         let sizes: Vec<u32> =
@@ -370,12 +376,22 @@ impl World {
             trains: false,
             devices: &NoDevices,
         };
-        let cloud = rule.cloud.as_ref().map(|policy| policy.build(&cloud_context)).transpose();
+        let cloud = rule.cloud.as_ref().map(|policy| policy.build(&cloud_context).and_then(without_probes)).transpose();
         let cloud = cloud.map_err(|error| {
             ConfigError::new("", format!("the policy of the cloud: {}: {}", error.key, error.message))
         })?;
         Ok(Cast { servers, cloud })
     }
+}
+
+/// The policy, unless it asks clients before it selects.
+fn without_probes(policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, ConfigError> {
+    if policy.probes() {
+        let message = "asks clients before it selects, for which `buffered` and `hierarchical` have no time; take another policy, \
+                       last-known losses or a context that takes no time";
+        return Err(ConfigError::new("", message));
+    }
+    Ok(policy)
 }
 
 /// Edge servers declare nothing.

@@ -80,7 +80,14 @@ fn components() -> Vec<Component> {
         ("synthetic", include_str!("../data/synthetic_images.rs")),
     ];
     data.into_iter().for_each(|(name, source)| add("data", name, source));
-    fedgenie::protocol::NAMES.iter().for_each(|name| add("protocol", name, include_str!("../protocol.rs")));
+    for name in fedgenie::protocol::NAMES {
+        let source = match name {
+            "buffered" => include_str!("../protocol/buffered.rs"),
+            "hierarchical" => include_str!("../protocol/hierarchical.rs"),
+            _ => include_str!("../protocol/rounds.rs"),
+        };
+        add("protocol", name, source);
+    }
     let partitions: [(&str, &str); 10] = [
         ("iid", include_str!("../data/partition/iid.rs")),
         ("gamma-sized", include_str!("../data/partition/gamma.rs")),

@@ -107,6 +107,10 @@ impl PowerOfChoice {
 }
 
 impl Policy for PowerOfChoice {
+    fn probes(&self) -> bool {
+        matches!(self.losses, Losses::Fresh)
+    }
+
     fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
         self.draw(ask, view, rng);
         match self.losses {

@@ -185,6 +185,10 @@ struct RbcsF {
 }
 
 impl Policy for RbcsF {
+    fn probes(&self) -> bool {
+        self.context_time > Span::ZERO
+    }
+
     fn probe(&mut self, _: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
         Probe::Context(self.context_time)
     }

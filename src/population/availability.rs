@@ -40,8 +40,8 @@ use on_off::OnOff;
 use std::cell::Cell;
 use trace::Trace;
 
-/// After this many stretches, work that has not ended never does: 2^20.
-pub const MOST_CHANGES: u32 = 1 << 20;
+/// After this many stretches, work that has not ended never does: 2^24.
+pub const MOST_CHANGES: u32 = 1 << 24;
 
 /// A time in one state, and how far it reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -270,8 +270,8 @@ impl PopulationConfig {
         Ok(clients)
     }
 
-    /// Makes file names relative: those of empirical laws to `base`, the folder of the scenario; those of traces and tables to
-    /// `data`, the folder given by the user, or else to `base`.
+    /// Makes file names relative: those of empirical laws to `base`, the folder of the scenario; those of traces and tables as
+    /// [`located`](crate::data::located) says.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         let Self { data_size, data_quality, latency, device, availability, group, .. } = self;
         resolve([data_size, data_quality], latency, device, availability, base, data);

@@ -161,7 +161,7 @@ impl Parameter {
     pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         match &mut self.source {
             Source::Drawn(law) => law.resolve_paths(base, data),
-            Source::Table(table) => table.resolve_paths(data.unwrap_or(base)),
+            Source::Table(table) => table.resolve_paths(base, data),
             Source::Fixed(_) | Source::Each(_) => {}
         }
     }

@@ -13,6 +13,25 @@
 //! A client that was lost keeps its place until `timeout` after dispatch, when the server stops waiting for it. A selection
 //! chooses one client: a policy's m is 1 and its t counts selections. Policies that probe clients first cannot be used.
 //!
+//! | `staleness` | weight of an update `s` rounds old |
+//! |---|---|
+//! | `"constant"` | 1 |
+//! | `{ polynomial = { exponent = a } }` | `(1 + s)^−a` |
+//! | `{ hinge = { slope = a, grace = b } }` | 1 up to `s = b`, then `1/(1 + a (s − b))` |
+//!
+//! A server that has given up on very many clients since the last update (100 times its places and 10,000 more) ends the run: the timeout
+//! is shorter than every job. When the run's virtual time is over, the round under way is closed without a new model.
+//!
+//! # Example
+//! ```toml
+//! [protocol.buffered]
+//! concurrency = 10
+//! buffer = 5
+//! staleness = { hinge = { slope = 0.5, grace = 4 } }
+//! max_staleness = 20
+//! timeout = "10 min"
+//! ```
+//!
 //! # Source
 //! J. Nguyen, K. Malik, H. Zhan, A. Yousefpour, M. Rabbat, M. Malek, D. Huba, "Federated Learning with Buffered Asynchronous
 //! Aggregation", AISTATS 2022, Algorithm 1; C. Xie, S. Koyejo, I. Gupta, "Asynchronous Federated Optimization", 2019.

@@ -12,6 +12,17 @@
 //! server's. When none of them is available, it waits until one is. The cloud's policy sees an edge server as it would a
 //! client: data size, and the time from the cloud's dispatch to the arrival of the model.
 //!
+//! # Example
+//! ```toml
+//! [protocol.hierarchical]
+//! edges = 10
+//! cohort = 3
+//! edge_rounds = 2
+//! timeout = "1 min"
+//! link = { download = { exponential = { mean = "1 s" } }, upload = { exponential = { mean = "2 s" } } }
+//! cloud = { cohort = 6, policy = { round-robin = {} }, timeout = "5 min" }
+//! ```
+//!
 //! # Source
 //! L. Liu, J. Zhang, S. H. Song, K. B. Letaief, "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020 (`HierFAVG`:
 //! κ₁ is the epochs of `[training]`, κ₂ is `edge_rounds`).

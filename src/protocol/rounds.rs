@@ -11,6 +11,15 @@
 //! the last that is taken, the first dispatched count and the others are late. Late updates that join an aggregation do
 //! not count towards `take`, nor towards the `quorum`. A round that closes with fewer updates than its quorum is
 //! abandoned: the model stays as it was, and what was computed in it is wasted.
+//!
+//! # Example
+//! ```toml
+//! [protocol.deadline]
+//! cohort = 10
+//! deadline = "2 min"
+//! quorum = 3
+//! late = { carry = { staleness = { polynomial = { exponent = 0.5 } } } }
+//! ```
 
 use super::{Staleness, positive, within};
 use crate::config::ConfigError;

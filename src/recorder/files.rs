@@ -104,6 +104,9 @@ impl Sink for RunFiles {
     }
 
     fn round(&mut self, summary: &RoundSummary<'_>, is_recorded: bool, mark: &RoundMark) -> io::Result<()> {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.closed(summary.round, summary.is_abandoned)?;
+        }
         if is_recorded {
             serde_json::to_writer(&mut self.rounds, &summary.to_json())?;
             self.rounds.write_all(b"\n")?;

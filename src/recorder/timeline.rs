@@ -10,7 +10,7 @@
 //! | span `download`, `compute`, `upload` | client | a phase, complete or cut |
 //! | span `away` | client, inside a phase | the device was away |
 //! | span `model down`, `model up` | edge server | the model travels from or to the cloud |
-//! | instant `selection`, `aggregation`, `deadline` | server, edge server | `deadline`: whoever is missing is late |
+//! | instant `selection`, `aggregation`, `abandoned`, `deadline` | server, edge server | `deadline`: whoever is missing is late |
 //! | instant `arrived`, `late`, `lost` | client | the job's end, with phase and reason |
 //!
 //! # Source
@@ -34,6 +34,8 @@ const CLIENTS: u32 = 3;
 #[derive(Clone, Copy, Debug)]
 struct Open {
     round: Round,
+    /// The edge server whose job it is.
+    edge: Option<u32>,
     phase: Phase,
     since: VirtualTime,
     /// Its server stopped waiting; whether the client stopped as well is seen from what comes next.
@@ -55,7 +57,7 @@ pub struct Timeline<W: Write> {
     /// When an edge server's model set out, and its round began.
     edges: BTreeMap<u32, (VirtualTime, VirtualTime)>,
     /// The last instant at which a server stopped waiting, so that it is drawn once.
-    deadline: Option<(u32, VirtualTime)>,
+    deadline: Option<((u32, u32), VirtualTime)>,
 }
 
 /// Microseconds with three decimals, as JSON: exact, which a binary fraction would not be.
@@ -122,28 +124,29 @@ impl<W: Write> Timeline<W> {
         (from, until): (VirtualTime, VirtualTime),
         args: &Value,
     ) -> io::Result<()> {
+        if !self.rounds.contains(&self.current) {
+            return Ok(());
+        }
         self.name(pid, tid)?;
         let (ts, dur) = (microseconds(from.0), microseconds((until - from).0));
         self.write(&json!({ "ph": "X", "pid": pid, "tid": tid, "name": name, "ts": ts, "dur": dur, "args": args }))
     }
 
     fn instant(&mut self, (pid, tid): (u32, u32), name: &str, time: VirtualTime, args: &Value) -> io::Result<()> {
+        if !self.rounds.contains(&self.current) {
+            return Ok(());
+        }
         self.name(pid, tid)?;
         let ts = microseconds(time.0);
         self.write(&json!({ "ph": "i", "s": "t", "pid": pid, "tid": tid, "name": name, "ts": ts, "args": args }))
     }
 
-    /// Draws what a record says, if its round is among those wanted.
+    /// Draws what a record says. What happens outside the rounds that are wanted is followed, so that jobs that reach into
+    /// them are drawn whole, but not drawn.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
-        if !self.rounds.contains(&self.current) {
-            if let Record::Closed { round, time, .. } = *record {
-                (self.current, self.opened) = (round.0 + 1, time);
-            }
-            return Ok(());
-        }
         if let Some(time) = record.time() {
             self.clock = time;
         }
@@ -185,9 +188,10 @@ impl<W: Write> Timeline<W> {
                 self.span((CLIENTS, client.0), "away", (from, until), &json!({ "round": round }))
             }
             Record::Lost { client, round, phase, reason, time } => {
-                if let Some(job) = self.jobs.remove(&client) {
+                if let Some(job) = self.jobs.get_mut(&client) {
+                    let since = std::mem::replace(&mut job.since, time);
                     let args = json!({ "round": round, "cut": true });
-                    self.span((CLIENTS, client.0), &phase.to_string(), (job.since, time), &args)?;
+                    self.span((CLIENTS, client.0), &phase.to_string(), (since, time), &args)?;
                 }
                 let args = json!({ "round": round, "phase": phase, "reason": reason });
                 self.instant((CLIENTS, client.0), "lost", time, &args)
@@ -195,30 +199,48 @@ impl<W: Write> Timeline<W> {
             Record::JobEnded { client, round, outcome, time } => self.ended(client, round, outcome, time),
             Record::StaleEnded { client, round, delivered, time } => {
                 self.jobs.remove(&client);
-                let name = if delivered { "arrived" } else { "lost" };
-                self.instant((CLIENTS, client.0), name, time, &json!({ "round": round, "late": true }))
+                if !delivered {
+                    return Ok(());
+                }
+                self.instant((CLIENTS, client.0), "arrived", time, &json!({ "round": round, "late": true }))
             }
             Record::Closed { round, time, .. } => {
-                self.current = round.0 + 1;
                 self.span((SERVER, 0), &round.to_string(), (self.opened, time), &json!({}))?;
                 self.opened = time;
-                self.instant((SERVER, 0), "aggregation", time, &json!({ "round": round }))
+                Ok(())
             }
             Record::Model { .. } | Record::Metric { .. } => Ok(()),
         }
     }
 
+    /// Ends a round: a new model, unless it was abandoned.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn closed(&mut self, round: Round, is_abandoned: bool) -> io::Result<()> {
+        let name = if is_abandoned { "abandoned" } else { "aggregation" };
+        self.instant((SERVER, 0), name, self.clock, &json!({ "round": round }))?;
+        if self.current == *self.rounds.end() {
+            // Jobs that go on are cut where the timeline ends.
+            let open: Vec<ClientId> = self.jobs.keys().copied().collect();
+            open.into_iter().try_for_each(|client| self.cut(client))?;
+        }
+        self.current = round.0 + 1;
+        Ok(())
+    }
+
     fn begin(&mut self, at: (u32, u32), round: Round, time: VirtualTime, selected: &[ClientId]) -> io::Result<()> {
         for &client in selected {
             self.cut(client)?;
-            self.jobs.insert(client, Open { round, phase: Phase::Download, since: time, late: None });
+            let edge = (at.0 == EDGES).then_some(at.1);
+            self.jobs.insert(client, Open { round, edge, phase: Phase::Download, since: time, late: None });
         }
         self.instant(at, "selection", time, &json!({ "round": round, "clients": selected.len() }))
     }
 
     /// Draws what is left of a job that was called off.
     fn cut(&mut self, client: ClientId) -> io::Result<()> {
-        let Some(Open { round, phase, since, late }) = self.jobs.remove(&client) else { return Ok(()) };
+        let Some(Open { round, phase, since, late, .. }) = self.jobs.remove(&client) else { return Ok(()) };
         let until = late.unwrap_or(self.clock);
         let args = json!({ "round": round, "cut": true });
         self.span((CLIENTS, client.0), &phase.to_string(), (since, until), &args)
@@ -230,16 +252,20 @@ impl<W: Write> Timeline<W> {
             self.jobs.remove(&client);
             return self.instant(at, "arrived", time, &json!({ "round": round }));
         }
-        if self.deadline != Some((self.current, time)) {
-            self.deadline = Some((self.current, time));
-            self.instant((SERVER, 0), "deadline", time, &json!({ "round": self.current }))?;
+        let server = self.jobs.get(&client).and_then(|job| job.edge).map_or((SERVER, 0), |edge| (EDGES, edge));
+        if self.deadline != Some((server, time)) {
+            self.deadline = Some((server, time));
+            self.instant(server, "deadline", time, &json!({ "round": self.current }))?;
         }
         if let Some(job) = self.jobs.get_mut(&client) {
             job.late = Some(time);
         }
         match outcome {
             Outcome::Late => self.instant(at, "late", time, &json!({ "round": round })),
-            _ => Ok(()),
+            _ => {
+                self.jobs.remove(&client);
+                Ok(())
+            }
         }
     }
 
@@ -264,6 +290,10 @@ mod tests {
     fn drawn(records: &[Record<'_>], rounds: RangeInclusive<u32>) -> Vec<Value> {
         let mut timeline = Timeline::new(Vec::new(), rounds).unwrap();
         records.iter().for_each(|record| timeline.record(record).unwrap());
+        unpacked(timeline)
+    }
+
+    fn unpacked(timeline: Timeline<Vec<u8>>) -> Vec<Value> {
         let (packed, mut text) = (timeline.finish().unwrap(), String::new());
         GzDecoder::new(&*packed).read_to_string(&mut text).unwrap();
         let whole: Value = serde_json::from_str(&text).unwrap();
@@ -313,6 +343,16 @@ mod tests {
             events.iter().filter(|event| event["ph"] == "i").map(|event| event["name"].as_str().unwrap()).collect();
         assert_eq!(instants, ["selection", "arrived", "deadline", "late"]);
         assert!(drawn(&records, 2..=3).iter().all(|event| event["ph"] == "M"), "another round was asked for");
+        // A job that reaches into the rounds wanted is drawn in them.
+        let mut timeline = Timeline::new(Vec::new(), 2..=2).unwrap();
+        records[..5].iter().for_each(|record| timeline.record(record).unwrap());
+        timeline.closed(round, false).unwrap();
+        records[5..7].iter().for_each(|record| timeline.record(record).unwrap());
+        timeline.closed(Round(2), true).unwrap();
+        let events = unpacked(timeline);
+        let names: Vec<&str> =
+            events.iter().filter(|event| event["ph"] != "M").map(|event| event["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["upload", "arrived", "abandoned", "compute"], "client 7 computes at the end");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::RunError;
 use super::engine::{Engine, Happening, Timer};
 use super::jobs::JobId;
 use super::learning::{Learning, Work};
-use super::server::{Question, Server, Tally, plain_view};
+use super::server::{Question, RoundFacts, Server, Tally, plain_view};
 use crate::id::{ClientId, Round};
 use crate::policy::{Feedback, JobReport, Waited};
 use crate::protocol::BufferedRule;
@@ -12,6 +12,9 @@ use crate::record::{Outcome, Record};
 use crate::recorder::Sink;
 use crate::time::VirtualTime;
 use crate::world::World;
+
+/// Jobs that may come to nothing one after the other, beside a hundred for each place.
+const FRUITLESS: usize = 10_000;
 
 /// The state of the protocol.
 pub(super) struct Buffered<'w> {
@@ -23,6 +26,8 @@ pub(super) struct Buffered<'w> {
     /// Number of each client's last job.
     tickets: Vec<u32>,
     buffer: Vec<JobId>,
+    /// Jobs that came to nothing since an update was last taken.
+    fruitless: u32,
     choice: Vec<ClientId>,
 
     // Of the round under way.
@@ -37,6 +42,7 @@ impl<'w> Buffered<'w> {
             selections: Round(0),
             tickets: vec![0; world.population.len()],
             buffer: Vec::new(),
+            fruitless: 0,
             choice: Vec::new(),
             tally: Tally::default(),
         }
@@ -50,6 +56,12 @@ impl<'w> Buffered<'w> {
         loop {
             if self.buffer.len() >= self.rule.buffer {
                 return self.aggregate(engine, server, opened);
+            }
+            if server.settings.evaluate.end.time.is_some_and(|end| engine.now() >= end) {
+                return self.give_out(engine, server, opened);
+            }
+            if self.fruitless as usize > FRUITLESS + 100 * self.rule.concurrency {
+                return Err(RunError::Fruitless { time: engine.now(), jobs: self.fruitless });
             }
             // Everything of this instant comes before a place is filled.
             if !engine.has_more_now() {
@@ -130,6 +142,7 @@ impl<'w> Buffered<'w> {
         engine.accounts.arrived += u64::from(is_used);
         let outcome = if is_used { Outcome::Arrived } else { Outcome::Late };
         self.conclude(engine, server, id, outcome, waited)?;
+        self.fruitless = if is_used { 0 } else { self.fruitless + 1 };
         if is_used {
             self.tally.arrived.push(client);
             self.buffer.push(id);
@@ -158,8 +171,30 @@ impl<'w> Buffered<'w> {
             }
         }
         self.leave(engine, id);
+        self.fruitless += 1;
         self.conclude(engine, server, id, outcome, waited)?;
         engine.settle(id)
+    }
+
+    /// Virtual time is over before the buffer is full: the round is closed without a new model.
+    fn give_out<S: Sink>(
+        &mut self,
+        engine: &mut Engine<'_, S>,
+        server: &mut Server<'_>,
+        opened: VirtualTime,
+    ) -> Result<(), RunError> {
+        server.metrics.clear();
+        let trained = match server.learning {
+            None => Vec::new(),
+            Some(_) => server.learned(engine, Ok(None), opened)?,
+        };
+        let facts = RoundFacts { is_abandoned: true, ..self.tally.facts(opened) };
+        server.close(engine, &trained, &facts)?;
+        for id in self.buffer.drain(..) {
+            engine.waste(id);
+            engine.settle(id)?;
+        }
+        engine.check_jobs(self.taken)
     }
 
     fn leave<S: Sink>(&mut self, engine: &mut Engine<'_, S>, id: JobId) {

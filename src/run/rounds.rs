@@ -34,6 +34,8 @@ pub(super) struct Rounds<'w> {
     current: Vec<JobId>,
     arrived: Vec<JobId>,
     joining: Vec<JobId>,
+    /// Late jobs of earlier rounds whose client was lost, and the round of dispatch.
+    lost_late: Vec<(DroppedJob, Round)>,
     speeds: Vec<f64>,
     gains: Vec<f64>,
     /// `(α/m)·g_k` of the candidates, where metered.
@@ -52,6 +54,7 @@ impl<'w> Rounds<'w> {
             current: Vec::new(),
             arrived: Vec::new(),
             joining: Vec::new(),
+            lost_late: Vec::new(),
             speeds: Vec::new(),
             gains: Vec::new(),
             available_gains: Vec::new(),
@@ -264,6 +267,8 @@ impl<'w> Rounds<'w> {
                 engine.conclude(id, Outcome::Arrived)
             }
             Happening::Lost(id) if engine.jobs[id].is_late => {
+                let job = engine.jobs[id].dropped();
+                self.lost_late.extend(job.map(|job| (job, engine.jobs[id].round)));
                 self.end_late_job(engine, id, false)?;
                 engine.settle(id)
             }
@@ -329,6 +334,7 @@ impl<'w> Rounds<'w> {
             late: &late,
             dropped: &dropped,
             joined: &joined,
+            lost_late: &self.lost_late,
             edges: &[],
             is_abandoned,
             reward: self.reward,
@@ -395,6 +401,7 @@ impl<'w> Rounds<'w> {
                 engine.settle(id)?;
             }
         }
+        self.lost_late.clear();
         for id in self.joining.drain(..) {
             engine.settle(id)?;
         }

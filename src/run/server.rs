@@ -66,6 +66,7 @@ pub(super) struct RoundFacts<'a> {
     pub late: &'a [ClientId],
     pub dropped: &'a [DroppedJob],
     pub joined: &'a [(ClientId, Round)],
+    pub lost_late: &'a [(DroppedJob, Round)],
     pub edges: &'a [u32],
     pub is_abandoned: bool,
     pub reward: Option<f64>,
@@ -166,6 +167,7 @@ impl<'w> Server<'w> {
             late: facts.late,
             dropped: facts.dropped,
             joined: facts.joined,
+            lost_late: facts.lost_late,
             edges: facts.edges,
             is_abandoned: facts.is_abandoned,
             reward,
@@ -213,7 +215,7 @@ impl Question<'_> {
         let request = self.request();
         match policy.probe(&request, &self.view, &mut policy_rng) {
             Probe::None | Probe::Context(Span::ZERO) => {}
-            _ => return Err(self.refuse("asks clients before it selects, which this protocol has no time for")),
+            _ => return Err(self.refuse("asks clients before it selects, and says that it does not")),
         }
         selection.clear();
         let mut rng = PolicyRng { policy: &mut policy_rng, solver: &mut solver_rng };

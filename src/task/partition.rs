@@ -2,6 +2,7 @@
 
 use crate::config::{ConfigError, check};
 use crate::data::Dataset;
+use crate::data::located;
 use crate::data::partition::balance::{Profile, UserBalance, user_balance};
 use crate::data::partition::counts::{ClassCounts, Scale, class_counts};
 use crate::data::partition::dirichlet::{DirichletClasses, dirichlet};
@@ -156,7 +157,7 @@ impl PartitionConfig {
     /// Makes file names relative to `data`, the folder given by the user, or else to `base`, the folder of the scenario.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         if let Self::ClassCounts { file, .. } = self {
-            *file = data.unwrap_or(base).join(&*file);
+            *file = located(file, base, data);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::data::cifar::{self, Cifar, load_cifar_folder};
 use crate::data::csv::{Answer, CsvColumns};
 use crate::data::held_out::held_out;
 use crate::data::idx::{self, is_idx_folder, load_idx_folder};
+use crate::data::located;
 use crate::data::npy::NpyArrays;
 use crate::data::synthetic_images::SyntheticImages;
 use crate::data::{DataError, Dataset, Shape, Split};
@@ -252,9 +253,9 @@ fn once<T>(
 }
 
 impl DataConfig {
-    /// Makes file names relative to `data`, the folder given by the user, or else to `base`, the folder of the scenario.
+    /// Makes file names whole: see [`located`].
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        let resolve = |path: &mut PathBuf| *path = data.unwrap_or(base).join(&*path);
+        let resolve = |path: &mut PathBuf| *path = located(path, base, data);
         match self {
             Self::Folder(folder)
             | Self::Source(DataSource::Idx(folder) | DataSource::Cifar10(folder) | DataSource::Cifar100(folder)) => {

@@ -1,8 +1,9 @@
 //! Buffered aggregation on constant latencies, worked out by hand, and its models against hand-made averages.
 
 use super::protocols::{SECOND, assert_compute, play_by_hand, round, scenario};
-use super::support::{Played, Script, SeenRound, changed, play, world};
+use super::support::{Played, Script, SeenRound, Workplace, changed, play, world};
 use fedgenie::id::{ClientId, Round};
+use fedgenie::run::RunError;
 use fedgenie::time::Span;
 use fedgenie::trainer::{TrainingJob, Update, train};
 use fedgenie::world::World;
@@ -195,5 +196,37 @@ fn many_clients_with_losses() {
         assert!((ended..=ended + 50).contains(&played.accounts.dispatched), "at most 50 are under way at the end");
         assert!(count(|round| round.dropped.len()) > 0 && count(|round| round.late.len()) > 0);
         assert!(played.accounts.wasted_compute > Span::ZERO);
+    }
+}
+
+/// No job takes less than 12 s: the server gives up on everybody, and says so instead of going on for ever; or ends with the
+/// run's virtual time, its round without a model.
+#[test]
+fn a_timeout_shorter_than_every_job_ends_the_run() {
+    let protocol = "[protocol.buffered]\nconcurrency = 1\nbuffer = 1\ntimeout = \"5 s\"\n";
+    let script = Script { rounds: vec![vec![0]], ..Script::default() };
+    let error = play(&world(&scenario(protocol), 1), Box::new(script), 1).unwrap_err();
+    assert!(matches!(error, RunError::Fruitless { jobs: 10_101, .. }), "{error}");
+    assert!(error.to_string().contains("a longer timeout"), "{error}");
+
+    let place = Workplace::with(&changed(&scenario(protocol), "rounds = 100", "virtual_time = \"1 min\""));
+    place.run_into("out", &[]);
+    let rounds = place.lines("out/runs/random-s1/rounds.jsonl");
+    let [only] = &rounds[..] else { panic!("one round, found {rounds:?}") };
+    assert_eq!((&only["abandoned"], &only["closed_s"]), (&true.into(), &60.0.into()));
+    assert_eq!(only["late"].as_array().unwrap().len(), 12, "one every 5 s, up to the last instant");
+    assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
+}
+
+/// Policies that ask clients first are refused before anything runs.
+#[test]
+fn policies_that_probe_are_refused() {
+    let cloud = "[protocol.hierarchical]\nedges = 2\ncohort = 1\ncloud = { cohort = 1, policy = { rbcs-f = {} } }\n";
+    let edges = "[protocol.hierarchical]\nedges = 2\ncohort = 1\n";
+    for (protocol, policy) in [(BUFFERED, "rbcs-f"), (edges, "rbcs-f"), (cloud, "random")] {
+        let place = Workplace::with(&changed(&scenario(protocol), "[policy.random]", &format!("[policy.{policy}]")));
+        let answer = place.fedgenie(&["run", "scenario.toml"]);
+        assert_eq!(answer.code, 2, "{answer:?}");
+        assert!(answer.stderr.contains("asks clients before it selects"), "{answer:?}");
     }
 }

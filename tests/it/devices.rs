@@ -222,3 +222,16 @@ fn a_hazard_counts_time_at_work() {
         |played: &Played| played.seen.rounds.iter().map(|round: &SeenRound| round.arrived.len()).sum::<usize>();
     assert_eq!(arrived(&plain), arrived(&late));
 }
+
+/// Late at 12, lost at 20 when its device goes away: the round in which that happens says so.
+#[test]
+fn a_late_job_that_is_lost_is_recorded() {
+    let population = POPULATION
+        .replace("compute = { constant = \"10 s\" }", "compute = { constant = { each = [\"30 s\", \"10 s\"] } }");
+    let intervals = [(0, 0, 20), (1, 0, 100)];
+    let (played, _) = try_play(&population, &intervals, "lose", CARRY, &[&[0, 1], &[1], &[1]]).unwrap();
+    assert_eq!(played.seen.rounds[0].late, [0]);
+    let lost: Vec<&[(u32, u32)]> = played.seen.rounds.iter().map(|round| &*round.lost_late).collect();
+    assert_eq!(lost, [&[][..], &[(0, 1)], &[]]);
+    assert_eq!(played.accounts.wasted_compute, Span(19 * SECOND));
+}

@@ -177,6 +177,8 @@ pub struct SeenRound {
     pub dropped: Vec<(u32, Phase)>,
     /// Client and round of dispatch.
     pub joined: Vec<(u32, u32)>,
+    /// Client and round of dispatch of late jobs that were lost.
+    pub lost_late: Vec<(u32, u32)>,
     pub edges: Vec<u32>,
     pub is_abandoned: bool,
     pub down_bytes: u64,
@@ -248,6 +250,7 @@ impl Sink for Seen {
             late: ids(summary.late),
             dropped: dropped.collect(),
             joined: summary.joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
+            lost_late: summary.lost_late.iter().map(|(job, round)| (job.client.0, round.0)).collect(),
             edges: summary.edges.to_vec(),
             is_abandoned: summary.is_abandoned,
             down_bytes: summary.down_bytes,

@@ -77,9 +77,14 @@ fn regret_needs_speeds_that_do_not_depend_on_the_time() {
     assert!(error.contains("regret: a client's link follows a trace"), "{error}");
     let text = changed(&text, "[regret]\ntau_min = \"50 ms\"\n", "");
     assert!(world(&text, &place.path(""), None).unwrap().population.has_traced_links());
-    // Relative to the folder of data sets, where one is given.
+    // In the folder of data sets, where one is given, or beside the scenario; expected in the former.
+    world(&text, &place.path(""), Some(Path::new("/nowhere"))).unwrap();
+    let elsewhere = Workplace::new();
+    let text = changed(&text, "link.csv", "links.csv");
+    elsewhere.write("links.csv", "trace,time_s,mbit_per_s\nx,0,8\nx,1,0\n");
+    world(&text, &place.path(""), Some(&elsewhere.path(""))).unwrap();
     let error = world(&text, &place.path(""), Some(Path::new("/nowhere"))).unwrap_err();
-    assert!(error.contains("population.device.uplink: trace: /nowhere/link.csv: there is no such file"), "{error}");
+    assert!(error.contains("population.device.uplink: trace: /nowhere/links.csv: there is no such file"), "{error}");
 }
 
 #[test]

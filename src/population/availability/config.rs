@@ -97,7 +97,7 @@ impl AvailabilityConfig {
             }
             Self::Diurnal(config) => config.phase.0.resolve_paths(base, data),
             Self::Trace(config) => {
-                config.resolve_paths(data.unwrap_or(base));
+                config.resolve_paths(base, data);
                 config.offset.0.resolve_paths(base, data);
             }
         }

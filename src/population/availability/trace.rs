@@ -40,6 +40,7 @@
 //! ```
 
 use super::{Complaint, GroupPlace, OFFSET, Offsets, State};
+use crate::data::located;
 use crate::population::law::TimeParameter;
 use crate::population::trace::{Assign, Assignment, AvailabilityTraces, Imported, Memo, flash, flhetbench, intervals};
 use crate::units::Duration;
@@ -120,11 +121,11 @@ pub(super) struct Trace {
 }
 
 impl Config {
-    pub(super) fn resolve_paths(&mut self, folder: &Path) {
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.memo = Memo::default();
-        self.file = folder.join(&self.file);
+        self.file = located(&self.file, base, data);
         if let Some(windows) = &mut self.windows {
-            *windows = folder.join(&*windows);
+            *windows = located(windows, base, data);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::read::LinkSeed;
 use super::{RateParameter, TimeParameter};
+use crate::data::located;
 use crate::population::link::LinkTrace;
 use crate::population::trace::link::{self, LinkFormat, LinkOptions};
 use crate::population::trace::{Assign, Imported, Memo};
@@ -75,7 +76,7 @@ impl LinkParameter {
             Self::Rate(rate) => rate.0.resolve_paths(base, data),
             Self::Trace(trace) => {
                 trace.memo = Memo::default();
-                trace.file = data.unwrap_or(base).join(&trace.file);
+                trace.file = located(&trace.file, base, data);
                 trace.offset.0.resolve_paths(base, data);
             }
         }

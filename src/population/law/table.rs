@@ -19,6 +19,7 @@
 //! ```
 
 use super::{ClientPlace, SECONDS, Unit};
+use crate::data::located;
 use crate::dist::{Law, TruncatedNormal};
 use crate::population::trace::table::{Missing, Selection};
 use crate::population::trace::{Assign, Assignment, Imported, Memo, flash_speeds, mobiperf, table};
@@ -136,9 +137,9 @@ impl TableConfig {
         Ok(self.per.map_or(base, |per| per / base))
     }
 
-    pub(super) fn resolve_paths(&mut self, folder: &Path) {
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         (self.records, self.assignments) = (Memo::default(), Memo::default());
-        self.file = folder.join(&self.file);
+        self.file = located(&self.file, base, data);
     }
 
     /// Whether a client's number is random.
