@@ -56,6 +56,8 @@ impl Busy {
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates<'a> {
     scope: &'a [ClientId],
+    /// The scope is everybody, so that a client's place in it is its number, and memory need not be asked.
+    is_everyone: bool,
     filter: Option<Filter<'a>>,
 }
 
@@ -71,7 +73,7 @@ struct Filter<'a> {
 impl<'a> From<&'a [ClientId]> for Candidates<'a> {
     /// Exactly these clients, ascending.
     fn from(scope: &'a [ClientId]) -> Self {
-        Self { scope, filter: None }
+        Self { scope, is_everyone: false, filter: None }
     }
 }
 
@@ -86,16 +88,16 @@ impl<'a> Candidates<'a> {
         list: &'a OnceCell<Vec<ClientId>>,
     ) -> Self {
         let devices = (!cursors.is_always()).then_some((cursors, now));
-        if busy.count() == 0 && devices.is_none() {
-            return Self { scope, filter: None };
-        }
         let is_everyone = scope.len() == cursors.clients();
+        if busy.count() == 0 && devices.is_none() {
+            return Self { scope, is_everyone, filter: None };
+        }
         let at_most = if is_everyone {
             scope.len() - busy.count()
         } else {
             scope.iter().filter(|&&client| !busy.contains(client)).count()
         };
-        Self { scope, filter: Some(Filter { busy, devices, list, at_most }) }
+        Self { scope, is_everyone, filter: Some(Filter { busy, devices, list, at_most }) }
     }
 
     /// All clients of the server, candidates or not, ascending.
@@ -117,12 +119,16 @@ impl<'a> Candidates<'a> {
 
     /// Whether a client is a candidate.
     pub fn contains(&self, client: ClientId) -> bool {
-        self.scope.binary_search(&client).is_ok() && self.admits(client)
+        let is_here = match self.is_everyone {
+            true => client.index() < self.scope.len(),
+            false => self.scope.binary_search(&client).is_ok(),
+        };
+        is_here && self.admits(client)
     }
 
     /// The candidate at a place of the scope, if there is one.
     pub fn at(&self, place: usize) -> Option<ClientId> {
-        let client = self.scope[place];
+        let client = if self.is_everyone { ClientId::from_index(place) } else { self.scope[place] };
         self.admits(client).then_some(client)
     }
 
@@ -131,7 +137,7 @@ impl<'a> Candidates<'a> {
         match self.filter {
             None => self.scope,
             Some(Filter { busy, devices, list, .. }) => list.get_or_init(|| match devices {
-                Some((cursors, now)) if self.scope.len() == cursors.clients() => {
+                Some((cursors, now)) if self.is_everyone => {
                     let mut available = Vec::new();
                     cursors.available_clients(now, &mut available);
                     if busy.count() > 0 {
