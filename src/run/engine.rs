@@ -113,6 +113,10 @@ impl<'w, S: Sink> Engine<'w, S> {
     /// Whether anybody can be chosen now.
     pub fn has_candidates(&self, members: Option<&[ClientId]>) -> bool {
         let candidates = self.candidates(members);
+        if self.cursors.is_always() {
+            // Whoever has no job is there: nobody has to be asked.
+            return candidates.at_most() > 0;
+        }
         candidates.at_most() > 0 && (0..candidates.scope().len()).any(|place| candidates.at(place).is_some())
     }
 
