@@ -18,6 +18,7 @@ pub mod population;
 pub mod protocol;
 pub mod record;
 pub mod recorder;
+pub mod report;
 pub mod rng;
 pub mod run;
 pub mod scenario;

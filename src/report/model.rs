@@ -1,0 +1,223 @@
+//! The contents of a report, before it is drawn.
+//!
+//! All texts may come from a scenario and are untrusted: whoever writes them into HTML or SVG escapes them. Numbers are finite;
+//! what is not known is left out.
+
+use serde::Serialize;
+
+/// Everything that a report shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// Heading.
+    pub title: String,
+    /// What was run: one entry per result folder.
+    pub experiments: Vec<Experiment>,
+    /// What a careful user should know, each once.
+    pub warnings: Vec<String>,
+    /// What differs from what, and whether it is more than chance.
+    pub verdicts: Vec<Verdict>,
+    /// Results per policy and point: final values with intervals.
+    pub results: Table,
+    /// The policies, in order, each with its colour for all pictures.
+    pub series: Vec<Series>,
+    /// The pictures, in order.
+    pub figures: Vec<Figure>,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Experiment {
+    /// Prefix of its policies' labels where several experiments are shown; empty for one.
+    pub prefix: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Title of the scenario.
+    pub title: Option<String>,
+    /// Facts for people, name and value: clients, protocol, task, seeds, rounds, version, digests, …
+    pub facts: Vec<[String; 2]>,
+    /// The resolved scenario.
+    pub source: String,
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// What is compared: "cumulative mean regret", "test loss at 200 s".
+    pub quantity: String,
+    /// The policy (and the sweep's point, where there are several).
+    pub subject: String,
+    /// With which one.
+    pub against: String,
+    /// Subject minus other, with its 95 % interval where there is one.
+    pub difference: Interval,
+    /// How many pairs.
+    pub pairs: usize,
+    /// "lower", "higher", "undecided", "the same".
+    pub verdict: String,
+    /// Whether that is good for the subject; none if undecided or neither good nor bad.
+    pub is_better: Option<bool>,
+}
+
+/// A value with its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Interval {
+    /// The value.
+    pub value: f64,
+    /// Lower and upper end.
+    pub ci95: Option<[f64; 2]>,
+}
+
+/// A plain table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Table {
+    /// Headings of the columns.
+    pub columns: Vec<String>,
+    /// As many cells per row as columns.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A policy (or another thing that has a line) and its colour.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// Its label.
+    pub label: String,
+    /// Red, green, blue.
+    pub colour: [u8; 3],
+}
+
+/// One picture.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Name of files, unique in the report: lower-case letters, digits, `-` and `_`.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// How to read it: what is drawn and how it was computed.
+    pub caption: String,
+    /// What it shows, in sentences, for people who cannot see it.
+    pub summary: Vec<String>,
+    /// What is drawn.
+    pub chart: Chart,
+}
+
+/// What is drawn.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Chart {
+    /// Lines over a number.
+    Lines {
+        /// Horizontal axis.
+        x: Axis,
+        /// Vertical axis.
+        y: Axis,
+        /// The lines.
+        lines: Vec<Line>,
+        /// Horizontal lines, such as targets.
+        marks: Vec<Mark>,
+    },
+    /// Colours in a grid, one grid per panel; all panels share axes and colour scale.
+    Heat {
+        /// Horizontal axis.
+        x: Axis,
+        /// Labels of the columns.
+        columns: Vec<String>,
+        /// Vertical axis.
+        y: Axis,
+        /// Labels of the rows, from the bottom up.
+        rows: Vec<String>,
+        /// What a colour means.
+        value: Axis,
+        /// The grids.
+        panels: Vec<Panel>,
+    },
+    /// Stacked bars, one per category.
+    Bars {
+        /// What a length means.
+        value: Axis,
+        /// Labels of the bars: policies.
+        categories: Vec<String>,
+        /// Parts of the bars: label, and a length per category.
+        parts: Vec<(String, Vec<f64>)>,
+    },
+    /// Values with intervals, one below the other, with a line at zero.
+    Intervals {
+        /// What a place means.
+        value: Axis,
+        /// Label, series and value.
+        rows: Vec<(String, String, Interval)>,
+    },
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Axis {
+    /// What it shows, without unit.
+    pub label: String,
+    /// The unit; none for a pure number.
+    pub unit: Option<String>,
+    /// Scales that make sense, the first of which is shown at first.
+    pub scales: Vec<Scale>,
+    /// Fixed ends; none where the data decides.
+    pub range: [Option<f64>; 2],
+}
+
+/// How numbers become places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Equal differences are equally far apart.
+    Linear,
+    /// Equal ratios are equally far apart; values of zero and below are not drawn.
+    Log,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// The series it belongs to.
+    pub series: String,
+    /// What it is.
+    pub role: LineKind,
+    /// What it is, in words, where the series alone does not say: "0.42 n^0.61", "bound of Theorem 1".
+    pub label: Option<String>,
+    /// Places and values, by ascending place.
+    pub points: Vec<(f64, f64)>,
+    /// The 95 % interval at places, by ascending place; empty if there is none.
+    pub band: Vec<(f64, [f64; 2])>,
+    /// Whether a value stays until the next; otherwise lines are straight.
+    pub is_staircase: bool,
+    /// Whether points are marked: few, and each measured on its own.
+    pub has_dots: bool,
+}
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LineKind {
+    /// The mean over seeds: drawn thick.
+    Mean,
+    /// One seed: drawn thin.
+    Seed,
+    /// A curve fitted to the mean: drawn dashed.
+    Fit,
+    /// A theoretical bound: drawn dotted.
+    Bound,
+}
+
+/// A horizontal line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mark {
+    /// What it is.
+    pub label: String,
+    /// Where it is.
+    pub value: f64,
+}
+
+/// One grid of a heat map.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Panel {
+    /// What the grid shows: a policy.
+    pub label: String,
+    /// Row by row from the bottom, column by column; none where nothing is known.
+    pub cells: Vec<Vec<Option<f64>>>,
+}
