@@ -16,7 +16,7 @@ mod watch;
 
 pub use curve::{Curve, CurvePoint};
 pub use figure::write_figures;
-pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, table};
+pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, number, table};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;

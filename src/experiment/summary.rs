@@ -158,7 +158,7 @@ impl RunSummary {
     }
 
     /// Every number of the run that is compared between policies, by name.
-    fn numbers(&self) -> BTreeMap<String, f64> {
+    pub fn numbers(&self) -> BTreeMap<String, f64> {
         let mut numbers = BTreeMap::from([
             ("virtual_time_s".to_owned(), self.virtual_time_s),
             ("rounds".to_owned(), f64::from(self.rounds)),
@@ -407,7 +407,7 @@ fn show_difference(estimate: &Estimate, runs: usize) -> String {
 }
 
 /// Four significant digits.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let magnitude = value.abs();
     if value == 0.0 {
         "0".to_owned()
