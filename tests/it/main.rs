@@ -23,4 +23,5 @@ mod replay;
 mod streams;
 mod support;
 mod tidy;
+mod validation;
 mod worlds_with_devices;

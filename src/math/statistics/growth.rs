@@ -14,7 +14,7 @@
 //! H. Akaike, "A new look at the statistical model identification", IEEE Trans. Automatic Control 1974; B. Efron, "Bootstrap
 //! methods", Annals of Statistics 1979.
 
-use crate::math::float::{ln, power};
+use crate::math::float::{ln, power, sqrt};
 use crate::rng::{Purpose, Streams};
 use serde::Serialize;
 
@@ -106,15 +106,30 @@ pub fn fit(points: &[Point]) -> Option<[Fit; 3]> {
     }
     let scale = centre(points);
     let model = |model, p| {
-        let Line { level, slope, squares } = line(points, scale, p);
-        let parameters = if model == Model::Power { 4.0 } else { 3.0 };
-        let count = points.len() as f64;
-        // A perfect fit has no logarithm.
-        let aic = count * ln((squares / count).max(f64::MIN_POSITIVE)) + 2.0 * parameters;
+        let Line { level, slope, squares } = line(points, |n| basis(n / scale, p));
+        let aic = criterion(squares, points.len(), if model == Model::Power { 4.0 } else { 3.0 });
         Fit { model, p, aic, level, slope, scale }
     };
     let p = best_exponent(points, scale);
     Some([model(Model::Logarithmic, 0.0), model(Model::Power, p), model(Model::Linear, 1.0)])
+}
+
+/// Akaike's criterion of `a √(n ln n) + b`, comparable with those of [`fit`] on the same points: the rate of upper confidence bounds whose
+/// gaps may be arbitrarily small.
+///
+/// # Panics
+/// If a place is not above 1.
+pub fn gap_free_aic(points: &[Point]) -> f64 {
+    assert!(points.iter().all(|point| point.n > 1.0), "√(n ln n) needs n > 1");
+    let scale = centre(points);
+    let squares = line(points, |n| sqrt(n / scale * ln(n))).squares;
+    criterion(squares, points.len(), 3.0)
+}
+
+fn criterion(squares: f64, count: usize, parameters: f64) -> f64 {
+    let count = count as f64;
+    // A perfect fit has no logarithm.
+    count * ln((squares / count).max(f64::MIN_POSITIVE)) + 2.0 * parameters
 }
 
 /// The geometric mean of the places, for conditioning.
@@ -129,10 +144,10 @@ struct Line {
     squares: f64,
 }
 
-/// Weighted least squares of the values on the basis of one exponent.
-fn line(points: &[Point], scale: f64, p: f64) -> Line {
+/// Weighted least squares of the values on a function of the place.
+fn line(points: &[Point], basis: impl Fn(f64) -> f64) -> Line {
     let (mut weights, mut x_mean, mut y_mean) = (0.0, 0.0, 0.0);
-    let places: Vec<f64> = points.iter().map(|point| basis(point.n / scale, p)).collect();
+    let places: Vec<f64> = points.iter().map(|point| basis(point.n)).collect();
     for (point, x) in points.iter().zip(&places) {
         weights += point.weight;
         x_mean += point.weight * x;
@@ -154,7 +169,7 @@ fn line(points: &[Point], scale: f64, p: f64) -> Line {
 }
 
 fn best_exponent(points: &[Point], scale: f64) -> f64 {
-    let squares = |p: f64| line(points, scale, p).squares;
+    let squares = |p: f64| line(points, |n| basis(n / scale, p)).squares;
     let step = (RANGE[1] - RANGE[0]) / GRID as f64;
     let place = |index: usize| RANGE[0] + step * index as f64;
     let best = (0..=GRID).map(|index| (squares(place(index)), place(index)));
@@ -298,6 +313,14 @@ mod tests {
         assert!(model == Model::Power && low < p && p < high && low > 0.55 && high < 0.65, "{p} {interval:?}");
         assert_eq!(noisy(|n| n).0, Model::Linear);
         assert_eq!(noisy(ln).0, Model::Logarithmic);
+    }
+
+    #[test]
+    fn the_gap_free_rate_fits_its_own_curve_best() {
+        let curve: Vec<f64> = places().into_iter().map(|n| 2.0 * sqrt(n * ln(n)) + 1.0).collect();
+        let points = mean_curve(&places(), &[curve]);
+        let others = fit(&points).unwrap().map(|fit| fit.aic);
+        assert!(others.iter().all(|aic| *aic > gap_free_aic(&points) + 100.0), "{others:?}");
     }
 
     #[test]

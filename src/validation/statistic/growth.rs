@@ -1,12 +1,13 @@
 //! The exponent `p` of `a n^p + b` fitted to a mean regret curve, with a bootstrap interval over seeds.
 //!
-//! See [`crate::math::statistics::growth`]. Points lie on a logarithmic grid; the three models are compared by Akaike's criterion.
+//! See [`crate::math::statistics::growth`]. Points lie on a logarithmic grid; the three models are compared by Akaike's criterion, and with
+//! `a √(n ln n) + b` besides. An exponent of −1, the end of what is searched, is that of a curve that has become flat.
 
 use super::{Details, Measured, Measurement, shown, usage};
 use crate::error::Error;
 use crate::experiment::{Curve, RunSummary};
 use crate::math::float::{ceil, power};
-use crate::math::statistics::growth::{Model, exponent, fit, mean_curve};
+use crate::math::statistics::growth::{Model, exponent, fit, gap_free_aic, mean_curve};
 use crate::rng::Streams;
 use crate::validation::laboratory::Bench;
 use serde::Deserialize;
@@ -67,8 +68,17 @@ impl Config {
         let rounds = grid(self.from, last);
         let places: Vec<f64> = rounds.iter().map(|&round| f64::from(round)).collect();
         let title = format!("Fits to the {} regret from n = {} to {last}", self.meter, self.from);
-        let columns =
-            ["policy", "regret at the end", "p", "best model (AIC)", "AIC of ln n", "of n^p", "of n", "n^p, fitted"];
+        let columns = [
+            "policy",
+            "regret at the end",
+            "p",
+            "best of three (AIC)",
+            "AIC of ln n",
+            "of n^p",
+            "of n",
+            "of √(n ln n)",
+            "n^p, fitted",
+        ];
         let mut details = Details::new(title, &columns);
         let mut measured = Vec::new();
         for policy in &self.policies {
@@ -87,9 +97,11 @@ impl Config {
                 Model::Power => "n^p",
                 Model::Linear => "n",
             };
-            let [log, power, line] = fits.map(|fit| format!("+{:.1}", fit.aic - least));
+            let relative = |aic: f64| format!("{:+.1}", aic - least);
+            let [log, power, line] = fits.map(|fit| relative(fit.aic));
+            let gap_free = relative(gap_free_aic(&points));
             let cells = [policy.clone(), shown(end), super::shown_interval(p, ci95), name.to_owned()];
-            details.rows.push(cells.into_iter().chain([log, power, line, fits[1].formula()]).collect());
+            details.rows.push(cells.into_iter().chain([log, power, line, gap_free, fits[1].formula()]).collect());
             measured.push(Measured { label: policy.clone(), value: p, ci95, n: curves.len() });
         }
         Ok(Measurement { measured, details: vec![details] })

@@ -47,10 +47,9 @@ struct Tally {
     seconds: [f64; 5],
     /// Where the annealing ended, per search.
     final_gap: [f64; 3],
-    /// The state at which ALSA ended is above, or as high as, that of SA.
+    /// The state at which ALSA ended is above that of SA.
     above: u32,
-    level: u32,
-    /// The same of the best states visited.
+    /// The best state that ALSA visited is above, or as high as, that of SA.
     best_above: u32,
     best_level: u32,
     /// Mean gap of the current state at the steps of [`marks`], per search.
@@ -117,7 +116,6 @@ impl Comparing {
             tally.gap[place] += best - value;
         }
         tally.above += u32::from(last[1] > last[0] + SOLVED);
-        tally.level += u32::from((last[1] - last[0]).abs() <= SOLVED);
         tally.best_above += u32::from(found[1] > found[0] + SOLVED);
         tally.best_level += u32::from((found[1] - found[0]).abs() <= SOLVED);
     }
@@ -179,27 +177,29 @@ impl Config {
             let values: Vec<f64> = tallies.iter().map(|tally| number(tally) / f64::from(tally.instances)).collect();
             estimate(&values).expect("sums over instances are finite")
         };
+        let share = |label: &str, number: &dyn Fn(&Tally) -> u32| {
+            let mut found = over_seeds(&|tally| f64::from(number(tally)));
+            found.ci95 = found.ci95.map(|ends| ends.map(|end| end.clamp(0.0, 1.0)));
+            Measured::estimate(label, found)
+        };
         let row = |number: &dyn Fn(&Tally) -> f64| shown(over_seeds(number).mean);
         let mut measured = vec![
-            Measured::estimate("share in which ALSA ends above SA", over_seeds(&|tally| f64::from(tally.above))),
-            Measured::estimate("share in which ALSA's best is above SA's", over_seeds(&|tally| f64::from(tally.best_above))),
-            Measured::estimate(
-                "share in which ALSA's best is not below SA's",
-                over_seeds(&|tally| f64::from(tally.best_above + tally.best_level)),
-            ),
+            share("share in which ALSA ends above SA", &|tally| tally.above),
+            share("share in which ALSA's best is above SA's", &|tally| tally.best_above),
+            share("share in which ALSA's best is not below SA's", &|tally| tally.best_above + tally.best_level),
         ];
         let columns = ["solver", "share solved", "mean gap of the best state", "mean gap of the last state", "µs an instance"];
         let mut details = Details::new(format!("{instances} instances, {} steps of annealing", self.steps), &columns);
         for (place, name) in NAMES.into_iter().enumerate() {
-            let solved = over_seeds(&|tally| f64::from(tally.solved[place]));
-            measured.push(Measured::estimate(format!("share solved by {name}"), solved));
+            let solved = share(&format!("share solved by {name}"), &|tally| tally.solved[place]);
             details.rows.push(vec![
                 name.to_owned(),
-                shown(solved.mean),
+                shown(solved.value),
                 row(&|tally| tally.gap[place]),
                 if place < 3 { row(&|tally| tally.final_gap[place]) } else { String::new() },
                 row(&|tally| 1e6 * tally.seconds[place]),
             ]);
+            measured.push(solved);
         }
         let exact = row(&|tally| 1e6 * tally.seconds[4]);
         details.rows.push(vec!["exact".to_owned(), "1".to_owned(), "0".to_owned(), String::new(), exact]);

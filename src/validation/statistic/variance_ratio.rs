@@ -28,7 +28,9 @@ fn ratio(pairs: &[(f64, f64)]) -> f64 {
     let left: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
     let right: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
     let differences: Vec<f64> = pairs.iter().map(|pair| pair.0 - pair.1).collect();
-    (variance(&left) + variance(&right)) / variance(&differences)
+    let paired = variance(&differences);
+    // Policies that never differ are compared without error.
+    if paired == 0.0 { f64::INFINITY } else { (variance(&left) + variance(&right)) / paired }
 }
 
 impl Config {
