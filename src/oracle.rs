@@ -48,11 +48,13 @@ pub mod bottleneck;
 #[cfg(test)]
 mod brute;
 mod choice;
+pub mod counterfactual;
 pub mod genie;
 pub mod greedy;
 pub mod regret;
 pub mod reward;
 pub mod top;
+pub mod utility;
 
 pub use bottleneck::Exact;
 pub use choice::SolverConfig;
