@@ -46,7 +46,7 @@
 pub mod annealing;
 pub mod bottleneck;
 #[cfg(test)]
-mod brute;
+pub(crate) mod brute;
 mod choice;
 pub mod counterfactual;
 pub mod genie;
