@@ -90,7 +90,13 @@ impl<'w> WhatIf<'w> {
     ///
     /// # Panics
     /// If no round was opened, or somebody was selected who could not be chosen: broken invariants.
-    pub fn close(&mut self, learning: &Learning<'_>, trained: &[Trained], selected: &[ClientId], parallel: bool) -> f64 {
+    pub fn close(
+        &mut self,
+        learning: &Learning<'_>,
+        trained: &[Trained],
+        selected: &[ClientId],
+        parallel: bool,
+    ) -> f64 {
         let open = self.open.take().expect("a round that closes was opened");
         let sent = learning.test(&open.start, parallel);
         let candidates = self.candidates(&open, learning, trained, parallel);

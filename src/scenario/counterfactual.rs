@@ -29,8 +29,11 @@ impl RegretConfig {
     pub(super) fn check_counterfactual(&self) -> Result<(), (String, String)> {
         let refuse = |key: &str, message: String| Err((key.to_owned(), message));
         if !self.counterfactual {
-            let given =
-                [("utility", self.utility.is_some()), ("kappa", self.kappa.is_some()), ("t_semi", self.t_semi.is_some())];
+            let given = [
+                ("utility", self.utility.is_some()),
+                ("kappa", self.kappa.is_some()),
+                ("t_semi", self.t_semi.is_some()),
+            ];
             return match given.iter().find(|(_, is_given)| *is_given) {
                 Some((key, _)) => refuse(key, "is for counterfactual = true, which is not given".to_owned()),
                 None => Ok(()),

@@ -133,7 +133,8 @@ fn utilities_are_those_of_clients_that_are_asked_alone() {
 #[test]
 fn the_best_set_is_the_best_of_all() {
     for utility in UTILITIES {
-        for protocol in ["", "protocol.synchronous.timeout = \"0.7 s\"\n population.dropout = { compute = \"0.3 /s\" }"] {
+        for protocol in ["", "protocol.synchronous.timeout = \"0.7 s\"\n population.dropout = { compute = \"0.3 /s\" }"]
+        {
             let world = with(&format!("{utility}\n{protocol}"));
             let choices = in_turn(25);
             let mut run = scripted(&world, &choices);

@@ -21,7 +21,14 @@ impl Learning<'_> {
 
     /// Trains clients from the model that a round sent, as if they had been asked; update `i` is that of client `i`. Neither the
     /// global model nor the updates of those who were asked change.
-    pub fn try_out(&self, start: &[f32], round: Round, clients: &[ClientId], parallel: bool, updates: &mut Vec<Update>) {
+    pub fn try_out(
+        &self,
+        start: &[f32],
+        round: Round,
+        clients: &[ClientId],
+        parallel: bool,
+        updates: &mut Vec<Update>,
+    ) {
         let job = |&client: &ClientId| {
             let examples = self.learner.partition.client(client);
             TrainingJob { client, round, ticket: round, start, examples }
