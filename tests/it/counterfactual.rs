@@ -55,7 +55,8 @@ fn settings() -> Vec<String> {
         "clients = 9\ninterrupted = \"run-on\"\n",
     );
     let on_off = changed(&on_off, "[policy.power-of-choice]\n", "[policy.power-of-choice]\nlosses = \"last-known\"\n");
-    let images = "[task.softmax-regression]\ndata.synthetic = { classes = 4, examples = 420, shape = [1, 6, 6] }\n";
+    let images =
+        "[task.softmax-regression]\ndata.synthetic = { classes = 4, height = 6, width = 6, train = 360, test = 60 }\n";
     let linear = "[task.linear-regression]\nexamples = 1_400\n";
     let classifier = changed(&with("\"loss-drop\"", "{ contribution = { gamma = 0.25 } }"), linear, images);
     let lossy = "[population.dropout]\ncompute = \"0.5 /s\"\n[task";
