@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::experiment::Experiment;
+use crate::model::evaluate;
 use crate::oracle::brute;
 use crate::oracle::utility::UtilityConfig;
 use crate::oracle::{Instance, TIE};
@@ -249,4 +250,50 @@ fn the_unit_of_time_follows_from_the_population() {
     let given = with(&format!("{each}\n regret.t_semi = \"2 s\"\n regret.kappa = 3.0")).counterfactual.unwrap();
     assert_eq!((given.t_semi.seconds(), given.kappa), (2.0, 3.0));
     assert_eq!(given.utility, UtilityConfig::default());
+}
+
+/// Equations (9) to (13) of MAB-FRS over four rounds, from models and data alone.
+#[test]
+fn contributions_follow_the_policys_own_history() {
+    let world = with("regret.utility = { contribution = { gamma = 0.25, a = 2.0, b = 0.125 } }");
+    let learner = world.learner.as_ref().unwrap();
+    let loss =
+        |parameters: &[f32], data, examples: &[u32]| evaluate(&*learner.model, parameters, data, examples, false);
+    let test: Vec<u32> = (0..learner.data.test.examples() as u32).collect();
+    let quality = |parameters: &[f32]| -loss(parameters, &learner.data.test, &test).loss();
+    let choices = in_turn(4);
+    let mut run = scripted(&world, &choices);
+    let (mut reputation, mut before, mut improved) = ([0.0; 8], f64::INFINITY, 0);
+    let everyone: Vec<ClientId> = (0..8).map(ClientId).collect();
+    for choice in &choices {
+        let start = learning(&run).model();
+        run.step().unwrap();
+        let mut updates = Vec::new();
+        learning(&run).try_out(&start, run.round(), &everyone, false, &mut updates);
+        let qualities = everyone.iter().map(|&client| {
+            let examples = learner.partition.client(client);
+            let squares = examples.iter().map(|&example| loss(&start, &learner.data.train, &[example]).loss_sum);
+            let mean = squares.map(|loss| loss * loss).sum::<f64>() / examples.len() as f64;
+            examples.len() as f64 * mean.sqrt()
+        });
+        let qualities: Vec<f64> = qualities.collect();
+        let low = qualities.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = qualities.iter().copied().fold(0.0, f64::max);
+        let sent = quality(&start);
+        improved += u32::from(sent > before);
+        for client in 0..8 {
+            let own = &updates[client].parameters;
+            let deviation = own.iter().zip(&*start).map(|(own, sent)| f64::from(own - sent).abs()).sum::<f64>() / 5.0;
+            let kernel = libm::exp(-deviation);
+            let relevance = if sent > before { kernel } else { 1.0 - kernel };
+            let after = 0.25 * (quality(own) - sent) + 0.75 * reputation[client];
+            let expected = 2.0 * relevance * after + 0.125 * (qualities[client] - low) / (high - low);
+            approx::assert_relative_eq!(what_if(&run).utilities[client], expected, max_relative = 1e-6);
+            if choice.contains(&ClientId(client as u32)) {
+                reputation[client] = after;
+            }
+        }
+        before = sent;
+    }
+    assert_eq!(improved, 3, "each of the first rounds improves the model, the first is not compared with any");
 }
