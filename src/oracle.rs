@@ -47,14 +47,16 @@ pub mod annealing;
 pub mod bottleneck;
 pub mod bound;
 #[cfg(test)]
-mod brute;
+pub(crate) mod brute;
 mod choice;
+pub mod counterfactual;
 pub mod free_size;
 pub mod genie;
 pub mod greedy;
 pub mod regret;
 pub mod reward;
 pub mod top;
+pub mod utility;
 
 pub use bottleneck::Exact;
 pub use choice::SolverConfig;

@@ -96,16 +96,21 @@ pub struct Regret {
     /// As `expected`, against the best set for the expected minimum itself.
     #[serde(rename = "expected-exact", skip_serializing_if = "Option::is_none")]
     pub expected_exact: Option<f64>,
+    /// Against the best set in hindsight, where those train who were not selected as well. Depends on trained values and belongs
+    /// to no digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counterfactual: Option<f64>,
 }
 
 impl Regret {
     /// The meters' names and values, in the order of the struct.
-    pub fn entries(&self) -> [(&'static str, Option<f64>); 4] {
+    pub fn entries(&self) -> [(&'static str, Option<f64>); 5] {
         [
             ("mean", self.mean),
             ("realised", self.realised),
             ("expected", self.expected),
             ("expected-exact", self.expected_exact),
+            ("counterfactual", self.counterfactual),
         ]
     }
 }
@@ -347,7 +352,8 @@ impl Record<'_> {
                 bytes.extend_from_slice(&round.0.to_le_bytes());
                 bytes.extend_from_slice(&time.0.to_le_bytes());
                 encode_optional(bytes, reward);
-                for (_, value) in regret.entries() {
+                let Regret { mean, realised, expected, expected_exact, counterfactual: _ } = regret;
+                for value in [mean, realised, expected, expected_exact] {
                     encode_optional(bytes, value);
                 }
                 bytes.extend_from_slice(&down_bytes.to_le_bytes());

@@ -19,6 +19,7 @@
 mod accounts;
 mod audit;
 mod buffered;
+mod counterfactual;
 mod engine;
 mod evaluations;
 mod hierarchy;

@@ -3,6 +3,7 @@
 //! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose every
 //! default is written out. A sweep makes one plan per point of its grid.
 
+mod counterfactual;
 mod evaluation;
 pub mod read;
 pub mod schema;
@@ -137,6 +138,9 @@ impl Scenario {
         if let Some(training) = &mut sections.training {
             training.resolve();
         }
+        if let Some(regret) = &mut sections.regret {
+            regret.resolve();
+        }
         sections.evaluate.resolve();
         let wrong = |path: &str, message: String| ScenarioError::new(tree, path, message);
         sections.check().map_err(|(path, message)| wrong(&path, message))?;
@@ -144,7 +148,7 @@ impl Scenario {
         let kind = sections.protocol.kind();
         let rule = sections.protocol.rule(clients);
         let rule = rule.map_err(|error| wrong(&format!("protocol.{kind}.{}", error.key), error.message))?;
-        let reward = sections.regret.as_ref().map(RegretConfig::reward);
+        let reward = sections.regret.as_ref().and_then(RegretConfig::reward);
         let mut arms = read_policies(policies.as_ref(), tree)?;
         for Arm { label, policy } in &mut arms {
             policy.resolve(reward.as_ref()).map_err(|error| policy_error(tree, label, error))?;
@@ -164,6 +168,7 @@ impl Scenario {
             aggregation: sections.aggregation.clone(),
             reward,
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
+            counterfactual: sections.regret.as_ref().and_then(RegretConfig::counterfactual),
         };
         Ok(Self { sections, arms, plan, tree: tree.clone() })
     }

@@ -1,11 +1,14 @@
 //! A world: everything that is the same for all policies of one scenario, point and seed.
 
+mod counterfactual;
+
 use crate::aggregate::AggregationConfig;
 use crate::config::ConfigError;
 use crate::dist::{AnyLaw, ExpectedMinimum, Law};
 use crate::id::ClientId;
 use crate::kernel::Ties;
 use crate::oracle::Genie;
+use crate::oracle::counterfactual::{Counterfactual, CounterfactualPlan};
 use crate::oracle::regret::{AllSets, MOST_SETS, Meter, subsets};
 use crate::oracle::reward::Reward;
 use crate::policy::{BuildContext, Cast, DeclaredDevice, Devices, Policy, PolicyConfig};
@@ -41,6 +44,8 @@ pub struct WorldPlan {
     pub reward: Option<Reward>,
     /// The regret meters asked for.
     pub meters: Vec<Meter>,
+    /// The regret in hindsight, if it is asked for.
+    pub counterfactual: Option<CounterfactualPlan>,
 }
 
 /// Clients, data, and the truth about them.
@@ -76,6 +81,8 @@ pub struct World {
     pub expected: Option<Arc<ExpectedMinimum>>,
     /// For `expected-exact`.
     pub all_sets: Option<Arc<AllSets>>,
+    /// The regret in hindsight, if it is metered.
+    pub counterfactual: Option<Counterfactual>,
     /// What a careful user should know about this world.
     pub warnings: Vec<String>,
 }
@@ -183,7 +190,7 @@ impl WorldPlan {
         }
         let edge_links = self.edge_links(&streams)?;
         let warnings = population.notes().to_vec();
-        let world = World {
+        let mut world = World {
             shares: population.shares(),
             streams,
             population,
@@ -199,11 +206,15 @@ impl WorldPlan {
             meters: self.meters.clone(),
             expected: None,
             all_sets: None,
+            counterfactual: None,
             warnings,
         };
         if let Some(reward) = &self.reward {
             world.check_speeds_are_defined()?;
             world.check_tau_min(reward)?;
+        }
+        if let Some(plan) = &self.counterfactual {
+            world.counterfactual = Some(world.with_hindsight(plan)?);
         }
         Ok(world)
     }

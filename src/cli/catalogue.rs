@@ -13,7 +13,7 @@ struct Component {
     source: &'static str,
 }
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "policy",
     "law",
     "availability",
@@ -23,6 +23,7 @@ const KINDS: [&str; 14] = [
     "partition",
     "solver",
     "meter",
+    "utility",
     "model",
     "optimizer",
     "schedule",
@@ -31,7 +32,7 @@ const KINDS: [&str; 14] = [
 ];
 
 /// What the schema calls the kinds of a kind's choices.
-const DEFINITIONS: [(&str, &str); 11] = [
+const DEFINITIONS: [(&str, &str); 12] = [
     ("availability", "AvailabilityConfig"),
     ("task", "TaskConfig"),
     ("data", "DataSource"),
@@ -39,6 +40,7 @@ const DEFINITIONS: [(&str, &str); 11] = [
     ("partition", "PartitionConfig"),
     ("solver", "SolverConfig"),
     ("meter", "Meter"),
+    ("utility", "UtilityConfig"),
     ("model", "Family"),
     ("optimizer", "OptimizerConfig"),
     ("schedule", "Schedule"),
@@ -110,6 +112,10 @@ fn components() -> Vec<Component> {
     solvers.into_iter().for_each(|(name, source)| add("solver", name, source));
     let meters = ["mean", "realised", "expected", "expected-exact"];
     meters.into_iter().for_each(|name| add("meter", name, include_str!("../oracle/regret.rs")));
+    let counterfactual = include_str!("../oracle/counterfactual.rs");
+    add("meter", "counterfactual", counterfactual);
+    add("utility", "loss-drop", include_str!("../oracle/utility/loss_drop.rs"));
+    add("utility", "contribution", include_str!("../oracle/utility/contribution.rs"));
     let families = include_str!("../model/families.rs");
     ["mlp", "lenet5", "simple-cnn", "resnet18"].into_iter().for_each(|name| add("model", name, families));
     let optimizer = include_str!("../trainer/optimizer.rs");
@@ -218,6 +224,7 @@ fn example(kind: &str, name: &str) -> Option<&'static str> {
         ("solver", "alsa") => "[policy.bsfl]\nsolver = { alsa = { steps = 1000 } }",
         ("solver", "sa") => "[policy.bsfl]\nsolver = { sa = { steps = 1000 } }",
         ("solver", "greedy") => "[policy.bsfl]\nsolver = \"greedy\"",
+        ("meter", "counterfactual") => return None,
         ("meter", _) => "[regret]\ntau_min = \"50 ms\"\nmeters = [\"mean\", \"realised\"]",
         ("model", "mlp") => "[task.classification]\nmodel = { mlp = { hidden = [200, 200] } }",
         ("model", "lenet5") => "[task.classification]\nmodel = { lenet5 = { width = 2 } }",

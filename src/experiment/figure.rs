@@ -33,7 +33,7 @@ const STEPS: usize = 400;
 /// Seeds from which on an interval is drawn as a band: of fewer, Student's factor makes it many times as wide as the seeds differ.
 const BAND_SEEDS: usize = 4;
 
-const REGRETS: [&str; 3] = ["mean", "realised", "expected"];
+const REGRETS: [&str; 4] = ["mean", "realised", "expected", "counterfactual"];
 
 /// Place and value of one run.
 type Course = Vec<(f64, f64)>;
@@ -69,7 +69,7 @@ pub fn write_figures(folder: &Path, summary: &Summary) -> Result<Vec<PathBuf>, E
     };
     for meter in REGRETS {
         let name = if meter == "mean" { "regret.svg".to_owned() } else { format!("regret-{meter}.svg") };
-        let range = [if meter == "mean" { 0.0 } else { f64::NEG_INFINITY }, f64::INFINITY];
+        let range = [if matches!(meter, "mean" | "counterfactual") { 0.0 } else { f64::NEG_INFINITY }, f64::INFINITY];
         let value = format!("cumulative {meter} regret");
         match &swept {
             Some((path, values)) => {

@@ -302,6 +302,7 @@ pub fn table(summary: &Summary) -> String {
         ("regret.realised", "realised regret"),
         ("regret.expected", "expected regret"),
         ("regret.expected-exact", "expected-exact"),
+        ("regret.counterfactual", "counterfactual regret"),
     ] {
         if has(key) {
             columns.push((key.to_owned(), title.to_owned()));
@@ -315,7 +316,7 @@ pub fn table(summary: &Summary) -> String {
         summary.arms.iter().any(|arm| arm.paired.as_ref().is_some_and(|paired| paired.differences.contains_key(key)))
     };
     let targets = columns.iter().rev().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
-    let otherwise = ["regret.mean", "regret.realised", "final.test_loss", "virtual_time_s"];
+    let otherwise = ["regret.mean", "regret.realised", "regret.counterfactual", "final.test_loss", "virtual_time_s"];
     let compared: Option<String> =
         targets.filter(|key| is_compared(key)).chain(otherwise).find(|key| has(key)).map(str::to_owned);
     let compared = compared.as_deref();

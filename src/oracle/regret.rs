@@ -222,6 +222,7 @@ impl Meters {
             realised: value(Meter::Realised),
             expected: value(Meter::Expected),
             expected_exact: value(Meter::ExpectedExact),
+            counterfactual: None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The global model of a run: lazy local training, aggregation, evaluation.
 
+mod trial;
+
 use super::RunError;
 use super::jobs::Job;
 use crate::aggregate::{AggregationConfig, Aging, Contribution, ServerConfig, ServerOptimizer, Weighting};

@@ -1,6 +1,7 @@
 //! Protocols in rounds: select, dispatch, wait for the boundary, aggregate what arrived.
 
 use super::RunError;
+use super::counterfactual::WhatIf;
 use super::engine::{Engine, Happening, Timer};
 use super::jobs::JobId;
 use super::learning::{Trained, Work};
@@ -24,6 +25,8 @@ const BOUNDARY: Timer = Timer::Boundary(0);
 pub(super) struct Rounds<'w> {
     rule: &'w RoundRule,
     meters: Meters,
+    /// The regret in hindsight, where it is metered.
+    pub what_if: Option<WhatIf<'w>>,
     pub reward: Option<f64>,
     pub regret: Regret,
     /// Jobs that missed their round and go on.
@@ -47,6 +50,7 @@ impl<'w> Rounds<'w> {
         Self {
             rule,
             meters: Meters::new(&world.meters, world.expected.clone(), world.all_sets.clone()),
+            what_if: WhatIf::new(world, rule),
             reward: None,
             regret: Regret::default(),
             carried: 0,
@@ -68,6 +72,9 @@ impl<'w> Rounds<'w> {
         self.wait_for_candidates(engine)?;
         self.select(engine, server)?;
         self.measure(engine, server)?;
+        if let (Some(what_if), Some(learning)) = (&mut self.what_if, &server.learning) {
+            what_if.open(engine, server.round, learning.model())?;
+        }
         self.dispatch(engine, server)?;
         self.wait_for_boundary(engine)?;
         self.close(engine, server, opened)
@@ -325,6 +332,10 @@ impl<'w> Rounds<'w> {
         let joined: Vec<(ClientId, Round)> =
             self.joining.iter().map(|&id| (engine.jobs[id].client, engine.jobs[id].round)).collect();
         let trained = self.learn(engine, server, opened, is_abandoned)?;
+        if let (Some(what_if), Some(learning)) = (&mut self.what_if, &server.learning) {
+            let lost = what_if.close(learning, &trained, &self.selection, server.settings.parallel);
+            self.regret.counterfactual = Some(lost);
+        }
         self.report(engine, server, timed_out);
         let arrived: Vec<ClientId> = self.arrived.iter().map(|&id| engine.jobs[id].client).collect();
         let facts = RoundFacts {

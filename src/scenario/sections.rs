@@ -5,6 +5,7 @@ use super::evaluation::{PlateauConfig, TargetConfig};
 use crate::kernel::Ties;
 use crate::oracle::regret::Meter;
 use crate::oracle::reward::Reward;
+use crate::oracle::utility::UtilityConfig;
 use crate::run::End;
 use crate::time::{Span, VirtualTime};
 use crate::trainer::optimizer::check_regularisation;
@@ -167,8 +168,9 @@ impl TrainingConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegretConfig {
-    /// The shortest conceivable latency of a job; speed is `tau_min` / latency.
-    pub tau_min: Duration,
+    /// The shortest conceivable latency of a job; speed is `tau_min` / latency. Can be left out where there are no `meters`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tau_min: Option<Duration>,
     /// Weight of generalisation.
     #[serde(default = "default_alpha")]
     pub alpha: f64,
@@ -181,6 +183,18 @@ pub struct RegretConfig {
     /// The meters.
     #[serde(default = "default_meters")]
     pub meters: Vec<Meter>,
+    /// Trains clients that were not selected as well, and meters what the policy lost against the best set in hindsight.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counterfactual: bool,
+    /// What an update is worth, for `counterfactual`; `loss-drop` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utility: Option<UtilityConfig>,
+    /// Weight of the round's time, for `counterfactual`; 0.5 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kappa: Option<f64>,
+    /// Unit of the round's time, for `counterfactual`; if left out, the 80th percentile of the clients' mean latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t_semi: Option<Duration>,
 }
 
 const fn default_alpha() -> f64 {
@@ -194,13 +208,13 @@ fn default_meters() -> Vec<Meter> {
 }
 
 impl RegretConfig {
-    pub(super) fn reward(&self) -> Reward {
-        Reward {
-            tau_min: self.tau_min.0,
+    pub(super) fn reward(&self) -> Option<Reward> {
+        Some(Reward {
+            tau_min: self.tau_min?.0,
             alpha: self.alpha,
             beta: self.beta,
             quantum: self.quantum.filter(|&quantum| quantum > 0.0),
-        }
+        })
     }
 }
 
@@ -378,8 +392,17 @@ impl Sections {
                 complain(&path, format!("found {value}; expected {expected}"))
             }
         };
-        if regret.tau_min.0 == Span::ZERO {
-            return complain("regret.tau_min", "found 0; expected a positive duration");
+        match regret.tau_min {
+            Some(tau_min) if tau_min.0 == Span::ZERO => {
+                return complain("regret.tau_min", "found 0; expected a positive duration");
+            }
+            None if !regret.counterfactual => return complain("regret", "the key \"tau_min\" is missing"),
+            None if !regret.meters.is_empty() => {
+                let message = "the key \"tau_min\" is missing, and the meters need it; if `counterfactual` is all that is wanted, \
+                               write meters = []";
+                return complain("regret", message);
+            }
+            Some(_) | None => {}
         }
         number("alpha", regret.alpha, 0.0, "a number of at least 0")?;
         number("beta", regret.beta, f64::MIN_POSITIVE, "a number above 0")?;
@@ -389,6 +412,6 @@ impl Sections {
         if meters.windows(2).any(|pair| pair[0] == pair[1]) {
             return complain("regret.meters", "a meter is listed twice");
         }
-        Ok(())
+        regret.check_counterfactual().or_else(|(key, message)| complain(&format!("regret.{key}"), message))
     }
 }

@@ -10,6 +10,7 @@ mod bad_policy;
 mod boundaries;
 mod common_random_numbers;
 mod conformance;
+mod counterfactual;
 mod data_sources;
 mod devices;
 mod golden;

@@ -1,0 +1,175 @@
+//! Counterfactual regret: what a round lost against the best set in hindsight, where clients that were not chosen train too.
+//!
+//! # Definition
+//! In round `t` every client `i` that could be chosen, chosen or not, trains from the model that the round sends, with the random
+//! numbers that belong to (seed, client, round): its update is, bit for bit, what it would have returned had it been chosen. Let
+//! `S_i` be the utility of that update ([`super::utility`]) and `τ_i` what the round would wait for it: its latency of this round,
+//! at most the timeout or deadline `T`, and `T` if the client would be lost (always `T` under `full_window`). Then
+//!
+//! ```text
+//! V(S)  = Σ_{i∈S} S_i − κ·max_{i∈S} τ_i / T_semi
+//! G_t   = argmax V(S) over all sets S of m clients that could be chosen (all of them, if they are fewer)
+//! regret of the round = V(G_t) − V(A_t) ≥ 0,     counterfactual = the sum over rounds
+//! ```
+//!
+//! A client that would be lost or late has an update that never counts, as has one without data, and one whose update diverges:
+//! `S_i = 0`. Its `τ_i` counts all the same. `A_t` is what the policy chose; a policy that chooses fewer than `m` clients may be
+//! worth more than `G_t`, and the regret of that round negative. A difference within the solver's tie counts as none.
+//!
+//! `G_t` is the best set of the round for the policy's own past: the model it has reached and, where the utility remembers, what
+//! it has seen. It is the best in hindsight, with this round's latencies and this round's mini-batches.
+//!
+//! # Inputs
+//! Protocols in rounds of one server, where what a set is worth is a sum: all who are asked are waited for (not
+//! `over-selection` with `take` below `ask`), late updates are dropped, there is no quorum; latencies do not depend on when a job
+//! begins (no traced links, nobody goes away in the middle of a job). Everything else is refused.
+//!
+//! # Source
+//! The value is (14)–(16) of MAB-FRS (see [`super::utility::contribution`]), with the latency of the simulated job for (14). That
+//! its optimum can be found and measured is this project's.
+//!
+//! # Deviations from the source
+//! The number of clients is fixed to `m`. The paper leaves κ and `T_semi` open: defaults are κ = 0.5, and for `T_semi` the 80th
+//! percentile (nearest rank) over clients of the sum of their phases' mean durations, without losses and timeouts.
+//!
+//! # Cost
+//! A round trains and tests all clients that could be chosen, and would arrive, instead of those that were; updates of those that
+//! were chosen are trained once. The solve is O(K log K). Memory: the parameters of all candidates.
+//!
+//! # Determinism
+//! Draws only what the clients' training draws. Nothing else of the run changes: the clock, the accounts, the model and both
+//! digests are those of the same run without this meter. The number is in no digest; `rounds.jsonl` has it, and `verify`
+//! compares that.
+//!
+//! # Example
+//! ```toml
+//! [regret]
+//! counterfactual = true
+//! utility = { contribution = {} }
+//! kappa = 0.5
+//! t_semi = "2 s"
+//! meters = []            # without mean speeds there is no need for tau_min
+//! ```
+
+use super::utility::UtilityConfig;
+use super::{Exact, Instance};
+use crate::math::sum::CompensatedSum;
+use crate::time::Span;
+
+/// What is asked for; `t_semi` is none where it follows from the population.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CounterfactualPlan {
+    /// What an update is worth.
+    pub utility: UtilityConfig,
+    /// Weight κ of the time that the round takes.
+    pub kappa: f64,
+    /// The unit of time.
+    pub t_semi: Option<Span>,
+}
+
+/// What is metered in a world.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counterfactual {
+    /// What an update is worth.
+    pub utility: UtilityConfig,
+    /// Weight κ of the time that the round takes.
+    pub kappa: f64,
+    /// The unit of time, positive.
+    pub t_semi: Span,
+}
+
+impl Counterfactual {
+    /// `−κ·T̃` of somebody the round would wait for so long.
+    pub fn speed(&self, latency: Span) -> f64 {
+        -self.kappa * (latency.0 as f64 / self.t_semi.0 as f64)
+    }
+}
+
+/// Adds up what a policy's choices lost.
+#[derive(Debug, Default)]
+pub struct Hindsight {
+    exact: Exact,
+    best: Vec<u32>,
+    sum: CompensatedSum,
+}
+
+impl Hindsight {
+    /// Adds one round and returns what was lost in it. `speed` and `utility` have one entry per candidate, `chosen` are the
+    /// places of those who were chosen, ascending; `cohort` is the number that could have been.
+    ///
+    /// # Panics
+    /// If a number is not finite, the choice is empty, larger than the cohort or names somebody else, or `cohort` were chosen
+    /// and are worth more than the best: broken invariants.
+    pub fn judge(&mut self, speed: &[f64], utility: &[f64], cohort: usize, chosen: &[u32]) -> f64 {
+        let instance = Instance { speed, gain: utility, cohort, take: cohort };
+        let best = self.exact.maximise(&instance, &mut self.best);
+        let lost = match chosen == self.best {
+            true => 0.0,
+            false => best - Instance { cohort: chosen.len(), take: chosen.len(), ..instance }.value(chosen),
+        };
+        let lost = if chosen.len() == cohort {
+            assert!(lost > -1e-9 * (1.0 + best.abs()), "the best set in hindsight lost {lost} against the policy's");
+            lost.max(0.0)
+        } else {
+            lost
+        };
+        self.sum.add(lost);
+        lost
+    }
+
+    /// Places of the best set of the last round, ascending.
+    pub fn best(&self) -> &[u32] {
+        &self.best
+    }
+
+    /// What was lost so far.
+    pub fn cumulative(&self) -> f64 {
+        self.sum.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::brute;
+    use crate::rng::{Purpose, Streams};
+
+    /// κ = 1/2 and T_semi = 2 s make −1/4 a second. Clients take 1, 2, 4 s and are worth 0.5, 1, 2: {0, 1} is worth
+    /// 1.5 − 0.5, {0, 2} 2.5 − 1, {1, 2} 3 − 1.
+    #[test]
+    fn three_clients_by_hand() {
+        let config =
+            Counterfactual { utility: UtilityConfig::default(), kappa: 0.5, t_semi: Span::from_seconds(2.0).unwrap() };
+        let speed = [1.0, 2.0, 4.0].map(|seconds| config.speed(Span::from_seconds(seconds).unwrap()));
+        assert_eq!(speed, [-0.25, -0.5, -1.0]);
+        let mut hindsight = Hindsight::default();
+        let utility = [0.5, 1.0, 2.0];
+        assert_eq!(hindsight.judge(&speed, &utility, 2, &[0, 1]), 1.0);
+        assert_eq!(hindsight.best(), [1, 2]);
+        assert_eq!(hindsight.judge(&speed, &utility, 2, &[0, 2]), 0.5);
+        assert_eq!(hindsight.judge(&speed, &utility, 2, &[1, 2]), 0.0);
+        assert_eq!(hindsight.cumulative(), 1.5);
+        // Whoever chooses fewer may be better off: {0} of two that would both do harm.
+        assert_eq!(hindsight.judge(&speed[..2], &[-1.0, -2.0], 2, &[0]), -3.5 + 1.25);
+    }
+
+    #[test]
+    fn never_negative_and_the_best_by_enumeration() {
+        let mut rng = Streams::new(5).stream(Purpose::Solver, 0, 0);
+        let mut hindsight = Hindsight::default();
+        for _ in 0..2_000 {
+            let candidates = 1 + rng.below(8) as usize;
+            let cohort = 1 + rng.below(candidates as u64) as usize;
+            let (style, other) = (rng.below(brute::STYLES), rng.below(brute::STYLES));
+            let speed: Vec<f64> = (0..candidates).map(|_| -brute::draw(style, &mut rng).abs()).collect();
+            let utility: Vec<f64> = (0..candidates).map(|_| brute::draw(other, &mut rng)).collect();
+            let instance = Instance { speed: &speed, gain: &utility, cohort, take: cohort };
+            let (best, _) = brute::solve(&instance);
+            for set in brute::subsets(candidates, cohort) {
+                let lost = hindsight.judge(&speed, &utility, cohort, &set);
+                assert!(lost >= 0.0);
+                approx::assert_abs_diff_eq!(lost, best - instance.value(&set), epsilon = 1e-11);
+            }
+        }
+    }
+}

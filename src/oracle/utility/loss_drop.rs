@@ -1,0 +1,41 @@
+//! By how much a client's own update lowers the test loss.
+//!
+//! # Definition
+//! `S_i = L(w_t) − L(w_t^i)`: mean loss of the model `w_t` that the round sends less that of the model `w_t^i` that client `i`
+//! makes of it, both on all test examples. Positive if the update helps, on its own.
+//!
+//! # Inputs
+//! Test data, which a simulator has and a server does not.
+//!
+//! # Source
+//! This project.
+//!
+//! # Deviations from the source
+//! None. The loss of an average of updates is not the average of their losses: the sum of `S_i` over a set says what its
+//! members do one by one, not what they do together.
+//!
+//! # Cost
+//! One pass over the test data for each candidate that has trained, and one for the model sent.
+//!
+//! # Determinism
+//! Draws nothing.
+//!
+//! # Example
+//! ```toml
+//! [regret]
+//! counterfactual = true
+//! utility = "loss-drop"
+//! ```
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {}
+
+/// `S_i` from the two losses.
+pub const fn loss_drop(sent: f64, own: f64) -> f64 {
+    sent - own
+}

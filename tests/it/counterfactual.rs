@@ -1,0 +1,222 @@
+//! The regret in hindsight through the binary: nothing else of a run changes, it is where the other regrets are, and what is
+//! not defined is refused.
+
+use super::support::{SCENARIO, Workplace, changed, line_of, world};
+use serde_json::Value;
+
+const HINDSIGHT: &str = r#"name = "hindsight"
+seeds = 2
+
+[stop]
+rounds = 15
+
+[population]
+clients = 9
+[population.latency]
+download = { constant = "25 ms" }
+compute = { exponential = { mean = { uniform = ["0.1 s", "1 s"] }, shift = "0.1 s" } }
+upload = { constant = "25 ms" }
+
+[task.linear-regression]
+examples = 1_400
+partition = { gamma-sized = { shape = 1.0 } }
+
+[training]
+batch = 16
+optimizer = { sgd = { lr = 0.02 } }
+
+[protocol.synchronous]
+cohort = 3
+
+[regret]
+tau_min = "50 ms"
+meters = ["mean", "realised"]
+counterfactual = true
+utility = "loss-drop"
+kappa = 0.5
+
+[policy.random]
+[policy.bsfl]
+[policy.power-of-choice]
+[policy.cs-ucb]
+"#;
+
+const COHORT: &str = "[protocol.synchronous]\ncohort = 3\n";
+
+/// Settings under which it is defined.
+fn settings() -> Vec<String> {
+    let deadline = "[protocol.deadline]\ncohort = 3\ndeadline = \"0.6 s\"\n";
+    let with = |from, to: &str| changed(HINDSIGHT, from, to);
+    let comes_and_goes = "[population.availability.on-off]\non = { exponential = { mean = \"3 s\" } }\noff = { \
+                          exponential = { mean = \"2 s\" } }\n[population.latency]\n";
+    let on_off = changed(
+        &with("[population.latency]\n", comes_and_goes),
+        "clients = 9\n",
+        "clients = 9\ninterrupted = \"run-on\"\n",
+    );
+    let on_off = changed(&on_off, "[policy.power-of-choice]\n", "[policy.power-of-choice]\nlosses = \"last-known\"\n");
+    let images =
+        "[task.softmax-regression]\ndata.synthetic = { classes = 4, height = 6, width = 6, train = 360, test = 60 }\n";
+    let linear = "[task.linear-regression]\nexamples = 1_400\n";
+    let classifier = changed(&with("\"loss-drop\"", "{ contribution = { gamma = 0.25 } }"), linear, images);
+    let lossy = "[population.dropout]\ncompute = \"0.5 /s\"\n[task";
+    let lossy = changed(&with(COHORT, deadline), "[task", lossy);
+    let full_window = with(COHORT, &format!("{deadline}full_window = true\n"));
+    vec![HINDSIGHT.to_owned(), with("\"loss-drop\"", "\"contribution\""), on_off, classifier, lossy, full_window]
+}
+
+/// Takes the number out of everything below a value; whether it was there.
+fn without(value: &mut Value) -> bool {
+    let mut found = false;
+    if let Some(object) = value.as_object_mut() {
+        if let Some(regret) = object.get_mut("regret").and_then(Value::as_object_mut) {
+            found |= regret.remove("counterfactual").is_some();
+        }
+        object.values_mut().for_each(|value| found |= without(value));
+    }
+    if let Some(list) = value.as_array_mut() {
+        list.iter_mut().for_each(|value| found |= without(value));
+    }
+    found
+}
+
+#[test]
+fn nothing_else_of_a_run_changes() {
+    for scenario in settings() {
+        let place = Workplace::with(&scenario);
+        place.run_into("with", &["--threads", "2", "--events"]);
+        let keys = scenario.split_once("counterfactual = true").unwrap().1.split_once("\n\n").unwrap().0;
+        place.write("plain.toml", changed(&scenario, &format!("counterfactual = true{keys}"), ""));
+        place.run_file("plain.toml", "plain", &["--threads", "2", "--events"]);
+        assert_eq!(place.digests("with"), place.digests("plain"));
+        for run in ["random-s1", "bsfl-s2", "power-of-choice-s1", "cs-ucb-s2"] {
+            let file = |folder: &str, name: &str| format!("{folder}/runs/{run}/{name}");
+            assert_eq!(place.read(&file("with", "digests.bin")), place.read(&file("plain", "digests.bin")));
+            let (mut left, right) = (place.json(&file("with", "run.json")), place.json(&file("plain", "run.json")));
+            assert!(without(&mut left), "a run's file has it");
+            assert_eq!(left, right);
+            let (left, right) =
+                (place.lines(&file("with", "rounds.jsonl")), place.lines(&file("plain", "rounds.jsonl")));
+            let mut before = 0.0;
+            for (mut left, right) in left.into_iter().zip(right) {
+                let now = left["regret"]["counterfactual"].as_f64().unwrap();
+                assert!(now >= before, "a policy that chooses a whole cohort never gains on the best");
+                before = now;
+                assert!(without(&mut left));
+                assert_eq!(left, right);
+            }
+            assert!(before > 0.0);
+        }
+        let answer = place.fedgenie(&["verify", "with"]);
+        assert_eq!(answer.code, 0, "{answer:?}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    for scenario in settings() {
+        let place = Workplace::with(&scenario);
+        let answers = ["1", "2", "5"].map(|threads| {
+            place.run_into(threads, &["--threads", threads]);
+            (
+                place.text(&format!("{threads}/summary.json")),
+                place.text(&format!("{threads}/runs/bsfl-s2/rounds.jsonl")),
+            )
+        });
+        assert_eq!(answers[0], answers[1]);
+        assert_eq!(answers[0], answers[2]);
+    }
+}
+
+#[test]
+fn it_is_where_the_other_regrets_are() {
+    let place = Workplace::with(HINDSIGHT);
+    let answer = place.fedgenie(&["run", SCENARIO, "--out", "out"]);
+    assert!(answer.stdout.contains("counterfactual regret"), "{answer:?}");
+    let summary = place.json("out/summary.json");
+    let last = place.lines("out/runs/random-s1/rounds.jsonl").pop().unwrap();
+    let run = place.json("out/runs/random-s1/run.json");
+    assert_eq!(summary["runs"][0]["regret"]["counterfactual"], last["regret"]["counterfactual"]);
+    assert_eq!(run["curve"][14]["regret"]["counterfactual"], last["regret"]["counterfactual"]);
+    assert_eq!(summary["arms"][0]["values"]["regret.counterfactual"]["n"], 2);
+    assert!(place.path("out/regret-counterfactual.svg").is_file());
+    // The resolved scenario says what was left out.
+    let resolved = place.text("out/scenario.toml");
+    assert!(resolved.contains("counterfactual = true") && resolved.contains("kappa = 0.5"), "{resolved}");
+    // No digest has it, and verify compares it all the same.
+    let name = "out/runs/random-s1/rounds.jsonl";
+    let key = "\"counterfactual\":";
+    place.write(name, place.text(name).replacen(key, &format!("{key}1"), 1));
+    let answer = place.fedgenie(&["verify", "out"]);
+    assert!(answer.code == 1 && answer.stdout.contains("regret: stored"), "{answer:?}");
+}
+
+/// Whoever wants it alone needs neither a reward nor mean speeds.
+#[test]
+fn it_can_be_the_only_one() {
+    let alone = changed(HINDSIGHT, "tau_min = \"50 ms\"\nmeters = [\"mean\", \"realised\"]\n", "meters = []\n");
+    let alone = changed(&alone, "[policy.bsfl]\n", "");
+    assert!(world(&alone, 1).genie.is_none());
+    let place = Workplace::with(&alone);
+    place.run_into("out", &[]);
+    let summary = place.json("out/summary.json");
+    let regret = &summary["runs"][0]["regret"];
+    assert_eq!(regret.as_object().unwrap().len(), 1);
+    assert!(regret["counterfactual"].as_f64().unwrap() > 0.0);
+    assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
+}
+
+#[test]
+fn where_it_is_not_defined_it_is_refused() {
+    let refused = |scenario: &str, at: &str, path: &str, parts: &[&str]| {
+        let answer = Workplace::with(scenario).fedgenie(&["run", SCENARIO, "--out", "out"]);
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+        let start = format!("{SCENARIO}:{}: {path}: ", line_of(scenario, at));
+        for part in parts.iter().copied().chain([start.as_str()]) {
+            assert!(answer.stderr.contains(part), "{part:?} is not in {answer:?}");
+        }
+    };
+    let with = |from, to: &str| changed(HINDSIGHT, from, to);
+    let (at, path) = ("counterfactual = true", "regret.counterfactual");
+    let start = HINDSIGHT.find("[task").unwrap();
+    let end = HINDSIGHT.find("[protocol").unwrap();
+    let bandit = changed(&with(&HINDSIGHT[start..end], ""), "[policy.power-of-choice]\n", "");
+    refused(&bandit, at, path, &["this task does not train"]);
+    let over = "[protocol.over-selection]\nask = 3\ntake = 2\n";
+    refused(&with(COHORT, over), at, path, &["fewer updates are waited for than clients are asked"]);
+    let carry = "[protocol.deadline]\ncohort = 3\ndeadline = \"1 s\"\nlate = { carry = {} }\n";
+    refused(&with(COHORT, carry), at, path, &["late updates join a later round", "late = \"drop\""]);
+    refused(&with(COHORT, &format!("{COHORT}quorum = 2\n")), at, path, &["with a quorum"]);
+    let alone = changed(HINDSIGHT, "tau_min = \"50 ms\"\nmeters = [\"mean\", \"realised\"]\n", "meters = []\n");
+    let alone = changed(&alone, "[policy.bsfl]\n", "");
+    let alone = changed(&alone, "[policy.power-of-choice]\n", "");
+    let buffered = "[protocol.buffered]\nconcurrency = 3\nbuffer = 2\n";
+    refused(&changed(&alone, COHORT, buffered), at, path, &["rounds of one server only"]);
+    let away = "[population.availability.on-off]\non = { exponential = { mean = \"3 s\" } }\noff = { exponential = { \
+                mean = \"2 s\" } }\n[population.latency]\n";
+    refused(&changed(&alone, "[population.latency]\n", away), at, path, &["go away in the middle", "run-on"]);
+
+    let no_tau_min = with("tau_min = \"50 ms\"\n", "");
+    refused(&no_tau_min, "[regret]", "regret", &["\"tau_min\" is missing", "meters = []"]);
+    refused(&with("kappa = 0.5", "kappa = -1.0"), "kappa", "regret.kappa", &["found -1", "at least 0"]);
+    refused(&with("kappa = 0.5", "t_semi = \"0 s\""), "t_semi", "regret.t_semi", &["found 0", "positive duration"]);
+    let utility = |to: &str| with("utility = \"loss-drop\"", &format!("utility = {to}"));
+    let parts = ["unknown kind \"loss-dorp\"", "did you mean \"loss-drop\"?", "contribution"];
+    refused(&utility("\"loss-dorp\""), "utility", "regret.utility.loss-dorp", &parts);
+    let path = "regret.utility.contribution.gama";
+    refused(&utility("{ contribution = { gama = 1 } }"), "utility", path, &["unknown key \"gama\"", "\"gamma\"?"]);
+    let path = "regret.utility.contribution.gamma";
+    refused(&utility("{ contribution = { gamma = 2 } }"), "utility", path, &["found 2", "between 0 and 1"]);
+    refused(&with("counterfactual = true\n", ""), "utility", "regret.utility", &["counterfactual = true"]);
+}
+
+#[test]
+fn the_catalogue_knows_it() {
+    let place = Workplace::new();
+    let list = place.fedgenie(&["list", "utility"]).stdout;
+    assert!(list.contains("utility/loss-drop") && list.contains("utility/contribution"), "{list}");
+    let text = place.fedgenie(&["describe", "utility/contribution"]).stdout;
+    assert!(text.contains("gamma") && text.contains("Deviations"), "{text}");
+    let text = place.fedgenie(&["describe", "meter/counterfactual"]).stdout;
+    assert!(text.contains("G_t   = argmax"), "{text}");
+}
