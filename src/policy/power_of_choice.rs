@@ -14,7 +14,8 @@
 //!
 //! # Deviations from the source
 //! Fresh losses are not free: each candidate downloads the model and makes one pass over its data before the selection,
-//! which costs virtual time and traffic. The job of a selected candidate downloads again.
+//! which costs virtual time and traffic. The job of a selected candidate downloads again. A candidate that goes away while
+//! they are asked is not selected; if all do, new ones are drawn, whose losses are not known.
 //!
 //! # Cost
 //! O(K) per round, and for `fresh` one evaluation per candidate.
@@ -123,7 +124,7 @@ impl Policy for PowerOfChoice {
         &mut self,
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
-        _: &mut PolicyRng<'_>,
+        rng: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
         self.scores.clear();
@@ -140,6 +141,18 @@ impl Policy for PowerOfChoice {
         // A loss that is not a number comes from a model that diverged; such a client is as bad as any.
         for score in &mut self.scores {
             *score = if score.is_nan() { f64::INFINITY } else { *score };
+        }
+        // Some may have gone while they were asked.
+        let is_there: Vec<bool> = self.drawn.iter().map(|&client| ask.available.contains(client)).collect();
+        if !is_there.contains(&true) {
+            self.draw(ask, view, rng.policy);
+            self.scores.clear();
+            self.scores.resize(self.drawn.len(), f64::INFINITY);
+        } else if is_there.contains(&false) {
+            let mut there = is_there.iter();
+            self.drawn.retain(|_| there.next() == Some(&true));
+            let mut there = is_there.iter();
+            self.scores.retain(|_| there.next() == Some(&true));
         }
         top_m(&self.scores, ask.cohort.min(self.drawn.len()), &mut self.chosen);
         selection.extend(self.chosen.iter().map(|&place| self.drawn[place as usize]));

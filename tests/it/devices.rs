@@ -235,3 +235,37 @@ fn a_late_job_that_is_lost_is_recorded() {
     assert_eq!(lost, [&[][..], &[(0, 1)], &[]]);
     assert_eq!(played.accounts.wasted_compute, Span(19 * SECOND));
 }
+
+/// Fresh losses take time, and devices may go meanwhile: who has gone is not selected.
+#[test]
+fn candidates_that_go_while_they_are_asked_are_not_selected() {
+    let scenario = r#"name = "going"
+seeds = 3
+[stop]
+rounds = 60
+[population]
+clients = 8
+interrupted = "run-on"
+availability = { on-off = { on = { exponential = { mean = "2 s" } }, off = { exponential = { mean = "4 s" } } } }
+[population.latency]
+download = { constant = "0.1 s" }
+compute = { exponential = { mean = "1 s" } }
+upload = { constant = "0.1 s" }
+[task.linear-regression]
+features = 3
+examples = 200
+[training]
+batch = 8
+optimizer = { sgd = { lr = 0.01 } }
+[protocol.synchronous]
+cohort = 2
+[policy.power-of-choice]
+losses = "fresh"
+candidates = 3
+"#;
+    let place = super::support::Workplace::with(scenario);
+    place.run_into("out", &[]);
+    for seed in 1..=3 {
+        assert_eq!(place.lines(&format!("out/runs/power-of-choice-s{seed}/rounds.jsonl")).len(), 60);
+    }
+}
