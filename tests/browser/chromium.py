@@ -97,8 +97,8 @@ class Chromium:
         return found
 
     def evaluate(self, script):
-        """The value of a script, promises awaited."""
-        result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        """The value of a script, promises awaited; it may do what a click may do."""
+        result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True)
         if "exceptionDetails" in result:
             raise AssertionError(f"{script}: {result['exceptionDetails']}")
         return result["result"].get("value")

@@ -17,7 +17,7 @@ def drawn(browser):
     return browser.evaluate("""figures.map(({ id, chart, plot }) => {
         const svg = plot.querySelector("svg");
         const box = svg ? svg.getBoundingClientRect() : { width: 0, height: 0 };
-        return [id, chart.kind, plot.querySelectorAll("svg path").length, box.width, box.height, plot.clientWidth];
+        return [id, chart.kind, plot.querySelectorAll("svg path:not(.tip path)").length, box.width, box.height, plot.clientWidth];
     })""")
 
 
@@ -63,7 +63,7 @@ def place_of(browser, number, across, down):
 def check_tips(browser):
     for number, figure in enumerate(drawn(browser)):
         kind = figure[1]
-        x, y = place_of(browser, number, *{"lines": (0.5, 0.5), "heat": (0.2, 0.18), "bars": (0.5, 0.3), "intervals": (0.6, 0.3)}[kind])
+        x, y = place_of(browser, number, *{"lines": (0.3, 0.5), "heat": (0.2, 0.18), "bars": (0.5, 0.3), "intervals": (0.6, 0.3)}[kind])
         browser.mouse("mouseMoved", x, y)
         browser.mouse("mouseMoved", x + 3, y + 1)
         browser.settle()
@@ -78,7 +78,7 @@ def check_tips(browser):
 
 def check_hiding(browser):
     name = browser.evaluate("report.series[0].label")
-    shown = "figures.filter(f => f.names.includes(report.series[0].label)).map(f => [f.hidden.has(report.series[0].label), f.plot.querySelectorAll('svg path').length])"
+    shown = "figures.filter(f => f.names.includes(report.series[0].label)).map(f => [f.hidden.has(report.series[0].label), f.plot.querySelectorAll('svg path:not(.tip path)').length])"
     before = browser.evaluate(shown)
     click = "document.querySelector('#everywhere .toggle').click()"
     browser.evaluate(click)
@@ -88,7 +88,8 @@ def check_hiding(browser):
     assert all(after < paths for (_, paths), (_, after) in zip(before, hidden)), f"nothing went away: {before} {hidden}"
     browser.evaluate(click)
     browser.settle()
-    assert browser.evaluate(shown) == before, "what was hidden did not come back"
+    again = browser.evaluate(shown)
+    assert again == before, f"what was hidden did not come back: {before} {again}"
     browser.evaluate("figures[0].legend.querySelector('.toggle').click()")
     browser.settle()
     assert [is_hidden for is_hidden, _ in browser.evaluate(shown)][:2] == [True, False], "a legend is for its own figure"
@@ -162,7 +163,7 @@ def check_widths(browser, folder):
             assert (paper == "rgb(255, 255, 255)") == (scheme == "light"), f"{scheme}: paper is {paper}"
             if folder:
                 browser.screenshot(folder / f"{width}-{scheme}.png")
-    black = browser.evaluate("figures[0].plot.querySelector('svg').innerHTML.includes('rgb(0,0,0)')")
+    black = browser.evaluate("figures[0].plot.querySelectorAll('svg [stroke=\"rgb(0,0,0)\"][stroke-width=\"2.2\"]').length")
     assert not black, "black lines on dark paper"
     browser.evaluate("document.getElementById('theme').click()")
     browser.settle()

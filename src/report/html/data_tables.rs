@@ -45,7 +45,10 @@ fn of_lines(x: &Axis, y: &Axis, lines: &[Line]) -> DataTable {
     let has_others = lines.iter().any(|line| line.role != LineKind::Seed);
     let listed: Vec<&Line> =
         lines.iter().filter(|line| line.role != LineKind::Seed || !has_others).take(MOST).collect();
-    let mut places: Vec<f64> = listed.iter().flat_map(|line| line.points.iter().map(|&(x, _)| x)).collect();
+    // What was measured decides; a fitted curve can be read off anywhere.
+    let has_means = lines.iter().any(|line| line.role == LineKind::Mean);
+    let measured = listed.iter().filter(|line| line.role == LineKind::Mean || !has_means);
+    let mut places: Vec<f64> = measured.flat_map(|line| line.points.iter().map(|&(x, _)| x)).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
     let chosen = thinned(places.len());

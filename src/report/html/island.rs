@@ -28,7 +28,7 @@ struct Picture<'a> {
 #[serde(untagged)]
 enum Drawn<'a> {
     Lines(Lines<'a>),
-    Other(&'a Chart),
+    Other(Chart),
 }
 
 #[derive(Serialize)]
@@ -73,9 +73,29 @@ fn harmless(json: &str) -> String {
 fn picture(figure: &Figure) -> Picture<'_> {
     let chart = match &figure.chart {
         Chart::Lines { x, y, lines, marks } => Drawn::Lines(columns(x, y, lines, marks)),
-        other => Drawn::Other(other),
+        other => Drawn::Other(in_few_digits(other)),
     };
     Picture { id: &figure.id, title: &figure.title, chart }
+}
+
+/// A chart without lines, which is small.
+fn in_few_digits(chart: &Chart) -> Chart {
+    let mut chart = chart.clone();
+    let shorten = |value: &mut f64| *value = rounded(*value, VALUE_DIGITS);
+    match &mut chart {
+        Chart::Lines { .. } => {}
+        Chart::Heat { panels, .. } => {
+            panels.iter_mut().flat_map(|panel| panel.cells.iter_mut().flatten().flatten()).for_each(shorten);
+        }
+        Chart::Bars { parts, .. } => parts.iter_mut().flat_map(|(_, lengths)| lengths).for_each(shorten),
+        Chart::Intervals { rows, .. } => {
+            for (_, _, interval) in rows {
+                shorten(&mut interval.value);
+                interval.ci95.iter_mut().flatten().for_each(shorten);
+            }
+        }
+    }
+    chart
 }
 
 fn columns<'a>(x: &'a Axis, y: &'a Axis, lines: &'a [Line], marks: &'a [Mark]) -> Lines<'a> {

@@ -5,7 +5,7 @@ const THEMES = {
   light: { ink: "#1b1f24", faint: "#5a6470", rule: "#dfe3e8", paper: "#ffffff", empty: "#eceff2", veil: 0.16 },
   dark: { ink: "#e4e7eb", faint: "#a0a9b4", rule: "#2f363e", paper: "#15181c", empty: "#23282f", veil: 0.26 },
 };
-const FONT = 'system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", "DejaVu Sans", sans-serif';
+const FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
 // One sign per series, so that colour is never the only difference; each fills a box of 10 × 10.
 const SIGNS = [
@@ -83,11 +83,11 @@ function superscript(power) {
   return String(power).replace(/[-\d]/g, sign => (sign === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(sign)]));
 }
 
-// Ticks at multiples of 1, 2 or 5.
+// Ticks at multiples of 1, 2, 5, or of 25 where that is what fits.
 function linearTicks(low, high, most) {
   const rough = (high - low) / Math.max(1, most);
   const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = unit * [1, 2, 5, 10].find(factor => unit * factor >= rough * 0.999);
+  const step = unit * (unit === 1 ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10]).find(factor => unit * factor >= rough * 0.999);
   const ticks = [];
   for (let place = Math.ceil(low / step - 1e-9); place * step <= high + step * 1e-9; place++) {
     ticks.push(Number((place * step).toPrecision(12)));

@@ -97,7 +97,7 @@ function heatOption(figure, look) {
       const share = Math.max(0, Math.min(1, shareOf(scale, value)));
       const text = words(value, 3);
       const hasRoom = columnWidth > 8 + text.length * 6.4 && layout.cellHeight >= 18;
-      data.push({ value: [across, down, share], label: { show: hasRoom, formatter: () => text, fontSize: 11, color: share < 0.6 ? "#fff" : "#111" } });
+      data.push({ value: [across, down, share], label: { show: hasRoom, formatter: () => text, fontSize: 11, color: share < 0.48 ? "#fff" : "#111" } });
     }));
     option.series.push({ type: "heatmap", name: panel.label, xAxisIndex: place, yAxisIndex: place, data, animation: false,
       itemStyle: { borderColor: theme.paper, borderWidth: 1 }, emphasis: { itemStyle: { borderColor: theme.ink, borderWidth: 2 } } });

@@ -2,6 +2,7 @@
 "use strict";
 
 const FILE_WIDTH = 900;
+const MARGIN = 12;
 
 function download(name, blob) {
   const url = URL.createObjectURL(blob);
@@ -22,56 +23,60 @@ function svgOf(figure) {
   const legend = fileLegend(figure, theme);
   const head = 34 + legend.height;
   const height = KINDS[figure.chart.kind].height(figure, FILE_WIDTH, head);
-  const drawn = echarts.init(null, null, { renderer: "svg", ssr: true, width: FILE_WIDTH, height });
+  // Drawn into an element that nobody sees, and written from its elements: no text is put together with markup anywhere.
+  const place = element("div");
+  const drawn = echarts.init(place, null, { renderer: "svg", width: FILE_WIDTH, height });
   const { frame } = figure;
   const option = KINDS[figure.chart.kind].option(figure, { theme, width: FILE_WIDTH, height, isFile: true, head });
   figure.frame = frame;
   const title = { text: shortened(figure.title, 110), left: 0, top: 4, padding: 0, textStyle: { color: theme.ink, fontSize: 15, fontWeight: 600 } };
   drawn.setOption({
     ...option, tooltip: { show: false }, animation: false, textStyle: { fontFamily: FONT }, backgroundColor: theme.paper,
-    title: [title, ...(option.title ?? [])], graphic: [...(option.graphic ?? []), ...legend.graphic],
+    title: [title, ...(option.title ?? [])],
   });
-  const parsed = new DOMParser().parseFromString(drawn.renderToSVGString(), "image/svg+xml");
+  const root = place.querySelector("svg").cloneNode(true);
   drawn.dispose();
-  const root = parsed.documentElement;
+  root.removeAttribute("style");
   const name = document.createElementNS("http://www.w3.org/2000/svg", "title");
   name.textContent = figure.title;
   root.prepend(name);
-  return { text: new XMLSerializer().serializeToString(root), width: FILE_WIDTH, height };
+  root.append(legend.group);
+  // A margin, so that nothing is cut off at the edge of somebody's page.
+  const outer = { width: FILE_WIDTH + 2 * MARGIN, height: height + 2 * MARGIN };
+  const paper = svgElement("rect", { x: -MARGIN, y: -MARGIN, ...outer, fill: theme.paper });
+  name.after(paper);
+  for (const [key, of] of Object.entries({ ...outer, viewBox: `${-MARGIN} ${-MARGIN} ${outer.width} ${outer.height}` })) root.setAttribute(key, of);
+  return { text: new XMLSerializer().serializeToString(root), ...outer };
 }
 
-// A legend that breaks its lines: { graphic, height }.
+// A legend that breaks its lines: { group, height }. It is made of the same samples as the page's.
 function fileLegend(figure, theme) {
-  const graphic = [];
+  const group = svgElement("g", { "font-family": FONT, "font-size": "12.5", fill: theme.ink });
   let [x, y] = [0, 34];
-  const add = (label, width, drawn) => {
-    const text = shortened(label, 70);
-    const needed = width + 8 + text.length * 7 + 20;
+  const add = (label, drawn) => {
+    const words = shortened(label, 70);
+    const width = Number(drawn.getAttribute("width")) + 8;
+    const needed = width + words.length * 7 + 20;
     if (x > 0 && x + needed > FILE_WIDTH) [x, y] = [0, y + 20];
-    graphic.push(...drawn(x, y), { type: "text", x: x + width + 8, y: y + 7, style: { text, fill: theme.ink, font: `12.5px ${FONT}`, verticalAlign: "middle" } });
+    drawn.setAttribute("x", x);
+    drawn.setAttribute("y", y + 1);
+    const text = svgElement("text", { x: x + width, y: y + 11 });
+    text.textContent = words;
+    group.append(drawn, text);
     x += needed;
   };
-  const line = (colour, sign, role) => (left, top) => {
-    const stroke = { stroke: colour, lineWidth: role === "seed" ? 1 : 2, lineDash: DASHES[role].length ? DASHES[role] : null };
-    const drawn = [{ type: "line", shape: { x1: left, y1: top + 7, x2: left + 30, y2: top + 7 }, style: stroke }];
-    if (role === "mean") drawn.push({ type: "path", shape: { pathData: sign, x: left + 10.5, y: top + 2.5, width: 9, height: 9 }, style: { fill: colour } });
-    return drawn;
-  };
   const { chart } = figure;
-  if (chart.kind === "bars") {
-    chart.parts.forEach(([label], index) => {
-      const { fill, hatch } = partOf(index);
-      const decal = hatch ? { symbol: "rect", symbolSize: 1, ...hatch, color: hatchColour(fill) } : null;
-      add(label, 18, (left, top) => [{ type: "rect", shape: { x: left, y: top + 1, width: 18, height: 12 }, style: { fill, decal } }]);
-    });
-  } else if (chart.kind !== "heat") {
+  if (chart.kind === "bars") chart.parts.forEach(([label], index) => add(label, partSample(index)));
+  if (chart.kind === "lines" || chart.kind === "intervals") {
     for (const name of figure.names.filter(name => !figure.hidden.has(name))) {
       const { colour, sign } = figure.style(name, theme);
-      add(name, 30, line(colour, sign, "mean"));
+      add(name, sample(colour, sign, "mean"));
     }
-    for (const of of keyedLines(figure)) add(`${of.series}: ${of.label ?? of.role}`, 30, line(figure.style(of.series, theme).colour, "", of.role));
+    for (const line of keyedLines(figure)) {
+      add(keyOf(figure, line), sample(figure.style(line.series, theme).colour, "", line.role));
+    }
   }
-  return { graphic, height: graphic.length ? y - 34 + 26 : 0 };
+  return { group, height: group.childElementCount ? y - 34 + 26 : 0 };
 }
 
 function exportSvg(figure) {

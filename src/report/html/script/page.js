@@ -29,6 +29,11 @@ function keyedLines(figure) {
   return figure.chart.lines.filter(line => (line.role === "fit" || line.role === "bound") && !figure.hidden.has(line.series));
 }
 
+function keyOf(figure, line) {
+  const isBeyond = figure.beyond && line.role === "bound";
+  return `${line.series}: ${line.label ?? line.role}${isBeyond ? " (leaves the frame)" : ""}`;
+}
+
 function styleOf(name, theme, others) {
   const place = report.series.findIndex(series => series.label === name);
   if (place >= 0) return { colour: paint(report.series[place].colour, theme), sign: SIGNS[place % SIGNS.length] };
@@ -70,10 +75,12 @@ function drawPicture(figure) {
   figure.plot.style.height = `${height}px`;
   figure.width = figure.root.clientWidth;
   figure.picture ??= echarts.init(figure.plot, null, { renderer: "svg", width, height });
-  figure.picture.resize({ width, height, silent: true });
+  if (figure.picture.getWidth() !== width || figure.picture.getHeight() !== height) figure.picture.resize({ width, height });
   const option = kind.option(figure, { theme, width, height, isFile: false });
+  // On a narrow screen a tip would hide what it is about: there it stands below.
+  const isBelow = width < 520 && figure.chart.kind !== "heat";
   const tip = {
-    ...option.tooltip, confine: true, className: "tip", transitionDuration: 0, appendTo: figure.plot, enterable: false,
+    ...option.tooltip, confine: !isBelow, position: isBelow ? [0, height] : undefined, className: "tip", transitionDuration: 0, appendTo: figure.plot, enterable: false,
     formatter: hovered => TIPS[figure.chart.kind](figure, theme, hovered),
   };
   figure.picture.setOption({ ...option, tooltip: tip, animation: false, textStyle: { fontFamily: FONT }, backgroundColor: "transparent" }, { notMerge: true });
@@ -105,9 +112,7 @@ function drawLegend(figure, theme) {
   });
   const keys = keyedLines(figure).map(line => {
     const { colour } = figure.style(line.series, theme);
-    const isBeyond = figure.beyond && line.role === "bound";
-    const label = `${line.series}: ${line.label ?? line.role}${isBeyond ? " (leaves the frame)" : ""}`;
-    return element("span", { class: "key" }, sample(colour, "", line.role), element("span", {}, label));
+    return element("span", { class: "key" }, sample(colour, "", line.role), element("span", {}, keyOf(figure, line)));
   });
   const parts = figure.chart.kind !== "bars" ? [] : figure.chart.parts.map(([label], index) => element("span", { class: "key" }, partSample(index), element("span", {}, label)));
   const lineEnd = keys.length + parts.length ? [element("span", { class: "break" })] : [];
