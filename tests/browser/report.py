@@ -151,6 +151,35 @@ def check_files(browser):
                 assert len(lines) > 5 and not any(line.startswith(("=", "+", "@")) for line in lines), lines[:3]
 
 
+ODD = [
+    (0, "c.lines = []"),
+    (0, "c.lines.length = 1; c.places = [[5]]; Object.assign(c.lines[0], { places: 0, band_places: 0, values: [3], low: [2], high: [4] })"),
+    (0, "c.lines.forEach(line => { line.values.fill(0); line.low.fill(-1); line.high.fill(0); }); f.scales = { x: 'log', y: 'log' }"),
+    (0, "f.hidden = new Set(f.names)"),
+    (3, "c.panels.forEach(panel => panel.cells.forEach(row => row.fill(null)))"),
+    (3, "c.panels.forEach(panel => panel.cells.forEach(row => row.fill(0)))"),
+    (3, "c.panels = []; c.columns = []; c.rows = []"),
+    (4, "c.parts = []; c.categories = []"),
+    (5, "c.rows = []"),
+    (5, "c.rows.forEach(row => { row[2] = { value: 0, ci95: null }; })"),
+]
+
+
+def check_odd(browser):
+    """Charts with nothing, one thing or zeros in them: whatever has no number has no place in a picture."""
+    for number, change in ODD:
+        bad = browser.evaluate(f"""(() => {{
+            const f = {{ ...figures[{number}], chart: structuredClone(figures[{number}].chart), hidden: new Set() }};
+            const c = f.chart;
+            {change};
+            f.names = namesIn(c);
+            drawPicture(f);
+            return /NaN|Infinity|undefined/.exec(f.plot.innerHTML + svgOf(f).text + csvOf(f))?.[0];
+        }})()""")
+        assert bad is None, f"{change}: {bad}"
+    browser.evaluate("drawAll()")
+
+
 def check_widths(browser, folder):
     for width in [1280, 400]:
         for scheme in ["light", "dark"]:
@@ -190,7 +219,7 @@ def main():
         browser.colours("light")
         browser.open(page)
         browser.settle()
-        steps = [check_page, check_tips, check_hiding, check_scales, check_zoom, check_files]
+        steps = [check_page, check_tips, check_hiding, check_scales, check_zoom, check_odd, check_files]
         for step in steps:
             step(browser)
             check_harmless(browser, f"after {step.__name__}")

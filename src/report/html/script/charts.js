@@ -53,11 +53,12 @@ function heatLayout(figure, width, head) {
   const panels = chart.panels.filter(panel => !hidden.has(panel.label));
   const left = labelWidth(chart.rows, Math.min(110, width / 4));
   const room = width - left - 12;
-  const wanted = Math.max(150, chart.columns.length * 34);
-  const across = Math.max(1, Math.min(panels.length, Math.floor((room + 24) / (wanted + 24))));
-  const panelWidth = Math.min((room - 24 * (across - 1)) / across, 90 * chart.columns.length);
-  const cellHeight = Math.max(16, Math.min(46, panelWidth / chart.columns.length, 230 / chart.rows.length));
-  const panelHeight = cellHeight * chart.rows.length;
+  const [columns, rows] = [Math.max(1, chart.columns.length), Math.max(1, chart.rows.length)];
+  const wanted = Math.max(150, columns * 34);
+  const across = Math.max(1, Math.min(Math.max(1, panels.length), Math.floor((room + 24) / (wanted + 24))));
+  const panelWidth = Math.min((room - 24 * (across - 1)) / across, 90 * columns);
+  const cellHeight = Math.max(16, Math.min(46, panelWidth / columns, 230 / rows));
+  const panelHeight = cellHeight * rows;
   const top = head + 38;
   const line = panelHeight + 54;
   const rects = panels.map((panel, place) => ({
@@ -93,11 +94,15 @@ function heatOption(figure, look) {
     option.yAxis.push({ ...quiet, type: "category", gridIndex: place, data: chart.rows, axisLabel: { ...label, show: isFirst, formatter: text => shortened(text, Math.floor(layout.left / 6.4)) } });
     const data = [];
     panel.cells.forEach((row, down) => row.forEach((value, across) => {
-      if (value === null || (scale.isLog && value <= 0)) return;
-      const share = Math.max(0, Math.min(1, shareOf(scale, value)));
+      if (value === null) return;
+      // What has no place on a logarithmic scale has no colour, but it is known.
+      const isOff = scale.isLog && value <= 0;
+      const share = isOff ? 0 : Math.max(0, Math.min(1, shareOf(scale, value)));
       const text = words(value, 3);
       const hasRoom = columnWidth > 8 + text.length * 6.4 && layout.cellHeight >= 18;
-      data.push({ value: [across, down, share], label: { show: hasRoom, formatter: () => text, fontSize: 11, color: share < 0.48 ? "#fff" : "#111" } });
+      const label = { show: hasRoom, formatter: () => text, fontSize: 11, color: share < 0.48 ? "#fff" : "#111" };
+      if (isOff) data.push({ value: [across, down, share], visualMap: false, itemStyle: { color: theme.empty }, label: { ...label, color: theme.ink } });
+      else data.push({ value: [across, down, share], label });
     }));
     option.series.push({ type: "heatmap", name: panel.label, xAxisIndex: place, yAxisIndex: place, data, animation: false,
       itemStyle: { borderColor: theme.paper, borderWidth: 1 }, emphasis: { itemStyle: { borderColor: theme.ink, borderWidth: 2 } } });
