@@ -205,7 +205,7 @@ def check_print(browser, folder):
     """On paper everything is light, whatever the screen is."""
     browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     browser.settle()
-    assert browser.evaluate("themeNow() === THEMES.light && getComputedStyle(figures[0].plot).height !== '0px'")
+    assert browser.evaluate("themeNow() === THEMES.light && figures.every(({ plot }) => plot.querySelector('svg').getAttribute('viewBox'))")
     browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
     browser.pdf((folder or browser.folder) / "page.pdf")
 

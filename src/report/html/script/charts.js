@@ -144,7 +144,7 @@ function barsOption(figure, look) {
   const grid = { left, right: 20, top: (look.isFile ? look.head : 0) + 8, bottom: 46, outerBoundsMode: "none" };
   const room = width - left - 20;
   const value = axisOption(frame, Math.max(3, Math.round(room / 65)), theme);
-  Object.assign(value, { name: axisName(chart.value), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: theme.ink, fontSize: 13 } });
+  Object.assign(value, { name: shortened(axisName(chart.value), Math.floor(width / 9)), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: theme.ink, fontSize: 13 } });
   const series = chart.parts.map(([label, lengths], index) => {
     const { fill, hatch } = partOf(index);
     const digits = length => words(length, 3);
@@ -161,7 +161,7 @@ function barsOption(figure, look) {
     grid,
     xAxis: value,
     yAxis: { type: "category", inverse: true, data: shown.map(({ name }) => name), axisTick: { show: false }, axisLine: { lineStyle: { color: theme.faint } },
-      axisLabel: { color: theme.ink, fontSize: 12.5, interval: 0, width: left - 12, overflow: "break", lineHeight: 14, formatter: text => shortened(text, 60) } },
+      axisLabel: { color: theme.ink, fontSize: 12.5, interval: 0, width: left - 12, overflow: "break", lineHeight: 14, formatter: text => shortened(text, 2 * Math.floor((left - 12) / 7.2)) } },
     series,
     tooltip: { trigger: "axis", axisPointer: { type: "shadow", shadowStyle: { color: theme.faint, opacity: 0.12 } } },
   };
@@ -191,7 +191,7 @@ function intervalsOption(figure, look) {
   const narrow = isNarrow(width);
   const left = narrow ? 10 : labelWidth(rows.map(row => row.label), width * 0.42);
   const value = axisOption(frame, Math.max(3, Math.round((width - left) / 65)), theme);
-  Object.assign(value, { name: axisName(chart.value), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: theme.ink, fontSize: 13 } });
+  Object.assign(value, { name: shortened(axisName(chart.value), Math.floor(width / 9)), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: theme.ink, fontSize: 13 } });
   const mark = (params, api) => {
     const row = rows[params.dataIndex];
     const { colour, sign } = figure.style(row.series, theme);

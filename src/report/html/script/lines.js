@@ -131,7 +131,7 @@ function lineOption(figure, look) {
   const left = Math.max(34, 14 + widest * 7);
   const right = 18;
   const x = axisOption(frames.x, Math.max(3, Math.round((width - left - right) / (frames.x.isLog ? 50 : 70))), theme);
-  Object.assign(x, { name: axisName(chart.x), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: theme.ink, fontSize: 13 } });
+  Object.assign(x, { name: shortened(axisName(chart.x), Math.floor(width / 8)), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: theme.ink, fontSize: 13 } });
   x.splitLine.show = false;
   figure.frame = { left, right: width - right, top, bottom: height - bottom, x: frames.x };
   figure.beyond = frames.beyond;

@@ -71,7 +71,7 @@ function drawPicture(figure) {
   // A sheet is narrower than most windows; the style sheet fits the picture to it.
   const width = isPrinting ? 700 : Math.max(240, figure.root.clientWidth);
   // Two pictures of lines fit a sheet, with their captions.
-  const height = isPrinting && figure.chart.kind === "lines" ? 330 : Math.round(kind.height(figure, width, 0));
+  const height = isPrinting && figure.chart.kind === "lines" ? 280 : Math.round(kind.height(figure, width, 0));
   figure.plot.style.height = `${height}px`;
   figure.width = figure.root.clientWidth;
   figure.picture ??= echarts.init(figure.plot, null, { renderer: "svg", width, height });
@@ -84,6 +84,8 @@ function drawPicture(figure) {
     formatter: hovered => TIPS[figure.chart.kind](figure, theme, hovered),
   };
   figure.picture.setOption({ ...option, tooltip: tip, animation: false, textStyle: { fontFamily: FONT }, backgroundColor: "transparent" }, { notMerge: true });
+  // With it a sheet of another width scales the picture; without, it would cut it off.
+  figure.plot.querySelector("svg").setAttribute("viewBox", `0 0 ${width} ${height}`);
   drawLegend(figure, theme);
   for (const update of figure.updates ?? []) update();
 }
