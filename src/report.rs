@@ -8,8 +8,10 @@
 //!
 //! Everything that is drawn is in the [`Report`]: the three forms show the same numbers.
 
+mod html;
 mod model;
 
+pub use html::html;
 pub use model::{
     Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Table, Verdict,
 };

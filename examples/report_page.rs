@@ -1,0 +1,349 @@
+//! Writes a report with every kind of figure as a page: `cargo run --example report_page -- page.html`.
+//!
+//! Its numbers are made up. With `--hostile`, texts contain what would run in a careless page.
+
+use fedgenie::report::{
+    Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Table, Verdict, html,
+};
+
+const POLICIES: [(&str, [u8; 3]); 6] = [
+    ("bsfl", [213, 94, 0]),
+    ("cs-ucb", [86, 180, 233]),
+    ("genie", [0, 0, 0]),
+    ("random", [0, 114, 178]),
+    ("rbcs-f with a longer name", [0, 158, 115]),
+    ("power-of-choice", [230, 159, 0]),
+];
+
+/// Numbers from 0 to 1 that look like noise (P. L'Ecuyer, 1988).
+struct Noise(u32);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        self.0 = (u64::from(self.0) * 40_692 % 2_147_483_399) as u32;
+        f64::from(self.0) / 2_147_483_399.0
+    }
+}
+
+fn axis(label: &str, unit: Option<&str>, scales: &[Scale], range: [Option<f64>; 2]) -> Axis {
+    Axis { label: label.to_owned(), unit: unit.map(str::to_owned), scales: scales.to_vec(), range }
+}
+
+const BOTH: [Scale; 2] = [Scale::Linear, Scale::Log];
+
+fn line(series: &str, role: LineKind, points: Vec<(f64, f64)>) -> Line {
+    Line {
+        series: series.to_owned(),
+        role,
+        label: None,
+        points,
+        band: Vec::new(),
+        is_staircase: false,
+        has_dots: false,
+    }
+}
+
+fn band(points: &[(f64, f64)], share: f64) -> Vec<(f64, [f64; 2])> {
+    points.iter().map(|&(x, y)| (x, [y - y.abs() * share, y + y.abs() * share])).collect()
+}
+
+fn figure(id: &str, title: &str, caption: &str, summary: &[&str], chart: Chart) -> Figure {
+    let summary = summary.iter().map(|&sentence| sentence.to_owned()).collect();
+    Figure { id: id.to_owned(), title: title.to_owned(), caption: caption.to_owned(), summary, chart }
+}
+
+fn regret() -> Figure {
+    let mut noise = Noise(7);
+    let mut lines = Vec::new();
+    for (number, (label, _)) in POLICIES.iter().enumerate() {
+        let slope = [0.25, 0.5, 0.0, 1.6, 0.9, 1.2][number];
+        let mut sum = 0.0;
+        let place = |step: i32| 4.0 * f64::from(step);
+        let course = |step| {
+            sum += slope * 4.0 * (0.5 + noise.next()) * if number < 2 { 30.0 / (30.0 + place(step)) } else { 1.0 };
+            (place(step), sum)
+        };
+        let points: Vec<_> = (0..250).map(course).collect();
+        let mut mean = line(label, LineKind::Mean, points);
+        mean.band = band(&mean.points, 0.07);
+        lines.push(mean);
+        if number < 2 {
+            let power = |x: f64| if number == 0 { 4.1 * x.sqrt() / 1.2 } else { 7.3 * x.sqrt() / 1.2 };
+            let mut fit = line(
+                label,
+                LineKind::Fit,
+                (1..100).map(|step| (f64::from(step) * 10.0, power(f64::from(step) * 10.0))).collect(),
+            );
+            fit.label = Some("fit 3.4 n^0.50".to_owned());
+            lines.push(fit);
+        }
+    }
+    let mut bound = line(
+        "bsfl",
+        LineKind::Bound,
+        (1..100).map(|step| (f64::from(step) * 10.0, 4e4 + 900.0 * f64::from(step))).collect(),
+    );
+    bound.label = Some("bound of Theorem 1".to_owned());
+    lines.push(bound);
+    figure(
+        "regret",
+        "Cumulative mean regret over rounds",
+        "Means over 20 seeds with 95 % intervals (bands). Dashed: power laws fitted to the last three quarters. Dotted: the theorem's bound.",
+        &["bsfl has the lowest regret of all policies but the genie at the end of the run.", "random grows linearly."],
+        Chart::Lines {
+            x: axis("round", None, &BOTH, [None, None]),
+            y: axis("cumulative mean regret", None, &BOTH, [Some(0.0), None]),
+            lines,
+            marks: Vec::new(),
+        },
+    )
+}
+
+fn accuracy() -> Figure {
+    let mut noise = Noise(99);
+    let mut lines = Vec::new();
+    for (number, (label, _)) in POLICIES.iter().enumerate().take(4) {
+        let pace = [9.0, 14.0, 7.0, 22.0][number];
+        let mut time = 0.0;
+        let points: Vec<(f64, f64)> = (0..60)
+            .map(|_| {
+                time += pace * (0.5 + noise.next());
+                (time, 0.1 + 0.82 * time / (time + 90.0) + 0.01 * noise.next())
+            })
+            .collect();
+        for _ in 0..3 {
+            let mut seed = line(
+                label,
+                LineKind::Seed,
+                points.iter().map(|&(x, y)| (x, y + 0.05 * (noise.next() - 0.5))).collect(),
+            );
+            seed.is_staircase = true;
+            lines.push(seed);
+        }
+        let mut mean = line(label, LineKind::Mean, points);
+        mean.is_staircase = true;
+        lines.push(mean);
+    }
+    figure(
+        "test_accuracy",
+        "Test accuracy over virtual time",
+        "A model's accuracy holds until the next evaluation. Thick: means over 3 seeds. Thin: the seeds.",
+        &["genie reaches 0.8 first, at 452 s."],
+        Chart::Lines {
+            x: axis("virtual time", Some("s"), &[Scale::Linear], [Some(0.0), None]),
+            y: axis("test accuracy", None, &[Scale::Linear], [Some(0.0), Some(1.0)]),
+            lines,
+            marks: vec![Mark { label: "target 0.8".to_owned(), value: 0.8 }],
+        },
+    )
+}
+
+fn sweep() -> Figure {
+    let places = [0.1, 0.3, 1.0, 3.0, 10.0];
+    let lines = POLICIES.iter().take(3).enumerate().map(|(number, (label, _))| {
+        let points: Vec<(f64, f64)> = places
+            .iter()
+            .map(|&x: &f64| (x, 12.0 + 30.0 * f64::from(number as u8) + 8.0 * (x - 1.0) * (x - 1.0) / (1.0 + x)))
+            .collect();
+        Line { band: band(&points, 0.12), has_dots: true, ..line(label, LineKind::Mean, points) }
+    });
+    figure(
+        "sweep_alpha",
+        "Final regret over α",
+        "Each point is 20 runs.",
+        &["The lowest regret of bsfl is at α = 1."],
+        Chart::Lines {
+            x: axis("policy.bsfl.alpha", None, &[Scale::Log, Scale::Linear], [None, None]),
+            y: axis("final mean regret", None, &BOTH, [None, None]),
+            lines: lines.collect(),
+            marks: Vec::new(),
+        },
+    )
+}
+
+fn heat() -> Figure {
+    let mut noise = Noise(5);
+    let mut panel = |label: &str| Panel {
+        label: label.to_owned(),
+        cells: (0..4)
+            .map(|row| {
+                (0..5)
+                    .map(|column| {
+                        if row == 3 && column == 4 {
+                            None
+                        } else {
+                            Some((1.0 + f64::from(row * column)) * (0.5 + noise.next()) * 3.0)
+                        }
+                    })
+                    .collect()
+            })
+            .collect(),
+    };
+    let panels = POLICIES.iter().map(|(label, _)| panel(label)).collect();
+    let texts = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
+    figure(
+        "final_regret_grid",
+        "Final regret over two swept parameters",
+        "One grid per policy; all share the colour scale. Cells without a number were not run.",
+        &["Regret grows with both parameters for every policy."],
+        Chart::Heat {
+            x: axis("population.clients", None, &[Scale::Linear], [None, None]),
+            columns: texts(&["50", "100", "200", "500", "1000"]),
+            y: axis("protocol.select", None, &[Scale::Linear], [None, None]),
+            rows: texts(&["5", "10", "20", "40"]),
+            value: axis("final mean regret", None, &[Scale::Log, Scale::Linear], [None, None]),
+            panels,
+        },
+    )
+}
+
+fn bars() -> Figure {
+    let parts = ["download", "compute", "upload", "waiting", "computed in vain", "lost"];
+    let lengths = |part: usize| {
+        (0..6).map(|policy| [120.0, 900.0, 300.0, 210.0, 66.0, 12.0][part] * (1.0 + 0.2 * f64::from(policy))).collect()
+    };
+    figure(
+        "time_shares",
+        "Where clients' time goes",
+        "Seconds per round and client, means over seeds.",
+        &["Most of the time is spent on computing."],
+        Chart::Bars {
+            value: axis("time per round", Some("s"), &[Scale::Linear], [Some(0.0), None]),
+            categories: POLICIES.iter().map(|(label, _)| (*label).to_owned()).collect(),
+            parts: parts.iter().enumerate().map(|(part, label)| ((*label).to_owned(), lengths(part))).collect(),
+        },
+    )
+}
+
+fn intervals() -> Figure {
+    let rows = POLICIES.iter().enumerate().map(|(number, (label, _))| {
+        let value = 14.0 * f64::from(number as u8) - 25.0;
+        (
+            format!("{label} − random"),
+            (*label).to_owned(),
+            Interval { value, ci95: Some([value - 9.0 - value.abs() * 0.1, value + 9.0]) },
+        )
+    });
+    figure(
+        "differences",
+        "Paired differences of the final regret",
+        "Difference to random, paired by seed, with 95 % intervals.",
+        &["bsfl and cs-ucb have less regret than random."],
+        Chart::Intervals {
+            value: axis("difference of the cumulative mean regret", None, &[Scale::Linear], [None, None]),
+            rows: rows.collect(),
+        },
+    )
+}
+
+fn report() -> Report {
+    let series = POLICIES.iter().map(|&(label, colour)| Series { label: label.to_owned(), colour }).collect();
+    let pair = |name: &str, value: &str| [name.to_owned(), value.to_owned()];
+    let facts = vec![
+        pair("clients", "100, of which 10 a round"),
+        pair("protocol", "synchronous"),
+        pair("task", "linear regression"),
+        pair("rounds", "1000"),
+        pair("seeds", "0 to 19"),
+        pair("version", "fedgenie 0.1.0"),
+        pair("timeline digest", "4f1c9a37e8f0d2b64f1c9a37e8f0d2b64f1c9a37e8f0d2b64f1c9a37e8f0d2b6"),
+    ];
+    let verdict = |subject: &str, value: f64, half: f64, verdict: &str, is_better| Verdict {
+        quantity: "cumulative mean regret".to_owned(),
+        subject: subject.to_owned(),
+        against: "random".to_owned(),
+        difference: Interval { value, ci95: Some([value - half, value + half]) },
+        pairs: 20,
+        verdict: verdict.to_owned(),
+        is_better,
+    };
+    let row = |cells: [&str; 5]| cells.iter().map(|&cell| cell.to_owned()).collect();
+    Report {
+        title: "Six policies under heterogeneous latencies".to_owned(),
+        experiments: vec![Experiment {
+            prefix: String::new(),
+            scenario: "quickstart".to_owned(),
+            title: Some("Linear regression with exponential latencies".to_owned()),
+            facts,
+            source: "[population]\nclients = 100\n\n[protocol.synchronous]\nselect = 10\n".repeat(6),
+        }],
+        warnings: vec![
+            "Three seeds are too few for an interval of the test accuracy; single seeds are drawn.".to_owned(),
+        ],
+        verdicts: vec![
+            verdict("bsfl", -1203.0, 33.7, "lower", Some(true)),
+            verdict("cs-ucb", -1010.5, 40.2, "lower", Some(true)),
+            verdict("power-of-choice", 60.3, 75.9, "undecided", None),
+            verdict("rbcs-f with a longer name", 302.4, 51.0, "higher", Some(false)),
+        ],
+        results: Table {
+            columns: ["policy", "rounds", "virtual time [s]", "final test loss", "cumulative mean regret"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: vec![
+                row(["bsfl", "1000", "5210 ± 31", "0.131 ± 0.004", "131.2 ± 9.1"]),
+                row(["cs-ucb", "1000", "6031 ± 40", "0.129 ± 0.005", "260.4 ± 12.0"]),
+                row(["genie", "1000", "4800 ± 20", "0.133 ± 0.004", "0"]),
+                row(["random", "1000", "9034 ± 88", "0.130 ± 0.003", "1602 ± 30"]),
+            ],
+        },
+        series,
+        figures: vec![regret(), accuracy(), sweep(), heat(), bars(), intervals()],
+    }
+}
+
+/// A text that would run a script if it were taken for HTML, in each of the ways in which that happens.
+fn poison(text: &mut String) {
+    text.push_str(" <script>window.pwned=1</script><img src=x onerror=\"window.pwned=2\"></script>{a|b}'\"&");
+}
+
+fn poisoned(mut report: Report) -> Report {
+    poison(&mut report.title);
+    report.warnings.iter_mut().for_each(poison);
+    for experiment in &mut report.experiments {
+        poison(&mut experiment.scenario);
+        poison(&mut experiment.source);
+        experiment.facts.iter_mut().flatten().for_each(poison);
+    }
+    report.verdicts.iter_mut().for_each(|verdict| poison(&mut verdict.subject));
+    report.results.columns.iter_mut().chain(report.results.rows.iter_mut().flatten()).for_each(poison);
+    report.series.iter_mut().for_each(|series| poison(&mut series.label));
+    for figure in &mut report.figures {
+        poison(&mut figure.title);
+        poison(&mut figure.caption);
+        figure.summary.iter_mut().for_each(poison);
+        match &mut figure.chart {
+            Chart::Lines { x, y, lines, marks } => {
+                [x, y].into_iter().for_each(|axis| poison(&mut axis.label));
+                marks.iter_mut().for_each(|mark| poison(&mut mark.label));
+                lines.iter_mut().for_each(|line| {
+                    poison(&mut line.series);
+                    line.label.iter_mut().for_each(poison);
+                });
+            }
+            Chart::Heat { x, columns, y, rows, value, panels } => {
+                [x, y, value].into_iter().for_each(|axis| poison(&mut axis.label));
+                columns.iter_mut().chain(rows).for_each(poison);
+                panels.iter_mut().for_each(|panel| poison(&mut panel.label));
+            }
+            Chart::Bars { value, categories, parts } => {
+                poison(&mut value.label);
+                categories.iter_mut().chain(parts.iter_mut().map(|(label, _)| label)).for_each(poison);
+            }
+            Chart::Intervals { value, rows } => {
+                poison(&mut value.label);
+                rows.iter_mut().for_each(|(label, series, _)| [label, series].into_iter().for_each(poison));
+            }
+        }
+    }
+    report
+}
+
+fn main() -> std::io::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let is_hostile = words.iter().any(|word| word == "--hostile");
+    let Some(path) = words.iter().find(|word| !word.starts_with("--")) else {
+        return Err(std::io::Error::other("name the file to write: report_page page.html [--hostile]"));
+    };
+    std::fs::write(path, html(&if is_hostile { poisoned(report()) } else { report() }))
+}

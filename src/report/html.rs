@@ -1,0 +1,52 @@
+//! A report as one HTML page that needs no network.
+//!
+//! What the page consists of is rendered here: text, tables, and every figure's data as a table, all escaped by the template
+//! `templates/report.html`. The pictures are drawn in the browser, by Apache ECharts (`vendor/`) and the scripts beside it, from the
+//! same numbers, which lie in the page as JSON.
+//!
+//! # Safety
+//! Texts of a report are untrusted. The template escapes them; the JSON has no `<`; the scripts write them as text, never as HTML.
+//! Should all that fail, the page's policy still runs only scripts that carry its nonce, and lets nothing through to a network. The
+//! nonce is a hash of everything that the page shows: who writes a text into a report would have to know the hash of what they write.
+//!
+//! # Determinism
+//! The same report gives the same bytes.
+
+mod data_tables;
+mod island;
+mod numbers;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use super::Report;
+use askama::Template;
+
+const LIBRARY: &str = include_str!("html/vendor/echarts.min.js");
+const STYLE: &str = include_str!("html/report.css");
+
+/// In this order: a later one uses the earlier.
+const SCRIPTS: [&str; 6] = [
+    include_str!("html/script/basics.js"),
+    include_str!("html/script/lines.js"),
+    include_str!("html/script/charts.js"),
+    include_str!("html/script/tips.js"),
+    include_str!("html/script/export.js"),
+    include_str!("html/script/page.js"),
+];
+
+/// What the licences of the library and its parts want to see repeated wherever they go.
+const LICENCES: [&str; 3] = [
+    include_str!("html/vendor/NOTICE"),
+    include_str!("html/vendor/LICENSE-zrender"),
+    include_str!("html/vendor/LICENSE-d3"),
+];
+
+/// The report as an HTML page: one file, which may be opened from a disk, sent by mail and printed.
+///
+/// Values in the page have six significant digits, places nine.
+pub fn html(report: &Report) -> String {
+    let island = island::island(report);
+    let page = view::page(report, &island);
+    page.render().expect("writing to memory does not fail")
+}

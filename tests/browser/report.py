@@ -1,0 +1,240 @@
+"""Opens a report of made-up, hostile texts in a browser and does what a reader would do.
+
+usage: report.py CHROMIUM PAGE [FOLDER FOR SCREENSHOTS]
+"""
+
+import pathlib
+import sys
+import xml.etree.ElementTree as ElementTree
+
+from chromium import Chromium
+
+POISON = "<script>window.pwned=1</script>"
+
+
+def drawn(browser):
+    """Per figure: kind, elements in the picture, its size, width of the svg against that of its place."""
+    return browser.evaluate("""figures.map(({ id, chart, plot }) => {
+        const svg = plot.querySelector("svg");
+        const box = svg ? svg.getBoundingClientRect() : { width: 0, height: 0 };
+        return [id, chart.kind, plot.querySelectorAll("svg path:not(.tip path)").length, box.width, box.height, plot.clientWidth];
+    })""")
+
+
+def check_drawn(browser, where):
+    figures = drawn(browser)
+    assert {kind for _, kind, *_ in figures} == {"lines", "heat", "bars", "intervals"}, figures
+    for figure in figures:
+        _, _, paths, width, height, place = figure
+        assert paths >= 10 and width >= 240 and height >= 150 and width <= place + 1, f"{where}: not drawn: {figure}"
+
+
+def check_harmless(browser, when):
+    assert browser.evaluate("window.pwned") is None, f"a text ran as a script {when}"
+    found = browser.evaluate("document.querySelectorAll('main script, main img, main iframe, .plot foreignObject').length")
+    assert found == 0, f"{found} elements came out of texts {when}"
+
+
+def check_page(browser):
+    heading = browser.evaluate("document.querySelector('h1').textContent")
+    assert POISON in heading, f"the heading is not the report's title: {heading}"
+    for selector in ["figcaption", "pre", "#verdicts", "#results", ".facts", ".warnings", ".legend", ".data caption", ".data th"]:
+        texts = browser.evaluate(f"[...document.querySelectorAll('{selector}')].map(e => e.textContent).join(' ')")
+        assert POISON in texts, f"{selector} does not show texts as they are"
+    assert browser.evaluate("[...document.querySelectorAll('svg text')].some(e => e.textContent.includes('<script>'))")
+    counts = browser.evaluate("figures.map(({ root }) => [root.querySelectorAll('.data table tbody tr').length, root.querySelectorAll('.data table').length])")
+    for rows, tables in counts:
+        assert 0 < rows <= 25 * tables, f"tables of figures: {counts}"
+    unnamed = browser.evaluate("[...document.querySelectorAll('.plot')].filter(e => e.getAttribute('role') !== 'img' || !e.getAttribute('aria-label')).length")
+    assert unnamed == 0, f"{unnamed} figures have no name"
+    mute = browser.evaluate("[...document.querySelectorAll('button')].filter(e => !e.textContent.trim() || e.tabIndex < 0).length")
+    assert mute == 0, f"{mute} buttons cannot be reached or have no name"
+
+
+def place_of(browser, number, across, down):
+    """A point of a figure in the window, scrolled into view, by shares of its size."""
+    return browser.evaluate(f"""(() => {{
+        figures[{number}].plot.scrollIntoView({{ block: "center", behavior: "instant" }});
+        const box = figures[{number}].plot.getBoundingClientRect();
+        return [box.left + box.width * {across}, box.top + box.height * {down}];
+    }})()""")
+
+
+def check_tips(browser):
+    for number, figure in enumerate(drawn(browser)):
+        kind = figure[1]
+        x, y = place_of(browser, number, *{"lines": (0.3, 0.5), "heat": (0.2, 0.18), "bars": (0.5, 0.3), "intervals": (0.6, 0.3)}[kind])
+        browser.mouse("mouseMoved", x, y)
+        browser.mouse("mouseMoved", x + 3, y + 1)
+        browser.settle()
+        text = browser.wait(lambda n=number: browser.evaluate(f"figures[{n}].plot.querySelector('.tip')?.textContent"), f"a tip on {figure[0]}")
+        assert POISON in text, f"{figure[0]}: {text}"
+        if kind == "lines":
+            lines = browser.evaluate(f"figures[{number}].names.length")
+            rows = browser.evaluate(f"figures[{number}].plot.querySelectorAll('.tip tr').length")
+            assert rows >= min(lines, 3), f"{figure[0]}: the tip has {rows} rows for {lines} series"
+        check_harmless(browser, f"after a tip on {figure[0]}")
+
+
+def check_hiding(browser):
+    name = browser.evaluate("report.series[0].label")
+    shown = "figures.filter(f => f.names.includes(report.series[0].label)).map(f => [f.hidden.has(report.series[0].label), f.plot.querySelectorAll('svg path:not(.tip path)').length])"
+    before = browser.evaluate(shown)
+    click = "document.querySelector('#everywhere .toggle').click()"
+    browser.evaluate(click)
+    browser.settle()
+    hidden = browser.evaluate(shown)
+    assert len(before) >= 5 and all(is_hidden for is_hidden, _ in hidden), f"{name} is still there: {hidden}"
+    assert all(after < paths for (_, paths), (_, after) in zip(before, hidden)), f"nothing went away: {before} {hidden}"
+    browser.evaluate(click)
+    browser.settle()
+    again = browser.evaluate(shown)
+    assert again == before, f"what was hidden did not come back: {before} {again}"
+    browser.evaluate("figures[0].legend.querySelector('.toggle').click()")
+    browser.settle()
+    assert [is_hidden for is_hidden, _ in browser.evaluate(shown)][:2] == [True, False], "a legend is for its own figure"
+    browser.evaluate("figures[0].legend.querySelector('.toggle').click()")
+
+
+def check_scales(browser):
+    labels = "[...figures[0].plot.querySelectorAll('svg text')].map(e => e.textContent).join('|')"
+    linear = browser.evaluate(labels)
+    browser.evaluate("figures[0].controls.querySelector('[data-scale=y-log]').click()")
+    browser.settle()
+    log = browser.evaluate(labels)
+    assert log != linear and browser.evaluate("figures[0].picture.getOption().yAxis[0].type") == "log", "the axis is still linear"
+    check_drawn(browser, "log axis")
+    browser.evaluate("figures[0].controls.querySelector('[data-scale=x-log]').click()")
+    browser.settle()
+    check_drawn(browser, "two log axes")
+    for axis in "xy":
+        browser.evaluate(f"figures[0].controls.querySelector('[data-scale={axis}-linear]').click()")
+    browser.settle()
+    assert browser.evaluate(labels) == linear, "linear is not what it was"
+
+
+def check_zoom(browser):
+    ends = "(() => { const axis = figures[0].picture.getOption().xAxis[0]; return [axis.min, axis.max]; })()"
+    whole = browser.evaluate(ends)
+    x, y = place_of(browser, 0, 0.3, 0.5)
+    browser.mouse("mousePressed", x, y, button="left", clickCount=1, buttons=1)
+    browser.mouse("mouseMoved", x + 150, y, button="left", buttons=1)
+    browser.mouse("mouseReleased", x + 200, y, button="left", clickCount=1)
+    browser.settle()
+    dragged = browser.evaluate(ends)
+    assert whole[0] < dragged[0] < dragged[1] < whole[1], f"dragging: {whole} {dragged}"
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100, modifiers=2)
+    browser.wait(lambda: browser.evaluate(ends)[1] - browser.evaluate(ends)[0] < dragged[1] - dragged[0], "the wheel to zoom")
+    check_drawn(browser, "zoomed")
+    browser.evaluate("[...figures[0].controls.querySelectorAll('button')].find(e => e.textContent === 'reset').click()")
+    browser.settle()
+    assert browser.evaluate(ends) == whole, "reset does not show everything"
+
+
+def check_files(browser):
+    for number, figure in enumerate(drawn(browser)):
+        for ending in ["svg", "png", "csv"]:
+            browser.evaluate(f"[...figures[{number}].controls.querySelectorAll('button')].find(e => e.textContent === '{ending.upper()}').click()")
+            path = browser.downloads / f"{figure[0]}.{ending}"
+            browser.wait(lambda path=path: path.exists() and path.stat().st_size > 100, f"{path.name}")
+            data = path.read_bytes()
+            if ending == "png":
+                assert data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) > 5000, f"{path.name} is no picture"
+            elif ending == "svg":
+                root = ElementTree.fromstring(data)
+                names = [element.tag.rpartition("}")[2] for element in root.iter()]
+                assert names[0] == "svg" and names.count("path") >= 10, f"{path.name}: {names[:20]}"
+                assert not {"script", "image", "foreignObject"} & set(names), f"{path.name} has more than shapes"
+                assert POISON in root.find("{http://www.w3.org/2000/svg}title").text
+            else:
+                lines = data.decode().splitlines()
+                assert len(lines) > 5 and not any(line.startswith(("=", "+", "@")) for line in lines), lines[:3]
+
+
+ODD = [
+    (0, "c.lines = []"),
+    (0, "c.lines.length = 1; c.places = [[5]]; Object.assign(c.lines[0], { places: 0, band_places: 0, values: [3], low: [2], high: [4] })"),
+    (0, "c.lines.forEach(line => { line.values.fill(0); line.low.fill(-1); line.high.fill(0); }); f.scales = { x: 'log', y: 'log' }"),
+    (0, "f.hidden = new Set(f.names)"),
+    (3, "c.panels.forEach(panel => panel.cells.forEach(row => row.fill(null)))"),
+    (3, "c.panels.forEach(panel => panel.cells.forEach(row => row.fill(0)))"),
+    (3, "c.panels = []; c.columns = []; c.rows = []"),
+    (4, "c.parts = []; c.categories = []"),
+    (5, "c.rows = []"),
+    (5, "c.rows.forEach(row => { row[2] = { value: 0, ci95: null }; })"),
+]
+
+
+def check_odd(browser):
+    """Charts with nothing, one thing or zeros in them: whatever has no number has no place in a picture."""
+    for number, change in ODD:
+        bad = browser.evaluate(f"""(() => {{
+            const f = {{ ...figures[{number}], chart: structuredClone(figures[{number}].chart), hidden: new Set() }};
+            const c = f.chart;
+            {change};
+            f.names = namesIn(c);
+            drawPicture(f);
+            return /NaN|Infinity|undefined/.exec(f.plot.innerHTML + svgOf(f).text + csvOf(f))?.[0];
+        }})()""")
+        assert bad is None, f"{change}: {bad}"
+    browser.evaluate("drawAll()")
+
+
+def check_widths(browser, folder):
+    for width in [1280, 400]:
+        for scheme in ["light", "dark"]:
+            browser.size(width)
+            browser.colours(scheme)
+            check_drawn(browser, f"{width} pixels, {scheme}")
+            room = browser.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]")
+            assert max(room[:2]) <= width, f"{width} pixels: the page is {room} wide"
+            paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert (paper == "rgb(255, 255, 255)") == (scheme == "light"), f"{scheme}: paper is {paper}"
+            if folder:
+                browser.screenshot(folder / f"{width}-{scheme}.png")
+    black = browser.evaluate("figures[0].plot.querySelectorAll('svg [stroke=\"rgb(0,0,0)\"][stroke-width=\"2.2\"]').length")
+    assert not black, "black lines on dark paper"
+    browser.evaluate("document.getElementById('theme').click()")
+    browser.settle()
+    assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)", "the button for light colours"
+    browser.evaluate("document.getElementById('theme').click()")
+    browser.size(1280)
+
+
+def check_print(browser, folder):
+    """On paper everything is light, whatever the screen is."""
+    browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    browser.settle()
+    assert browser.evaluate("themeNow() === THEMES.light && figures.every(({ plot }) => plot.querySelector('svg').getAttribute('viewBox'))")
+    browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    browser.pdf((folder or browser.folder) / "page.pdf")
+
+
+def main():
+    program, page, *more = sys.argv[1:]
+    folder = pathlib.Path(more[0]) if more else None
+    browser = Chromium(program)
+    try:
+        browser.size(1280)
+        browser.colours("light")
+        browser.open(page)
+        browser.settle()
+        steps = [check_page, check_tips, check_hiding, check_scales, check_zoom, check_odd, check_files]
+        for step in steps:
+            step(browser)
+            check_harmless(browser, f"after {step.__name__}")
+            print(f"ok {step.__name__}")
+        check_drawn(browser, "at first")
+        check_widths(browser, folder)
+        print("ok check_widths")
+        check_print(browser, folder)
+        print("ok check_print")
+        check_harmless(browser, "at the end")
+        assert not browser.requests(), f"the page asked a network for {browser.requests()}"
+        assert not browser.complaints(), "the console has:\n" + "\n".join(browser.complaints())
+        print("ok no request, nothing on the console")
+    finally:
+        browser.close()
+
+
+main()
