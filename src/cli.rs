@@ -3,6 +3,7 @@
 mod catalogue;
 mod new;
 mod progress;
+mod report;
 mod run;
 mod verify;
 
@@ -27,6 +28,8 @@ enum Command {
     Run(RunWords),
     /// Replays a folder written by `run --out` and names the first difference, if any.
     Verify(VerifyWords),
+    /// Makes a report of one or several result folders: a page for a browser, pictures for a paper, or their data.
+    Report(ReportWords),
     /// Lists what scenarios can name: policies, laws, tasks, data, models, optimizers, protocols, sections, ….
     List {
         /// Only this kind.
@@ -101,6 +104,20 @@ struct RunWords {
 }
 
 #[derive(Debug, Args)]
+struct ReportWords {
+    /// Folders written by `run --out`; policies of several are labelled FOLDER: policy.
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Where to write: a file for html, a folder for svg and csv. Without it report.html or figures/ in DIR; with several
+    /// folders, here.
+    #[arg(long, short, value_name = "FILE|DIR")]
+    out: Option<PathBuf>,
+    /// What to write: html, one page; svg or csv, one file for each figure.
+    #[arg(long, value_name = "FORMAT", default_value = "html")]
+    format: String,
+}
+
+#[derive(Debug, Args)]
 struct VerifyWords {
     /// A folder written by `run --out`.
     folder: PathBuf,
@@ -123,6 +140,7 @@ pub fn execute(words: Words) -> Result<u8, Error> {
     match words.command {
         Command::Run(words) => run::run(&words),
         Command::Verify(words) => verify::verify(&words),
+        Command::Report(words) => report::report(&words),
         Command::List { kind } => catalogue::list(kind.as_deref()),
         Command::Describe { component } => catalogue::describe(&component),
         Command::Schema => {

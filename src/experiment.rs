@@ -8,18 +8,18 @@
 
 pub mod artefacts;
 mod curve;
-mod figure;
-mod files;
+pub(crate) mod files;
 mod summary;
 pub mod verify;
 mod watch;
 
 pub use curve::{Curve, CurvePoint};
-pub use figure::write_figures;
 pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, table};
+pub(crate) use summary::{number, show};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;
+use crate::metrics::{Bins, Metered};
 use crate::model::evaluate;
 use crate::recorder::{NoSink, RunFiles, Sink, Wanted};
 use crate::run::{Run, RunError, RunSettings};
@@ -215,6 +215,8 @@ impl Experiment {
             record_every: scenario.sections.record.every,
             parallel: false,
         };
+        let speeds = world.genie.as_ref().map(|genie| &*genie.mean_speeds);
+        let sink = Metered::new(sink, Bins::new(&world.population, speeds));
         let mut run = Run::new(world, &arm.label, cast, settings, sink);
         let mut curve = Curve::default();
         let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets);
@@ -226,6 +228,8 @@ impl Experiment {
                 time_s: run.now().seconds(),
                 regret: run.regret(),
                 metrics: run.metrics().iter().map(|&(name, value)| (name.into(), value)).collect(),
+                unique_clients: run.participation().unique(),
+                jain: run.participation().jain(),
             });
             if threads.is_cancelled() {
                 return Err(Error::Cancelled);
