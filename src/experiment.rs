@@ -291,6 +291,11 @@ impl Threads {
         Ok(Self { count: pool.current_num_threads(), pool, active: AtomicUsize::new(0), cancelled: false.into() })
     }
 
+    /// How many there are.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -354,8 +359,9 @@ pub fn execute(
     let workers = threads.count.min(places.len());
     threads.active.store(workers, Ordering::Relaxed);
     let work = || {
-        while let Some(place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let index = places.iter().position(|other| std::ptr::eq(other, place)).unwrap_or_default();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(place) = places.get(index) else { break };
             let slot = &slots[&(place.point, place.seed)];
             let world = {
                 let mut slot = lock(slot);

@@ -45,6 +45,7 @@
 
 pub mod annealing;
 pub mod bottleneck;
+pub mod bound;
 #[cfg(test)]
 mod brute;
 mod choice;

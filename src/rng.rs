@@ -53,9 +53,12 @@ pub enum Purpose {
     /// How long a model travels between the cloud and an edge server: entity = edge server, index = the cloud's round; two
     /// uniforms in the order from the cloud, to the cloud.
     EdgeLink = 13,
+    /// Statistics on results, such as the bootstrap: entity = resample; and worlds drawn for a validation: entity = world. The index
+    /// is free.
+    Resampling = 14,
 }
 
-const PURPOSES: usize = 13;
+const PURPOSES: usize = 14;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -72,6 +75,7 @@ impl Purpose {
         Self::TrainingNoise,
         Self::Availability,
         Self::EdgeLink,
+        Self::Resampling,
     ];
 }
 

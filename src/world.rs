@@ -323,16 +323,16 @@ impl World {
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
     pub fn policy(&self, config: &PolicyConfig) -> Result<Box<dyn Policy>, ConfigError> {
-        self.server_policy(config, self.population.len(), self.population.data_sizes())
+        self.with_context(|context| config.build(context))
     }
 
-    fn server_policy(
-        &self,
-        config: &PolicyConfig,
-        among: usize,
-        data_sizes: &[u32],
-    ) -> Result<Box<dyn Policy>, ConfigError> {
-        config.build(&BuildContext {
+    /// Calls with what a policy may ask about a world in which one server selects among all clients.
+    pub fn with_context<T>(&self, build: impl FnOnce(&BuildContext<'_>) -> T) -> T {
+        self.with_context_of(self.population.len(), self.population.data_sizes(), build)
+    }
+
+    fn with_context_of<T>(&self, among: usize, data_sizes: &[u32], build: impl FnOnce(&BuildContext<'_>) -> T) -> T {
+        build(&BuildContext {
             clients: self.population.len(),
             among,
             cohort: self.rule.ask(),
@@ -362,7 +362,7 @@ impl World {
             for client in members {
                 sizes[client.index()] = all_sizes[client.index()];
             }
-            self.server_policy(config, members.len(), &sizes).and_then(without_probes)
+            self.with_context_of(members.len(), &sizes, |context| config.build(context)).and_then(without_probes)
         };
         let servers = rule.members.iter().map(server).collect::<Result<_, _>>()?;
         let sizes: Vec<u32> =

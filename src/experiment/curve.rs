@@ -1,5 +1,6 @@
 //! A run's course, thinned so that its memory does not grow with the number of rounds.
 
+use crate::math::float;
 use crate::record::Regret;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -23,12 +24,16 @@ pub struct CurvePoint<M = Vec<(Cow<'static, str>, f64)>> {
     pub jain: f64,
 }
 
-/// The kept rounds: at most [`Curve::MOST`], evenly spaced, as many of those that were evaluated, and always the last.
+/// The kept rounds: at most [`Curve::MOST`] evenly spaced ones, as many of those that were evaluated, about [`Curve::PER_DECADE`]
+/// per power of ten for logarithmic axes and fits, and always the last.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
     rounds: Thinned,
     evaluated: Thinned,
     evaluations: u32,
+    /// By ascending round, spaced evenly on a logarithmic axis.
+    marks: Vec<CurvePoint>,
+    next_mark: u64,
     last: Option<CurvePoint>,
 }
 
@@ -55,11 +60,17 @@ impl Thinned {
 }
 
 impl Curve {
-    /// The most rounds kept, and the most evaluated ones.
+    /// The most evenly spaced rounds kept, and the most evaluated ones.
     pub const MOST: usize = 1024;
+    /// Logarithmically spaced points per power of ten.
+    pub const PER_DECADE: u32 = 24;
 
     /// Adds a round.
     pub fn push(&mut self, point: CurvePoint) {
+        if u64::from(point.round) >= self.next_mark {
+            self.next_mark = after(point.round);
+            self.marks.push(point.clone());
+        }
         self.rounds.push(point.round, &point);
         if !point.metrics.is_empty() {
             self.evaluations += 1;
@@ -71,11 +82,20 @@ impl Curve {
     /// The points by round, ending with the last.
     pub fn into_points(self) -> Vec<CurvePoint> {
         let kept = self.rounds.points.into_iter().chain(self.evaluated.points).map(|(_, point)| point);
-        let mut points: Vec<CurvePoint> = kept.chain(self.last).collect();
+        let mut points: Vec<CurvePoint> = kept.chain(self.marks).chain(self.last).collect();
         points.sort_by_key(|point| point.round);
         points.dedup_by_key(|point| point.round);
         points
     }
+}
+
+/// The first round beyond this one that is a place of the logarithmic grid, `⌈10^(j/24)⌉`.
+fn after(round: u32) -> u64 {
+    let per_decade = f64::from(Curve::PER_DECADE);
+    let place = |j: f64| float::ceil(float::power(10.0, j / per_decade)) as u64;
+    let here = float::floor(float::log10(f64::from(round)) * per_decade) as i32;
+    let mut places = (here..).map(|j| place(f64::from(j)));
+    places.find(|&place| place > u64::from(round)).expect("the grid has no end")
 }
 
 #[cfg(test)]
@@ -85,8 +105,18 @@ mod tests {
     #[test]
     fn a_long_curve_stays_short_and_ends_at_the_end() {
         let points = curve(1_000_001, |_| false);
-        assert!(points.len() > Curve::MOST / 2 && points.len() <= Curve::MOST + 1);
+        assert!(points.len() > Curve::MOST / 2 && points.len() <= Curve::MOST + 150);
+        assert!(points.windows(2).all(|pair| pair[0].round < pair[1].round));
         assert_eq!(points.last().unwrap().round, 1_000_001);
+        let between = |low, high| points.iter().filter(|point| (low..high).contains(&point.round)).count();
+        assert_eq!([between(1, 5), between(1_000, 10_000)].map(|count| count >= 4), [true; 2]);
+        assert!((24..40).contains(&between(1_000, 10_000)), "found {}", between(1_000, 10_000));
+    }
+
+    #[test]
+    fn the_logarithmic_grid_goes_on_from_everywhere() {
+        assert_eq!([1, 2, 99, 100, 1_000_000].map(after), [2, 3, 100, 111, 1_100_695]);
+        assert_eq!(after(u32::MAX), 4_641_588_834);
     }
 
     /// With a round in 128 kept, one evaluated in 1000 would be kept in 16 of them only.

@@ -1,4 +1,7 @@
-//! Means with confidence intervals, for summaries.
+//! Means with confidence intervals, quantiles, tests, fits of growth.
+
+pub mod growth;
+pub mod kolmogorov;
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -31,7 +34,7 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let n = values.len();
     let mean = values.iter().sum::<f64>() / n as f64;
     let ci95 = (n > 1).then(|| {
-        let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (n - 1) as f64;
+        let variance = variance(values);
         let student = StudentsT::new(0.0, 1.0, (n - 1) as f64).expect("at least one degree of freedom");
         let half = student.inverse_cdf(0.975) * (variance / n as f64).sqrt();
         [mean - half, mean + half]
@@ -49,6 +52,40 @@ pub fn paired_difference(left: &[f64], right: &[f64]) -> Option<Estimate> {
     estimate(&differences)
 }
 
+/// The `u`-quantile of ascending values, interpolated between order statistics (R's type 7).
+///
+/// # Panics
+/// If there is no value or `u` is not in `[0, 1]`.
+pub fn quantile(ascending: &[f64], u: f64) -> f64 {
+    assert!(!ascending.is_empty() && (0.0..=1.0).contains(&u), "the {u}-quantile of {} values", ascending.len());
+    let place = u * (ascending.len() - 1) as f64;
+    let below = place as usize;
+    let above = (below + 1).min(ascending.len() - 1);
+    ascending[below] + (place - below as f64) * (ascending[above] - ascending[below])
+}
+
+/// The share of successes with Wilson's 95 % interval (E. B. Wilson, JASA 1927).
+///
+/// # Panics
+/// If there are more successes than trials, or no trial.
+pub fn proportion(successes: u64, trials: u64) -> Estimate {
+    assert!(successes <= trials && trials > 0, "{successes} successes in {trials} trials");
+    const Z: f64 = 1.959_963_984_540_054;
+    let (n, share) = (trials as f64, successes as f64 / trials as f64);
+    let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+    let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    Estimate { mean: share, ci95: Some([(middle - half).max(0.0), (middle + half).min(1.0)]), n: trials as usize }
+}
+
+/// Unbiased sample variance; 0 for fewer than two values.
+pub fn variance(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (values.len() - 1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +100,21 @@ mod tests {
             3.182_446_305_284 * 0.645_497_224_368,
             max_relative = 1e-9
         );
+    }
+
+    /// 8 of 10: R's `prop.test(8, 10, correct = FALSE)` gives 0.4901625 to 0.9433178.
+    #[test]
+    fn a_proportion_by_an_independent_program() {
+        let [low, high] = proportion(8, 10).ci95.unwrap();
+        approx::assert_relative_eq!(low, 0.490_162_5, max_relative = 1e-6);
+        approx::assert_relative_eq!(high, 0.943_317_8, max_relative = 1e-6);
+        assert!(proportion(10, 10).ci95.unwrap()[1] > 1.0 - 1e-12);
+    }
+
+    #[test]
+    fn quantiles_interpolate() {
+        let values = [1.0, 2.0, 4.0];
+        assert_eq!([0.0, 0.25, 0.5, 0.75, 1.0].map(|u| quantile(&values, u)), [1.0, 1.5, 2.0, 3.0, 4.0]);
     }
 
     #[test]

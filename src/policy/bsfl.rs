@@ -98,10 +98,17 @@ impl Config {
     }
 
     pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
-        let reward = self.reward()?;
-        let solver = self.solver.build(&reward).map_err(|message| ConfigError::new("solver", message))?;
+        let solver = self.solver.build(&self.reward()?).map_err(|message| ConfigError::new("solver", message))?;
+        self.build_with(context, solver)
+    }
+
+    /// The policy with a solver of its own, in the place of `solver`.
+    ///
+    /// # Errors
+    /// Key and sentence, if a parameter does not fit.
+    pub fn build_with(&self, context: &BuildContext<'_>, solver: Box<dyn Solver>) -> Result<Box<dyn Policy>, ConfigError> {
         Ok(Box::new(Bsfl {
-            reward,
+            reward: self.reward()?,
             cohort: context.cohort,
             solver,
             speeds: SampleMeans::new(context.clients),

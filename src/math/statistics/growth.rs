@@ -1,0 +1,307 @@
+//! How fast a curve grows: `a ln n + b`, `a n^p + b` or `a n + b`.
+//!
+//! # Definition
+//! Weighted least squares on points `(n, value, weight)`. The power law is fitted in the form
+//! `b' + a'·((n/n₀)^p − 1)/p`, whose limit at `p = 0` is the logarithm: `p` tells apart, in one number, curves that become flat
+//! (`p < 0`), logarithmic ones (0), powers, and lines (1). `p` minimises the sum of squares over `[−1, 2]`: a grid of steps of
+//! 0.05, then golden sections around the best.
+//!
+//! Models are compared by Akaike's criterion with unknown scale of the errors, `N ln(Σ w r²/N) + 2k`, `k` counting `p` and the
+//! scale; smaller is better. Points of one curve depend on each other, so that differences look more certain than they
+//! are; the interval of `p` is therefore a bootstrap over whole curves (one block per seed), by percentiles.
+//!
+//! # Source
+//! H. Akaike, "A new look at the statistical model identification", IEEE Trans. Automatic Control 1974; B. Efron, "Bootstrap
+//! methods", Annals of Statistics 1979.
+
+use crate::math::float::{ln, power};
+use crate::rng::{Purpose, Streams};
+use serde::Serialize;
+
+/// One point of a curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Place, above 0.
+    pub n: f64,
+    /// Value there.
+    pub value: f64,
+    /// Weight of its squared residual, above 0.
+    pub weight: f64,
+}
+
+/// A form of growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// `a ln n + b`
+    Logarithmic,
+    /// `a n^p + b`
+    Power,
+    /// `a n + b`
+    Linear,
+}
+
+/// A fitted model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Fit {
+    /// The form.
+    pub model: Model,
+    /// The exponent: 0 for the logarithm, 1 for a line.
+    pub p: f64,
+    /// Akaike's criterion, up to what all models of the same points share.
+    pub aic: f64,
+    level: f64,
+    slope: f64,
+    scale: f64,
+}
+
+impl Fit {
+    /// The fitted value at a place.
+    pub fn value(&self, n: f64) -> f64 {
+        self.level + self.slope * basis(n / self.scale, self.p)
+    }
+
+    /// `a` and `b` of the model's formula.
+    pub fn coefficients(&self) -> (f64, f64) {
+        if self.p.abs() < FLAT {
+            return (self.slope, self.level - self.slope * ln(self.scale));
+        }
+        (self.slope / self.p / power(self.scale, self.p), self.level - self.slope / self.p)
+    }
+
+    /// The formula with its numbers.
+    pub fn formula(&self) -> String {
+        let (a, b) = self.coefficients();
+        let sign = if b < 0.0 { "−" } else { "+" };
+        let b = b.abs();
+        match self.model {
+            Model::Logarithmic => format!("{a:.3} ln n {sign} {b:.3}"),
+            Model::Power => format!("{a:.3} n^{:.3} {sign} {b:.3}", self.p),
+            Model::Linear => format!("{a:.3e} n {sign} {b:.3}"),
+        }
+    }
+}
+
+/// Exponents nearer to 0 than this are 0.
+const FLAT: f64 = 1e-9;
+const RANGE: [f64; 2] = [-1.0, 2.0];
+const GRID: usize = 60;
+
+/// `(x^p − 1)/p`, at `p = 0` the logarithm.
+fn basis(x: f64, p: f64) -> f64 {
+    if p.abs() < FLAT { ln(x) } else { (power(x, p) - 1.0) / p }
+}
+
+/// All three models, in the order of [`Model`]; none if there are fewer than five points or all values are the same.
+///
+/// # Panics
+/// If a place or weight is not positive, or anything is not finite.
+pub fn fit(points: &[Point]) -> Option<[Fit; 3]> {
+    for Point { n, value, weight } in points {
+        assert!(*n > 0.0 && *weight > 0.0, "places and weights are positive, found {n} and {weight}");
+        assert!(n.is_finite() && value.is_finite() && weight.is_finite(), "points are finite");
+    }
+    if points.len() < 5 || points.windows(2).all(|pair| pair[0].value == pair[1].value) {
+        return None;
+    }
+    let scale = centre(points);
+    let model = |model, p| {
+        let Line { level, slope, squares } = line(points, scale, p);
+        let parameters = if model == Model::Power { 4.0 } else { 3.0 };
+        let count = points.len() as f64;
+        // A perfect fit has no logarithm.
+        let aic = count * ln((squares / count).max(f64::MIN_POSITIVE)) + 2.0 * parameters;
+        Fit { model, p, aic, level, slope, scale }
+    };
+    let p = best_exponent(points, scale);
+    Some([model(Model::Logarithmic, 0.0), model(Model::Power, p), model(Model::Linear, 1.0)])
+}
+
+/// The geometric mean of the places, for conditioning.
+fn centre(points: &[Point]) -> f64 {
+    libm::exp(points.iter().map(|point| ln(point.n)).sum::<f64>() / points.len() as f64)
+}
+
+struct Line {
+    level: f64,
+    slope: f64,
+    /// Weighted sum of squared residuals.
+    squares: f64,
+}
+
+/// Weighted least squares of the values on the basis of one exponent.
+fn line(points: &[Point], scale: f64, p: f64) -> Line {
+    let (mut weights, mut x_mean, mut y_mean) = (0.0, 0.0, 0.0);
+    let places: Vec<f64> = points.iter().map(|point| basis(point.n / scale, p)).collect();
+    for (point, x) in points.iter().zip(&places) {
+        weights += point.weight;
+        x_mean += point.weight * x;
+        y_mean += point.weight * point.value;
+    }
+    (x_mean, y_mean) = (x_mean / weights, y_mean / weights);
+    let (mut xx, mut xy) = (0.0, 0.0);
+    for (point, x) in points.iter().zip(&places) {
+        xx += point.weight * (x - x_mean) * (x - x_mean);
+        xy += point.weight * (x - x_mean) * (point.value - y_mean);
+    }
+    let slope = if xx > 0.0 { xy / xx } else { 0.0 };
+    let level = y_mean - slope * x_mean;
+    let residual = |(point, x): (&Point, &f64)| {
+        let residual = point.value - level - slope * x;
+        point.weight * residual * residual
+    };
+    Line { level, slope, squares: points.iter().zip(&places).map(residual).sum() }
+}
+
+fn best_exponent(points: &[Point], scale: f64) -> f64 {
+    let squares = |p: f64| line(points, scale, p).squares;
+    let step = (RANGE[1] - RANGE[0]) / GRID as f64;
+    let place = |index: usize| RANGE[0] + step * index as f64;
+    let best = (0..=GRID).map(|index| (squares(place(index)), place(index)));
+    let (_, best) = best.min_by(|one, two| one.0.total_cmp(&two.0)).expect("the grid has points");
+    let (mut low, mut high) = ((best - step).max(RANGE[0]), (best + step).min(RANGE[1]));
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    while high - low > 1e-7 {
+        let (left, right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
+        if squares(left) <= squares(right) { high = right } else { low = left }
+    }
+    0.5 * (low + high)
+}
+
+/// The mean of several curves at the same places as points to be fitted, weighted by the inverse variance between curves.
+///
+/// `curves` holds one list of values per seed, as long as `places`. Of a single curve all relative errors count alike.
+///
+/// # Panics
+/// If a curve is not as long as `places`, or there is none.
+pub fn mean_curve(places: &[f64], curves: &[Vec<f64>]) -> Vec<Point> {
+    assert!(
+        !curves.is_empty() && curves.iter().all(|curve| curve.len() == places.len()),
+        "a value per curve and place"
+    );
+    let count = curves.len() as f64;
+    let point = |(index, &n): (usize, &f64)| {
+        let mean = curves.iter().map(|curve| curve[index]).sum::<f64>() / count;
+        let square = |curve: &Vec<f64>| (curve[index] - mean) * (curve[index] - mean);
+        let variance = match curves.len() {
+            1 => mean * mean,
+            _ => curves.iter().map(square).sum::<f64>() / (count - 1.0),
+        };
+        // Curves that agree to the last digits do not weigh infinitely much.
+        let floor = (1e-6 * mean) * (1e-6 * mean) + 1e-24;
+        Point { n, value: mean, weight: 1.0 / variance.max(floor) }
+    };
+    places.iter().enumerate().map(point).collect()
+}
+
+/// The exponent of the mean curve, and its 95 % interval by bootstrap over curves; none where [`fit`] gives none. The interval
+/// needs at least three curves.
+pub fn exponent(
+    places: &[f64],
+    curves: &[Vec<f64>],
+    resamples: u32,
+    streams: &Streams,
+) -> Option<(f64, Option<[f64; 2]>)> {
+    let mut points = mean_curve(places, curves);
+    let [_, fitted, _] = fit(&points)?;
+    if curves.len() < 3 {
+        return Some((fitted.p, None));
+    }
+    let scale = centre(&points);
+    let mut found: Vec<f64> = (0..resamples)
+        .map(|resample| {
+            let mut rng = streams.stream(Purpose::Resampling, resample, 0);
+            let chosen: Vec<usize> = curves.iter().map(|_| rng.below(curves.len() as u64) as usize).collect();
+            for (index, point) in points.iter_mut().enumerate() {
+                point.value = chosen.iter().map(|&curve| curves[curve][index]).sum::<f64>() / curves.len() as f64;
+            }
+            best_exponent(&points, scale)
+        })
+        .collect();
+    found.sort_by(f64::total_cmp);
+    Some((fitted.p, Some([super::quantile(&found, 0.025), super::quantile(&found, 0.975)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> Vec<f64> {
+        (0..60).map(|k| power(10.0, 3.0 + f64::from(k) / 20.0)).collect()
+    }
+
+    fn of(value: impl Fn(f64) -> f64) -> [Fit; 3] {
+        let curve: Vec<f64> = places().into_iter().map(value).collect();
+        fit(&mean_curve(&places(), &[curve])).unwrap()
+    }
+
+    #[test]
+    fn exact_curves_give_their_own_parameters() {
+        let [_, fitted, _] = of(|n| 0.5 * power(n, 0.6) + 7.0);
+        approx::assert_relative_eq!(fitted.p, 0.6, max_relative = 1e-5);
+        let (a, b) = fitted.coefficients();
+        approx::assert_relative_eq!(a, 0.5, max_relative = 1e-4);
+        approx::assert_relative_eq!(b, 7.0, max_relative = 1e-3);
+        approx::assert_relative_eq!(fitted.value(1e5), 507.0, max_relative = 1e-6);
+
+        let [log, fitted, _] = of(|n| 3.0 * ln(n) - 2.0);
+        assert!(fitted.p.abs() < 1e-4, "{fitted:?}");
+        approx::assert_relative_eq!(log.coefficients().0, 3.0, max_relative = 1e-9);
+        approx::assert_relative_eq!(log.coefficients().1, -2.0, max_relative = 1e-7);
+
+        let [_, fitted, line] = of(|n| 0.25 * n + 4.0);
+        approx::assert_relative_eq!(fitted.p, 1.0, max_relative = 1e-5);
+        approx::assert_relative_eq!(line.coefficients().0, 0.25, max_relative = 1e-9);
+        approx::assert_relative_eq!(line.coefficients().1, 4.0, max_relative = 1e-6);
+
+        let [_, fitted, _] = of(|n| 5.0 - 100.0 * power(n, -0.5));
+        approx::assert_relative_eq!(fitted.p, -0.5, max_relative = 1e-4);
+    }
+
+    /// Two lines through three points with weights 1, 1, 2: by the normal equations by hand.
+    #[test]
+    fn weights_count_as_repetitions() {
+        let point = |n: f64, value: f64, weight: f64| Point { n, value, weight };
+        let weighted = [
+            point(1.0, 1.0, 1.0),
+            point(2.0, 3.0, 1.0),
+            point(3.0, 2.0, 2.0),
+            point(4.0, 5.0, 1.0),
+            point(5.0, 5.0, 3.0),
+        ];
+        let mut repeated = Vec::new();
+        for point in weighted {
+            repeated.extend((0..point.weight as usize).map(|_| Point { weight: 1.0, ..point }));
+        }
+        let [_, _, one] = fit(&weighted).unwrap();
+        let [_, _, two] = fit(&repeated).unwrap();
+        let (one, two) = (one.coefficients(), two.coefficients());
+        approx::assert_relative_eq!(one.0, two.0, max_relative = 1e-9);
+        approx::assert_relative_eq!(one.1, two.1, max_relative = 1e-9);
+    }
+
+    #[test]
+    fn the_criterion_prefers_the_true_model_under_noise() {
+        let streams = Streams::new(7);
+        let noisy = |value: fn(f64) -> f64| {
+            let curve = |seed: u32| -> Vec<f64> {
+                let mut rng = streams.stream(Purpose::Resampling, seed, 1);
+                places().into_iter().map(|n| value(n) * (1.0 + 0.01 * (rng.uniform() - 0.5))).collect()
+            };
+            let curves: Vec<Vec<f64>> = (0..20).map(curve).collect();
+            let fits = fit(&mean_curve(&places(), &curves)).unwrap();
+            let best = fits.iter().min_by(|one, two| one.aic.total_cmp(&two.aic)).unwrap();
+            (best.model, exponent(&places(), &curves, 200, &streams).unwrap())
+        };
+        let (model, (p, interval)) = noisy(|n| power(n, 0.6));
+        let [low, high] = interval.unwrap();
+        assert!(model == Model::Power && low < p && p < high && low > 0.55 && high < 0.65, "{p} {interval:?}");
+        assert_eq!(noisy(|n| n).0, Model::Linear);
+        assert_eq!(noisy(ln).0, Model::Logarithmic);
+    }
+
+    #[test]
+    fn what_does_not_grow_has_no_exponent() {
+        assert_eq!(fit(&mean_curve(&places(), &[vec![0.0; 60]])), None);
+    }
+}
