@@ -21,6 +21,10 @@ pub use watch::{Reached, Watch};
 use crate::error::Error;
 use crate::metrics::{Bins, Metered};
 use crate::model::evaluate;
+use crate::oracle::bound::Bound;
+use crate::oracle::regret::Meter;
+use crate::policy::PolicyConfig;
+use crate::protocol::Rule;
 use crate::recorder::{NoSink, RunFiles, Sink, Wanted};
 use crate::run::{Run, RunError, RunSettings};
 use crate::scenario::tree::{self, Node};
@@ -243,9 +247,23 @@ impl Experiment {
         }
         let (mut summary, sink) =
             RunSummary::of(place, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        summary.bound = bound(world, &arm.policy);
         summary.warnings = world.learner.iter().filter_map(|learner| got_worse(learner, world, &summary)).collect();
         Ok((summary, sink))
     }
+}
+
+/// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward that regret is
+/// measured in, exactly, with everybody there and every update waited for.
+fn bound(world: &World, policy: &PolicyConfig) -> Option<Bound> {
+    let (PolicyConfig::Bsfl(config), Rule::Rounds(rule), Some(genie)) = (policy, &world.rule, &world.genie) else {
+        return None;
+    };
+    let waits_for_all = rule.ask == rule.take && rule.cut.is_none() && world.population.availability().is_always();
+    if !waits_for_all || !world.meters.contains(&Meter::Mean) || !config.maximises(&genie.reward) {
+        return None;
+    }
+    Bound::of(genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
 }
 
 /// Whether training ended in a loss far above that of the model it began with.

@@ -5,6 +5,7 @@ use crate::data::partition::Skew;
 use crate::math::float;
 use crate::math::statistics::{Estimate, estimate, paired_difference};
 use crate::metrics::{Metered, Outcomes, RunMetrics, gini};
+use crate::oracle::bound::Bound;
 use crate::record::Regret;
 use crate::recorder::Sink;
 use crate::run::{Run, RunError};
@@ -94,6 +95,9 @@ pub struct RunSummary {
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
+    /// The bound of Theorem 1 on the mean regret, where it applies to the policy in its world; not part of `summary.json`.
+    #[serde(default, skip_serializing)]
+    pub bound: Option<Bound>,
     /// What its rounds add up to; not part of `summary.json`.
     #[serde(default, skip_serializing)]
     pub metrics: RunMetrics,
@@ -112,6 +116,8 @@ pub struct RunWithCurve<'a> {
     summary: &'a RunSummary,
     curve: Vec<serde_json::Value>,
     metrics: &'a RunMetrics,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bound: Option<Bound>,
 }
 
 impl RunSummary {
@@ -149,6 +155,7 @@ impl RunSummary {
             reached,
             warnings: Vec::new(),
             curve: curve.into_points(),
+            bound: None,
             metrics: RunMetrics::default(),
         };
         let (metrics, accounts, sink) = run.finish()?;
@@ -177,7 +184,12 @@ impl RunSummary {
                 "unique_clients": point.unique_clients, "jain": point.jain
             })
         };
-        RunWithCurve { summary: self, curve: self.curve.iter().map(point).collect(), metrics: &self.metrics }
+        RunWithCurve {
+            summary: self,
+            curve: self.curve.iter().map(point).collect(),
+            metrics: &self.metrics,
+            bound: self.bound,
+        }
     }
 
     /// Every number of the run that is compared between policies, by name.

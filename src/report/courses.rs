@@ -134,7 +134,7 @@ fn thinned(all: Vec<f64>, most: usize) -> Vec<f64> {
 }
 
 /// The value of a run at a place, its first before and its last after all that is known.
-fn value_at(run: &[(f64, f64)], x: f64, between: Between) -> f64 {
+pub(super) fn value_at(run: &[(f64, f64)], x: f64, between: Between) -> f64 {
     let after = run.partition_point(|&(place, _)| place <= x);
     let before = run[after.saturating_sub(1)];
     match run.get(after) {

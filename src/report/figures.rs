@@ -18,6 +18,7 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
     if study.is_sweep() {
         figures.extend(swept::quantities(study));
         figures.extend(swept::selections(study));
+        figures.extend(swept::regrets(study));
     } else {
         figures.extend(course::metrics(study));
         figures.extend(course::regrets(study));

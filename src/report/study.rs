@@ -101,6 +101,18 @@ impl<'a> Study<'a> {
         Self { results, arms, points: &results[folders[0]].summary.points }
     }
 
+    /// One of the points on its own.
+    pub fn at(&self, point: usize) -> Self {
+        let arm = |arm: &Arm<'a>| Arm {
+            label: arm.label.clone(),
+            folder: arm.folder,
+            reference: arm.reference,
+            runs: vec![arm.runs[point].clone()],
+            numbers: vec![arm.numbers[point].clone()],
+        };
+        Self { results: self.results, arms: self.arms.iter().map(arm).collect(), points: &self.points[point..=point] }
+    }
+
     pub fn is_sweep(&self) -> bool {
         self.points.len() > 1
     }

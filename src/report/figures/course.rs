@@ -86,22 +86,21 @@ pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
             let axis = linear(&regret_words(meter), Some("reward"));
             let axis = if is_positive { either(axis, Scale::Linear) } else { axis };
             let mut caption = format!("{}, summed over rounds. {}", meant(meter), how_means_are_shown(study));
+            let mut summary = finals(study, &format!("regret.{meter}"), "after the last round");
             if over == Over::Rounds && meter == "mean" {
-                let theory = theory::lines(study, &lines);
-                if !theory.is_empty() {
-                    caption.push(' ');
-                    caption.push_str(theory::CAPTION);
+                let theory = theory::of_mean_regret(study);
+                let has_fits = theory.lines.iter().any(|line| line.role == LineKind::Fit);
+                for words in [has_fits.then_some(theory::FITS), theory.has_bound.then_some(theory::BOUND)] {
+                    caption.extend(words.map(|words| format!(" {words}")));
                 }
-                lines.extend(theory);
+                lines.extend(theory.lines);
+                summary.extend(theory.words);
             }
-            let summary = finals(study, &format!("regret.{meter}"), "after the last round");
-            let fits = lines.iter().filter(|line| line.role == LineKind::Fit);
-            let fits = fits.filter_map(|line| Some(format!("{}: {}", line.series, line.label.as_ref()?)));
             figures.extend(figure(Course {
                 id: id(&format!("{name}{ending}")),
                 title: format!("{} over {}", capitalised(&regret_words(meter)), over.words()),
                 caption,
-                summary: summary.into_iter().chain(fits).collect(),
+                summary,
                 over,
                 y: Axis { range: [(meter == "mean").then_some(0.0), None], ..axis },
                 lines,

@@ -196,3 +196,23 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
         },
     })
 }
+
+/// The most points whose regret is drawn over rounds.
+const MOST_COURSES: usize = 6;
+
+/// The mean regret over rounds at every point, where there are few.
+pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
+    if study.points.len() > MOST_COURSES {
+        return Vec::new();
+    }
+    let of_point = |point: usize| {
+        let figures = super::course::regrets(&study.at(point)).into_iter().filter(|figure| figure.id == "regret");
+        let named = move |figure: Figure| Figure {
+            id: format!("regret-p{point}-rounds"),
+            title: format!("{}, {}", figure.title, study.point_words(point)),
+            ..figure
+        };
+        figures.map(named).next()
+    };
+    (0..study.points.len()).filter_map(of_point).collect()
+}
