@@ -174,16 +174,29 @@ fn empty(folder: &Path) -> Result<(), Error> {
             _ => {}
         }
     }
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == "svg") {
-            fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
-        }
+    remove_files(folder, &["svg"])?;
+    let figures = folder.join(FIGURES_FOLDER);
+    if figures.is_dir() {
+        remove_files(&figures, &["svg", "csv"])?;
+        // What somebody else put there stays, and the folder with it.
+        let _ = fs::remove_dir(figures);
     }
     match fs::remove_dir_all(folder.join(RUNS_FOLDER)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
         _ => Ok(()),
     }
+}
+
+/// Removes files with certain endings.
+fn remove_files(folder: &Path, endings: &[&str]) -> Result<(), Error> {
+    let failed = |source| Error::Write { path: folder.to_owned(), source };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|found| endings.iter().any(|ending| found == *ending)) {
+            fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+        }
+    }
+    Ok(())
 }
 
 /// The summary and course of a run that is already complete in the folder.

@@ -10,7 +10,7 @@ use crate::oracle::bound::Bound;
 use crate::rng::Streams;
 
 /// What the dashed lines are.
-pub(super) const FITS: &str = "Dashed lines are fitted to the means over the last 99 % of the rounds: of a ln n + b, a n^p + b and \
+pub(super) const FITS: &str = "Dashed lines are fitted to the means over the last 90 % of the rounds: of a ln n + b, a n^p + b and \
                                a n + b the one with the lowest criterion of Akaike. Points of one curve depend on each other, so \
                                that the choice is less certain than it looks; the interval of p is a bootstrap over seeds.";
 
@@ -47,7 +47,7 @@ pub(super) fn of_mean_regret(study: &Study<'_>) -> Theory {
             continue;
         }
         if let Some((found, words)) = fitted(&courses, last) {
-            theory.lines.push(line(arm, LineKind::Fit, found.formula(), last / 100.0, last, |n| Some(found.value(n))));
+            theory.lines.push(line(arm, LineKind::Fit, found.formula(), last / 10.0, last, |n| Some(found.value(n))));
             theory.words.push(format!("{}: grows like {words}", arm.label));
         }
         let bounds: Vec<Bound> = arm.all_runs().filter_map(|run| run.bound).collect();
@@ -68,7 +68,7 @@ fn fitted(courses: &[Course], last: f64) -> Option<(Fit, String)> {
     if last < LEAST_ROUNDS {
         return None;
     }
-    let places = spaced((last / 100.0).max(1.0), last);
+    let places = spaced(last / 10.0, last);
     let at_places = |course: &Course| places.iter().map(|&n| value_at(course, n, Between::Straight)).collect();
     let curves: Vec<Vec<f64>> = courses.iter().map(at_places).collect();
     if curves.iter().flatten().any(|value| !value.is_finite()) {

@@ -79,7 +79,7 @@ pub(super) fn draw(
                     let middle = top + plot_height - cell_height * row as i32 - cell_height / 2;
                     text(area, &cut(label, LETTERS), (left - 6, middle), 12, Anchor::Right)?;
                 }
-                text(area, &cut(&words(y), LETTERS), (10, top - 12), 12, Anchor::Left)?;
+                text(area, &cut(&words(y), LETTERS), (left - 6, top + plot_height + 28), 12, Anchor::Right)?;
             }
             let longest = columns.iter().map(|label| label.chars().count()).max().unwrap_or(1) as i32;
             let pixels = f64::from(ends[1] - ends[0]) / columns.len() as f64;
