@@ -119,7 +119,7 @@ fn thinned(all: Vec<f64>, most: usize) -> Vec<f64> {
     if all.len() <= most {
         return all;
     }
-    let even = if start > 0.0 { 2 * most / 3 } else { most };
+    let even = if start > 0.0 { 2 * most / 3 } else { most - 1 };
     let nearest = |place: f64| all[all.partition_point(|&known| known < place).min(all.len() - 1)];
     let mut places: Vec<f64> =
         (0..even).map(|step| nearest(start + (end - start) * step as f64 / even as f64)).chain([end]).collect();

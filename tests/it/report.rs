@@ -328,3 +328,43 @@ fn what_a_report_adds_is_not_verified_and_goes_with_its_experiment() {
     place.run_into("out", &["--overwrite"]);
     assert!(!place.path("out/figures").exists(), "pictures of earlier results are gone");
 }
+
+/// Six policies, four seeds with bands, more rounds than a curve keeps: what a page has to carry.
+#[test]
+fn a_report_of_six_policies_is_small() {
+    let base = BASE.replace("meters = [\"mean\", \"realised\"]", "meters = [\"mean\", \"realised\", \"expected\"]");
+    let base = changed(&changed(&base, "rounds = 150", "rounds = 1_100"), "late = { carry = {} }\n", "");
+    let more = "[policy.bsfl]\n[policy.genie]\n[policy.round-robin]\n[policy.cs-ucb-q]\n";
+    let place = Workplace::with(&format!("{base}{more}"));
+    place.run_into("out", &["--set", "record.every=100"]);
+    let report = report(&place, &["out"]);
+    let bytes = serde_json::to_vec(&report).unwrap().len();
+    assert!((100_000..600_000).contains(&bytes), "{bytes} bytes");
+    let Chart::Lines { lines, .. } = &figure(&report, "regret").chart else { panic!("lines") };
+    assert!(lines.iter().all(|line| line.points.len() <= 160 && line.band.len() <= 81));
+    let count = |role| lines.iter().filter(|line| line.role == role).count();
+    // The genie's regret is zero: nothing grows.
+    assert_eq!((count(LineKind::Mean), count(LineKind::Fit), count(LineKind::Seed)), (6, 5, 0));
+}
+
+/// Theorem 1 speaks of quantised rewards and of a server that waits for everybody.
+#[test]
+fn the_bound_stands_beside_bsfl_where_it_holds() {
+    let base =
+        changed(BASE, "deadline]\ncohort = 3\ndeadline = \"0.8 s\"\nlate = { carry = {} }", "synchronous]\ncohort = 3");
+    let base = changed(&base, "[population.dropout]\ncompute = \"0.1 /s\"\n", "");
+    let base = changed(&changed(&base, "alpha = 0.5", "alpha = 0.5\nquantum = 0.05"), "rounds = 150", "rounds = 20");
+    let place = Workplace::with(&format!("{base}[policy.bsfl]\n[policy.other]\nkind = \"bsfl\"\nalpha = 1.0\n"));
+    place.run_into("out", &[]);
+    let bounds = |report: &Report| {
+        let Chart::Lines { lines, .. } = &figure(report, "regret").chart else { panic!("lines") };
+        lines.iter().filter(|line| line.role == LineKind::Bound).cloned().collect::<Vec<_>>()
+    };
+    let with = report(&place, &["out"]);
+    let found = bounds(&with);
+    assert_eq!((found.len(), found[0].series.as_str()), (1, "bsfl"), "the other maximises another reward");
+    assert!(found[0].points.windows(2).all(|pair| pair[0].1 < pair[1].1));
+    assert!(found[0].points[0].1 > last(figure(&with, "regret"), "bsfl"));
+    place.run_into("plain", &["--set", "regret.quantum=0"]);
+    assert_eq!(bounds(&report(&place, &["plain"])), []);
+}
