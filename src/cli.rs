@@ -5,6 +5,7 @@ mod new;
 mod progress;
 mod report;
 mod run;
+mod validate;
 mod verify;
 
 use clap::{Args, Parser, Subcommand};
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 
 /// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
 ///
-/// Exit codes: 0 good; 1 the answer is no (verify found a difference); 2 bad usage or bad input; 3 a run failed.
+/// Exit codes: 0 good; 1 the answer is no (verify found a difference, a claim came out otherwise than known); 2 bad usage or bad input; 3 a run failed.
 #[derive(Debug, Parser)]
 #[command(name = "fedgenie", version, arg_required_else_help = true)]
 pub struct Words {
@@ -30,6 +31,8 @@ enum Command {
     Verify(VerifyWords),
     /// Makes a report of one or several result folders: a page for a browser, pictures for a paper, or their data.
     Report(ReportWords),
+    /// Checks claims of papers and theorems against simulations, and says which the data support.
+    Validate(ValidateWords),
     /// Lists what scenarios can name: policies, laws, tasks, data, models, optimizers, protocols, sections, ….
     List {
         /// Only this kind.
@@ -132,6 +135,34 @@ struct VerifyWords {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct ValidateWords {
+    /// Only these claims; all, if none is named.
+    names: Vec<String>,
+    /// A small budget: about a minute for all claims, enough to see that everything works.
+    #[arg(long)]
+    smoke: bool,
+    /// The folder of claims; validation/claims, if left out.
+    #[arg(long, value_name = "DIR")]
+    claims: Option<PathBuf>,
+    /// Writes tables, explanations and details into this file; RESULTS.md beside the folder of claims, if all claims are checked
+    /// with the full budget.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Folder in which relative data paths are looked for.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Number of threads; 0, or nothing given, for as many as cores.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+    /// Shows no progress.
+    #[arg(long)]
+    quiet: bool,
+    /// Prints the results as one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
 /// Carries out a command and returns the exit code.
 ///
 /// # Errors
@@ -141,6 +172,7 @@ pub fn execute(words: Words) -> Result<u8, Error> {
         Command::Run(words) => run::run(&words),
         Command::Verify(words) => verify::verify(&words),
         Command::Report(words) => report::report(&words),
+        Command::Validate(words) => validate::validate(&words),
         Command::List { kind } => catalogue::list(kind.as_deref()),
         Command::Describe { component } => catalogue::describe(&component),
         Command::Schema => {

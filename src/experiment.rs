@@ -14,8 +14,8 @@ pub mod verify;
 mod watch;
 
 pub use curve::{Curve, CurvePoint};
-pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, table};
-pub(crate) use summary::{number, show};
+pub(crate) use summary::show;
+pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, number, table};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;

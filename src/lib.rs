@@ -27,4 +27,5 @@ pub mod task;
 pub mod time;
 pub mod trainer;
 pub mod units;
+pub mod validation;
 pub mod world;

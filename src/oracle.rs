@@ -49,6 +49,7 @@ pub mod bound;
 #[cfg(test)]
 mod brute;
 mod choice;
+pub mod free_size;
 pub mod genie;
 pub mod greedy;
 pub mod regret;

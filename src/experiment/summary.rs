@@ -446,7 +446,7 @@ fn show_difference(estimate: &Estimate, runs: usize) -> String {
 }
 
 /// Four significant digits.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let magnitude = value.abs();
     if value == 0.0 {
         "0".to_owned()

@@ -1,0 +1,88 @@
+//! `fedgenie validate`
+
+use super::progress::Show;
+use super::{ValidateWords, print};
+use fedgenie::error::Error;
+use fedgenie::experiment::Threads;
+use fedgenie::validation::{
+    Budget, ClaimResult, Laboratory, Provenance, Row, markdown, read_claims, table, today, validate as check,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the claims of FedGenie's sources are, seen from their root.
+const CLAIMS: &str = "validation/claims";
+
+pub fn validate(words: &ValidateWords) -> Result<u8, Error> {
+    let folder = words.claims.clone().unwrap_or_else(|| PathBuf::from(CLAIMS));
+    let budget = if words.smoke { Budget::Smoke } else { Budget::Full };
+    let claims = read_claims(&folder, &words.names)?;
+    let threads = Threads::new(words.threads)?;
+    let progress = Show::new(true, 0);
+    let laboratory = Laboratory::new(budget, &threads, &progress, words.data.clone());
+    let mut results = Vec::new();
+    for (index, claim) in claims.iter().enumerate() {
+        if !words.quiet {
+            eprintln!("{}/{} {}: {}", index + 1, claims.len(), claim.name, claim.title);
+        }
+        results.push(check(claim, &laboratory)?);
+    }
+    let provenance = Provenance {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: commit(&folder),
+        date: today(),
+        machine: machine(threads.count()),
+    };
+    if words.json {
+        let document = serde_json::json!({ "provenance": provenance, "claims": results });
+        let text = serde_json::to_string_pretty(&document).map_err(|error| Error::Usage(error.to_string()))?;
+        print(&format!("{text}\n"))?;
+    } else {
+        print(&summary(&results))?;
+    }
+    // Only all claims with the full budget are what the checked-in file is about.
+    let is_whole = words.names.is_empty() && budget == Budget::Full;
+    let file = words.out.clone().or_else(|| is_whole.then(|| folder.with_file_name("RESULTS.md")));
+    if let Some(file) = file {
+        let text = markdown(&results, &provenance, budget);
+        fs::write(&file, text).map_err(|source| Error::Write { path: file.clone(), source })?;
+        if !words.quiet {
+            eprintln!("written to {}", file.display());
+        }
+    }
+    let unexpected = results.iter().flat_map(ClaimResult::rows).any(|row| !row.is_as_expected());
+    Ok(u8::from(unexpected))
+}
+
+fn summary(results: &[ClaimResult]) -> String {
+    let rows: Vec<&Row> = results.iter().flat_map(ClaimResult::rows).collect();
+    let unexpected = rows.iter().filter(|row| !row.is_as_expected()).count();
+    let seconds: f64 = results.iter().map(|result| result.seconds).sum();
+    let verdict = match unexpected {
+        0 => "every verdict is the one that is known".to_owned(),
+        1 => "1 verdict is not the one that is known".to_owned(),
+        count => format!("{count} verdicts are not the ones that are known"),
+    };
+    format!("{}\n{} numbers of {} claims in {seconds:.0} s: {verdict}\n", table(results), rows.len(), results.len())
+}
+
+/// The commit that the claims belong to, marked where files differ from it.
+fn commit(folder: &Path) -> String {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(folder).args(words).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
+    match git(&["status", "--porcelain", "--untracked-files=no"]) {
+        Some(changes) if changes.is_empty() => commit,
+        _ => format!("{commit} with changes"),
+    }
+}
+
+fn machine(threads: usize) -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let processor = name.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
+    format!("{processor}, {threads} threads, {}", std::env::consts::OS)
+}

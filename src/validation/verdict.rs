@@ -1,0 +1,88 @@
+//! When a claim holds.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What the data say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The whole interval is where the claim puts the value.
+    Supported,
+    /// The whole interval is elsewhere.
+    NotSupported,
+    /// The interval has parts in both.
+    Undecided,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Supported => "supported",
+            Self::NotSupported => "not supported",
+            Self::Undecided => "undecided",
+        })
+    }
+}
+
+/// Where the claim puts the value. Ends belong to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Rule {
+    /// Not below this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// Not above this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+}
+
+impl Rule {
+    /// The verdict on a value that lies in an interval, or is known exactly where there is none. A value that is not a number is
+    /// undecided.
+    pub fn judge(&self, value: f64, interval: Option<[f64; 2]>) -> Verdict {
+        let [low, high] = interval.unwrap_or([value, value]);
+        let (least, most) = (self.at_least.unwrap_or(f64::NEG_INFINITY), self.at_most.unwrap_or(f64::INFINITY));
+        if low >= least && high <= most {
+            Verdict::Supported
+        } else if high < least || low > most {
+            Verdict::NotSupported
+        } else {
+            Verdict::Undecided
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.at_least, self.at_most) {
+            (Some(least), Some(most)) if least == most => write!(formatter, "{least}"),
+            (Some(least), Some(most)) => write!(formatter, "{least} to {most}"),
+            (Some(least), None) => write!(formatter, "≥ {least}"),
+            (None, Some(most)) => write!(formatter, "≤ {most}"),
+            (None, None) => formatter.write_str("anything"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_inside_outside_or_both() {
+        let below = Rule { at_least: None, at_most: Some(0.0) };
+        assert_eq!(below.judge(-2.0, Some([-3.0, -1.0])), Verdict::Supported);
+        assert_eq!(below.judge(2.0, Some([1.0, 3.0])), Verdict::NotSupported);
+        assert_eq!(below.judge(-2.0, Some([-5.0, 1.0])), Verdict::Undecided);
+        let exactly = Rule { at_least: Some(0.0), at_most: Some(0.0) };
+        assert_eq!(exactly.judge(0.0, None), Verdict::Supported);
+        assert_eq!(exactly.judge(1e-9, None), Verdict::NotSupported);
+        assert_eq!(exactly.judge(0.0, Some([-1.0, 1.0])), Verdict::Undecided);
+        assert_eq!(below.judge(f64::NAN, None), Verdict::Undecided);
+        let between = Rule { at_least: Some(0.935), at_most: Some(0.965) };
+        assert_eq!(between.judge(0.95, Some([0.94, 0.96])), Verdict::Supported);
+        assert_eq!(between.judge(0.92, Some([0.91, 0.93])), Verdict::NotSupported);
+    }
+}
