@@ -3,6 +3,7 @@
 mod catalogue;
 mod new;
 mod progress;
+mod report;
 mod run;
 mod validate;
 mod verify;
@@ -28,6 +29,8 @@ enum Command {
     Run(RunWords),
     /// Replays a folder written by `run --out` and names the first difference, if any.
     Verify(VerifyWords),
+    /// Makes a report of one or several result folders: a page for a browser, pictures for a paper, or their data.
+    Report(ReportWords),
     /// Checks claims of papers and theorems against simulations, and says which the data support.
     Validate(ValidateWords),
     /// Lists what scenarios can name: policies, laws, tasks, data, models, optimizers, protocols, sections, ….
@@ -104,6 +107,20 @@ struct RunWords {
 }
 
 #[derive(Debug, Args)]
+struct ReportWords {
+    /// Folders written by `run --out`; policies of several are labelled FOLDER: policy.
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Where to write: a file for html, a folder for svg and csv. Without it report.html or figures/ in DIR; with several
+    /// folders, here.
+    #[arg(long, short, value_name = "FILE|DIR")]
+    out: Option<PathBuf>,
+    /// What to write: html, one page; svg or csv, one file for each figure.
+    #[arg(long, value_name = "FORMAT", default_value = "html")]
+    format: String,
+}
+
+#[derive(Debug, Args)]
 struct VerifyWords {
     /// A folder written by `run --out`.
     folder: PathBuf,
@@ -154,6 +171,7 @@ pub fn execute(words: Words) -> Result<u8, Error> {
     match words.command {
         Command::Run(words) => run::run(&words),
         Command::Verify(words) => verify::verify(&words),
+        Command::Report(words) => report::report(&words),
         Command::Validate(words) => validate::validate(&words),
         Command::List { kind } => catalogue::list(kind.as_deref()),
         Command::Describe { component } => catalogue::describe(&component),

@@ -8,19 +8,23 @@
 
 pub mod artefacts;
 mod curve;
-mod figure;
-mod files;
+pub(crate) mod files;
 mod summary;
 pub mod verify;
 mod watch;
 
 pub use curve::{Curve, CurvePoint};
-pub use figure::write_figures;
+pub(crate) use summary::show;
 pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, number, table};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;
+use crate::metrics::{Bins, Metered};
 use crate::model::evaluate;
+use crate::oracle::bound::Bound;
+use crate::oracle::regret::Meter;
+use crate::policy::PolicyConfig;
+use crate::protocol::Rule;
 use crate::recorder::{NoSink, RunFiles, Sink, Wanted};
 use crate::run::{Run, RunError, RunSettings};
 use crate::scenario::tree::{self, Node};
@@ -215,6 +219,8 @@ impl Experiment {
             record_every: scenario.sections.record.every,
             parallel: false,
         };
+        let speeds = world.genie.as_ref().map(|genie| &*genie.mean_speeds);
+        let sink = Metered::new(sink, Bins::new(&world.population, speeds));
         let mut run = Run::new(world, &arm.label, cast, settings, sink);
         let mut curve = Curve::default();
         let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets);
@@ -226,6 +232,8 @@ impl Experiment {
                 time_s: run.now().seconds(),
                 regret: run.regret(),
                 metrics: run.metrics().iter().map(|&(name, value)| (name.into(), value)).collect(),
+                unique_clients: run.participation().unique(),
+                jain: run.participation().jain(),
             });
             if threads.is_cancelled() {
                 return Err(Error::Cancelled);
@@ -239,9 +247,23 @@ impl Experiment {
         }
         let (mut summary, sink) =
             RunSummary::of(place, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        summary.bound = bound(world, &arm.policy);
         summary.warnings = world.learner.iter().filter_map(|learner| got_worse(learner, world, &summary)).collect();
         Ok((summary, sink))
     }
+}
+
+/// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward that regret is
+/// measured in, exactly, with everybody there and every update waited for.
+fn bound(world: &World, policy: &PolicyConfig) -> Option<Bound> {
+    let (PolicyConfig::Bsfl(config), Rule::Rounds(rule), Some(genie)) = (policy, &world.rule, &world.genie) else {
+        return None;
+    };
+    let waits_for_all = rule.ask == rule.take && rule.cut.is_none() && world.population.availability().is_always();
+    if !waits_for_all || !world.meters.contains(&Meter::Mean) || !config.maximises(&genie.reward) {
+        return None;
+    }
+    Bound::of(genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
 }
 
 /// Whether training ended in a loss far above that of the model it began with.

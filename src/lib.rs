@@ -11,6 +11,7 @@ pub mod experiment;
 pub mod id;
 pub mod kernel;
 pub mod math;
+pub mod metrics;
 pub mod model;
 pub mod oracle;
 pub mod policy;

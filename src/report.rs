@@ -6,12 +6,26 @@
 //!                                                        └▶ *.csv
 //! ```
 //!
-//! Everything that is drawn is in the [`Report`]: the three forms show the same numbers.
+//! Everything that is drawn is in the [`Report`]: the three forms show the same numbers. It is made from the runs' summaries and
+//! thinned courses (`run.json`) alone, so that its cost does not grow with the number of rounds.
 
+mod build;
+mod courses;
+mod csv;
+mod figures;
 mod html;
 mod model;
+mod source;
+mod study;
+mod svg;
+mod theory;
+mod write;
 
+pub use self::csv::csv;
 pub use html::html;
 pub use model::{
     Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Table, Verdict,
 };
+pub use source::Results;
+pub use svg::draw as svg;
+pub use write::{FigureFormat, write_figures, write_page, write_with_records};

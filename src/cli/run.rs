@@ -8,6 +8,7 @@ use fedgenie::experiment::{
     Experiment, INTERVAL_SEEDS, Outputs, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table,
 };
 use fedgenie::recorder::Wanted;
+use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
 use std::ops::RangeInclusive;
 
@@ -83,7 +84,8 @@ pub fn run(words: &RunWords) -> Result<u8, Error> {
     let sections = &experiment.first().sections;
     let summary = Summary::new(&sections.name, sections.title.as_deref(), &points, &labels, done);
     if let Some(folder) = &words.out {
-        artefacts::finish(folder, &experiment, &summary)?;
+        let pictures = write_with_records(folder, &experiment, &summary)?;
+        artefacts::finish(folder, &experiment, &summary, pictures)?;
     }
     for run in &summary.runs {
         for warning in &run.warnings {

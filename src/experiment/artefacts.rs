@@ -5,11 +5,12 @@
 //! DIR/scenario.toml      the resolved scenario
 //! DIR/summary.json       all results
 //! DIR/*.svg              figures
+//! DIR/report.html        the report; like figures/, it can be made again and is no part of the manifest
 //! DIR/runs/NAME/         rounds.jsonl, digests.bin, run.json, events.jsonl.gz
 //! ```
 
 use super::files::{write_file, write_json};
-use super::{CurvePoint, Experiment, RunPlace, RunSummary, Summary, write_figures};
+use super::{CurvePoint, Experiment, RunPlace, RunSummary, Summary};
 use crate::error::Error;
 use crate::record::FORMAT_VERSION;
 use crate::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE};
@@ -26,6 +27,10 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 pub const SCENARIO_FILE: &str = "scenario.toml";
 /// All results.
 pub const SUMMARY_FILE: &str = "summary.json";
+/// The report.
+pub const PAGE_FILE: &str = "report.html";
+/// Figures of a report, where they are written into files.
+pub const FIGURES_FOLDER: &str = "figures";
 /// The folder of runs.
 pub const RUNS_FOLDER: &str = "runs";
 /// A complete run's summary and course.
@@ -163,22 +168,35 @@ fn name_in(scenario: &str) -> String {
 /// Takes an earlier experiment's files away.
 fn empty(folder: &Path) -> Result<(), Error> {
     let failed = |source| Error::Write { path: folder.to_owned(), source };
-    for name in [MANIFEST_FILE, SUMMARY_FILE] {
+    for name in [MANIFEST_FILE, SUMMARY_FILE, PAGE_FILE] {
         match fs::remove_file(folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
     }
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == "svg") {
-            fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
-        }
+    remove_files(folder, &["svg"])?;
+    let figures = folder.join(FIGURES_FOLDER);
+    if figures.is_dir() {
+        remove_files(&figures, &["svg", "csv"])?;
+        // What somebody else put there stays, and the folder with it.
+        let _ = fs::remove_dir(figures);
     }
     match fs::remove_dir_all(folder.join(RUNS_FOLDER)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
         _ => Ok(()),
     }
+}
+
+/// Removes files with certain endings.
+fn remove_files(folder: &Path, endings: &[&str]) -> Result<(), Error> {
+    let failed = |source| Error::Write { path: folder.to_owned(), source };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|found| endings.iter().any(|ending| found == *ending)) {
+            fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+        }
+    }
+    Ok(())
 }
 
 /// The summary and course of a run that is already complete in the folder.
@@ -190,17 +208,18 @@ pub fn completed(folder: &Path, place: &RunPlace) -> Option<RunSummary> {
         // JSON has no NaN: the loss of a model that diverged is null.
         let metric = |(name, value): (String, Value)| (name.into(), value.as_f64().unwrap_or(f64::NAN));
         let metrics = point.metrics.into_iter().map(metric).collect();
-        CurvePoint { round: point.round, time_s: point.time_s, regret: point.regret, metrics }
+        let CurvePoint { round, time_s, regret, unique_clients, jain, .. } = point;
+        CurvePoint { round, time_s, regret, metrics, unique_clients, jain }
     };
     let summary: RunSummary = serde_json::from_value(written).ok()?;
     Some(RunSummary { curve: points.into_iter().map(point).collect(), ..summary })
 }
 
-/// Writes summary, figures and manifest.
+/// Writes summary and manifest, which also lists pictures that are there already.
 ///
 /// # Errors
 /// If a file cannot be read back or written.
-pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary) -> Result<(), Error> {
+pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary, pictures: Vec<PathBuf>) -> Result<(), Error> {
     write_json(&folder.join(SUMMARY_FILE), summary)?;
     let mut files = BTreeMap::new();
     let mut add = |path: PathBuf| -> Result<(), Error> {
@@ -208,7 +227,7 @@ pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary) -> Resu
         files.insert(name, hash_file(&path)?);
         Ok(())
     };
-    write_figures(folder, summary)?.into_iter().try_for_each(&mut add)?;
+    pictures.into_iter().try_for_each(&mut add)?;
     add(folder.join(SCENARIO_FILE))?;
     add(folder.join(SUMMARY_FILE))?;
     let mut runs = Vec::new();

@@ -4,6 +4,8 @@ use super::{Curve, CurvePoint, Reached, RunPlace};
 use crate::data::partition::Skew;
 use crate::math::float;
 use crate::math::statistics::{Estimate, estimate, paired_difference};
+use crate::metrics::{Metered, Outcomes, RunMetrics, gini};
+use crate::oracle::bound::Bound;
 use crate::record::Regret;
 use crate::recorder::Sink;
 use crate::run::{Run, RunError};
@@ -58,6 +60,12 @@ pub struct RunSummary {
     pub compute_s: f64,
     /// The part of them whose result was never used.
     pub wasted_compute_s: f64,
+    /// Bytes sent to clients for jobs whose update was never used.
+    #[serde(default)]
+    pub wasted_down_bytes: u64,
+    /// Bytes that such jobs' clients sent.
+    #[serde(default)]
+    pub wasted_up_bytes: u64,
     /// Jobs dispatched.
     pub dispatched: u64,
     /// Jobs that arrived in their round.
@@ -66,6 +74,12 @@ pub struct RunSummary {
     pub unique_clients: usize,
     /// Jain's index of selection counts: 1 if all are alike, 1/K if one client gets everything.
     pub jain: f64,
+    /// Gini index of selection counts: 0 if all are alike, 1 − 1/K if one client gets everything.
+    #[serde(default)]
+    pub gini: f64,
+    /// What became of the jobs of closed rounds.
+    #[serde(default)]
+    pub outcomes: Outcomes,
     /// Selections per group, where groups are named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_selections: Option<serde_json::Map<String, serde_json::Value>>,
@@ -81,6 +95,12 @@ pub struct RunSummary {
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
+    /// The bound of Theorem 1 on the mean regret, where it applies to the policy in its world; not part of `summary.json`.
+    #[serde(default, skip_serializing)]
+    pub bound: Option<Bound>,
+    /// What its rounds add up to; not part of `summary.json`.
+    #[serde(default, skip_serializing)]
+    pub metrics: RunMetrics,
 }
 
 /// Metrics as written: JSON has no NaN, so that the loss of a model that diverged is null.
@@ -95,21 +115,20 @@ pub struct RunWithCurve<'a> {
     #[serde(flatten)]
     summary: &'a RunSummary,
     curve: Vec<serde_json::Value>,
+    metrics: &'a RunMetrics,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bound: Option<Bound>,
 }
 
 impl RunSummary {
     pub(super) fn of<S: Sink>(
         place: &RunPlace,
         label: &str,
-        run: Run<'_, S>,
+        run: Run<'_, Metered<S>>,
         curve: Curve,
         reached: Vec<Reached>,
     ) -> Result<(Self, S), RunError> {
         let counts = run.counts();
-        let (sum, squares) = counts.iter().fold((0.0, 0.0), |(sum, squares), &count| {
-            let count = f64::from(count);
-            (sum + count, squares + count * count)
-        });
         let mut summary = Self {
             arm: label.to_owned(),
             seed: place.seed,
@@ -123,23 +142,33 @@ impl RunSummary {
             edge_traffic: None,
             compute_s: 0.0,
             wasted_compute_s: 0.0,
+            wasted_down_bytes: 0,
+            wasted_up_bytes: 0,
             dispatched: 0,
             arrived: 0,
-            unique_clients: counts.iter().filter(|&&count| count > 0).count(),
-            jain: if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 1.0 },
+            unique_clients: run.participation().unique() as usize,
+            jain: run.participation().jain(),
+            gini: gini(counts),
+            outcomes: Outcomes::default(),
             group_selections: run.total_group_selections(),
             partition: run.skew().cloned(),
             reached,
             warnings: Vec::new(),
             curve: curve.into_points(),
+            bound: None,
+            metrics: RunMetrics::default(),
         };
         let (metrics, accounts, sink) = run.finish()?;
+        let (folded, outcomes, sink) = sink.finish();
+        (summary.metrics, summary.outcomes) = (folded, outcomes);
         summary.final_metrics = metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
         let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
         summary.edge_traffic = (down_bytes + up_bytes > 0).then_some(Traffic { down_bytes, up_bytes });
         summary.compute_s = accounts.compute.seconds();
         summary.wasted_compute_s = accounts.wasted_compute.seconds();
+        summary.wasted_down_bytes = accounts.wasted_down_bytes;
+        summary.wasted_up_bytes = accounts.wasted_up_bytes;
         summary.dispatched = accounts.dispatched;
         summary.arrived = accounts.arrived;
         Ok((summary, sink))
@@ -151,10 +180,16 @@ impl RunSummary {
             let metrics: serde_json::Map<String, serde_json::Value> =
                 point.metrics.iter().map(|(name, value)| (name.to_string(), serde_json::json!(value))).collect();
             serde_json::json!({
-                "round": point.round, "time_s": point.time_s, "regret": point.regret, "metrics": metrics
+                "round": point.round, "time_s": point.time_s, "regret": point.regret, "metrics": metrics,
+                "unique_clients": point.unique_clients, "jain": point.jain
             })
         };
-        RunWithCurve { summary: self, curve: self.curve.iter().map(point).collect() }
+        RunWithCurve {
+            summary: self,
+            curve: self.curve.iter().map(point).collect(),
+            metrics: &self.metrics,
+            bound: self.bound,
+        }
     }
 
     /// Every number of the run that is compared between policies, by name.
@@ -167,6 +202,9 @@ impl RunSummary {
             ("up_bytes".to_owned(), self.traffic.up_bytes as f64),
             ("unique_clients".to_owned(), self.unique_clients as f64),
             ("jain".to_owned(), self.jain),
+            ("gini".to_owned(), self.gini),
+            ("wasted_down_bytes".to_owned(), self.wasted_down_bytes as f64),
+            ("wasted_up_bytes".to_owned(), self.wasted_up_bytes as f64),
         ]);
         if let Some(traffic) = self.edge_traffic {
             numbers.insert("edge_down_bytes".to_owned(), traffic.down_bytes as f64);
@@ -393,7 +431,8 @@ fn show_of(estimate: &Estimate, runs: usize) -> String {
 /// Seeds from which on an interval is shown: of two, it is twelve times as wide as they are apart.
 pub const INTERVAL_SEEDS: usize = 3;
 
-fn show(estimate: &Estimate) -> String {
+/// A mean, with half of its interval where there are seeds enough.
+pub(crate) fn show(estimate: &Estimate) -> String {
     match estimate.half_width() {
         Some(half) if half > 0.0 && estimate.n >= INTERVAL_SEEDS => {
             format!("{} ± {}", number(estimate.mean), number(half))

@@ -97,6 +97,11 @@ impl Config {
         })
     }
 
+    /// Whether the policy maximises this reward, and exactly.
+    pub(crate) fn maximises(&self, reward: &Reward) -> bool {
+        matches!(self.solver, SolverConfig::Exact {}) && self.reward().is_ok_and(|own| own == *reward)
+    }
+
     pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
         let solver = self.solver.build(&self.reward()?).map_err(|message| ConfigError::new("solver", message))?;
         self.build_with(context, solver)

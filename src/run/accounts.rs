@@ -2,6 +2,7 @@
 
 use crate::record::Phase;
 use crate::time::Span;
+use std::ops::AddAssign;
 
 /// Totals of a run so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,30 @@ pub struct Accounts {
     pub compute: Span,
     /// The part of it whose result was never used.
     pub wasted_compute: Span,
+    /// Bytes sent to clients for jobs whose update was never used: lost, called off, late without being carried, too stale,
+    /// of an abandoned round, or under way when the run ends.
+    pub wasted_down_bytes: u64,
+    /// Bytes that such jobs' clients sent.
+    pub wasted_up_bytes: u64,
+}
+
+/// What a job has cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// Time spent computing.
+    pub compute: Span,
+    /// Bytes from the server.
+    pub down_bytes: u64,
+    /// Bytes to the server.
+    pub up_bytes: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.compute += other.compute;
+        self.down_bytes += other.down_bytes;
+        self.up_bytes += other.up_bytes;
+    }
 }
 
 impl Accounts {
@@ -34,5 +59,12 @@ impl Accounts {
             Phase::Compute => self.compute += active,
             Phase::Upload => self.up_bytes += moved,
         }
+    }
+
+    /// What this has cost came to nothing.
+    pub(super) fn waste(&mut self, cost: Cost) {
+        self.wasted_compute += cost.compute;
+        self.wasted_down_bytes += cost.down_bytes;
+        self.wasted_up_bytes += cost.up_bytes;
     }
 }

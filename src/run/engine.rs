@@ -1,6 +1,7 @@
 //! Jobs on the kernel: each goes through download, compute and upload, waits while its device is away, and is delivered or
 //! lost. What jobs are begun, and when the server stops waiting for them, is the protocol's business.
 
+use super::accounts::Cost;
 use super::audit::Audit;
 use super::jobs::{Job, JobId, Jobs};
 use super::{Accounts, RunError};
@@ -209,7 +210,7 @@ impl<'w, S: Sink> Engine<'w, S> {
                 let job = &mut self.jobs[id];
                 let (client, round, phase) = (job.client, job.round, job.phase);
                 job.lost = Some((phase, reason));
-                self.accounts.wasted_compute += job.computed();
+                self.accounts.waste(job.cost());
                 self.note(&Record::Lost { client, round, phase, reason, time: now })?;
                 Happening::Lost(id)
             }
@@ -267,13 +268,13 @@ impl<'w, S: Sink> Engine<'w, S> {
         let was_pending = self.kernel.cancel(handle);
         assert!(was_pending, "an event that has not fired can be withdrawn");
         self.leave_phase(id, false)?;
-        self.accounts.wasted_compute += self.jobs[id].computed();
+        self.accounts.waste(self.jobs[id].cost());
         Ok(())
     }
 
     /// An update that arrived is not used.
     pub fn waste(&mut self, id: JobId) {
-        self.accounts.wasted_compute += self.jobs[id].computed();
+        self.accounts.waste(self.jobs[id].cost());
     }
 
     /// Records how a job ended, as far as its server is concerned.
@@ -330,22 +331,22 @@ impl<'w, S: Sink> Engine<'w, S> {
     pub fn finish(mut self) -> Result<(Accounts, S), RunError> {
         let now = self.now();
         let under_way: Vec<&Job> = self.jobs.iter().filter(|job| job.pending.is_some()).collect();
-        let (mut computing, mut wasted) = (Span::ZERO, Span::ZERO);
+        let (mut computing, mut wasted) = (Span::ZERO, Cost::default());
         for job in under_way {
-            let mut computed = job.computed();
+            let mut cost = job.cost();
             if job.phase == Phase::Compute {
                 let away = match self.world.population.interruption(job.client) {
                     Interruption::Pause => self.cursors.time_away(job.client, job.phase_began, now),
                     Interruption::Lose | Interruption::RunOn => Span::ZERO,
                 };
-                computed = Span((now - job.phase_began).0 - away.0);
-                computing += computed;
+                cost.compute = Span((now - job.phase_began).0 - away.0);
+                computing += cost.compute;
             }
-            wasted += computed;
+            wasted += cost;
         }
         self.audit.finished(&self.accounts, self.jobs.iter())?;
         self.accounts.compute += computing;
-        self.accounts.wasted_compute += wasted;
+        self.accounts.waste(wasted);
         Ok((self.accounts, self.sink))
     }
 }

@@ -1,6 +1,7 @@
 //! Clients, edge servers, cloud: see [`crate::protocol::hierarchical`].
 
 use super::RunError;
+use super::accounts::Cost;
 use super::engine::{Engine, Happening, Timer};
 use super::jobs::JobId;
 use super::learning::{Learning, Trained, Work};
@@ -45,8 +46,8 @@ struct Edge {
     selection: Vec<ClientId>,
     current: Vec<JobId>,
     arrived: Vec<JobId>,
-    /// What clients computed for the model that the edge server has.
-    invested: Span,
+    /// What the model that the edge server has cost its clients.
+    invested: Cost,
     /// How long its model travels to the cloud in this round.
     upload: Span,
 }
@@ -96,7 +97,7 @@ impl<'w> Hierarchy<'w> {
             selection: Vec::new(),
             current: Vec::new(),
             arrived: Vec::new(),
-            invested: Span::ZERO,
+            invested: Cost::default(),
             upload: Span::ZERO,
         };
         let edges = rule.members.len();
@@ -178,7 +179,7 @@ impl<'w> Hierarchy<'w> {
             state.stage = Stage::Down(handle);
             state.left = self.rule.edge_rounds;
             state.model = server.learning.as_ref().map(Learning::model);
-            state.invested = Span::ZERO;
+            state.invested = Cost::default();
             state.upload = upload;
         }
         if let Some(timeout) = self.rule.cloud_timeout {
@@ -291,7 +292,7 @@ impl<'w> Hierarchy<'w> {
         let mut work = Vec::new();
         for &id in &state.arrived {
             work.extend(Work::of(&engine.jobs[id], 1.0));
-            state.invested += engine.jobs[id].computed();
+            state.invested += engine.jobs[id].cost();
             self.tally.arrived.push(engine.jobs[id].client);
         }
         engine.accounts.arrived += state.arrived.len() as u64;
@@ -398,7 +399,7 @@ impl<'w> Hierarchy<'w> {
                 self.settle(engine, edge)?;
             }
         }
-        engine.accounts.wasted_compute += self.edges[edge as usize].invested;
+        engine.accounts.waste(self.edges[edge as usize].invested);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Jobs under way: a slab, so that an event can name its job by a small number.
 
+use super::accounts::Cost;
 use crate::id::{ClientId, Round};
 use crate::kernel::Handle;
 use crate::population::JobDraw;
@@ -90,9 +91,10 @@ impl Job {
         })
     }
 
-    /// Time spent computing so far, without a phase under way.
-    pub const fn computed(&self) -> Span {
-        self.active[Phase::Compute.index()]
+    /// What it has cost so far, without a phase under way.
+    pub const fn cost(&self) -> Cost {
+        let (down_bytes, up_bytes) = self.bytes;
+        Cost { compute: self.active[Phase::Compute.index()], down_bytes, up_bytes }
     }
 }
 

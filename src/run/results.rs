@@ -4,6 +4,7 @@ use super::server::Server;
 use super::{Accounts, Run, RunError};
 use crate::data::partition::Skew;
 use crate::id::Round;
+use crate::metrics::Participation;
 use crate::model::weights::to_safetensors;
 use crate::population::Group;
 use crate::record::Regret;
@@ -52,6 +53,11 @@ impl<S: Sink> Run<'_, S> {
     /// Times each client was selected.
     pub fn counts(&self) -> &[u32] {
         &self.server.counts
+    }
+
+    /// How evenly clients were selected so far.
+    pub const fn participation(&self) -> &Participation {
+        &self.server.participation
     }
 
     /// The digests so far.

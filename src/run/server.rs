@@ -4,6 +4,7 @@ use super::engine::Engine;
 use super::learning::{Divergence, Learning, Trained};
 use super::{RunError, RunSettings};
 use crate::id::{ClientId, Round};
+use crate::metrics::Participation;
 use crate::oracle::reward::Reward;
 use crate::policy::{
     Candidates, Feedback, Policy, PolicyRng, Probe, RoundReport, SelectionRequest, ServerView, TrainingReport,
@@ -23,6 +24,8 @@ pub(super) struct Server<'w> {
     pub round: Round,
     /// Times each client was selected.
     pub counts: Vec<u32>,
+    /// How evenly.
+    pub participation: Participation,
     pub learning: Option<Learning<'w>>,
     /// Of the last round, if it was evaluated.
     pub metrics: Vec<(&'static str, f64)>,
@@ -86,6 +89,7 @@ impl<'w> Server<'w> {
             settings,
             round: Round(0),
             counts: vec![0; world.population.len()],
+            participation: Participation::new(world.population.len()),
             learning: world.learner.as_ref().map(|learner| Learning::new(world, learner)),
             metrics: Vec::new(),
             group_selections: if named { groups.iter().enumerate().map(name).collect() } else { Vec::new() },
@@ -96,7 +100,9 @@ impl<'w> Server<'w> {
     /// Counts a selection that is being carried out.
     pub fn count(&mut self, world: &World, selection: &[ClientId]) {
         for &client in selection {
-            self.counts[client.index()] += 1;
+            let count = &mut self.counts[client.index()];
+            self.participation.count(*count);
+            *count += 1;
             if let Some((_, count)) = self.group_selections.get_mut(world.population.group_of(client)) {
                 *count += 1;
             }

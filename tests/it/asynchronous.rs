@@ -1,6 +1,6 @@
 //! Buffered aggregation on constant latencies, worked out by hand, and its models against hand-made averages.
 
-use super::protocols::{SECOND, assert_compute, play_by_hand, round, scenario};
+use super::protocols::{SECOND, assert_compute, assert_wasted_bytes, play_by_hand, round, scenario};
 use super::support::{Played, Script, SeenRound, Workplace, changed, play, world};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::run::RunError;
@@ -67,6 +67,7 @@ fn an_update_that_is_too_old_is_late() {
         ]
     );
     assert_compute(&played, 10 + 20 + 4 + 10 + 4, 4);
+    assert_wasted_bytes(&played, [1_000, 1_000]);
     let fits = buffered(&format!("{BUFFERED}max_staleness = 1\n"), &[0, 1, 2, 0, 4], 2);
     assert_eq!(fits.seen.rounds[1].late, [] as [u32; 0]);
 }
@@ -78,6 +79,7 @@ fn the_server_gives_up_and_fills_the_place() {
     let played = buffered(protocol, &[1, 0, 3], 1);
     assert_eq!(played.seen.rounds, [round([0, 27], &[1, 0], &[0], &[1], [2_000, 1_000])]);
     assert_compute(&played, 13 + 10, 13);
+    assert_wasted_bytes(&played, [1_000, 0]);
 }
 
 /// An update that arrives at the very instant at which the server would give up counts.

@@ -1,7 +1,7 @@
 //! Variants of the boundary of a round, worked out by hand: a window that is always full, a quorum, late updates under
 //! over-selection; and the order of simultaneous events.
 
-use super::protocols::{assert_compute, joined, play_by_hand, round, scenario};
+use super::protocols::{assert_compute, assert_wasted_bytes, joined, play_by_hand, round, scenario};
 use super::support::{SeenRound, Workplace, changed};
 
 const DEADLINE: &str = "[protocol.deadline]\ncohort = 3\ndeadline = \"18 s\"\n";
@@ -31,6 +31,7 @@ fn a_round_without_its_quorum_is_abandoned() {
     let alone = SeenRound { is_abandoned: true, ..round([15, 27], &[0], &[0], &[], [4_000, 2_700]) };
     assert_eq!(played.seen.rounds, [abandoned, alone]);
     assert_compute(&played, 10 + 13 + 4 + 10, 10 + 13 + 4 + 10);
+    assert_wasted_bytes(&played, [4_000, 2_700]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Devices that come and go in the middle of jobs, and links whose rate changes: timelines worked out by hand, exact to the
 //! nanosecond.
 
-use super::protocols::SECOND;
+use super::protocols::{SECOND, assert_wasted_bytes};
 use super::support::{Played, Script, SeenRound, play};
 use fedgenie::experiment::Experiment;
 use fedgenie::record::{DropReason, Outcome, Phase};
@@ -93,6 +93,7 @@ fn a_job_may_be_lost_with_its_device() {
     assert!(played.seen.ended.contains(&(1, 0, dropped)));
     assert_eq!((round.down_bytes, round.up_bytes), (2_000, 1_000));
     assert_eq!((played.accounts.compute, played.accounts.wasted_compute), (Span(14 * SECOND), Span(4 * SECOND)));
+    assert_wasted_bytes(&played, [1_000, 0]);
 }
 
 /// It goes away in its upload, 600 ms of 1 s in.
@@ -102,6 +103,7 @@ fn bytes_of_a_cut_transfer_are_those_that_moved() {
     let (played, _) = try_play(&population, &[(0, 0, 11), (1, 0, 100)], "lose", SYNCHRONOUS, &[&[0, 1]]).unwrap();
     assert_eq!(played.seen.rounds[0].dropped, [(0, Phase::Upload)]);
     assert_eq!(played.seen.rounds[0].up_bytes, 1_000 + 600);
+    assert_wasted_bytes(&played, [1_000, 600]);
 }
 
 #[test]

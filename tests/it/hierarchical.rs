@@ -1,6 +1,6 @@
 //! Edge servers and the cloud on constant latencies, worked out by hand.
 
-use super::protocols::{SECOND, assert_compute, round};
+use super::protocols::{SECOND, assert_compute, assert_wasted_bytes, round};
 use super::support::{Played, Script, SeenRound, changed, play_cast, world};
 use fedgenie::policy::{Cast, Policy};
 use fedgenie::run::RunError;
@@ -87,6 +87,8 @@ fn the_cloud_calls_off_an_edge_server_that_is_too_slow() {
     assert_eq!(played.seen.rounds[1].closed, 80 * SECOND);
     // In both rounds.
     assert_compute(&played, 2 * (10 + 4 + 20), 2 * 4);
+    // Client 2 had delivered to its edge server, client 3 had the model.
+    assert_wasted_bytes(&played, [2 * 2_000, 2 * 1_000]);
     assert_eq!((played.accounts.edge_down_bytes, played.accounts.edge_up_bytes), (4_000, 2_000));
 }
 

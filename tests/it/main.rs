@@ -21,6 +21,7 @@ mod protocols;
 mod real_data;
 mod real_traces;
 mod replay;
+mod report;
 mod streams;
 mod support;
 mod tidy;

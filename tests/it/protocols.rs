@@ -80,6 +80,12 @@ pub fn assert_compute(played: &Played, compute_s: u64, wasted_s: u64) {
     assert_eq!(found, (Span(compute_s * SECOND), Span(wasted_s * SECOND)), "computing, and the wasted part of it");
 }
 
+/// Bytes down and up of jobs whose update was never used.
+pub fn assert_wasted_bytes(played: &Played, [down, up]: [u64; 2]) {
+    let found = (played.accounts.wasted_down_bytes, played.accounts.wasted_up_bytes);
+    assert_eq!(found, (down, up), "wasted bytes down and up");
+}
+
 const SYNCHRONOUS: &str = "[protocol.synchronous]\ncohort = 4\n";
 const TIMEOUT: &str = "[protocol.synchronous]\ncohort = 4\ntimeout = \"15 s\"\n";
 const OVER_SELECTION: &str = "[protocol.over-selection]\nask = 3\ntake = 2\n";
@@ -98,6 +104,7 @@ fn synchronous_waits_for_the_slowest() {
         ]
     );
     assert_compute(&played, 10 + 20 + 4 + 10, 0);
+    assert_wasted_bytes(&played, [0, 0]);
     assert_eq!(available, [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]);
     // Opened, three phases and an outcome for each of two jobs, closed; twice.
     assert_eq!(played.seen.times.len(), 20);
@@ -118,6 +125,8 @@ fn a_timeout_calls_off_whoever_is_too_slow() {
         ]
     );
     assert_compute(&played, 10 + 13 + 4 + 10, 13 + 4);
+    // Client 3's downloads, 1's, 2's and what 2 had uploaded.
+    assert_wasted_bytes(&played, [750 + 1_000 + 1_000 + 750, 700]);
     assert_eq!(available[1], [0, 1, 2, 3, 4], "a job that was called off keeps nobody busy");
 }
 
@@ -164,6 +173,7 @@ fn an_arrival_exactly_at_the_deadline_counts() {
     let (played, _) = play_by_hand(DEADLINE, &[&[1, 2, 0]]);
     assert_eq!(played.seen.rounds, [round([0, 18], &[1, 2, 0], &[0, 2], &[1], [3_000, 2_000])]);
     assert_compute(&played, 16 + 4 + 10, 16);
+    assert_wasted_bytes(&played, [1_000, 0]);
     let too_short = changed(DEADLINE, "18 s", "17.999999999 s");
     let (played, _) = play_by_hand(&too_short, &[&[1, 2, 0]]);
     let [only] = &played.seen.rounds[..] else { panic!("one round was played") };
@@ -202,6 +212,7 @@ fn a_carried_job_goes_on_keeps_its_client_busy_and_joins_a_later_aggregation() {
         ]
     );
     assert_compute(&played, (10 + 20) + (4 + 1) + (10 + 20) + 10, 0);
+    assert_wasted_bytes(&played, [0, 0]);
     assert_eq!(available, [&[0, 1, 2, 3, 4][..], &[0, 2, 3, 4], &[0, 1, 4], &[0, 2, 3, 4]]);
 }
 
@@ -210,6 +221,7 @@ fn computing_that_is_under_way_when_the_run_ends_is_wasted() {
     let (played, _) = play_by_hand(CARRY, &[&[0, 1]]);
     // Client 1 has computed for 13 s of 20 s and will not be waited for.
     assert_compute(&played, 10 + 13, 13);
+    assert_wasted_bytes(&played, [1_000, 0]);
 }
 
 #[test]
@@ -413,6 +425,8 @@ fn assert_consistent(played: &Played, outcomes: &mut [u64; 3], context: &str) {
     assert!(accounts.wasted_compute <= accounts.compute, "{context}: {accounts:?}");
     assert!(accounts.down_bytes <= 1_000 * dispatched && accounts.up_bytes <= accounts.down_bytes, "{context}");
     assert!(accounts.up_bytes >= 1_000 * arrived, "{context}: {accounts:?}");
+    assert!(accounts.wasted_down_bytes <= accounts.down_bytes, "{context}: {accounts:?}");
+    assert!(accounts.wasted_up_bytes <= accounts.up_bytes, "{context}: {accounts:?}");
 }
 
 #[test]

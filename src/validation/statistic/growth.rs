@@ -121,6 +121,8 @@ mod tests {
                 time_s: 0.0,
                 regret: crate::record::Regret::default(),
                 metrics: Vec::new(),
+                unique_clients: 1,
+                jain: 1.0,
             });
         }
         let kept: Vec<u32> = curve.into_points().iter().map(|point| point.round).collect();

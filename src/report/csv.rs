@@ -1,0 +1,99 @@
+//! A figure's data as CSV, one observation per row.
+//!
+//! | chart | columns |
+//! |---|---|
+//! | lines | `series`, `kind` (`mean`, `seed`, `fit`, `bound`, `mark`), `label`, `x`, `y`, `low`, `high` |
+//! | heat map | `panel`, `row`, `column`, `value` |
+//! | bars | `category`, `part`, `value` |
+//! | intervals | `label`, `series`, `value`, `low`, `high` |
+//!
+//! `low` and `high` are the ends of the 95 % interval, empty where there is none. A line of single seeds is told from the next by
+//! its `label`, `1`, `2`, ….
+
+use super::model::{Chart, Figure, Interval, Line, LineKind};
+
+/// The data of a figure.
+pub fn csv(figure: &Figure) -> String {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    match &figure.chart {
+        Chart::Lines { lines, marks, .. } => {
+            rows.push(texts(&["series", "kind", "label", "x", "y", "low", "high"]));
+            let mut seeds = 0;
+            let mut series = "";
+            for line in lines {
+                seeds = if line.series == series { seeds } else { 0 };
+                series = &line.series;
+                seeds += usize::from(line.role == LineKind::Seed);
+                add_line(&mut rows, line, seeds);
+            }
+            for mark in marks {
+                rows.push(vec![
+                    String::new(),
+                    "mark".to_owned(),
+                    mark.label.clone(),
+                    String::new(),
+                    mark.value.to_string(),
+                    String::new(),
+                    String::new(),
+                ]);
+            }
+        }
+        Chart::Heat { columns, rows: names, panels, .. } => {
+            rows.push(texts(&["panel", "row", "column", "value"]));
+            for panel in panels {
+                for (name, cells) in names.iter().zip(&panel.cells) {
+                    for (column, cell) in columns.iter().zip(cells) {
+                        let value = cell.map_or_else(String::new, |value| value.to_string());
+                        rows.push(vec![panel.label.clone(), name.clone(), column.clone(), value]);
+                    }
+                }
+            }
+        }
+        Chart::Bars { categories, parts, .. } => {
+            rows.push(texts(&["category", "part", "value"]));
+            for (part, lengths) in parts {
+                for (category, length) in categories.iter().zip(lengths) {
+                    rows.push(vec![category.clone(), part.clone(), length.to_string()]);
+                }
+            }
+        }
+        Chart::Intervals { rows: values, .. } => {
+            rows.push(texts(&["label", "series", "value", "low", "high"]));
+            for (label, series, Interval { value, ci95 }) in values {
+                let [low, high] = ends(*ci95);
+                rows.push(vec![label.clone(), series.clone(), value.to_string(), low, high]);
+            }
+        }
+    }
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        writer.write_record(row).expect("all rows have the columns of the first, and memory takes them");
+    }
+    let bytes = writer.into_inner().expect("memory takes what is written");
+    String::from_utf8(bytes).expect("texts are UTF-8")
+}
+
+fn add_line(rows: &mut Vec<Vec<String>>, line: &Line, seed: usize) {
+    let kind = match line.role {
+        LineKind::Mean => "mean",
+        LineKind::Seed => "seed",
+        LineKind::Fit => "fit",
+        LineKind::Bound => "bound",
+    };
+    let number = (line.role == LineKind::Seed).then(|| seed.to_string());
+    let label = line.label.clone().or(number).unwrap_or_default();
+    let mut band = line.band.iter().peekable();
+    for &(x, y) in &line.points {
+        while band.next_if(|(place, _)| *place < x).is_some() {}
+        let [low, high] = ends(band.next_if(|(place, _)| *place == x).map(|(_, ends)| *ends));
+        rows.push(vec![line.series.clone(), kind.to_owned(), label.clone(), x.to_string(), y.to_string(), low, high]);
+    }
+}
+
+fn ends(interval: Option<[f64; 2]>) -> [String; 2] {
+    interval.map_or_else(Default::default, |ends| ends.map(|end| end.to_string()))
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}

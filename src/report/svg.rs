@@ -1,0 +1,119 @@
+//! A figure as SVG, for papers.
+//!
+//! Axes have the first of the scales that make sense. Texts are untrusted; the drawing library escapes them.
+
+mod axis;
+mod bars;
+mod heat;
+mod intervals;
+mod lines;
+
+use super::model::{Axis, Chart, Figure, Series};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Width of all pictures, in pixels.
+const WIDTH: u32 = 860;
+
+/// Room for the heading.
+const HEADING: i32 = 40;
+
+/// What is drawn on.
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+/// What goes wrong while drawing: nothing, in memory.
+type Failed = Box<dyn std::error::Error>;
+
+/// The figure as SVG text; none if there is nothing to draw. `title` is that of the report.
+pub fn draw(figure: &Figure, series: &[Series], title: &str) -> Option<String> {
+    let heading = format!("{}: {title}", figure.title);
+    match &figure.chart {
+        Chart::Lines { x, y, lines, marks } => lines::draw(&heading, [x, y], lines, marks, series),
+        Chart::Heat { x, columns, y, rows, value, panels } => {
+            heat::draw(&heading, [x, y, value], [columns, rows], panels)
+        }
+        Chart::Bars { value, categories, parts } => bars::draw(&heading, value, categories, parts),
+        Chart::Intervals { value, rows } => intervals::draw(&heading, value, rows, series),
+    }
+}
+
+/// A picture on white under its heading.
+fn picture(heading: &str, height: i32, draw: impl FnOnce(&Area<'_>) -> Result<(), Failed>) -> Option<String> {
+    let mut svg = String::new();
+    let drawn = (|| {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height.max(1) as u32)).into_drawing_area();
+        area.fill(&WHITE)?;
+        text(&area, heading, (WIDTH as i32 / 2, HEADING / 2), 18, Anchor::Centre)?;
+        draw(&area)?;
+        area.present()?;
+        Ok::<(), Failed>(())
+    })();
+    drawn.is_ok().then_some(svg)
+}
+
+#[derive(Clone, Copy)]
+enum Anchor {
+    Left,
+    Centre,
+    Right,
+}
+
+/// Writes a text at the height of its middle.
+fn text(area: &Area<'_>, text: &str, place: (i32, i32), size: i32, anchor: Anchor) -> Result<(), Failed> {
+    let horizontal = match anchor {
+        Anchor::Left => HPos::Left,
+        Anchor::Centre => HPos::Center,
+        Anchor::Right => HPos::Right,
+    };
+    let style = ("sans-serif", size).into_text_style(area).pos(Pos::new(horizontal, VPos::Center));
+    area.draw(&Text::new(text.to_owned(), place, style))?;
+    Ok(())
+}
+
+/// Draws a horizontal axis' ticks, numbers and title under a plot between two heights; `place` gives a value's pixel.
+fn horizontal(
+    area: &Area<'_>,
+    axis: &axis::Axis,
+    [top, bottom]: [i32; 2],
+    ends: [i32; 2],
+    title: &str,
+) -> Result<(), Failed> {
+    for (tick, number) in axis.ticks() {
+        let x = axis.pixel(*tick, ends);
+        area.draw(&PathElement::new([(x, top), (x, bottom)], BLACK.mix(0.12)))?;
+        text(area, number, (x, bottom + 12), 13, Anchor::Centre)?;
+    }
+    area.draw(&PathElement::new([(ends[0], bottom), (ends[1], bottom)], BLACK))?;
+    text(area, title, ((ends[0] + ends[1]) / 2, bottom + 34), 15, Anchor::Centre)
+}
+
+/// The colour of a series: black if it has none.
+fn colour(series: &[Series], label: &str) -> RGBColor {
+    let found = series.iter().find(|series| series.label == label);
+    found.map_or(BLACK, |series| RGBColor(series.colour[0], series.colour[1], series.colour[2]))
+}
+
+/// Label and unit.
+fn words(axis: &Axis) -> String {
+    match &axis.unit {
+        Some(unit) if !axis.label.is_empty() => format!("{} [{unit}]", axis.label),
+        _ => axis.label.clone(),
+    }
+}
+
+/// A text of at most so many letters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Room for labels to the left of a plot: their longest, within limits.
+fn label_room<'a>(labels: impl Iterator<Item = &'a str>) -> i32 {
+    let longest = labels.map(|label| label.chars().count()).max().unwrap_or(0);
+    (longest as i32 * 7 + 20).clamp(60, 300)
+}
+
+/// Letters that fit into a room for labels.
+const LETTERS: usize = 40;
