@@ -53,6 +53,12 @@ pub(super) fn quantities(study: &Study<'_>) -> Vec<Figure> {
     let swept = swept(study);
     let mut figures = Vec::new();
     for quantity in study.quantities() {
+        // What is the same everywhere is in the table.
+        let means = study.places().into_iter().filter_map(|(arm, point)| study.estimate(arm, point, &quantity.key));
+        let means: Vec<f64> = means.map(|estimate| estimate.mean).collect();
+        if means.windows(2).all(|pair| pair[0] == pair[1]) && !quantity.key.starts_with("final.") {
+            continue;
+        }
         let name = match quantity.key.split_once('.') {
             Some(("final", metric)) => metric.to_owned(),
             Some(("regret", "mean")) => "regret".to_owned(),

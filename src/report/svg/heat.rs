@@ -13,6 +13,9 @@ const SCALE: [[u8; 3]; 5] = [[255, 255, 255], [198, 219, 239], [86, 180, 233], [
 /// Room for the scale at the right.
 const SCALE_ROOM: i32 = 120;
 
+/// Height of the scale with its title and ends.
+const SCALE_HEIGHT: i32 = 64 + 150 + 20;
+
 /// What colours go from and to.
 struct Shades {
     low: f64,
@@ -65,7 +68,7 @@ pub(super) fn draw(
     let width = (WIDTH as i32 - labels - SCALE_ROOM - 20) / across as i32;
     let cell_height = (180 / rows.len().max(1) as i32).clamp(9, 40);
     let (plot_height, panel_height) = (cell_height * rows.len() as i32, cell_height * rows.len() as i32 + 78);
-    let height = HEADING + down * panel_height + 10;
+    let height = (HEADING + down * panel_height + 10).max(HEADING + SCALE_HEIGHT);
     picture(&cut(heading, 100), height, |area| {
         for (place, panel) in panels.iter().enumerate() {
             let left = labels + 10 + (place % across) as i32 * width;
@@ -79,7 +82,7 @@ pub(super) fn draw(
                     let middle = top + plot_height - cell_height * row as i32 - cell_height / 2;
                     text(area, &cut(label, LETTERS), (left - 6, middle), 12, Anchor::Right)?;
                 }
-                text(area, &cut(&words(y), LETTERS), (left - 6, top + plot_height + 28), 12, Anchor::Right)?;
+                text(area, &cut(&words(y), LETTERS), (10, top + plot_height + 28), 12, Anchor::Left)?;
             }
             let longest = columns.iter().map(|label| label.chars().count()).max().unwrap_or(1) as i32;
             let pixels = f64::from(ends[1] - ends[0]) / columns.len() as f64;
