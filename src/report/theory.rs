@@ -5,7 +5,7 @@ use super::model::{Line, LineKind};
 use super::study::{Arm, Study, rounded, rounded_place};
 use crate::experiment::{RunSummary, number};
 use crate::math::float;
-use crate::math::statistics::growth::{Fit, exponent, fit, mean_curve};
+use crate::math::statistics::growth::{Fit, Model, exponent, fit, mean_curve};
 use crate::oracle::bound::Bound;
 use crate::rng::Streams;
 
@@ -25,6 +25,9 @@ const PLACES: usize = 48;
 const LEAST_ROUNDS: f64 = 100.0;
 
 const RESAMPLES: u32 = 200;
+
+/// A power whose exponent is this near to 0 or 1 is a logarithm or a line, however well its last digits fit.
+const SAME: f64 = 0.005;
 
 /// What stands beside the mean regret over rounds: lines, and sentences on them.
 #[derive(Debug, Default)]
@@ -74,7 +77,9 @@ fn fitted(courses: &[Course], last: f64) -> Option<(Fit, String)> {
     if curves.iter().flatten().any(|value| !value.is_finite()) {
         return None;
     }
-    let best = fit(&mean_curve(&places, &curves))?.into_iter().min_by(|one, two| one.aic.total_cmp(&two.aic))?;
+    let forms = fit(&mean_curve(&places, &curves))?;
+    let is_other = |found: &Fit| found.model == Model::Power && [0.0, 1.0].iter().any(|p| (found.p - p).abs() < SAME);
+    let best = forms.into_iter().filter(|found| !is_other(found)).min_by(|one, two| one.aic.total_cmp(&two.aic))?;
     let (p, interval) = exponent(&places, &curves, RESAMPLES, &Streams::new(1))?;
     let interval = interval.map_or_else(String::new, |[low, high]| format!(", 95 % interval {low:.3} to {high:.3}"));
     Some((best, format!("{}; as a power, p = {p:.3}{interval}", best.formula())))
