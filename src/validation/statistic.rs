@@ -103,6 +103,9 @@ fn usage<T>(message: impl Into<String>) -> Result<T, Error> {
 
 /// A number of a run: `regret.mean`, `final.test_loss`, `virtual_time_s`, …, at its end or at a virtual time before.
 fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error> {
+    if let Some(at) = at_s.filter(|&at| at > run.virtual_time_s) {
+        return usage(format!("{at} s is after the end of a run of {} at {} s", run.arm, run.virtual_time_s));
+    }
     let found = match at_s {
         None => run.numbers().get(value).copied(),
         Some(at) => match value.split_once('.') {
