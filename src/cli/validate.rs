@@ -19,6 +19,13 @@ pub fn validate(words: &ValidateWords) -> Result<u8, Error> {
     let budget = if words.smoke { Budget::Smoke } else { Budget::Full };
     let claims = read_claims(&folder, &words.names)?;
     let threads = Threads::new(words.threads)?;
+    // Before the first run: what is written is about what was there when it began.
+    let provenance = Provenance {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: commit(&folder),
+        date: today(),
+        machine: machine(threads.count()),
+    };
     let progress = Show::new(true, 0);
     let laboratory = Laboratory::new(budget, &threads, &progress, words.data.clone());
     let mut results = Vec::new();
@@ -28,12 +35,6 @@ pub fn validate(words: &ValidateWords) -> Result<u8, Error> {
         }
         results.push(check(claim, &laboratory)?);
     }
-    let provenance = Provenance {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: commit(&folder),
-        date: today(),
-        machine: machine(threads.count()),
-    };
     if words.json {
         let document = serde_json::json!({ "provenance": provenance, "claims": results });
         let text = serde_json::to_string_pretty(&document).map_err(|error| Error::Usage(error.to_string()))?;

@@ -55,7 +55,7 @@ fn how_intervals_are_shown() -> String {
 fn mean_words(label: &str, estimate: &Estimate, unit: Option<&str>) -> String {
     let seeds = if estimate.n == 1 { "1 seed".to_owned() } else { format!("{} seeds", estimate.n) };
     let unit = unit.map_or_else(String::new, |unit| format!(" {unit}"));
-    format!("{label}: {}{unit} ({seeds})", show(estimate))
+    format!("{label}: {}{unit} ({seeds})", show(estimate).replace('-', "−"))
 }
 
 /// An axis that can also be logarithmic.

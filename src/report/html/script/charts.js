@@ -35,7 +35,7 @@ function partSample(index) {
 }
 
 function labelWidth(labels, most) {
-  return Math.min(most, 10 + 6.8 * Math.max(1, ...labels.map(label => label.length)));
+  return Math.min(most, 18 + 7.4 * Math.max(1, ...labels.map(label => label.length)));
 }
 
 function heatScale(figure) {
