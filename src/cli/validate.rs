@@ -65,7 +65,9 @@ fn summary(results: &[ClaimResult]) -> String {
         1 => "1 verdict is not the one that is known".to_owned(),
         count => format!("{count} verdicts are not the ones that are known"),
     };
-    format!("{}\n{} numbers of {} claims in {seconds:.0} s: {verdict}\n", table(results), rows.len(), results.len())
+    let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    let (numbers, claims) = (counted(rows.len(), "number"), counted(results.len(), "claim"));
+    format!("{}\n{numbers} of {claims} in {seconds:.0} s: {verdict}\n", table(results))
 }
 
 /// The commit that the claims belong to, marked where files differ from it.

@@ -173,6 +173,7 @@ impl Expected {
 
 impl Check {
     fn new(file: CheckFile) -> Result<Self, String> {
+        file.holds.check()?;
         let mut smoke = file.statistic.clone();
         if let Some((_, toml::Value::Table(parameters))) = smoke.iter_mut().next() {
             parameters.extend(file.smoke.set);
@@ -238,6 +239,7 @@ impl Claim {
     pub(super) fn explain(&self, check: &Check, error: Error) -> Error {
         match error {
             Error::Usage(message) => Error::Usage(format!("claim {}: {:?}: {message}", self.name, check.claim)),
+            Error::Scenario(error) => Error::Usage(format!("claim {}: {:?}: {error}", self.name, check.claim)),
             other => other,
         }
     }

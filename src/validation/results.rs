@@ -21,7 +21,7 @@ pub struct Row {
     pub rule: String,
     /// The number.
     pub value: f64,
-    /// Its 95 % interval.
+    /// Its 95 % interval; none for what is exact, and for what rests on too few seeds to have one.
     pub ci95: Option<[f64; 2]>,
     /// On how many seeds, instances or replications it rests.
     pub n: usize,
@@ -87,7 +87,10 @@ impl CheckResult {
             value: measured.value,
             ci95: measured.ci95,
             n: measured.n,
-            verdict: check.holds.judge(measured.value, measured.ci95),
+            verdict: match (measured.ci95, measured.is_exact) {
+                (None, false) => Verdict::Undecided,
+                (interval, _) => check.holds.judge(measured.value, interval),
+            },
             expected: check.expected(&measured.label, budget),
             is_smoke: budget == Budget::Smoke,
         };
@@ -236,7 +239,7 @@ pub fn markdown(results: &[ClaimResult], provenance: &Provenance, budget: Budget
         text,
         "Written by `fedgenie validate`: version {version}, commit {commit}, {date}, {machine}; budget {budget}, {seconds:.0} s.\n\n\
          A verdict is *supported* if the whole 95 % interval lies where the claim puts the number, *not supported* if it lies elsewhere, and\n\
-         *undecided* otherwise. Numbers without an interval are exact. The claims are in [claims](claims): scenarios, statistics and rules.\n"
+         *undecided* otherwise. Numbers without an interval are exact, or, where undecided, rest on too few seeds to have one. The claims are in [claims](claims): scenarios, statistics and rules.\n"
     );
     let count =
         |verdict: Verdict| results.iter().flat_map(ClaimResult::rows).filter(|row| row.verdict == verdict).count();

@@ -17,15 +17,17 @@ pub struct Measured {
     pub ci95: Option<[f64; 2]>,
     /// On how many seeds, instances or replications it rests.
     pub n: usize,
+    /// Whether chance has no part in it. A number that is not exact and has no interval decides nothing.
+    pub is_exact: bool,
 }
 
 impl Measured {
     fn estimate(label: impl Into<String>, estimate: Estimate) -> Self {
-        Self { label: label.into(), value: estimate.mean, ci95: estimate.ci95, n: estimate.n }
+        Self { label: label.into(), value: estimate.mean, ci95: estimate.ci95, n: estimate.n, is_exact: false }
     }
 
     fn exact(label: impl Into<String>, value: f64, n: usize) -> Self {
-        Self { label: label.into(), value, ci95: None, n }
+        Self { label: label.into(), value, ci95: None, n, is_exact: true }
     }
 }
 
@@ -118,8 +120,19 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
             _ => return usage(format!("{value:?} is not known at a virtual time; regret.METER and final.METRIC are")),
         },
     };
-    let known: Vec<String> = run.numbers().into_keys().collect();
-    found.ok_or_else(|| Error::Usage(format!("there is no {value:?}; there are {}", known.join(", "))))
+    let numbers = run.numbers();
+    match (found, at_s) {
+        (Some(found), _) => Ok(found),
+        (None, Some(at)) if numbers.contains_key(value) => {
+            usage(format!("{value:?} of {} is not known at {at} s, before the first round that has it", run.arm))
+        }
+        _ => usage(format!("there is no {value:?}; there are {}", numbers.into_keys().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// Refuses an empty list, with which a check would check nothing.
+fn some(list: &[String], key: &str) -> Result<(), Error> {
+    if list.is_empty() { usage(format!("{key} is empty: nothing would be checked")) } else { Ok(()) }
 }
 
 /// The last value that was known at a virtual time.

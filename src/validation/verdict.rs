@@ -39,6 +39,21 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Checks that a number can be inside, and that one can be outside.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let (least, most) = (self.at_least.unwrap_or(f64::NEG_INFINITY), self.at_most.unwrap_or(f64::INFINITY));
+        if least.is_nan() || most.is_nan() || least > most {
+            return Err(format!("holds: no number is {self}"));
+        }
+        if self.at_least.is_none() && self.at_most.is_none() {
+            return Err("holds: every number would do; give at-least, at-most or both".to_owned());
+        }
+        Ok(())
+    }
+
     /// The verdict on a value that lies in an interval, or is known exactly where there is none. A value that is not a number is
     /// undecided.
     pub fn judge(&self, value: f64, interval: Option<[f64; 2]>) -> Verdict {
@@ -81,6 +96,9 @@ mod tests {
         assert_eq!(exactly.judge(1e-9, None), Verdict::NotSupported);
         assert_eq!(exactly.judge(0.0, Some([-1.0, 1.0])), Verdict::Undecided);
         assert_eq!(below.judge(f64::NAN, None), Verdict::Undecided);
+        assert!(below.check().is_ok() && exactly.check().is_ok() && Rule::default().check().is_err());
+        assert!(Rule { at_least: Some(1.0), at_most: Some(0.0) }.check().is_err());
+        assert!(Rule { at_least: Some(f64::NAN), at_most: None }.check().is_err());
         let between = Rule { at_least: Some(0.935), at_most: Some(0.965) };
         assert_eq!(between.judge(0.95, Some([0.94, 0.96])), Verdict::Supported);
         assert_eq!(between.judge(0.92, Some([0.91, 0.93])), Verdict::NotSupported);

@@ -150,6 +150,16 @@ fn an_unexpected_verdict_is_exit_code_1_and_a_small_budget_may_leave_things_open
     assert!(place.text("found.md").contains("too small to decide"));
 }
 
+/// One run is no proof: without an interval, what is not exact decides nothing.
+#[test]
+fn one_seed_decides_nothing() {
+    let place = workplace(&CLAIM.replace("seeds = 6", "seeds = 1"));
+    let found = results(&place.fedgenie(&["validate", "--claims", "claims", "--json", "--quiet"]));
+    for check in found["claims"][0]["checks"].as_array().unwrap() {
+        assert!(check["rows"].as_array().unwrap().iter().all(|row| row["verdict"] == "undecided"), "{check}");
+    }
+}
+
 /// Counts of windows and groups against those of rounds.jsonl.
 #[test]
 fn group_statistics_are_those_of_the_records() {
@@ -207,6 +217,20 @@ fn what_a_wrong_claim_gets_to_hear() {
         ("at-least = 0", "at_least = 0", "unknown field `at_least`"),
         ("../scenario.toml", "../nowhere.toml", "nowhere.toml"),
         (r#"source = "a test""#, "", "missing field `source`"),
+        (r#"policies = ["genie"]"#, "policies = []", "nothing would be checked"),
+        (r#"["genie", "random"]"#, r#"["bsfl"]"#, "bsfl is compared with itself"),
+        ("at-least = 0, at-most = 0", "at-least = 1, at-most = 0", "no number is 1 to 0"),
+        ("{ at-least = 0, at-most = 0 }", "{ }", "every number would do"),
+        (r#"value = "regret.mean" }"#, r#"value = "regret.mean", at_s = -1 }"#, "is not known at -1 s"),
+        (r#"value = "regret.mean" }"#, r#"value = "regret.mean", at_s = 1e6 }"#, "is after the end of a run"),
+        (
+            r#""../scenario.toml"
+seeds = 6"#,
+            r#""../scenario.toml"
+set = { "stop.round" = 3 }
+seeds = 6"#,
+            "claim order: ",
+        ),
     ];
     for (from, to, message) in cases {
         assert!(CLAIM.contains(from), "{from}");

@@ -24,6 +24,10 @@ pub struct Config {
 
 impl Config {
     pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+        super::some(&self.against, "against")?;
+        if self.against.contains(&self.policy) {
+            return super::usage(format!("{} is compared with itself", self.policy));
+        }
         let played = bench.play(&self.scenario)?;
         let values = |policy: &str| -> Result<Vec<f64>, Error> {
             played.of(policy, 0)?.into_iter().map(|run| number(run, &self.value, self.at_s)).collect()

@@ -63,6 +63,7 @@ impl Config {
     }
 
     pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+        super::some(&self.policies, "policies")?;
         let played = bench.play(&self.scenario)?;
         let last = played.runs.iter().map(|run| run.rounds).min().unwrap_or_default();
         let rounds = grid(self.from, last);
@@ -102,7 +103,7 @@ impl Config {
             let gap_free = relative(gap_free_aic(&points));
             let cells = [policy.clone(), shown(end), super::shown_interval(p, ci95), name.to_owned()];
             details.rows.push(cells.into_iter().chain([log, power, line, gap_free, fits[1].formula()]).collect());
-            measured.push(Measured { label: policy.clone(), value: p, ci95, n: curves.len() });
+            measured.push(Measured { label: policy.clone(), value: p, ci95, n: curves.len(), is_exact: false });
         }
         Ok(Measurement { measured, details: vec![details] })
     }

@@ -21,6 +21,7 @@ pub struct Config {
 
 impl Config {
     pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+        super::some(&self.policies, "policies")?;
         let played = bench.play(&self.scenario)?;
         let mut measured = Vec::new();
         for policy in &self.policies {
@@ -29,8 +30,8 @@ impl Config {
             let Some(found) = estimate(&values) else {
                 return super::usage(format!("{} of {policy} is not finite", self.value));
             };
-            // Values that are all the same are known exactly.
-            measured.push(match values.windows(2).all(|pair| pair[0] == pair[1]) {
+            // Values that are the same for all of several seeds are not a matter of chance.
+            measured.push(match values.len() > 1 && values.windows(2).all(|pair| pair[0] == pair[1]) {
                 true => Measured::exact(policy, found.mean, found.n),
                 false => Measured::estimate(policy, found),
             });

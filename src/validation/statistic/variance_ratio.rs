@@ -85,6 +85,7 @@ impl Config {
             value: median(&ratios),
             ci95: interval(resampled.iter().map(|values| median(values)).collect()),
             n: seeds,
+            is_exact: false,
         };
         Ok(Measurement { measured: vec![middle], details: vec![details] })
     }

@@ -85,12 +85,15 @@ function heatOption(figure, look) {
   };
   const quiet = { axisLine: { show: false }, axisTick: { show: false }, splitArea: { show: false }, splitLine: { show: false } };
   const columnWidth = layout.panelWidth / chart.columns.length;
+  // As many labels as have room in full; a number that is cut off would be another number.
+  const longest = Math.max(1, ...chart.columns.map(text => text.length));
+  const skipped = Math.max(0, Math.ceil((7 * Math.min(longest, 24) + 10) / columnWidth) - 1);
   layout.rects.forEach(({ panel, left, top, isFirst }, place) => {
     option.title.push({ text: shortened(panel.label, Math.floor(layout.panelWidth / 6.8)), left, top: top - 20, padding: 0,
       textStyle: { color: theme.ink, fontSize: 13, fontWeight: 600 } });
     option.grid.push({ left, top, width: layout.panelWidth, height: layout.panelHeight, outerBoundsMode: "none", show: true, backgroundColor: theme.empty, borderWidth: 0 });
     const label = { color: theme.faint, fontSize: 11.5, hideOverlap: true };
-    option.xAxis.push({ ...quiet, type: "category", gridIndex: place, data: chart.columns, axisLabel: { ...label, interval: "auto", formatter: text => shortened(text, Math.max(5, Math.floor(columnWidth / 3))) } });
+    option.xAxis.push({ ...quiet, type: "category", gridIndex: place, data: chart.columns, axisLabel: { ...label, interval: skipped, formatter: text => shortened(text, 24) } });
     option.yAxis.push({ ...quiet, type: "category", gridIndex: place, data: chart.rows, axisLabel: { ...label, show: isFirst, formatter: text => shortened(text, Math.floor(layout.left / 6.4)) } });
     const data = [];
     panel.cells.forEach((row, down) => row.forEach((value, across) => {
