@@ -304,7 +304,7 @@ mod tests {
         let [_, _, two] = fit(&repeated).unwrap();
         let (one, two) = (one.coefficients(), two.coefficients());
         approx::assert_relative_eq!(one.0, two.0, max_relative = 1e-9);
-        approx::assert_relative_eq!(one.1, two.1, max_relative = 1e-9);
+        approx::assert_relative_eq!(one.1, two.1, max_relative = 1e-9, epsilon = 1e-12);
     }
 
     #[test]
