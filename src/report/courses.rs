@@ -1,8 +1,8 @@
 //! Values over rounds or virtual time, averaged over seeds.
 //!
-//! Lines are means over seeds: regret is interpolated between rounds, a metric keeps its value until the next evaluation, and
-//! a run that has ended keeps its last. From four seeds on a band shows the 95 % interval; of fewer, thin lines show the
-//! single seeds.
+//! Lines are means over seeds: regret is interpolated between rounds, a metric keeps its value until the next evaluation. A
+//! mean ends where the first of its runs does, for beyond it would be a mean of other runs than before. From four seeds on a
+//! band shows the 95 % interval; of fewer, thin lines show the single seeds, each to its own end.
 
 use super::model::{Line, LineKind};
 use super::study::{Study, rounded, rounded_place};
@@ -95,7 +95,9 @@ pub(super) fn lines_of(series: &str, runs: &[Course], between: Between) -> Vec<L
         let interval = found.ci95.filter(|_| is_wanted);
         band.extend(interval.map(|interval| (rounded_place(place), interval.map(rounded))));
     }
-    lines.push(line(LineKind::Mean, mean, band));
+    if !mean.is_empty() {
+        lines.push(line(LineKind::Mean, mean, band));
+    }
     lines
 }
 
@@ -103,10 +105,13 @@ fn shown((place, value): (f64, f64)) -> (f64, f64) {
     (rounded_place(place), rounded(value))
 }
 
-/// Where the mean is taken: from where all runs have a value to where the last has its last one, both included.
+/// Where the mean is taken: from where all runs have a value to where the first has its last one, both included; nowhere if
+/// one ends before another begins.
 fn places(runs: &[Course]) -> Vec<f64> {
     let start = runs.iter().filter_map(|run| run.first()).map(|first| first.0).fold(f64::NEG_INFINITY, f64::max);
-    let mut all: Vec<f64> = runs.iter().flatten().map(|point| point.0).filter(|&place| place >= start).collect();
+    let end = runs.iter().filter_map(|run| run.last()).map(|last| last.0).fold(f64::INFINITY, f64::min);
+    let is_known_to_all = |place: &f64| (start..=end).contains(place);
+    let mut all: Vec<f64> = runs.iter().flatten().map(|point| point.0).filter(is_known_to_all).collect();
     all.sort_by(f64::total_cmp);
     all.dedup();
     thinned(all, STEPS)
@@ -150,9 +155,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_ends_with_the_last_value_of_the_longest_run() {
+    fn a_mean_ends_with_its_shortest_run_and_a_seed_with_itself() {
         let long: Course = (0..1_000).map(|step| (0.1 * f64::from(step), f64::from(step))).collect();
-        let short: Course = long[..500].to_vec();
+        let short: Course = long[..500].iter().map(|&(place, value)| (place, value + 2.0)).collect();
         let runs = [long.clone(), short];
         for between in [Between::Straight, Between::Steps] {
             let lines = lines_of("a", &runs, between);
@@ -160,8 +165,9 @@ mod tests {
                 lines.iter().map(|line| line.role).collect::<Vec<_>>(),
                 [LineKind::Seed, LineKind::Seed, LineKind::Mean]
             );
-            assert_eq!(lines[2].points.last(), Some(&(99.9, (999.0 + 499.0) / 2.0)));
-            assert_eq!(lines[1].points.last(), Some(&(49.9, 499.0)));
+            assert_eq!(lines[2].points.last(), Some(&(49.9, 500.0)));
+            assert_eq!(lines[0].points.last(), Some(&(99.9, 999.0)));
+            assert_eq!(lines[1].points.last(), Some(&(49.9, 501.0)));
             assert!(lines[2].band.is_empty() && lines[2].points.len() <= STEPS);
         }
         let lines = lines_of("a", &vec![long; 4], Between::Straight);

@@ -102,8 +102,18 @@ fn figures_hold_what_the_records_hold() {
         let mean = |value: &dyn Fn(&[serde_json::Value]) -> f64| runs.iter().map(|run| value(run)).sum::<f64>() / 4.0;
         let end = |path: &'static str| mean(&|run| run.last().unwrap().pointer(path).unwrap().as_f64().unwrap());
         assert_close(last(figure(&report, "regret"), policy), end("/regret/mean"));
-        assert_close(last(figure(&report, "regret-realised-time"), policy), end("/regret/realised"));
-        assert_close(last(figure(&report, "test_loss"), policy), end("/metrics/test_loss"));
+        assert_close(last(figure(&report, "regret-realised"), policy), end("/regret/realised"));
+        assert_close(last(figure(&report, "test_loss-rounds"), policy), end("/metrics/test_loss"));
+        let place_s = |round: &serde_json::Value| round["closed_s"].as_f64().unwrap();
+        let first_end = runs.iter().map(|run| place_s(run.last().unwrap())).fold(f64::INFINITY, f64::min);
+        let at_first_end = mean(&|run| {
+            let regret = |round: &serde_json::Value| round.pointer("/regret/realised").unwrap().as_f64().unwrap();
+            let after = run.iter().position(|round| place_s(round) >= first_end).unwrap();
+            let (from, to) = (&run[after - 1], &run[after]);
+            let part = (first_end - place_s(from)) / (place_s(to) - place_s(from));
+            regret(from) + part * (regret(to) - regret(from))
+        });
+        assert_close(last(figure(&report, "regret-realised-time"), policy), at_first_end);
         let sum = |key: &str| {
             let count = |round: &serde_json::Value| round[key].as_array().map_or(0, Vec::len) as f64;
             mean(&|run| run.iter().map(count).sum())
