@@ -1,6 +1,5 @@
 //! A sweep: quantities over what was swept.
 
-use super::super::courses::BAND_SEEDS;
 use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Panel, Scale};
 use super::super::study::{Arm, Quantity, Study, capitalised, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
@@ -72,7 +71,7 @@ pub(super) fn quantities(study: &Study<'_>) -> Vec<Figure> {
         };
         let (over, how) = match &swept {
             Swept::Numbers(path, _) => {
-                (path.clone(), "Dots are means over seeds, whiskers their 95 % confidence intervals.".to_owned())
+                (path.clone(), format!("Dots are means over seeds. {}", how_intervals_are_shown()))
             }
             Swept::Grid([one, two], ..) => (format!("{one} and {two}"), "Colours are means over seeds.".to_owned()),
             Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {}", how_intervals_are_shown())),
@@ -100,13 +99,12 @@ fn over_numbers(study: &Study<'_>, quantity: &Quantity, path: &str, values: &[f6
             .iter()
             .filter_map(|&point| Some((values[point], study.estimate(arm, point, &quantity.key)?)))
             .collect();
-        let enough = |estimate: &crate::math::statistics::Estimate| estimate.ci95.filter(|_| estimate.n >= BAND_SEEDS);
         Line {
             series: described.label.clone(),
             role: LineKind::Mean,
             label: None,
             points: found.iter().map(|&(place, estimate)| (place, rounded(estimate.mean))).collect(),
-            band: found.iter().filter_map(|(place, estimate)| Some((*place, enough(estimate)?.map(rounded)))).collect(),
+            band: found.iter().filter_map(|(place, estimate)| Some((*place, interval(estimate).ci95?))).collect(),
             is_staircase: false,
             has_dots: true,
         }
