@@ -133,7 +133,15 @@ pub(super) struct DurationFold {
 
 impl Default for DurationFold {
     fn default() -> Self {
-        Self { edges: edges(), counts: vec![0; BINS], rounds: 0, sum: 0, range: (u64::MAX, 0), at_ends: (0, 0), last: 1 }
+        Self {
+            edges: edges(),
+            counts: vec![0; BINS],
+            rounds: 0,
+            sum: 0,
+            range: (u64::MAX, 0),
+            at_ends: (0, 0),
+            last: 1,
+        }
     }
 }
 
