@@ -250,8 +250,8 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
         let seeds = results.seeds.len();
         if seeds < INTERVAL_SEEDS {
             all.push(of(&format!(
-                "{seeds} seed{} show no interval: whether a difference is more than chance is not decided",
-                if seeds == 1 { "" } else { "s" }
+                "{seeds} seed{} no interval: whether a difference is more than chance is not decided",
+                if seeds == 1 { " shows" } else { "s show" }
             )));
         }
         let mut missed: BTreeMap<String, (usize, usize)> = BTreeMap::new();
