@@ -14,8 +14,8 @@ pub mod verify;
 mod watch;
 
 pub use curve::{Curve, CurvePoint};
-pub(crate) use summary::show;
 pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, number, table};
+pub(crate) use summary::{ROUNDING, estimate_of, show};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;

@@ -3,7 +3,7 @@
 use super::{Curve, CurvePoint, Reached, RunPlace};
 use crate::data::partition::Skew;
 use crate::math::float;
-use crate::math::statistics::{Estimate, estimate, paired_difference};
+use crate::math::statistics::{Estimate, estimate, paired_difference, proportion};
 use crate::metrics::{Metered, Outcomes, RunMetrics, gini};
 use crate::oracle::bound::Bound;
 use crate::record::Regret;
@@ -312,9 +312,19 @@ fn names(runs: &BTreeMap<u64, &RunSummary>) -> Vec<String> {
 fn estimates(runs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
     let value = |name: &String| {
         let values: Vec<f64> = runs.values().filter_map(|run| run.numbers().get(name).copied()).collect();
-        estimate(&values).map(|estimate| (name.clone(), estimate))
+        estimate_of(name, &values).map(|estimate| (name.clone(), estimate))
     };
     names(runs).iter().filter_map(value).collect()
+}
+
+/// Mean over seeds of one of [`RunSummary::numbers`]. The share of runs that reach a target has Wilson's interval, which stays
+/// between 0 and 1.
+pub(crate) fn estimate_of(name: &str, values: &[f64]) -> Option<Estimate> {
+    if values.len() < 2 || !name.starts_with("reached.") {
+        return estimate(values);
+    }
+    let reached = values.iter().filter(|&&value| value > 0.0).count();
+    Some(proportion(reached as u64, values.len() as u64))
 }
 
 fn differences(mine: &BTreeMap<u64, &RunSummary>, theirs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
@@ -431,10 +441,13 @@ fn show_of(estimate: &Estimate, runs: usize) -> String {
 /// Seeds from which on an interval is shown: of two, it is twelve times as wide as they are apart.
 pub const INTERVAL_SEEDS: usize = 3;
 
-/// A mean, with half of its interval where there are seeds enough.
+/// Values that differ by less than this part of them are the same but for rounding.
+pub(crate) const ROUNDING: f64 = 1e-12;
+
+/// A mean, with half of its interval where there are seeds enough and they differ.
 pub(crate) fn show(estimate: &Estimate) -> String {
     match estimate.half_width() {
-        Some(half) if half > 0.0 && estimate.n >= INTERVAL_SEEDS => {
+        Some(half) if half > ROUNDING * estimate.mean.abs() && estimate.n >= INTERVAL_SEEDS => {
             format!("{} ± {}", number(estimate.mean), number(half))
         }
         _ => number(estimate.mean),
@@ -474,6 +487,15 @@ mod tests {
             (show_difference(&two, 3), show_difference(&three, 3)),
             ("+2 (2/3)".to_owned(), "+2 ± 0.5000".to_owned())
         );
+    }
+
+    #[test]
+    fn rounding_is_no_interval_and_a_share_stays_a_share() {
+        let same = estimate(&[0.892_857_142_857_142_9, 0.892_857_142_857_142_8, 0.892_857_142_857_142_8]).unwrap();
+        assert_eq!(show(&same), "0.8929");
+        let [low, high] = estimate_of("reached.a", &[0.0, 1.0, 0.0]).unwrap().ci95.unwrap();
+        assert!(0.0 < low && low < 1.0 / 3.0 && high < 1.0, "{low} to {high}");
+        assert_eq!(estimate_of("reached.a", &[1.0]).unwrap().ci95, None);
     }
 
     #[test]

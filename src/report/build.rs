@@ -3,7 +3,7 @@
 use super::figures::figures;
 use super::model::{Experiment, Report, Series, Table, Verdict};
 use super::source::Results;
-use super::study::{Better, Quantity, Study, interval};
+use super::study::{Better, Quantity, Study, counted, interval};
 use crate::error::Error;
 use crate::experiment::{INTERVAL_SEEDS, show};
 use crate::math::statistics::Estimate;
@@ -314,6 +314,11 @@ fn judged(difference: &Estimate, quantity: &Quantity) -> (&'static str, Option<b
     }
 }
 
+/// A mean; of runs that reach a target, how many.
+fn cell(key: &str, found: &Estimate) -> String {
+    counted(key, found).unwrap_or_else(|| show(found))
+}
+
 /// Adds a row for each policy and point.
 fn table(study: &Study<'_>, table: &mut Table) {
     if table.columns.is_empty() {
@@ -340,7 +345,7 @@ fn table(study: &Study<'_>, table: &mut Table) {
         (row[0], row[1]) = (study.words(arm, point), runs.to_string());
         for (quantity, &column) in quantities.iter().zip(&columns) {
             if let Some(found) = study.estimate(arm, point, &quantity.key) {
-                row[column] = show(&found);
+                row[column] = cell(&quantity.key, &found);
                 if found.n < runs {
                     row[column].push_str(&format!(" ({}/{runs})", found.n));
                 }

@@ -59,7 +59,12 @@ fn means_of(fewest: usize, most: usize) -> String {
 
 /// What whiskers are.
 fn how_intervals_are_shown() -> String {
-    format!("Whiskers are 95 % confidence intervals (Student's t), from {INTERVAL_SEEDS} seeds on.")
+    whiskers("Student's t")
+}
+
+/// What whiskers of somebody's intervals are.
+fn whiskers(whose: &str) -> String {
+    format!("Whiskers are 95 % confidence intervals ({whose}), from {INTERVAL_SEEDS} seeds on.")
 }
 
 /// A sentence on a mean over seeds.

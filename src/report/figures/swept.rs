@@ -1,9 +1,9 @@
 //! A sweep: quantities over what was swept.
 
 use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Panel, Scale};
-use super::super::study::{Arm, Quantity, Study, capitalised, id, interval, linear, rounded};
+use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
-use super::{either, how_intervals_are_shown, mean_words};
+use super::{either, how_intervals_are_shown, mean_words, whiskers};
 
 /// What was swept.
 enum Swept {
@@ -69,16 +69,22 @@ pub(super) fn quantities(study: &Study<'_>) -> Vec<Figure> {
             Swept::Grid(paths, values, places) => grid(study, &quantity, paths, values, places),
             Swept::Points => points(study, &quantity),
         };
+        let whiskers = match quantity.key.starts_with("reached.") {
+            true => whiskers("Wilson"),
+            false => how_intervals_are_shown(),
+        };
         let (over, how) = match &swept {
-            Swept::Numbers(path, _) => {
-                (path.clone(), format!("Dots are means over seeds. {}", how_intervals_are_shown()))
-            }
+            Swept::Numbers(path, _) => (path.clone(), format!("Dots are means over seeds. {whiskers}")),
             Swept::Grid([one, two], ..) => (format!("{one} and {two}"), "Colours are means over seeds.".to_owned()),
-            Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {}", how_intervals_are_shown())),
+            Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {whiskers}")),
         };
         let words = |(arm, point): (usize, usize)| {
             let estimate = study.estimate(arm, point, &quantity.key)?;
-            Some(mean_words(&study.words(arm, point), &estimate, quantity.unit))
+            let label = study.words(arm, point);
+            Some(match counted(&quantity.key, &estimate) {
+                Some(runs) => format!("{label}: {runs} runs"),
+                None => mean_words(&label, &estimate, quantity.unit),
+            })
         };
         figures.push(Figure {
             id: id(&name),
