@@ -10,7 +10,7 @@ use crate::experiment::{CurvePoint, RunSummary};
 use crate::math::float;
 use crate::math::statistics::estimate;
 
-/// The most places at which a mean is taken; at half of them there is an interval.
+/// The most places at which a mean is taken, and its interval.
 const STEPS: usize = 160;
 
 /// Places of the longest line of a single seed.
@@ -87,12 +87,11 @@ pub(super) fn lines_of(series: &str, runs: &[Course], between: Between) -> Vec<L
     }
     let (mut mean, mut band) = (Vec::new(), Vec::new());
     let places = places(runs);
-    for (step, &place) in places.iter().enumerate() {
+    for place in places {
         let values: Vec<f64> = runs.iter().map(|run| value_at(run, place, between)).collect();
         let Some(found) = estimate(&values) else { continue };
         mean.push(shown((place, found.mean)));
-        let is_wanted = runs.len() >= BAND_SEEDS && (step % 2 == 0 || step + 1 == places.len());
-        let interval = found.ci95.filter(|_| is_wanted);
+        let interval = found.ci95.filter(|_| runs.len() >= BAND_SEEDS);
         band.extend(interval.map(|interval| (rounded_place(place), interval.map(rounded))));
     }
     if !mean.is_empty() {
@@ -173,7 +172,8 @@ mod tests {
         let lines = lines_of("a", &vec![long; 4], Between::Straight);
         let [line] = &lines[..] else { panic!("one line with a band") };
         assert_eq!(line.band.last().map(|&(place, ends)| (place, ends)), Some((99.9, [999.0, 999.0])));
-        assert!(line.band.len() > STEPS / 3 && lines_of("a", &[], Between::Steps).is_empty());
+        assert!(line.points.iter().map(|point| point.0).eq(line.band.iter().map(|band| band.0)), "a band everywhere");
+        assert!(line.band.len() > STEPS / 2 && lines_of("a", &[], Between::Steps).is_empty());
     }
 
     #[test]
