@@ -280,12 +280,24 @@ fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
             .filter_map(|(arm, point)| Some((arm, point, study.difference(arm, point, &quantity.key)?)))
             .collect();
         let differs = found.iter().any(|(.., difference)| difference.mean != 0.0 || spread(difference) != 0.0);
-        for (arm, point, difference) in found.into_iter().filter(|_| differs) {
+        // A policy that a sweep does not touch has the same difference at every point: one row says so.
+        let is_same =
+            |one: &(usize, usize, Estimate), other: &(usize, usize, Estimate)| (one.0, one.2) == (other.0, other.2);
+        for (place, &(arm, point, difference)) in found.iter().enumerate().filter(|_| differs) {
+            if found[..place].iter().any(|earlier| is_same(earlier, &found[place])) {
+                continue;
+            }
+            let points = found[place..].iter().filter(|later| is_same(later, &found[place])).count();
+            let subject = match points {
+                1 => study.words(arm, point),
+                _ if points == study.points.len() => format!("{}, at all {points} points", study.arms[arm].label),
+                _ => format!("{} and {} more points", study.words(arm, point), points - 1),
+            };
             let reference = &study.arms[study.arms[arm].reference].label;
             let (verdict, is_better) = judged(&difference, &quantity);
             verdicts.push(Verdict {
                 quantity: quantity.words.clone(),
-                subject: study.words(arm, point),
+                subject,
                 against: reference.clone(),
                 difference: interval(&difference),
                 pairs: difference.n,

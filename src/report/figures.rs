@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
     let mut figures = Vec::new();
     if study.is_sweep() {
-        figures.extend(swept::quantities(study));
+        figures.extend(swept::quantities(study, warnings));
         figures.extend(swept::selections(study));
-        figures.extend(swept::regrets(study));
+        figures.extend(swept::selections_over_rounds(study));
     } else {
         figures.extend(course::metrics(study));
         figures.extend(course::regrets(study));
@@ -32,7 +32,25 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
         figures.extend(compared::gini(study));
     }
     figures.extend(compared::differences(study));
+    if study.is_sweep() {
+        figures.iter_mut().for_each(|figure| shorten(&mut figure.summary));
+        // What is said of growth is in no table.
+        let place = figures.iter().position(|figure| figure.id == "outcomes").unwrap_or(figures.len());
+        figures.splice(place..place, swept::regrets(study));
+    }
     figures
+}
+
+/// The most sentences under a figure of a sweep.
+const MOST_SENTENCES: usize = 12;
+
+/// Leaves the rest to the table.
+fn shorten(summary: &mut Vec<String>) {
+    let rest = summary.len().saturating_sub(MOST_SENTENCES);
+    if rest > 0 {
+        summary.truncate(MOST_SENTENCES);
+        summary.push(format!("… and {rest} more in the table"));
+    }
 }
 
 /// What lines, bands and thin lines are.

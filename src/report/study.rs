@@ -113,6 +113,18 @@ impl<'a> Study<'a> {
         Self { results: self.results, arms: self.arms.iter().map(arm).collect(), points: &self.points[point..=point] }
     }
 
+    /// Every policy at every point as if it were a policy of its own; nothing is compared between them.
+    pub fn unfolded(&self) -> Self {
+        let arm = |(arm, point): (usize, usize)| Arm {
+            label: self.words(arm, point),
+            folder: self.arms[arm].folder,
+            reference: 0,
+            runs: vec![self.arms[arm].runs[point].clone()],
+            numbers: vec![self.arms[arm].numbers[point].clone()],
+        };
+        Self { results: self.results, arms: self.places().into_iter().map(arm).collect(), points: &self.points[..1] }
+    }
+
     pub fn is_sweep(&self) -> bool {
         self.points.len() > 1
     }

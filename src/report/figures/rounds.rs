@@ -115,7 +115,7 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
 }
 
 pub(super) fn ratio_axis() -> Axis {
-    Axis { range: [Some(0.0), None], ..linear("selections relative to uniform selection", None) }
+    linear("selections relative to uniform selection", None)
 }
 
 /// What colours of selections mean, for captions.

@@ -48,9 +48,12 @@ fn swept(study: &Study<'_>) -> Swept {
 }
 
 /// Final metrics, regrets, times and the rest over the swept values.
-pub(super) fn quantities(study: &Study<'_>) -> Vec<Figure> {
+pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
     let swept = swept(study);
     let mut figures = Vec::new();
+    let rewards: Vec<&str> =
+        study.points[0].keys().map(String::as_str).filter(|path| path.starts_with("regret.")).collect();
+    let rewards = (!rewards.is_empty()).then(|| rewards.join(", "));
     for quantity in study.quantities() {
         // What is the same everywhere is in the table.
         let means = study.places().into_iter().filter_map(|(arm, point)| study.estimate(arm, point, &quantity.key));
@@ -86,10 +89,18 @@ pub(super) fn quantities(study: &Study<'_>) -> Vec<Figure> {
                 None => mean_words(&label, &estimate, quantity.unit),
             })
         };
+        let mut caption = format!("{} at every point of the sweep. {how}", capitalised(&quantity.words));
+        if let Some(paths) = rewards.as_ref().filter(|_| quantity.key.starts_with("regret.")) {
+            caption.push_str(&format!(
+                " The sweep changes the reward itself ({paths}): regrets of different points are not in the same units."
+            ));
+            let warning = format!("the sweep changes {paths}: regrets of its points are measured in different rewards");
+            warnings.push(warning);
+        }
         figures.push(Figure {
             id: id(&name),
             title: format!("{} over {over}", capitalised(&quantity.words)),
-            caption: format!("{} at every point of the sweep. {how}", capitalised(&quantity.words)),
+            caption,
             summary: study.places().into_iter().filter_map(words).collect(),
             chart,
         });
@@ -207,7 +218,17 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
     })
 }
 
-/// The most points whose regret is drawn over rounds.
+/// Selections over rounds, a panel for each policy and point, where one path was swept over few values.
+pub(super) fn selections_over_rounds(study: &Study<'_>) -> Option<Figure> {
+    if study.points.len() > MOST_COURSES || study.points[0].len() != 1 {
+        return None;
+    }
+    // Groups that differ between points have no common rows, as the picture over the sweep has none.
+    let figure = super::rounds::selections(&study.unfolded(), &mut Vec::new())?;
+    Some(Figure { id: "selections-rounds".to_owned(), ..figure })
+}
+
+/// The most points of which something is drawn over rounds.
 const MOST_COURSES: usize = 6;
 
 /// The mean regret over rounds at every point, where there are few.
