@@ -2,6 +2,7 @@
 
 use super::figures::figures;
 use super::model::{Experiment, Report, Series, Table, Verdict};
+use super::settings::add_differing;
 use super::source::Results;
 use super::study::{Better, Quantity, Study, counted, interval};
 use crate::error::Error;
@@ -66,6 +67,9 @@ impl Report {
             series: series(results, &labels),
             ..Self::default()
         };
+        if results.len() > 1 {
+            add_differing(&mut report.experiments, results);
+        }
         let blocks = blocks(results);
         if blocks.len() > 1 {
             let message = "the folders have different points: each kind has figures of its own";
