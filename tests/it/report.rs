@@ -286,6 +286,11 @@ fn several_folders_are_paired_only_in_the_same_world() {
         verdict.subject == "two: cs-ucb" && verdict.quantity == "cumulative mean regret"
     };
     assert_eq!(same.verdicts.iter().find(regret).unwrap().verdict, "the same");
+    let facts = |folder: usize| &same.experiments[folder].facts;
+    let is_there =
+        |folder: usize, value: &str| facts(folder).contains(&["evaluate.every".to_owned(), value.to_owned()]);
+    assert!(is_there(0, "10") && is_there(1, "5"), "{:?}", facts(0));
+    assert!(!facts(0).iter().any(|[name, _]| name.starts_with("protocol.")), "only what differs");
     let other = report(&place, &["one", "far"]);
     assert_eq!(against(&other, "far: random"), ["far: cs-ucb"]);
     assert!(
@@ -337,6 +342,40 @@ fn what_a_report_adds_is_not_verified_and_goes_with_its_experiment() {
     assert!(place.path("out/selections.svg").is_file() && !place.path("out/difference-jain.svg").is_file());
     place.run_into("out", &["--overwrite"]);
     assert!(!place.path("out/figures").exists(), "pictures of earlier results are gone");
+}
+
+#[test]
+fn an_unfinished_folder_is_told_from_no_folder() {
+    let place = Workplace::with(&changed(BASE, "rounds = 150", "rounds = 12"));
+    place.run_into("out", &[]);
+    std::fs::remove_file(place.path("out/manifest.json")).unwrap();
+    std::fs::remove_file(place.path("out/runs/random-s4/run.json")).unwrap();
+    let answer = place.fedgenie(&["report", "out"]);
+    let expected = "out is unfinished: 7 runs are complete; `fedgenie run out/scenario.toml --out out --resume`";
+    assert!(answer.code == 2 && answer.stderr.contains(expected), "{answer:?}");
+    let answer = place.fedgenie(&["run", "out/scenario.toml", "--out", "out", "--resume"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(report(&place, &["out"]).results.rows.len(), 2);
+}
+
+/// A sweep that one of the policies does not feel, over few points.
+#[test]
+fn a_sweep_says_each_thing_once_and_shows_who_is_selected_when() {
+    let base = changed(&changed(BASE, "rounds = 150", "rounds = 40"), "seeds = 4", "seeds = 3");
+    let place = Workplace::with(&format!("{base}[policy.bsfl]\n[sweep]\n\"policy.bsfl.alpha\" = [0.5, 1.0, 2.0]\n"));
+    place.run_into("out", &[]);
+    let found = report(&place, &["out"]);
+    let Chart::Heat { panels, value, .. } = &figure(&found, "selections-rounds").chart else { panic!("a heat map") };
+    assert_eq!((panels.len(), value.range), (9, [None, None]));
+    let Chart::Lines { lines, .. } = &figure(&found, "regret").chart else { panic!("lines") };
+    assert!(lines.iter().all(|line| line.band.len() == 3), "three seeds have whiskers");
+    let rows: BTreeSet<String> = found.verdicts.iter().map(|verdict| format!("{verdict:?}")).collect();
+    assert_eq!(rows.len(), found.verdicts.len());
+    assert!(found.figures.iter().all(|figure| figure.id.starts_with("regret-p") || figure.summary.len() <= 13));
+    place.run_into("rewards", &["--set", "sweep={\"regret.alpha\"=[0.5, 1.0]}"]);
+    let found = report(&place, &["rewards"]);
+    assert!(figure(&found, "regret").caption.contains("not in the same units"));
+    assert_eq!(found.warnings.iter().filter(|warning| warning.contains("different rewards")).count(), 1);
 }
 
 /// Six policies, four seeds with bands, more rounds than a curve keeps: what a page has to carry.
