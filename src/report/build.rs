@@ -165,22 +165,37 @@ fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// Each policy's colour: of its place in the catalogue, or else the first that is left.
+/// Each policy's colour: of its place in the catalogue, or else the first that is left. Of two folders the second has the lighter
+/// shades of the first one's colours.
 fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
     let known = |label: &str| policy::CATALOGUE.iter().position(|entry| entry.name == label);
     let there = |folder: usize, label: &String| results[folder].summary.runs.iter().any(|run| run.arm == *label);
-    let labels: Vec<&String> = labels
-        .iter()
-        .enumerate()
-        .flat_map(|(folder, labels)| labels.iter().zip(&results[folder].labels).map(move |names| (folder, names)))
-        .filter(|(folder, (_, arm))| there(*folder, arm))
-        .map(|(_, (label, _))| label)
-        .collect();
-    let taken: Vec<usize> = labels.iter().filter_map(|label| known(label)).map(|place| place % COLOURS.len()).collect();
+    // Of three and more folders each policy has a colour of its own, as far as there are colours.
+    let is_shaded = results.len() == 2;
+    let mut named: Vec<(usize, &str, &str)> = Vec::new();
+    for (folder, labels) in labels.iter().enumerate() {
+        for (label, arm) in labels.iter().zip(&results[folder].labels).filter(|(_, arm)| there(folder, arm)) {
+            named.push((folder, label, if is_shaded { arm } else { label }));
+        }
+    }
+    let taken: Vec<usize> =
+        named.iter().filter_map(|(.., name)| known(name)).map(|place| place % COLOURS.len()).collect();
     let mut left =
         (0..COLOURS.len()).filter(|place| !taken.contains(place)).chain(0..).map(|place| place % COLOURS.len());
-    let mut colour = |label: &str| COLOURS[known(label).or_else(|| left.next()).unwrap_or_default() % COLOURS.len()];
-    labels.into_iter().map(|label| Series { label: label.clone(), colour: colour(label) }).collect()
+    let mut hues: BTreeMap<&str, [u8; 3]> = BTreeMap::new();
+    let mut series = Vec::new();
+    for (folder, label, name) in named {
+        let mut place = || known(name).or_else(|| left.next()).unwrap_or_default();
+        let hue = *hues.entry(name).or_insert_with(|| COLOURS[place() % COLOURS.len()]);
+        let colour = if is_shaded && folder == 1 { hue.map(lighter) } else { hue };
+        series.push(Series { label: label.to_owned(), colour });
+    }
+    series
+}
+
+/// Two fifths of the way to white.
+fn lighter(channel: u8) -> u8 {
+    channel + (255 - channel) / 5 * 2
 }
 
 /// What an experiment was.
