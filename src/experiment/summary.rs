@@ -1,9 +1,10 @@
 //! What an experiment found: one row per run, one per policy and point, and a table for people.
 
+use super::estimates::{differences, estimates};
 use super::{Curve, CurvePoint, Reached, RunPlace};
 use crate::data::partition::Skew;
 use crate::math::float;
-use crate::math::statistics::{Estimate, estimate, paired_difference, proportion};
+use crate::math::statistics::Estimate;
 use crate::metrics::{Metered, Outcomes, RunMetrics, gini};
 use crate::oracle::bound::Bound;
 use crate::record::Regret;
@@ -11,7 +12,7 @@ use crate::recorder::Sink;
 use crate::run::{Run, RunError};
 use crate::scenario::Point;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Bytes moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -304,40 +305,6 @@ impl Summary {
     }
 }
 
-fn names(runs: &BTreeMap<u64, &RunSummary>) -> Vec<String> {
-    let names: BTreeSet<String> = runs.values().flat_map(|run| run.numbers().into_keys()).collect();
-    names.into_iter().collect()
-}
-
-fn estimates(runs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
-    let value = |name: &String| {
-        let values: Vec<f64> = runs.values().filter_map(|run| run.numbers().get(name).copied()).collect();
-        estimate_of(name, &values).map(|estimate| (name.clone(), estimate))
-    };
-    names(runs).iter().filter_map(value).collect()
-}
-
-/// Mean over seeds of one of [`RunSummary::numbers`]. The share of runs that reach a target has Wilson's interval, which stays
-/// between 0 and 1.
-pub(crate) fn estimate_of(name: &str, values: &[f64]) -> Option<Estimate> {
-    if values.len() < 2 || !name.starts_with("reached.") {
-        return estimate(values);
-    }
-    let reached = values.iter().filter(|&&value| value > 0.0).count();
-    Some(proportion(reached as u64, values.len() as u64))
-}
-
-fn differences(mine: &BTreeMap<u64, &RunSummary>, theirs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
-    let pairs: Vec<_> =
-        mine.iter().filter_map(|(seed, run)| theirs.get(seed).map(|other| (run.numbers(), other.numbers()))).collect();
-    let value = |name: &String| {
-        let (left, right): (Vec<f64>, Vec<f64>) =
-            pairs.iter().filter_map(|(mine, theirs)| Some((*mine.get(name)?, *theirs.get(name)?))).unzip();
-        paired_difference(&left, &right).map(|estimate| (name.clone(), estimate))
-    };
-    names(mine).iter().filter_map(value).collect()
-}
-
 /// The table that a run ends with: one row per policy and point.
 pub fn table(summary: &Summary) -> String {
     let mut columns: Vec<(String, String)> =
@@ -490,12 +457,14 @@ mod tests {
     }
 
     #[test]
-    fn rounding_is_no_interval_and_a_share_stays_a_share() {
-        let same = estimate(&[0.892_857_142_857_142_9, 0.892_857_142_857_142_8, 0.892_857_142_857_142_8]).unwrap();
+    fn rounding_is_no_interval() {
+        let same = crate::math::statistics::estimate(&[
+            0.892_857_142_857_142_9,
+            0.892_857_142_857_142_8,
+            0.892_857_142_857_142_8,
+        ])
+        .unwrap();
         assert_eq!(show(&same), "0.8929");
-        let [low, high] = estimate_of("reached.a", &[0.0, 1.0, 0.0]).unwrap().ci95.unwrap();
-        assert!(0.0 < low && low < 1.0 / 3.0 && high < 1.0, "{low} to {high}");
-        assert_eq!(estimate_of("reached.a", &[1.0]).unwrap().ci95, None);
     }
 
     #[test]

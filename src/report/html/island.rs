@@ -103,7 +103,7 @@ const LONG_BAND: usize = 80;
 
 /// What is drawn of a band, its ends included.
 fn thinned(band: &[(f64, [f64; 2])]) -> Vec<(f64, [f64; 2])> {
-    let is_kept = |place: usize| band.len() <= LONG_BAND || place % 2 == 0 || place + 1 == band.len();
+    let is_kept = |place: usize| band.len() <= LONG_BAND || place.is_multiple_of(2) || place + 1 == band.len();
     band.iter().enumerate().filter(|&(place, _)| is_kept(place)).map(|(_, &ends)| ends).collect()
 }
 
