@@ -53,7 +53,9 @@ function lineFrames(figure) {
   const all = shown.length ? shown : chart.lines;
   const isLog = { x: scales.x === "log", y: scales.y === "log" };
   const places = all.flatMap(line => chart.places[line.places]);
-  const x = frameOf(extreme(places.filter(place => !isLog.x || place > 0)), isLog.x, chart.x.range, 0);
+  // Whiskers at the first and the last dot would be cut in half.
+  const pad = all.some(line => line.has_dots) ? 0.04 : 0;
+  const x = frameOf(extreme(places.filter(place => !isLog.x || place > 0)), isLog.x, chart.x.range, pad);
   if (figure.window) [x.low, x.high] = figure.window;
   const values = kinds => all.filter(kinds).flatMap(line => {
     const window = [x.low, x.high];
