@@ -8,14 +8,16 @@
 
 pub mod artefacts;
 mod curve;
+mod estimates;
 pub(crate) mod files;
 mod summary;
 pub mod verify;
 mod watch;
 
 pub use curve::{Curve, CurvePoint};
-pub(crate) use summary::show;
+pub(crate) use estimates::estimate_of;
 pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, number, table};
+pub(crate) use summary::{ROUNDING, show};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;

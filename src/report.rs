@@ -15,6 +15,7 @@ mod csv;
 mod figures;
 mod html;
 mod model;
+mod settings;
 mod source;
 mod study;
 mod svg;

@@ -1,9 +1,10 @@
 //! What an experiment found: one row per run, one per policy and point, and a table for people.
 
+use super::estimates::{differences, estimates};
 use super::{Curve, CurvePoint, Reached, RunPlace};
 use crate::data::partition::Skew;
 use crate::math::float;
-use crate::math::statistics::{Estimate, estimate, paired_difference};
+use crate::math::statistics::Estimate;
 use crate::metrics::{Metered, Outcomes, RunMetrics, gini};
 use crate::oracle::bound::Bound;
 use crate::record::Regret;
@@ -11,7 +12,7 @@ use crate::recorder::Sink;
 use crate::run::{Run, RunError};
 use crate::scenario::Point;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Bytes moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -304,30 +305,6 @@ impl Summary {
     }
 }
 
-fn names(runs: &BTreeMap<u64, &RunSummary>) -> Vec<String> {
-    let names: BTreeSet<String> = runs.values().flat_map(|run| run.numbers().into_keys()).collect();
-    names.into_iter().collect()
-}
-
-fn estimates(runs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
-    let value = |name: &String| {
-        let values: Vec<f64> = runs.values().filter_map(|run| run.numbers().get(name).copied()).collect();
-        estimate(&values).map(|estimate| (name.clone(), estimate))
-    };
-    names(runs).iter().filter_map(value).collect()
-}
-
-fn differences(mine: &BTreeMap<u64, &RunSummary>, theirs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
-    let pairs: Vec<_> =
-        mine.iter().filter_map(|(seed, run)| theirs.get(seed).map(|other| (run.numbers(), other.numbers()))).collect();
-    let value = |name: &String| {
-        let (left, right): (Vec<f64>, Vec<f64>) =
-            pairs.iter().filter_map(|(mine, theirs)| Some((*mine.get(name)?, *theirs.get(name)?))).unzip();
-        paired_difference(&left, &right).map(|estimate| (name.clone(), estimate))
-    };
-    names(mine).iter().filter_map(value).collect()
-}
-
 /// The table that a run ends with: one row per policy and point.
 pub fn table(summary: &Summary) -> String {
     let mut columns: Vec<(String, String)> =
@@ -431,10 +408,13 @@ fn show_of(estimate: &Estimate, runs: usize) -> String {
 /// Seeds from which on an interval is shown: of two, it is twelve times as wide as they are apart.
 pub const INTERVAL_SEEDS: usize = 3;
 
-/// A mean, with half of its interval where there are seeds enough.
+/// Values that differ by less than this part of them are the same but for rounding.
+pub(crate) const ROUNDING: f64 = 1e-12;
+
+/// A mean, with half of its interval where there are seeds enough and they differ.
 pub(crate) fn show(estimate: &Estimate) -> String {
     match estimate.half_width() {
-        Some(half) if half > 0.0 && estimate.n >= INTERVAL_SEEDS => {
+        Some(half) if half > ROUNDING * estimate.mean.abs() && estimate.n >= INTERVAL_SEEDS => {
             format!("{} ± {}", number(estimate.mean), number(half))
         }
         _ => number(estimate.mean),
@@ -474,6 +454,17 @@ mod tests {
             (show_difference(&two, 3), show_difference(&three, 3)),
             ("+2 (2/3)".to_owned(), "+2 ± 0.5000".to_owned())
         );
+    }
+
+    #[test]
+    fn rounding_is_no_interval() {
+        let same = crate::math::statistics::estimate(&[
+            0.892_857_142_857_142_9,
+            0.892_857_142_857_142_8,
+            0.892_857_142_857_142_8,
+        ])
+        .unwrap();
+        assert_eq!(show(&same), "0.8929");
     }
 
     #[test]

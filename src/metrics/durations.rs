@@ -2,7 +2,8 @@
 //!
 //! # Definition
 //! Bin 0 counts durations of zero. Bin `i ≥ 1` counts those of at least `e(i − 1)` and less than `e(i)`, with `e(i)` the
-//! whole number of nanoseconds nearest to `10^(i/20)`: bins are 12 % wide.
+//! whole number of nanoseconds nearest to `10^(i/20)`: bins are 12 % wide. Rounds that take exactly as long as the shortest or
+//! the longest are counted besides: where a deadline closes rounds, most of them take the same time to the nanosecond.
 
 use crate::math::float;
 use crate::time::Span;
@@ -29,10 +30,16 @@ pub struct Durations {
     pub mean_s: f64,
     /// Number and count of each bin that is not empty, ascending.
     pub bins: Vec<(u16, u64)>,
+    /// How many rounds take exactly the shortest time; 0 where that is not known.
+    #[serde(default)]
+    pub at_min: u64,
+    /// How many rounds take exactly the longest time; 0 where that is not known.
+    #[serde(default)]
+    pub at_max: u64,
 }
 
 impl Durations {
-    /// Takes in the rounds of another run.
+    /// Takes in the rounds of another run. Of two shortest times the longer loses its count, and likewise of two longest.
     pub fn merge(&mut self, other: &Self) {
         if other.rounds == 0 {
             return;
@@ -43,8 +50,14 @@ impl Durations {
         }
         let (mine, theirs) = (self.rounds as f64, other.rounds as f64);
         self.mean_s = (self.mean_s * mine + other.mean_s * theirs) / (mine + theirs);
-        self.min_s = self.min_s.min(other.min_s);
-        self.max_s = self.max_s.max(other.max_s);
+        if other.min_s < self.min_s {
+            (self.min_s, self.at_min) = (other.min_s, 0);
+        }
+        if other.max_s > self.max_s {
+            (self.max_s, self.at_max) = (other.max_s, 0);
+        }
+        self.at_min += if other.min_s == self.min_s { other.at_min } else { 0 };
+        self.at_max += if other.max_s == self.max_s { other.at_max } else { 0 };
         self.rounds += other.rounds;
         for &(bin, count) in &other.bins {
             match self.bins.binary_search_by_key(&bin, |&(bin, _)| bin) {
@@ -55,25 +68,34 @@ impl Durations {
     }
 
     /// The distribution function: durations in seconds, ascending, and the share of rounds that take at most (at an edge of a
-    /// bin: less than) so long. It is exact at every point; the first is the shortest round, the last the longest.
+    /// bin: less than) so long. It is exact at every point; the first is the shortest round, the last the longest. Two points at
+    /// one place are a jump: so many rounds take exactly that long.
     pub fn distribution(&self) -> Vec<(f64, f64)> {
-        let edges = edges();
-        let mut points = vec![(self.min_s, 0.0)];
-        let mut below = 0;
-        for &(bin, count) in &self.bins {
-            let bin = usize::from(bin).min(BINS - 1);
-            let mut add = |place: f64, below: u64| {
-                let place = place.clamp(self.min_s, self.max_s);
-                points.push((place, below as f64 / self.rounds as f64));
-            };
-            add(edges[bin.saturating_sub(1)] as f64 * NANOSECOND, below);
-            below += count;
-            add(edges[bin] as f64 * NANOSECOND, below);
-        }
         if self.rounds == 0 {
             return Vec::new();
         }
-        points.push((self.max_s, 1.0));
+        if self.min_s >= self.max_s {
+            return vec![(self.min_s, 0.0), (self.max_s, 1.0)];
+        }
+        let edges = edges();
+        let share = |count: u64| count as f64 / self.rounds as f64;
+        let mut points = vec![(self.min_s, 0.0), (self.min_s, share(self.at_min))];
+        let mut below = 0;
+        for &(bin, count) in &self.bins {
+            let bin = usize::from(bin).min(BINS - 1);
+            let mut add = |edge: u64, below: u64| {
+                let place = edge as f64 * NANOSECOND;
+                if self.min_s < place && place < self.max_s {
+                    points.push((place, share(below)));
+                }
+            };
+            if bin > 0 {
+                add(edges[bin - 1], below);
+            }
+            below += count;
+            add(edges[bin], below);
+        }
+        points.extend([(self.max_s, share(self.rounds - self.at_max)), (self.max_s, 1.0)]);
         points.dedup();
         points
     }
@@ -103,13 +125,23 @@ pub(super) struct DurationFold {
     rounds: u64,
     sum: u128,
     range: (u64, u64),
+    /// Rounds exactly at the two ends of the range.
+    at_ends: (u64, u64),
     /// The bin of the last round, where the next one is looked for first.
     last: usize,
 }
 
 impl Default for DurationFold {
     fn default() -> Self {
-        Self { edges: edges(), counts: vec![0; BINS], rounds: 0, sum: 0, range: (u64::MAX, 0), last: 1 }
+        Self {
+            edges: edges(),
+            counts: vec![0; BINS],
+            rounds: 0,
+            sum: 0,
+            range: (u64::MAX, 0),
+            at_ends: (0, 0),
+            last: 1,
+        }
     }
 }
 
@@ -118,7 +150,14 @@ impl DurationFold {
         let duration = duration.0;
         self.rounds += 1;
         self.sum += u128::from(duration);
-        self.range = (self.range.0.min(duration), self.range.1.max(duration));
+        if duration < self.range.0 {
+            (self.range.0, self.at_ends.0) = (duration, 0);
+        }
+        if duration > self.range.1 {
+            (self.range.1, self.at_ends.1) = (duration, 0);
+        }
+        self.at_ends.0 += u64::from(duration == self.range.0);
+        self.at_ends.1 += u64::from(duration == self.range.1);
         if !(self.edges[self.last - 1]..self.edges[self.last]).contains(&duration) {
             let bin = self.edges.partition_point(|&edge| edge <= duration).min(BINS - 1);
             if bin == 0 {
@@ -141,6 +180,8 @@ impl DurationFold {
             max_s: Span(self.range.1).seconds(),
             mean_s: self.sum as f64 / self.rounds as f64 * NANOSECOND,
             bins: filled.map(|(bin, &count)| (bin as u16, count)).collect(),
+            at_min: self.at_ends.0,
+            at_max: self.at_ends.1,
         }
     }
 }
@@ -178,7 +219,7 @@ mod tests {
         let mut merged = folded(&one);
         merged.merge(&folded(&other));
         let all = folded(&[&one[..], &other].concat());
-        assert_eq!((&merged.bins, merged.rounds, merged.min_s, merged.max_s), (&all.bins, 7, all.min_s, all.max_s));
+        assert_eq!(Durations { mean_s: all.mean_s, ..merged.clone() }, all);
         approx::assert_relative_eq!(merged.mean_s, all.mean_s, max_relative = 1e-12);
         let mut none = Durations::default();
         none.merge(&all);
@@ -199,5 +240,27 @@ mod tests {
         assert_eq!(folded(&[]).quantile(0.5), None);
         let constant = folded(&[7; 30]);
         assert_eq!(constant.distribution(), [(constant.min_s, 0.0), (constant.min_s, 1.0)]);
+        let zeros = folded(&[0, 0, 5, 5]).distribution();
+        assert_eq!((zeros[1], zeros[zeros.len() - 2]), ((0.0, 0.5), (5e-9, 0.5)));
+    }
+
+    /// 360 s lie inside of a bin that begins at 354.8 s: of 100 rounds 76 take that long.
+    #[test]
+    fn a_deadline_is_a_jump() {
+        let seconds = |second: u64| second * 1_000_000_000;
+        let mut durations: Vec<u64> = (1..=24).map(|step| seconds(10 * step + 100)).collect();
+        durations.extend([seconds(360); 76]);
+        let mut found = folded(&durations);
+        assert_eq!((found.at_min, found.at_max), (1, 76));
+        for _ in 0..2 {
+            assert_eq!([0.25, 0.5, 0.95].map(|share| found.quantile(share).unwrap()), [360.0; 3]);
+            assert!(found.quantile(0.2).unwrap() < 355.0);
+            let points = found.distribution();
+            assert_eq!(points[points.len() - 2..], [(360.0, 0.24), (360.0, 1.0)]);
+            found.merge(&folded(&durations));
+        }
+        assert_eq!((found.at_min, found.at_max), (3, 228));
+        let unknown = Durations { at_min: 0, at_max: 0, ..found };
+        assert!(unknown.quantile(0.5).unwrap() < 360.0, "of older records the rounds are spread over their bin");
     }
 }

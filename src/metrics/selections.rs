@@ -118,7 +118,11 @@ fn name(row: usize, rows: usize, clients: usize, is_by_speed: bool) -> String {
     match row {
         0 if is_by_speed => format!("slowest{what}"),
         _ if is_by_speed && row + 1 == rows => format!("fastest{what}"),
-        _ if is_by_speed => format!("{}{}{what}", row + 1, ["th", "st", "nd", "rd"][ending(row + 1)]),
+        _ if is_by_speed => {
+            let (from_below, from_above) = (row + 1, rows - row);
+            let (place, end) = if from_below <= from_above { (from_below, "slowest") } else { (from_above, "fastest") };
+            format!("{place}{} {end}{what}", ["th", "st", "nd", "rd"][ending(place)])
+        }
         _ if rows == clients => format!("client {row}"),
         _ => {
             let first = |row: usize| (row * clients).div_ceil(rows);
@@ -227,13 +231,20 @@ mod tests {
     fn rows_go_from_slow_to_fast() {
         let bins = Bins::of_clients(4, Some(&[0.9, 0.1, 0.5, 0.5]));
         let rows: Vec<(&str, Option<u32>)> = bins.rows.iter().map(|row| (row.label.as_str(), row.client)).collect();
-        assert_eq!(rows, [("slowest", Some(1)), ("2nd", Some(2)), ("3rd", Some(3)), ("fastest", Some(0))]);
+        assert_eq!(
+            rows,
+            [("slowest", Some(1)), ("2nd slowest", Some(2)), ("2nd fastest", Some(3)), ("fastest", Some(0))]
+        );
         assert_eq!(bins.row_of, [3, 0, 1, 2]);
         let speeds: Vec<f64> = (0..41).map(|client| f64::from(client * 7 % 41)).collect();
         let bins = Bins::of_clients(41, Some(&speeds));
         let sizes: Vec<u64> = bins.rows.iter().map(|row| row.clients).collect();
         assert_eq!(sizes, [5, 4, 4, 4, 4, 4, 4, 4, 4, 4]);
         assert_eq!((bins.rows[0].label.as_str(), bins.rows[9].label.as_str()), ("slowest tenth", "fastest tenth"));
+        assert_eq!(
+            (bins.rows[4].label.as_str(), bins.rows[5].label.as_str()),
+            ("5th slowest tenth", "5th fastest tenth")
+        );
         assert_eq!(bins.rows[0].client, None);
         assert_eq!(bins.row_of[40], (40 * 7 % 41 * 10 / 41) as u8);
         let ordinals = [1, 2, 3, 4, 11, 12, 13, 21, 22, 40].map(ending);

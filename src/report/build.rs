@@ -2,8 +2,9 @@
 
 use super::figures::figures;
 use super::model::{Experiment, Report, Series, Table, Verdict};
+use super::settings::add_differing;
 use super::source::Results;
-use super::study::{Better, Quantity, Study, interval};
+use super::study::{Better, Quantity, Study, counted, interval};
 use crate::error::Error;
 use crate::experiment::{INTERVAL_SEEDS, show};
 use crate::math::statistics::Estimate;
@@ -66,6 +67,9 @@ impl Report {
             series: series(results, &labels),
             ..Self::default()
         };
+        if results.len() > 1 {
+            add_differing(&mut report.experiments, results);
+        }
         let blocks = blocks(results);
         if blocks.len() > 1 {
             let message = "the folders have different points: each kind has figures of its own";
@@ -161,22 +165,37 @@ fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// Each policy's colour: of its place in the catalogue, or else the first that is left.
+/// Each policy's colour: of its place in the catalogue, or else the first that is left. Of two folders the second has the lighter
+/// shades of the first one's colours.
 fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
     let known = |label: &str| policy::CATALOGUE.iter().position(|entry| entry.name == label);
     let there = |folder: usize, label: &String| results[folder].summary.runs.iter().any(|run| run.arm == *label);
-    let labels: Vec<&String> = labels
-        .iter()
-        .enumerate()
-        .flat_map(|(folder, labels)| labels.iter().zip(&results[folder].labels).map(move |names| (folder, names)))
-        .filter(|(folder, (_, arm))| there(*folder, arm))
-        .map(|(_, (label, _))| label)
-        .collect();
-    let taken: Vec<usize> = labels.iter().filter_map(|label| known(label)).map(|place| place % COLOURS.len()).collect();
+    // Of three and more folders each policy has a colour of its own, as far as there are colours.
+    let is_shaded = results.len() == 2;
+    let mut named: Vec<(usize, &str, &str)> = Vec::new();
+    for (folder, labels) in labels.iter().enumerate() {
+        for (label, arm) in labels.iter().zip(&results[folder].labels).filter(|(_, arm)| there(folder, arm)) {
+            named.push((folder, label, if is_shaded { arm } else { label }));
+        }
+    }
+    let taken: Vec<usize> =
+        named.iter().filter_map(|(.., name)| known(name)).map(|place| place % COLOURS.len()).collect();
     let mut left =
         (0..COLOURS.len()).filter(|place| !taken.contains(place)).chain(0..).map(|place| place % COLOURS.len());
-    let mut colour = |label: &str| COLOURS[known(label).or_else(|| left.next()).unwrap_or_default() % COLOURS.len()];
-    labels.into_iter().map(|label| Series { label: label.clone(), colour: colour(label) }).collect()
+    let mut hues: BTreeMap<&str, [u8; 3]> = BTreeMap::new();
+    let mut series = Vec::new();
+    for (folder, label, name) in named {
+        let mut place = || known(name).or_else(|| left.next()).unwrap_or_default();
+        let hue = *hues.entry(name).or_insert_with(|| COLOURS[place() % COLOURS.len()]);
+        let colour = if is_shaded && folder == 1 { hue.map(lighter) } else { hue };
+        series.push(Series { label: label.to_owned(), colour });
+    }
+    series
+}
+
+/// Two fifths of the way to white.
+fn lighter(channel: u8) -> u8 {
+    channel + (255 - channel) / 5 * 2
 }
 
 /// What an experiment was.
@@ -250,8 +269,8 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
         let seeds = results.seeds.len();
         if seeds < INTERVAL_SEEDS {
             all.push(of(&format!(
-                "{seeds} seed{} show no interval: whether a difference is more than chance is not decided",
-                if seeds == 1 { "" } else { "s" }
+                "{seeds} seed{} no interval: whether a difference is more than chance is not decided",
+                if seeds == 1 { " shows" } else { "s show" }
             )));
         }
         let mut missed: BTreeMap<String, (usize, usize)> = BTreeMap::new();
@@ -280,12 +299,24 @@ fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
             .filter_map(|(arm, point)| Some((arm, point, study.difference(arm, point, &quantity.key)?)))
             .collect();
         let differs = found.iter().any(|(.., difference)| difference.mean != 0.0 || spread(difference) != 0.0);
-        for (arm, point, difference) in found.into_iter().filter(|_| differs) {
+        // A policy that a sweep does not touch has the same difference at every point: one row says so.
+        let is_same =
+            |one: &(usize, usize, Estimate), other: &(usize, usize, Estimate)| (one.0, one.2) == (other.0, other.2);
+        for (place, &(arm, point, difference)) in found.iter().enumerate().filter(|_| differs) {
+            if found[..place].iter().any(|earlier| is_same(earlier, &found[place])) {
+                continue;
+            }
+            let points = found[place..].iter().filter(|later| is_same(later, &found[place])).count();
+            let subject = match points {
+                1 => study.words(arm, point),
+                _ if points == study.points.len() => format!("{}, at all {points} points", study.arms[arm].label),
+                _ => format!("{} and {} more points", study.words(arm, point), points - 1),
+            };
             let reference = &study.arms[study.arms[arm].reference].label;
             let (verdict, is_better) = judged(&difference, &quantity);
             verdicts.push(Verdict {
                 quantity: quantity.words.clone(),
-                subject: study.words(arm, point),
+                subject,
                 against: reference.clone(),
                 difference: interval(&difference),
                 pairs: difference.n,
@@ -314,6 +345,11 @@ fn judged(difference: &Estimate, quantity: &Quantity) -> (&'static str, Option<b
     }
 }
 
+/// A mean; of runs that reach a target, how many.
+fn cell(key: &str, found: &Estimate) -> String {
+    counted(key, found).unwrap_or_else(|| show(found))
+}
+
 /// Adds a row for each policy and point.
 fn table(study: &Study<'_>, table: &mut Table) {
     if table.columns.is_empty() {
@@ -340,7 +376,7 @@ fn table(study: &Study<'_>, table: &mut Table) {
         (row[0], row[1]) = (study.words(arm, point), runs.to_string());
         for (quantity, &column) in quantities.iter().zip(&columns) {
             if let Some(found) = study.estimate(arm, point, &quantity.key) {
-                row[column] = show(&found);
+                row[column] = cell(&quantity.key, &found);
                 if found.n < runs {
                     row[column].push_str(&format!(" ({}/{runs})", found.n));
                 }

@@ -1,8 +1,8 @@
 //! Values over rounds or virtual time, averaged over seeds.
 //!
-//! Lines are means over seeds: regret is interpolated between rounds, a metric keeps its value until the next evaluation, and
-//! a run that has ended keeps its last. From four seeds on a band shows the 95 % interval; of fewer, thin lines show the
-//! single seeds.
+//! Lines are means over seeds: regret is interpolated between rounds, a metric keeps its value until the next evaluation. A
+//! mean ends where the first of its runs does, for beyond it would be a mean of other runs than before. From four seeds on a
+//! band shows the 95 % interval; of fewer, thin lines show the single seeds, each to its own end.
 
 use super::model::{Line, LineKind};
 use super::study::{Study, rounded, rounded_place};
@@ -10,7 +10,7 @@ use crate::experiment::{CurvePoint, RunSummary};
 use crate::math::float;
 use crate::math::statistics::estimate;
 
-/// The most places at which a mean is taken; at half of them there is an interval.
+/// The most places at which a mean is taken, and its interval.
 const STEPS: usize = 160;
 
 /// Places of the longest line of a single seed.
@@ -87,15 +87,16 @@ pub(super) fn lines_of(series: &str, runs: &[Course], between: Between) -> Vec<L
     }
     let (mut mean, mut band) = (Vec::new(), Vec::new());
     let places = places(runs);
-    for (step, &place) in places.iter().enumerate() {
+    for place in places {
         let values: Vec<f64> = runs.iter().map(|run| value_at(run, place, between)).collect();
         let Some(found) = estimate(&values) else { continue };
         mean.push(shown((place, found.mean)));
-        let is_wanted = runs.len() >= BAND_SEEDS && (step % 2 == 0 || step + 1 == places.len());
-        let interval = found.ci95.filter(|_| is_wanted);
+        let interval = found.ci95.filter(|_| runs.len() >= BAND_SEEDS);
         band.extend(interval.map(|interval| (rounded_place(place), interval.map(rounded))));
     }
-    lines.push(line(LineKind::Mean, mean, band));
+    if !mean.is_empty() {
+        lines.push(line(LineKind::Mean, mean, band));
+    }
     lines
 }
 
@@ -103,10 +104,13 @@ fn shown((place, value): (f64, f64)) -> (f64, f64) {
     (rounded_place(place), rounded(value))
 }
 
-/// Where the mean is taken: from where all runs have a value to where the last has its last one, both included.
+/// Where the mean is taken: from where all runs have a value to where the first has its last one, both included; nowhere if
+/// one ends before another begins.
 fn places(runs: &[Course]) -> Vec<f64> {
     let start = runs.iter().filter_map(|run| run.first()).map(|first| first.0).fold(f64::NEG_INFINITY, f64::max);
-    let mut all: Vec<f64> = runs.iter().flatten().map(|point| point.0).filter(|&place| place >= start).collect();
+    let end = runs.iter().filter_map(|run| run.last()).map(|last| last.0).fold(f64::INFINITY, f64::min);
+    let is_known_to_all = |place: &f64| (start..=end).contains(place);
+    let mut all: Vec<f64> = runs.iter().flatten().map(|point| point.0).filter(is_known_to_all).collect();
     all.sort_by(f64::total_cmp);
     all.dedup();
     thinned(all, STEPS)
@@ -150,9 +154,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_ends_with_the_last_value_of_the_longest_run() {
+    fn a_mean_ends_with_its_shortest_run_and_a_seed_with_itself() {
         let long: Course = (0..1_000).map(|step| (0.1 * f64::from(step), f64::from(step))).collect();
-        let short: Course = long[..500].to_vec();
+        let short: Course = long[..500].iter().map(|&(place, value)| (place, value + 2.0)).collect();
         let runs = [long.clone(), short];
         for between in [Between::Straight, Between::Steps] {
             let lines = lines_of("a", &runs, between);
@@ -160,14 +164,16 @@ mod tests {
                 lines.iter().map(|line| line.role).collect::<Vec<_>>(),
                 [LineKind::Seed, LineKind::Seed, LineKind::Mean]
             );
-            assert_eq!(lines[2].points.last(), Some(&(99.9, (999.0 + 499.0) / 2.0)));
-            assert_eq!(lines[1].points.last(), Some(&(49.9, 499.0)));
+            assert_eq!(lines[2].points.last(), Some(&(49.9, 500.0)));
+            assert_eq!(lines[0].points.last(), Some(&(99.9, 999.0)));
+            assert_eq!(lines[1].points.last(), Some(&(49.9, 501.0)));
             assert!(lines[2].band.is_empty() && lines[2].points.len() <= STEPS);
         }
         let lines = lines_of("a", &vec![long; 4], Between::Straight);
         let [line] = &lines[..] else { panic!("one line with a band") };
         assert_eq!(line.band.last().map(|&(place, ends)| (place, ends)), Some((99.9, [999.0, 999.0])));
-        assert!(line.band.len() > STEPS / 3 && lines_of("a", &[], Between::Steps).is_empty());
+        assert!(line.points.iter().map(|point| point.0).eq(line.band.iter().map(|band| band.0)), "a band everywhere");
+        assert!(line.band.len() > STEPS / 2 && lines_of("a", &[], Between::Steps).is_empty());
     }
 
     #[test]

@@ -11,14 +11,15 @@ use super::model::{Axis, Figure, Scale};
 use super::study::Study;
 use crate::experiment::{INTERVAL_SEEDS, show};
 use crate::math::statistics::Estimate;
+use std::collections::BTreeMap;
 
 /// All figures of a study.
 pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
     let mut figures = Vec::new();
     if study.is_sweep() {
-        figures.extend(swept::quantities(study));
+        figures.extend(swept::quantities(study, warnings));
         figures.extend(swept::selections(study));
-        figures.extend(swept::regrets(study));
+        figures.extend(swept::selections_over_rounds(study));
     } else {
         figures.extend(course::metrics(study));
         figures.extend(course::regrets(study));
@@ -31,24 +32,57 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
         figures.extend(compared::gini(study));
     }
     figures.extend(compared::differences(study));
+    if study.is_sweep() {
+        figures.iter_mut().for_each(|figure| shorten(&mut figure.summary));
+        // What is said of growth is in no table.
+        let place = figures.iter().position(|figure| figure.id == "outcomes").unwrap_or(figures.len());
+        figures.splice(place..place, swept::regrets(study));
+    }
     figures
+}
+
+/// The most sentences under a figure of a sweep.
+const MOST_SENTENCES: usize = 12;
+
+/// Leaves the rest to the table.
+fn shorten(summary: &mut Vec<String>) {
+    let rest = summary.len().saturating_sub(MOST_SENTENCES);
+    if rest > 0 {
+        summary.truncate(MOST_SENTENCES);
+        summary.push(format!("… and {rest} more in the table"));
+    }
 }
 
 /// What lines, bands and thin lines are.
 fn how_means_are_shown(study: &Study<'_>) -> String {
-    let seeds = study.arms.iter().flat_map(|arm| &arm.runs).map(std::collections::BTreeMap::len).max().unwrap_or(0);
-    match seeds {
-        0 | 1 => "One seed.".to_owned(),
-        BAND_SEEDS.. => {
-            format!("Thick lines are means over {seeds} seeds, bands their 95 % confidence intervals (Student's t).")
-        }
-        _ => format!("Thick lines are means over {seeds} seeds, thin lines the single seeds: too few for an interval."),
+    let counts = || study.arms.iter().flat_map(|arm| &arm.runs).map(BTreeMap::len).filter(|&count| count > 0);
+    means_of(counts().min().unwrap_or(0), counts().max().unwrap_or(0))
+}
+
+/// What lines of the fewest and the most seeds are.
+fn means_of(fewest: usize, most: usize) -> String {
+    const BANDS: &str = "bands their 95 % confidence intervals (Student's t)";
+    const ENDS: &str = "A line ends where the first of its runs does.";
+    if most < 2 {
+        return "One seed.".to_owned();
     }
+    let seeds = if fewest < most { format!("{fewest} to {most}") } else { most.to_string() };
+    let how = match (fewest, most) {
+        (BAND_SEEDS.., _) => BANDS.to_owned(),
+        (_, BAND_SEEDS..) => format!("{BANDS} from {BAND_SEEDS} seeds on, thin lines the single seeds of fewer"),
+        _ => format!("thin lines the single seeds; bands are drawn from {BAND_SEEDS} seeds on"),
+    };
+    format!("Thick lines are means over {seeds} seeds, {how}. {ENDS}")
 }
 
 /// What whiskers are.
 fn how_intervals_are_shown() -> String {
-    format!("Whiskers are 95 % confidence intervals (Student's t), from {INTERVAL_SEEDS} seeds on.")
+    whiskers("Student's t")
+}
+
+/// What whiskers of somebody's intervals are.
+fn whiskers(whose: &str) -> String {
+    format!("Whiskers are 95 % confidence intervals ({whose}), from {INTERVAL_SEEDS} seeds on.")
 }
 
 /// A sentence on a mean over seeds.
@@ -65,4 +99,18 @@ fn either(axis: Axis, first: Scale) -> Axis {
         Scale::Log => vec![Scale::Log, Scale::Linear],
     };
     Axis { scales, ..axis }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captions_say_how_many_seeds_and_what_is_drawn_of_them() {
+        assert_eq!(means_of(1, 1), "One seed.");
+        let words = means_of(3, 5);
+        assert!(words.contains("over 3 to 5 seeds") && words.contains("from 4 seeds on, thin lines"), "{words}");
+        assert!(means_of(2, 3).contains("bands are drawn from 4 seeds on"));
+        assert!(means_of(20, 20).starts_with("Thick lines are means over 20 seeds, bands their 95 %"));
+    }
 }

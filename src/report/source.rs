@@ -1,7 +1,7 @@
 //! Results of an experiment, from its folder or straight from its runs.
 
 use crate::error::Error;
-use crate::experiment::artefacts::{self, Manifest, SCENARIO_FILE};
+use crate::experiment::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE};
 use crate::experiment::{Experiment, RunPlace, RunSummary, Summary};
 use crate::record::FORMAT_VERSION;
 use crate::scenario::Point;
@@ -55,6 +55,9 @@ impl Results {
             let message = format!("there is no folder {}; give one that `fedgenie run --out` wrote", folder.display());
             return Err(Error::Usage(message));
         }
+        if !folder.join(MANIFEST_FILE).exists() && folder.join(SCENARIO_FILE).is_file() {
+            return Err(Error::Usage(unfinished(folder)));
+        }
         let manifest = artefacts::read_manifest(folder)?;
         let Manifest { version, format, arms, seeds, .. } = manifest;
         if format != FORMAT_VERSION {
@@ -78,13 +81,14 @@ impl Results {
         let unreadable = read.iter().filter(|run| run.is_none()).count();
         let is_known = |run: &RunSummary| run.point < manifest.points.len() && arms.contains(&run.arm);
         let mut runs: Vec<RunSummary> = read.into_iter().flatten().filter(is_known).collect();
-        if runs.is_empty() {
+        if runs.is_empty() && unreadable == 0 {
             return Err(Error::Usage(format!(
-                "{} holds no complete run; `fedgenie run {} --out {} --resume` completes it",
-                folder.display(),
-                path.display(),
+                "{}: no run ended well, so that there is nothing to report; run the scenario again to see why",
                 folder.display()
             )));
+        }
+        if runs.is_empty() {
+            return Err(Error::Usage(format!("{} holds no complete run; {}", folder.display(), completion(folder))));
         }
         runs.sort_by_key(|run| (run.point, run.seed, arms.iter().position(|arm| *arm == run.arm)));
         let points: Vec<Point> =
@@ -132,6 +136,11 @@ impl Results {
         self.summary.title.as_deref().unwrap_or(&self.summary.scenario)
     }
 
+    /// The resolved scenario.
+    pub(super) const fn table(&self) -> &toml::Table {
+        &self.table
+    }
+
     /// A section of the scenario, if it is there.
     pub(super) fn section(&self, name: &str) -> Option<&toml::Value> {
         self.table.get(name)
@@ -150,6 +159,21 @@ impl Results {
     pub(super) fn shares_world(&self, other: &Self) -> bool {
         ["population", "task", "protocol"].into_iter().all(|name| self.section(name) == other.section(name))
     }
+}
+
+/// What is said of a folder whose experiment was interrupted.
+fn unfinished(folder: &Path) -> String {
+    let runs = fs::read_dir(folder.join(RUNS_FOLDER)).into_iter().flatten().flatten();
+    let complete = match runs.filter(|run| run.path().join(RUN_FILE).is_file()).count() {
+        1 => "1 run is".to_owned(),
+        count => format!("{count} runs are"),
+    };
+    format!("{} is unfinished: {complete} complete; {}", folder.display(), completion(folder))
+}
+
+fn completion(folder: &Path) -> String {
+    let scenario = folder.join(SCENARIO_FILE);
+    format!("`fedgenie run {} --out {} --resume` completes it", scenario.display(), folder.display())
 }
 
 fn name_of(folder: &Path) -> String {

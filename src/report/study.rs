@@ -2,8 +2,8 @@
 
 use super::model::{Axis, Interval, Scale};
 use super::source::Results;
-use crate::experiment::{INTERVAL_SEEDS, Reached, RunSummary};
-use crate::math::statistics::{Estimate, estimate, paired_difference};
+use crate::experiment::{INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
+use crate::math::statistics::{Estimate, paired_difference};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A policy of an experiment.
@@ -113,6 +113,18 @@ impl<'a> Study<'a> {
         Self { results: self.results, arms: self.arms.iter().map(arm).collect(), points: &self.points[point..=point] }
     }
 
+    /// Every policy at every point as if it were a policy of its own; nothing is compared between them.
+    pub fn unfolded(&self) -> Self {
+        let arm = |(arm, point): (usize, usize)| Arm {
+            label: self.words(arm, point),
+            folder: self.arms[arm].folder,
+            reference: 0,
+            runs: vec![self.arms[arm].runs[point].clone()],
+            numbers: vec![self.arms[arm].numbers[point].clone()],
+        };
+        Self { results: self.results, arms: self.places().into_iter().map(arm).collect(), points: &self.points[..1] }
+    }
+
     pub fn is_sweep(&self) -> bool {
         self.points.len() > 1
     }
@@ -139,7 +151,7 @@ impl<'a> Study<'a> {
     pub fn estimate(&self, arm: usize, point: usize, key: &str) -> Option<Estimate> {
         let values: Vec<f64> =
             self.arms[arm].numbers[point].values().filter_map(|numbers| numbers.get(key).copied()).collect();
-        estimate(&values)
+        estimate_of(key, &values)
     }
 
     /// Difference to the policy's reference, paired by seed; none for the reference itself and for regrets that are measured
@@ -151,7 +163,9 @@ impl<'a> Study<'a> {
             return None;
         }
         let pair = |(seed, numbers): (&u64, &BTreeMap<String, f64>)| {
-            Some((*numbers.get(key)?, *theirs.numbers[point].get(seed)?.get(key)?))
+            let (left, right) = (*numbers.get(key)?, *theirs.numbers[point].get(seed)?.get(key)?);
+            let is_same = (left - right).abs() <= ROUNDING * left.abs().max(right.abs());
+            Some((left, if is_same { left } else { right }))
         };
         let (left, right): (Vec<f64>, Vec<f64>) = mine.numbers[point].iter().filter_map(pair).unzip();
         paired_difference(&left, &right)
@@ -254,6 +268,12 @@ pub(super) fn regret_words(meter: &str) -> String {
 pub(super) fn interval(estimate: &Estimate) -> Interval {
     let ci95 = estimate.ci95.filter(|_| estimate.n >= INTERVAL_SEEDS).map(|ends| ends.map(rounded));
     Interval { value: rounded(estimate.mean), ci95 }
+}
+
+/// `1 of 3`, if this is the share of runs that reach a target.
+pub(super) fn counted(key: &str, estimate: &Estimate) -> Option<String> {
+    let reached = estimate.mean * estimate.n as f64;
+    key.starts_with("reached.").then(|| format!("{reached:.0} of {}", estimate.n))
 }
 
 /// A number to five significant digits.

@@ -15,7 +15,7 @@
 //! H. Akaike, "A new look at the statistical model identification", IEEE Trans. Automatic Control 1974; B. Efron, "Bootstrap
 //! methods", Annals of Statistics 1979; T. Hesterberg, "What teachers should know about the bootstrap", American Statistician 2015.
 
-use crate::math::float::{ln, power, sqrt};
+use crate::math::float::{floor, ln, log10, power, sqrt};
 use crate::math::special::normal_tail;
 use crate::rng::{Purpose, Streams};
 use serde::Serialize;
@@ -72,17 +72,45 @@ impl Fit {
         (self.slope / self.p / power(self.scale, self.p), self.level - self.slope / self.p)
     }
 
-    /// The formula with its numbers.
+    /// The formula with its numbers, to four significant digits, or to more where they nearly cancel: worked out by hand it gives
+    /// the fitted values.
     pub fn formula(&self) -> String {
+        let digits = (4..12).find(|&digits| self.is_given_by(digits)).unwrap_or(12);
         let (a, b) = self.coefficients();
         let sign = if b < 0.0 { "−" } else { "+" };
-        let b = b.abs();
+        let text = |value: f64| significant(value, digits);
+        let (a, b) = (text(a), text(b.abs()));
         match self.model {
-            Model::Logarithmic => format!("{a:.3} ln n {sign} {b:.3}"),
-            Model::Power => format!("{a:.3} n^{:.3} {sign} {b:.3}", self.p),
-            Model::Linear => format!("{a:.3e} n {sign} {b:.3}"),
+            Model::Logarithmic => format!("{a} ln n {sign} {b}"),
+            Model::Power => format!("{a} n^{} {sign} {b}", text(self.p)),
+            Model::Linear => format!("{a} n {sign} {b}"),
         }
     }
+
+    /// Whether coefficients of so many digits give the fitted values to half a percent, over two decades of places.
+    fn is_given_by(&self, digits: usize) -> bool {
+        let few = |value: f64| format!("{value:.*e}", digits - 1).parse().unwrap_or(value);
+        let (a, b) = self.coefficients();
+        let (a, b, p): (f64, f64, f64) = (few(a), few(b), few(self.p));
+        (-10..=10).all(|tenth| {
+            let n = self.scale * power(10.0, 0.1 * f64::from(tenth));
+            let growth = if self.model == Model::Logarithmic { ln(n) } else { power(n, p) };
+            let value = self.value(n);
+            (a * growth + b - value).abs() <= 5e-3 * value.abs().max(0.1 * self.slope.abs())
+        })
+    }
+}
+
+/// A number to so many significant digits; powers of ten only where zeros would fill a line.
+fn significant(value: f64, digits: usize) -> String {
+    let magnitude = value.abs();
+    if value == 0.0 || !(1e-9..1e12).contains(&magnitude) {
+        return if value == 0.0 { "0".to_owned() } else { format!("{value:.*e}", digits - 1) };
+    }
+    // Rounding may add a digit: 9.9999 becomes 10.00.
+    let rounded: f64 = format!("{value:.*e}", digits - 1).parse().unwrap_or(value);
+    let after = digits as i32 - 1 - floor(log10(rounded.abs())) as i32;
+    format!("{rounded:.*}", after.max(0) as usize)
 }
 
 /// Exponents nearer to 0 than this are 0.
@@ -340,6 +368,47 @@ mod tests {
     fn percentiles_are_expanded_for_few_seeds() {
         approx::assert_relative_eq!(expanded_level(20), 0.015_88, max_relative = 1e-3);
         approx::assert_relative_eq!(expanded_level(100_000), 0.025, max_relative = 1e-3);
+    }
+
+    /// `a n^p + b` or one of the others, as it is printed.
+    fn evaluated(formula: &str, n: f64) -> f64 {
+        let words: Vec<&str> = formula.split(' ').collect();
+        let number = |text: &str| text.parse::<f64>().unwrap_or_else(|_| panic!("{text} of {formula}"));
+        let growth = match words[1] {
+            "ln" => ln(n),
+            "n" => n,
+            power_of => power(n, number(power_of.strip_prefix("n^").unwrap())),
+        };
+        let [sign, b] = words[words.len() - 2..] else { unreachable!() };
+        number(words[0]) * growth + if sign == "−" { -number(b) } else { number(b) }
+    }
+
+    #[test]
+    fn a_printed_formula_gives_the_fitted_values() {
+        let curves: [fn(f64) -> f64; 7] = [
+            |n| 2e-5 * n + 0.01,
+            |n| 3.0 * ln(n) - 2.0,
+            |n| 4e-7 * power(n, 1.3) + 2e-4,
+            |n| 0.5 * power(n, 0.62) + 7.0,
+            |n| 700.0 * power(n, 0.012) - 650.0,
+            |n| 5.0 - 100.0 * power(n, -0.5),
+            |n| 12_345.678 * n - 1e6,
+        ];
+        for curve in curves {
+            for found in of(curve) {
+                let formula = found.formula();
+                assert!(!formula.contains('e'), "{formula}");
+                for n in [4e3, 1e4, 3e4, 3e5] {
+                    let (printed, value) = (evaluated(&formula, n), found.value(n));
+                    let slack = 0.01 * value.abs().max(0.1 * found.slope.abs());
+                    assert!((printed - value).abs() <= slack, "{formula} at {n}: {printed}, fitted {value}");
+                }
+            }
+        }
+        assert_eq!(
+            [1.5, 99_996.0, 0.000_123_456, -2.0].map(|value| significant(value, 4)),
+            ["1.500", "100000", "0.0001235", "-2.000"]
+        );
     }
 
     #[test]

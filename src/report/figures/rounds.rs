@@ -115,7 +115,7 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
 }
 
 pub(super) fn ratio_axis() -> Axis {
-    Axis { range: [Some(0.0), None], ..linear("selections relative to uniform selection", None) }
+    linear("selections relative to uniform selection", None)
 }
 
 /// What colours of selections mean, for captions.
@@ -141,6 +141,16 @@ fn total_words(label: &str, selections: &Selections, rows: &[String]) -> String 
     }
 }
 
+/// What a share of the rounds take at most: exact at the ends, three digits where it is read off between edges of bins.
+fn quantile_words(durations: &Durations, share: f64) -> String {
+    let found = durations.quantile(share).unwrap_or_default();
+    if found == durations.min_s || found == durations.max_s {
+        return format!("{} s", number(found));
+    }
+    let few: f64 = format!("{found:.2e}").parse().unwrap_or(found);
+    format!("about {few} s")
+}
+
 /// The distribution of the rounds' durations.
 pub(super) fn durations(study: &Study<'_>) -> Option<Figure> {
     let (mut lines, mut summary) = (Vec::new(), Vec::new());
@@ -152,15 +162,14 @@ pub(super) fn durations(study: &Study<'_>) -> Option<Figure> {
             continue;
         }
         (shortest, longest) = (shortest.min(all.min_s), longest.max(all.max_s));
-        let quantile = |share| number(all.quantile(share).unwrap_or_default());
         summary.push(format!(
-            "{}: mean {} s, from {} s to {} s, half of the rounds take at most {} s and 95 % at most {} s ({} rounds)",
+            "{}: mean {} s, from {} s to {} s, half of the rounds take at most {} and 95 % at most {} ({} rounds)",
             arm.label,
             number(all.mean_s),
             number(all.min_s),
             number(all.max_s),
-            quantile(0.5),
-            quantile(0.95),
+            quantile_words(&all, 0.5),
+            quantile_words(&all, 0.95),
             all.rounds
         ));
         lines.push(Line {
@@ -184,9 +193,10 @@ pub(super) fn durations(study: &Study<'_>) -> Option<Figure> {
     Some(Figure {
         id: "durations".to_owned(),
         title: "Durations of rounds".to_owned(),
-        caption: "The share of rounds, of all seeds together, that take at most so long. Extremes are exact; in between the \
-                  distribution is known at 20 durations per factor of ten and drawn straight from one to the next. Quantiles in \
-                  the text are read from it, means are exact."
+        caption: "The share of rounds, of all seeds together, that take at most so long. Extremes are exact, and how \
+                  many rounds take exactly so long, which a line straight up shows; in between the distribution is known at 20 \
+                  durations per factor of ten and drawn straight from one to the next. Quantiles in the text are read from it, \
+                  means are exact."
             .to_owned(),
         summary,
         chart: Chart::Lines {

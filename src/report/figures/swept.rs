@@ -1,10 +1,9 @@
 //! A sweep: quantities over what was swept.
 
-use super::super::courses::BAND_SEEDS;
 use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Panel, Scale};
-use super::super::study::{Arm, Quantity, Study, capitalised, id, interval, linear, rounded};
+use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
-use super::{either, how_intervals_are_shown, mean_words};
+use super::{either, how_intervals_are_shown, mean_words, whiskers};
 
 /// What was swept.
 enum Swept {
@@ -49,9 +48,12 @@ fn swept(study: &Study<'_>) -> Swept {
 }
 
 /// Final metrics, regrets, times and the rest over the swept values.
-pub(super) fn quantities(study: &Study<'_>) -> Vec<Figure> {
+pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
     let swept = swept(study);
     let mut figures = Vec::new();
+    let rewards: Vec<&str> =
+        study.points[0].keys().map(String::as_str).filter(|path| path.starts_with("regret.")).collect();
+    let rewards = (!rewards.is_empty()).then(|| rewards.join(", "));
     for quantity in study.quantities() {
         // What is the same everywhere is in the table.
         let means = study.places().into_iter().filter_map(|(arm, point)| study.estimate(arm, point, &quantity.key));
@@ -70,21 +72,35 @@ pub(super) fn quantities(study: &Study<'_>) -> Vec<Figure> {
             Swept::Grid(paths, values, places) => grid(study, &quantity, paths, values, places),
             Swept::Points => points(study, &quantity),
         };
+        let whiskers = match quantity.key.starts_with("reached.") {
+            true => whiskers("Wilson"),
+            false => how_intervals_are_shown(),
+        };
         let (over, how) = match &swept {
-            Swept::Numbers(path, _) => {
-                (path.clone(), "Dots are means over seeds, whiskers their 95 % confidence intervals.".to_owned())
-            }
+            Swept::Numbers(path, _) => (path.clone(), format!("Dots are means over seeds. {whiskers}")),
             Swept::Grid([one, two], ..) => (format!("{one} and {two}"), "Colours are means over seeds.".to_owned()),
-            Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {}", how_intervals_are_shown())),
+            Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {whiskers}")),
         };
         let words = |(arm, point): (usize, usize)| {
             let estimate = study.estimate(arm, point, &quantity.key)?;
-            Some(mean_words(&study.words(arm, point), &estimate, quantity.unit))
+            let label = study.words(arm, point);
+            Some(match counted(&quantity.key, &estimate) {
+                Some(runs) => format!("{label}: {runs} runs"),
+                None => mean_words(&label, &estimate, quantity.unit),
+            })
         };
+        let mut caption = format!("{} at every point of the sweep. {how}", capitalised(&quantity.words));
+        if let Some(paths) = rewards.as_ref().filter(|_| quantity.key.starts_with("regret.")) {
+            caption.push_str(&format!(
+                " The sweep changes the reward itself ({paths}): regrets of different points are not in the same units."
+            ));
+            let warning = format!("the sweep changes {paths}: regrets of its points are measured in different rewards");
+            warnings.push(warning);
+        }
         figures.push(Figure {
             id: id(&name),
             title: format!("{} over {over}", capitalised(&quantity.words)),
-            caption: format!("{} at every point of the sweep. {how}", capitalised(&quantity.words)),
+            caption,
             summary: study.places().into_iter().filter_map(words).collect(),
             chart,
         });
@@ -100,13 +116,12 @@ fn over_numbers(study: &Study<'_>, quantity: &Quantity, path: &str, values: &[f6
             .iter()
             .filter_map(|&point| Some((values[point], study.estimate(arm, point, &quantity.key)?)))
             .collect();
-        let enough = |estimate: &crate::math::statistics::Estimate| estimate.ci95.filter(|_| estimate.n >= BAND_SEEDS);
         Line {
             series: described.label.clone(),
             role: LineKind::Mean,
             label: None,
             points: found.iter().map(|&(place, estimate)| (place, rounded(estimate.mean))).collect(),
-            band: found.iter().filter_map(|(place, estimate)| Some((*place, enough(estimate)?.map(rounded)))).collect(),
+            band: found.iter().filter_map(|(place, estimate)| Some((*place, interval(estimate).ci95?))).collect(),
             is_staircase: false,
             has_dots: true,
         }
@@ -203,7 +218,17 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
     })
 }
 
-/// The most points whose regret is drawn over rounds.
+/// Selections over rounds, a panel for each policy and point, where one path was swept over few values.
+pub(super) fn selections_over_rounds(study: &Study<'_>) -> Option<Figure> {
+    if study.points.len() > MOST_COURSES || study.points[0].len() != 1 {
+        return None;
+    }
+    // Groups that differ between points have no common rows, as the picture over the sweep has none.
+    let figure = super::rounds::selections(&study.unfolded(), &mut Vec::new())?;
+    Some(Figure { id: "selections-rounds".to_owned(), ..figure })
+}
+
+/// The most points of which something is drawn over rounds.
 const MOST_COURSES: usize = 6;
 
 /// The mean regret over rounds at every point, where there are few.

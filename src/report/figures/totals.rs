@@ -51,9 +51,11 @@ pub(super) fn totals(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figur
                        where the protocol starts them before the round that they count in.";
         bars_of(study, "outcomes", "Outcomes of jobs", caption, &OUTCOMES, &linear("jobs per run", None))
     });
-    let compute = format!("Virtual seconds that clients spent computing, per run, averaged over seeds. {WASTED}");
+    let compute = format!(
+        "Virtual time that clients spent computing, summed over clients, per run, averaged over seeds. {WASTED}"
+    );
     let traffic = format!(
-        "Bytes between server and clients, per run, averaged over seeds; of a transfer that was cut, what had moved. {WASTED}"
+        "What moved between server and clients, per run, averaged over seeds; of a transfer that was cut, what had moved. {WASTED}"
     );
     let figures = [
         outcomes.flatten(),

@@ -1,7 +1,7 @@
 //! What the page's scripts need of a report, as JSON that may stand inside a `<script>` element.
 //!
-//! Places that several lines share are there once, and numbers have no more digits than a picture can show: a page with many lines
-//! becomes a third as long.
+//! Places that several lines share are there once, numbers have no more digits than a picture can show, and of a long band every
+//! other place is there: a page with many lines becomes a third as long.
 
 use super::numbers::rounded;
 use crate::report::{Axis, Chart, Figure, Line, LineKind, Mark, Report, Series};
@@ -98,6 +98,15 @@ fn in_few_digits(chart: &Chart) -> Chart {
     chart
 }
 
+/// Bands of more places lose every other one.
+const LONG_BAND: usize = 80;
+
+/// What is drawn of a band, its ends included.
+fn thinned(band: &[(f64, [f64; 2])]) -> Vec<(f64, [f64; 2])> {
+    let is_kept = |place: usize| band.len() <= LONG_BAND || place.is_multiple_of(2) || place + 1 == band.len();
+    band.iter().enumerate().filter(|&(place, _)| is_kept(place)).map(|(_, &ends)| ends).collect()
+}
+
 fn columns<'a>(x: &'a Axis, y: &'a Axis, lines: &'a [Line], marks: &'a [Mark]) -> Lines<'a> {
     let mut places: Vec<Vec<f64>> = Vec::new();
     let mut number = |wanted: Vec<f64>| {
@@ -108,17 +117,20 @@ fn columns<'a>(x: &'a Axis, y: &'a Axis, lines: &'a [Line], marks: &'a [Mark]) -
     };
     let place = |x: f64| rounded(x, PLACE_DIGITS);
     let value = |y: f64| rounded(y, VALUE_DIGITS);
-    let line = |line: &'a Line| Columns {
-        series: &line.series,
-        role: line.role,
-        label: line.label.as_deref(),
-        is_staircase: line.is_staircase,
-        has_dots: line.has_dots,
-        places: number(line.points.iter().map(|&(x, _)| place(x)).collect()),
-        values: line.points.iter().map(|&(_, y)| value(y)).collect(),
-        band_places: number(line.band.iter().map(|&(x, _)| place(x)).collect()),
-        low: line.band.iter().map(|&(_, [low, _])| value(low)).collect(),
-        high: line.band.iter().map(|&(_, [_, high])| value(high)).collect(),
+    let line = |line: &'a Line| {
+        let band = thinned(&line.band);
+        Columns {
+            series: &line.series,
+            role: line.role,
+            label: line.label.as_deref(),
+            is_staircase: line.is_staircase,
+            has_dots: line.has_dots,
+            places: number(line.points.iter().map(|&(x, _)| place(x)).collect()),
+            values: line.points.iter().map(|&(_, y)| value(y)).collect(),
+            band_places: number(band.iter().map(|&(x, _)| place(x)).collect()),
+            low: band.iter().map(|&(_, [low, _])| value(low)).collect(),
+            high: band.iter().map(|&(_, [_, high])| value(high)).collect(),
+        }
     };
     let lines = lines.iter().map(line).collect();
     Lines { kind: "lines", x, y, places, lines, marks }

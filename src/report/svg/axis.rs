@@ -40,6 +40,15 @@ impl Axis {
         first + float::floor(f64::from(last - first) * self.share(place) + 0.5) as i32
     }
 
+    /// Leaves out ticks between whole numbers.
+    pub fn keep_whole_ticks(&mut self) {
+        let value = |place: f64| if self.is_logarithmic { float::power(10.0, place) } else { place };
+        let is_whole = |place: f64| (value(place) - float::floor(value(place) + 0.5)).abs() < 1e-9;
+        self.ticks.retain(|(place, _)| is_whole(*place));
+        let without_zeros = |text: &mut String| text.truncate(text.find(".0").unwrap_or(text.len()));
+        self.ticks.iter_mut().for_each(|(_, text)| without_zeros(text));
+    }
+
     /// Places and texts of ticks.
     pub fn ticks(&self) -> &[(f64, String)] {
         &self.ticks
@@ -139,5 +148,11 @@ mod tests {
         assert_eq!(texts(&linear_ticks(0.0, 1e6)), ["0", "200000", "400000", "600000", "800000", "1000000"]);
         assert_eq!(texts(&logarithmic_ticks(-0.8, 1.05)), ["0.2", "0.5", "1", "2", "5", "10"]);
         assert_eq!(texts(&logarithmic_ticks(0.0, 6.0)), ["1", "10", "100", "1000", "10000", "100000", "1e6"]);
+        let mut rounds = Axis::new(0.0, 1.0, false);
+        rounds.keep_whole_ticks();
+        assert_eq!(texts(rounds.ticks()), ["0", "1"], "there is no round 0.2");
+        let mut rounds = Axis::new(-0.5, 1.0, true);
+        rounds.keep_whole_ticks();
+        assert_eq!(texts(rounds.ticks()), ["1", "2", "5", "10"]);
     }
 }

@@ -92,7 +92,10 @@ pub(super) fn draw(
     marks: &[Mark],
     series: &[Series],
 ) -> Option<String> {
-    let (x, y) = (horizontal_axis(x_model, lines)?, vertical_axis(y_model, lines, marks)?);
+    let (mut x, y) = (horizontal_axis(x_model, lines)?, vertical_axis(y_model, lines, marks)?);
+    if x_model.label == "round" {
+        x.keep_whole_ticks();
+    }
     let at = |(place, value): (f64, f64)| (x.place(place), y.place(value));
     let is_inside = |&(place, value): &(f64, f64)| {
         let known = |axis: &Axis, value: f64| !axis.is_logarithmic || value > 0.0;

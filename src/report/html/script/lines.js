@@ -53,7 +53,9 @@ function lineFrames(figure) {
   const all = shown.length ? shown : chart.lines;
   const isLog = { x: scales.x === "log", y: scales.y === "log" };
   const places = all.flatMap(line => chart.places[line.places]);
-  const x = frameOf(extreme(places.filter(place => !isLog.x || place > 0)), isLog.x, chart.x.range, 0);
+  // Whiskers at the first and the last dot would be cut in half.
+  const pad = all.some(line => line.has_dots) ? 0.04 : 0;
+  const x = frameOf(extreme(places.filter(place => !isLog.x || place > 0)), isLog.x, chart.x.range, pad);
   if (figure.window) [x.low, x.high] = figure.window;
   const values = kinds => all.filter(kinds).flatMap(line => {
     const window = [x.low, x.high];
@@ -87,6 +89,12 @@ function axisOption(frame, most, theme) {
   };
 }
 
+// There is no round 1.02.
+function wholeTicks(axis) {
+  axis.ticks = axis.ticks.filter(Number.isInteger);
+  axis.axisTick.customValues = axis.axisLabel.customValues = axis.ticks;
+}
+
 function polygon(chart, line, frames) {
   const places = chart.places[line.band_places];
   const bottom = frames.y.isLog ? frames.y.low * 1e-3 : -Infinity;
@@ -100,6 +108,26 @@ function polygon(chart, line, frames) {
     });
   });
   return [...ends[1], ...ends[0].reverse()];
+}
+
+// A whisker at each dot that has an interval.
+function whiskers(chart, line, frames, colour) {
+  const places = chart.places[line.band_places];
+  const bottom = frames.y.isLog ? frames.y.low * 1e-3 : -Infinity;
+  const data = [];
+  places.forEach((place, point) => {
+    if ((frames.x.isLog && place <= 0) || (frames.y.isLog && line.high[point] <= 0)) return;
+    data.push([place, line.high[point], Math.max(line.low[point], bottom)]);
+  });
+  return {
+    type: "custom", z: 3, data, encode: { x: 0, y: [1, 2] }, tooltip: { show: false },
+    renderItem: (_, api) => {
+      const [x, high] = api.coord([api.value(0), api.value(1)]);
+      const low = api.coord([api.value(0), api.value(2)])[1];
+      const stroke = (x1, y1, x2, y2) => ({ type: "line", silent: true, shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth: 1.4 } });
+      return { type: "group", silent: true, children: [stroke(x, low, x, high), stroke(x - 4, low, x + 4, low), stroke(x - 4, high, x + 4, high)] };
+    },
+  };
 }
 
 // Few places of a line, spread evenly over the picture, other ones for each series: there its sign is drawn, on points of the line.
@@ -131,6 +159,7 @@ function lineOption(figure, look) {
   const left = Math.max(34, 14 + widest * 7);
   const right = 18;
   const x = axisOption(frames.x, Math.max(3, Math.round((width - left - right) / (frames.x.isLog ? 50 : 70))), theme);
+  if (chart.x.label === "round") wholeTicks(x);
   Object.assign(x, { name: shortened(axisName(chart.x), Math.floor(width / 8)), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: theme.ink, fontSize: 13 } });
   x.splitLine.show = false;
   figure.frame = { left, right: width - right, top, bottom: height - bottom, x: frames.x };
@@ -143,7 +172,9 @@ function lineOption(figure, look) {
     if (hidden.has(line.series)) continue;
     const style = figure.style(line.series, theme);
     const common = { silent: true, animation: false, emphasis: { disabled: true }, clip: true };
-    if (line.low.length > 1) {
+    if (line.has_dots && line.low.length > 0) {
+      series.push({ ...common, ...whiskers(chart, line, frames, style.colour) });
+    } else if (line.low.length > 1) {
       const outline = polygon(chart, line, frames);
       series.push({
         ...common, type: "custom", z: 1, data: [[frames.x.low, frames.y.high]], tooltip: { show: false },
