@@ -18,6 +18,9 @@ const WIDTH: u32 = 860;
 /// Room for the heading.
 const HEADING: i32 = 40;
 
+/// Letters that fit above a picture.
+const LONGEST_HEADING: usize = 96;
+
 /// What is drawn on.
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
@@ -26,7 +29,9 @@ type Failed = Box<dyn std::error::Error>;
 
 /// The figure as SVG text; none if there is nothing to draw. `title` is that of the report.
 pub fn draw(figure: &Figure, series: &[Series], title: &str) -> Option<String> {
-    let heading = format!("{}: {title}", figure.title);
+    let whole = format!("{}: {title}", figure.title);
+    // What does not fit would be cut off; the report's title says less about the picture than its own.
+    let heading = if whole.chars().count() <= LONGEST_HEADING { whole } else { figure.title.clone() };
     match &figure.chart {
         Chart::Lines { x, y, lines, marks } => lines::draw(&heading, [x, y], lines, marks, series),
         Chart::Heat { x, columns, y, rows, value, panels } => {
