@@ -1,8 +1,9 @@
 //! What every law must satisfy; the tests of each law call this.
 
 use super::Law;
-use crate::math::float::{exp, power, sqrt};
+use crate::math::float::{exp, power};
 use crate::math::quadrature::unit;
+use crate::math::statistics::kolmogorov;
 use crate::rng::{Purpose, Streams};
 use approx::assert_relative_eq;
 use statrs::distribution::ContinuousCDF;
@@ -118,15 +119,8 @@ fn sample_passes_kolmogorov_smirnov<L: Law + Debug>(law: &L) {
     let size = 100_000;
     let mut rng = Streams::new(2024).stream(Purpose::Latency, 17, 42);
     let mut sample: Vec<f64> = (0..size).map(|_| law.quantile(rng.uniform())).collect();
-    sample.sort_by(f64::total_cmp);
-    let n = f64::from(size);
-    let distance = sample.iter().enumerate().map(|(k, x)| {
-        let f = law.cdf(*x);
-        (f - k as f64 / n).abs().max((f - (k + 1) as f64 / n).abs())
-    });
-    let distance = distance.fold(0.0, f64::max);
-    // Exceeded by one seed in a thousand.
-    assert!(distance < 1.95 / sqrt(n), "{law:?}: the sample is {distance} away");
+    let (distance, p) = kolmogorov::test(&mut sample, |x| law.cdf(x));
+    assert!(p > 0.001, "{law:?}: the sample is {distance} away, p = {p}");
 }
 
 /// Compares cdf and quantile with the same law of an independent library.
