@@ -90,7 +90,9 @@ impl Config {
             let Some(fits) = fit(&points) else {
                 return usage(format!("the regret of {policy} is {end} at every point, or there are too few points"));
             };
-            let Some((p, ci95)) = exponent(&places, &curves, self.resamples, &Streams::new(1)) else { continue };
+            let Some((p, ci95)) = exponent(&places, &curves, self.resamples, &Streams::new(1)) else {
+                return usage(format!("the regret of {policy} has no exponent"));
+            };
             let least = fits.iter().map(|fit| fit.aic).fold(f64::INFINITY, f64::min);
             let best = fits.iter().find(|fit| fit.aic == least).map_or(Model::Power, |fit| fit.model);
             let name = match best {
