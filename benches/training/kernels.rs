@@ -2,7 +2,7 @@
 
 use crate::measure::measure;
 use fedgenie::data::{Dataset, Shape, Targets};
-use fedgenie::math::lanes::Path;
+use fedgenie::lanes::Path;
 use fedgenie::model::network::build::{LayerId, Window};
 use fedgenie::model::network::{Loss, Network, NetworkBuilder};
 use fedgenie::model::{Model, Scratch};

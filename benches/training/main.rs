@@ -12,7 +12,7 @@ mod networks;
 mod peak;
 mod plain;
 
-use fedgenie::math::lanes::Path;
+use fedgenie::lanes::Path;
 use networks::CASES;
 
 fn main() {

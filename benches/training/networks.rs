@@ -2,7 +2,7 @@
 
 use crate::measure::{Seconds, descent, jobs, measure};
 use fedgenie::data::{Dataset, Shape, Targets};
-use fedgenie::math::lanes::Path;
+use fedgenie::lanes::Path;
 use fedgenie::model::families::{lenet5, resnet18, simple_cnn};
 use fedgenie::model::{Model, Network, evaluate};
 use fedgenie::rng::{Purpose, Streams};

@@ -1,7 +1,7 @@
 //! The most fused multiply-adds that a core does: independent chains in registers, fed from the first-level cache.
 
 use crate::measure::measure;
-use fedgenie::math::lanes::{Kernel, LANES, Lanes, Path, run};
+use fedgenie::lanes::{Kernel, LANES, Lanes, Path, run};
 use std::hint::black_box;
 
 /// Steps of all chains, of which each reads its factors from the same few lines of the cache.

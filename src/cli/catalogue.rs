@@ -3,7 +3,7 @@
 use super::print;
 use fedgenie::error::Error;
 use fedgenie::scenario::read::unknown_name;
-use fedgenie::{dist, policy, scenario, task};
+use fedgenie::{law, policy, scenario, task};
 
 /// A component that a scenario can name.
 struct Component {
@@ -64,66 +64,66 @@ fn components() -> Vec<Component> {
     let mut components = Vec::new();
     let mut add = |kind, name, source| components.push(Component { kind, name, source });
     policy::CATALOGUE.iter().for_each(|entry| add("policy", entry.name, entry.source));
-    dist::CATALOGUE.iter().for_each(|entry| add("law", entry.name, entry.documentation));
+    law::CATALOGUE.iter().for_each(|entry| add("law", entry.name, entry.documentation));
     let availability: [(&str, &str); 4] = [
-        ("always", include_str!("../population/availability/always.rs")),
-        ("on-off", include_str!("../population/availability/on_off.rs")),
-        ("diurnal", include_str!("../population/availability/diurnal.rs")),
-        ("trace", include_str!("../population/availability/trace.rs")),
+        ("always", include_str!("../../crates/simulator/src/population/availability/always.rs")),
+        ("on-off", include_str!("../../crates/simulator/src/population/availability/on_off.rs")),
+        ("diurnal", include_str!("../../crates/simulator/src/population/availability/diurnal.rs")),
+        ("trace", include_str!("../../crates/simulator/src/population/availability/trace.rs")),
     ];
     availability.into_iter().for_each(|(name, source)| add("availability", name, source));
     task::CATALOGUE.iter().for_each(|entry| add("task", entry.name, entry.source));
     let data: [(&str, &str); 6] = [
-        ("idx", include_str!("../data/idx.rs")),
-        ("cifar10", include_str!("../data/cifar.rs")),
-        ("cifar100", include_str!("../data/cifar.rs")),
-        ("csv", include_str!("../data/csv.rs")),
-        ("npy", include_str!("../data/npy.rs")),
-        ("synthetic", include_str!("../data/synthetic_images.rs")),
+        ("idx", include_str!("../../crates/learning/src/data/idx.rs")),
+        ("cifar10", include_str!("../../crates/learning/src/data/cifar.rs")),
+        ("cifar100", include_str!("../../crates/learning/src/data/cifar.rs")),
+        ("csv", include_str!("../../crates/learning/src/data/csv.rs")),
+        ("npy", include_str!("../../crates/learning/src/data/npy.rs")),
+        ("synthetic", include_str!("../../crates/learning/src/data/synthetic_images.rs")),
     ];
     data.into_iter().for_each(|(name, source)| add("data", name, source));
     for name in fedgenie::protocol::NAMES {
         let source = match name {
-            "buffered" => include_str!("../protocol/buffered.rs"),
-            "hierarchical" => include_str!("../protocol/hierarchical.rs"),
-            _ => include_str!("../protocol/rounds.rs"),
+            "buffered" => include_str!("../../crates/simulator/src/protocol/buffered.rs"),
+            "hierarchical" => include_str!("../../crates/simulator/src/protocol/hierarchical.rs"),
+            _ => include_str!("../../crates/simulator/src/protocol/rounds.rs"),
         };
         add("protocol", name, source);
     }
     let partitions: [(&str, &str); 10] = [
-        ("iid", include_str!("../data/partition/iid.rs")),
-        ("gamma-sized", include_str!("../data/partition/gamma.rs")),
-        ("dirichlet", include_str!("../data/partition/dirichlet.rs")),
-        ("dirichlet-two-level", include_str!("../data/partition/two_level.rs")),
-        ("label-shards", include_str!("../data/partition/shards.rs")),
-        ("zipf-sized", include_str!("../data/partition/zipf.rs")),
-        ("user-balance", include_str!("../data/partition/balance.rs")),
-        ("by-column", include_str!("../data/partition/groups.rs")),
-        ("class-counts", include_str!("../data/partition/counts.rs")),
+        ("iid", include_str!("../../crates/learning/src/data/partition/iid.rs")),
+        ("gamma-sized", include_str!("../../crates/learning/src/data/partition/gamma.rs")),
+        ("dirichlet", include_str!("../../crates/learning/src/data/partition/dirichlet.rs")),
+        ("dirichlet-two-level", include_str!("../../crates/learning/src/data/partition/two_level.rs")),
+        ("label-shards", include_str!("../../crates/learning/src/data/partition/shards.rs")),
+        ("zipf-sized", include_str!("../../crates/learning/src/data/partition/zipf.rs")),
+        ("user-balance", include_str!("../../crates/learning/src/data/partition/balance.rs")),
+        ("by-column", include_str!("../../crates/learning/src/data/partition/groups.rs")),
+        ("class-counts", include_str!("../../crates/learning/src/data/partition/counts.rs")),
         ("declared", DECLARED),
     ];
     partitions.into_iter().for_each(|(name, source)| add("partition", name, source));
     let solvers: [(&str, &str); 4] = [
-        ("exact", include_str!("../oracle/bottleneck.rs")),
-        ("alsa", include_str!("../oracle/annealing.rs")),
-        ("sa", include_str!("../oracle/annealing.rs")),
-        ("greedy", include_str!("../oracle/greedy.rs")),
+        ("exact", include_str!("../../crates/core/src/oracle/bottleneck.rs")),
+        ("alsa", include_str!("../../crates/core/src/oracle/annealing.rs")),
+        ("sa", include_str!("../../crates/core/src/oracle/annealing.rs")),
+        ("greedy", include_str!("../../crates/core/src/oracle/greedy.rs")),
     ];
     solvers.into_iter().for_each(|(name, source)| add("solver", name, source));
     let meters = ["mean", "realised", "expected", "expected-exact"];
-    meters.into_iter().for_each(|name| add("meter", name, include_str!("../oracle/regret.rs")));
-    let counterfactual = include_str!("../oracle/counterfactual.rs");
+    meters.into_iter().for_each(|name| add("meter", name, include_str!("../../crates/core/src/oracle/regret.rs")));
+    let counterfactual = include_str!("../../crates/core/src/oracle/counterfactual.rs");
     add("meter", "counterfactual", counterfactual);
-    add("utility", "loss-drop", include_str!("../oracle/utility/loss_drop.rs"));
-    add("utility", "contribution", include_str!("../oracle/utility/contribution.rs"));
-    let families = include_str!("../model/families.rs");
+    add("utility", "loss-drop", include_str!("../../crates/core/src/oracle/utility/loss_drop.rs"));
+    add("utility", "contribution", include_str!("../../crates/core/src/oracle/utility/contribution.rs"));
+    let families = include_str!("../../crates/learning/src/model/families.rs");
     ["mlp", "lenet5", "simple-cnn", "resnet18"].into_iter().for_each(|name| add("model", name, families));
-    let optimizer = include_str!("../trainer/optimizer.rs");
+    let optimizer = include_str!("../../crates/learning/src/trainer/optimizer.rs");
     ["sgd", "adam", "adamw"].into_iter().for_each(|name| add("optimizer", name, optimizer));
-    let schedule = include_str!("../trainer/schedule.rs");
+    let schedule = include_str!("../../crates/learning/src/trainer/schedule.rs");
     let schedules = ["constant", "exponential", "step", "cosine", "linear"];
     schedules.into_iter().for_each(|name| add("schedule", name, schedule));
-    let server = include_str!("../aggregate/server.rs");
+    let server = include_str!("../../crates/learning/src/aggregate/server.rs");
     ["average", "momentum", "adam", "yogi", "adagrad"].into_iter().for_each(|name| add("server", name, server));
     SECTIONS.into_iter().for_each(|(name, _)| add("section", name, ""));
     components
@@ -295,8 +295,8 @@ pub fn describe(component: &str) -> Result<u8, Error> {
 }
 
 fn law_parameters(name: &str) -> String {
-    let Some(entry) = dist::CATALOGUE.iter().find(|entry| entry.name == name) else { return String::new() };
-    let line = |parameter: &dist::LawParameter| {
+    let Some(entry) = law::CATALOGUE.iter().find(|entry| entry.name == name) else { return String::new() };
+    let line = |parameter: &law::LawParameter| {
         let default = parameter.default.map_or_else(String::new, |default| format!(" (default {default})"));
         format!("  {:<16} {}{default}\n", parameter.name, parameter.documentation)
     };

@@ -2,7 +2,7 @@
 //!
 //! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fl-traces/` and `bandwidth/`.
 
-use fedgenie::dist::Law;
+use fedgenie::law::Law;
 use fedgenie::population::link::LinkTrace;
 use fedgenie::population::trace::link::{LinkFormat, LinkOptions};
 use fedgenie::population::trace::table::{Missing, Selection};

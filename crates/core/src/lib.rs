@@ -1,0 +1,14 @@
+//! Time, random streams, latency laws, event kernel and oracle: the part of FedGenie that knows nothing of learning.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
+
+pub mod config;
+pub mod id;
+pub mod kernel;
+pub mod law;
+pub mod math;
+pub mod oracle;
+pub mod record;
+pub mod rng;
+pub mod time;
+pub mod units;

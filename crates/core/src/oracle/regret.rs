@@ -1,0 +1,240 @@
+//! Regret: what a policy's choices lost against the genie's, under the policy's own history.
+//!
+//! # Definition
+//! `G_t` is the genie's set and `A_t` the policy's, both judged with the generalisation function of the policy's own history
+//! `H_t`. Each meter adds up, over rounds, `[speed + gen](G_t) − [speed + gen](A_t)` with `gen(S) = (α/m) Σ_{k∈S} g_k` and
+//!
+//! - `mean`: speed `min_{k∈S} μ_k`. Never negative, because `G_t` maximises it. This is what Theorem 1 bounds.
+//! - `realised`: speed `min_{k∈S} τ_min/τ_{k,t}` with this round's latencies, for clients that were not selected as well.
+//! - `expected`: speed `E[min_{k∈S} τ_min/τ_k] = ∫₀¹ Π_{k∈S} P(τ_k ≤ τ_min/v) dv`. May be negative: `G_t` does not maximise it.
+//! - `expected-exact`: as `expected`, against the best of all sets for it, found by enumeration (at most 10⁶ sets).
+//!
+//! Latencies are effective ones: what the round waits for. Under over-selection "min" reads "`take`-th largest".
+//!
+//! # Source
+//! Ben Ami, Cohen, Zhao, IEEE Access 2025, equation (7), which is defined with realised rewards, proved with mean speeds.
+//!
+//! # Cost
+//! Per round: one exact solve; `realised` draws the genie's latencies; `expected` takes O(nodes · m).
+
+use super::genie::{Genie, GenieSolver};
+use super::reward::{History, bottleneck};
+use crate::id::ClientId;
+use crate::law::ExpectedMinimum;
+use crate::math::sum::CompensatedSum;
+use crate::record::Regret;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Name of a regret meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meter {
+    /// Against mean speeds.
+    Mean,
+    /// With the actual latencies.
+    Realised,
+    /// With the expected minimum.
+    Expected,
+    /// With the expected minimum, against its own optimum.
+    ExpectedExact,
+}
+
+/// The largest number of sets that `expected-exact` enumerates.
+pub const MOST_SETS: u64 = 1_000_000;
+
+/// Number of `m`-subsets of `k`, or more than [`MOST_SETS`] if there are more.
+pub fn subsets(k: usize, m: usize) -> u64 {
+    let m = m.min(k - m.min(k));
+    let mut count: u128 = 1;
+    for i in 0..m {
+        count = count * (k - i) as u128 / (i + 1) as u128;
+        if count > u128::from(MOST_SETS) {
+            return MOST_SETS + 1;
+        }
+    }
+    count as u64
+}
+
+/// The expected minimum speed of every set of `m` clients.
+#[derive(Debug)]
+pub struct AllSets {
+    m: usize,
+    /// Sets in lexicographic order, `m` ids each.
+    sets: Vec<u32>,
+    speeds: Vec<f64>,
+}
+
+impl AllSets {
+    /// Enumerates all `m`-subsets.
+    pub fn new(clients: usize, m: usize, expected: &ExpectedMinimum) -> Self {
+        let (mut sets, mut speeds) = (Vec::new(), Vec::new());
+        let mut set: Vec<usize> = (0..m).collect();
+        loop {
+            speeds.push(expected.of(&set));
+            sets.extend(set.iter().map(|&client| client as u32));
+            // The last place that can still move up.
+            let Some(place) = (0..m).rev().find(|&place| set[place] < clients - m + place) else { break };
+            set[place] += 1;
+            for next in place + 1..m {
+                set[next] = set[next - 1] + 1;
+            }
+        }
+        Self { m, sets, speeds }
+    }
+
+    /// The largest value of expected minimum plus gains over all sets of available clients; `gains` by client, NaN where
+    /// a client is not available.
+    fn best(&self, gains: &[f64]) -> f64 {
+        let sets = self.sets.chunks_exact(self.m).zip(&self.speeds);
+        let value = |(set, speed): (&[u32], &f64)| set.iter().fold(*speed, |sum, &client| sum + gains[client as usize]);
+        // `max` ignores the NaN of sets that are not available.
+        sets.map(value).fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
+/// The regret meters of one run.
+#[derive(Debug)]
+pub struct Meters {
+    meters: Vec<Meter>,
+    solver: GenieSolver,
+    expected: Option<Arc<ExpectedMinimum>>,
+    all_sets: Option<Arc<AllSets>>,
+    sums: [CompensatedSum; 4],
+    speeds: Vec<f64>,
+    indices: Vec<usize>,
+    gains: Vec<f64>,
+}
+
+/// One round, as the meters see it.
+#[derive(Clone, Copy, Debug)]
+pub struct MeteredRound<'a> {
+    /// The truth.
+    pub genie: &'a Genie,
+    /// The policy's history before the round.
+    pub history: History<'a>,
+    /// `(α/m)·g_k` of those who could be chosen.
+    pub gains: &'a [f64],
+    /// Updates that the round waits for.
+    pub take: usize,
+    /// Who could be chosen.
+    pub available: &'a [ClientId],
+    /// Who was.
+    pub selected: &'a [ClientId],
+}
+
+impl Meters {
+    /// Meters that start at zero. `expected` and `all_sets` are needed by the meters of those names.
+    pub fn new(meters: &[Meter], expected: Option<Arc<ExpectedMinimum>>, all_sets: Option<Arc<AllSets>>) -> Self {
+        Self {
+            meters: meters.to_vec(),
+            solver: GenieSolver::default(),
+            expected,
+            all_sets,
+            sums: Default::default(),
+            speeds: Vec::new(),
+            indices: Vec::new(),
+            gains: Vec::new(),
+        }
+    }
+
+    /// Adds one round and returns the cumulative regrets. `realised_speed` gives the speed of any client in this round.
+    ///
+    /// # Errors
+    /// Only those of `realised_speed`.
+    ///
+    /// # Panics
+    /// If the mean regret of a round is below −1e-9: the genie was not optimal, a broken invariant.
+    pub fn measure<E>(
+        &mut self,
+        round: &MeteredRound<'_>,
+        mut realised_speed: impl FnMut(ClientId) -> Result<f64, E>,
+    ) -> Result<Regret, E> {
+        if self.meters.is_empty() {
+            return Ok(Regret::default());
+        }
+        let MeteredRound { genie, history, gains, take, available, selected } = round;
+        let cohort = history.cohort.min(available.len());
+        let best = self.solver.best(genie, gains, cohort, (*take).min(cohort), available);
+        let mut buffer = std::mem::take(&mut self.gains);
+        let mut gain = |set: &[ClientId]| {
+            genie.reward.gains(history, set, &mut buffer);
+            buffer.iter().copied().collect::<CompensatedSum>().value()
+        };
+        let same = best.len() == selected.len() && selected.iter().all(|client| best.binary_search(client).is_ok());
+        let gain_lost = if same { 0.0 } else { gain(best) - gain(selected) };
+        for meter in &self.meters {
+            let lost = match meter {
+                Meter::ExpectedExact => {
+                    let expected = self.expected.as_ref().expect("the expected minimum is there when it is metered");
+                    let all_sets = self.all_sets.as_ref().expect("all sets are there when they are metered");
+                    let mut by_client = vec![f64::NAN; genie.means.len()];
+                    for (client, gain) in available.iter().zip(*gains) {
+                        by_client[client.index()] = *gain;
+                    }
+                    self.indices.clear();
+                    self.indices.extend(selected.iter().map(|client| client.index()));
+                    all_sets.best(&by_client) - expected.of(&self.indices) - gain(selected)
+                }
+                _ if same => 0.0,
+                Meter::Mean => {
+                    let mut speed = |set: &[ClientId]| {
+                        self.speeds.clear();
+                        self.speeds.extend(set.iter().map(|client| genie.means[client.index()]));
+                        bottleneck(&self.speeds, (*take).min(set.len()))
+                    };
+                    let lost = speed(best) - speed(selected) + gain_lost;
+                    assert!(lost > -1e-9 || selected.len() != best.len(), "the genie lost {lost} against the policy");
+                    lost
+                }
+                Meter::Realised => {
+                    let mut speed = |set: &[ClientId]| {
+                        self.speeds.clear();
+                        for &client in set {
+                            self.speeds.push(realised_speed(client)?);
+                        }
+                        Ok(bottleneck(&self.speeds, (*take).min(set.len())))
+                    };
+                    speed(best)? - speed(selected)? + gain_lost
+                }
+                Meter::Expected => {
+                    let expected = self.expected.as_ref().expect("the expected minimum is there when it is metered");
+                    let mut speed = |set: &[ClientId]| {
+                        self.indices.clear();
+                        self.indices.extend(set.iter().map(|client| client.index()));
+                        expected.of(&self.indices)
+                    };
+                    speed(best) - speed(selected) + gain_lost
+                }
+            };
+            self.sums[*meter as usize].add(lost);
+        }
+        self.gains = buffer;
+        Ok(self.cumulative())
+    }
+
+    /// The regrets so far.
+    pub fn cumulative(&self) -> Regret {
+        let value = |meter: Meter| self.meters.contains(&meter).then(|| self.sums[meter as usize].value());
+        Regret {
+            mean: value(Meter::Mean),
+            realised: value(Meter::Realised),
+            expected: value(Meter::Expected),
+            expected_exact: value(Meter::ExpectedExact),
+            counterfactual: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binomials() {
+        assert_eq!(subsets(20, 5), 15_504);
+        assert_eq!(subsets(5, 5), 1);
+        assert_eq!(subsets(500, 25), MOST_SETS + 1);
+    }
+}

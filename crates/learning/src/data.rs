@@ -1,0 +1,39 @@
+//! What clients learn from: tables of examples, their readers and generators, and who holds which example.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`dataset`] | the table itself: features and targets, the shape of an example, the group it comes from |
+//! | [`idx`] | reader of the IDX files of MNIST and Fashion-MNIST |
+//! | [`cifar`] | reader of the binary files of CIFAR-10 and CIFAR-100 |
+//! | [`csv`] | reader of tables as text |
+//! | [`npy`] | reader of NumPy arrays |
+//! | [`held_out`] | which rows of a single table are for testing |
+//! | [`synthetic`] | linear regression data, drawn from the seed |
+//! | [`synthetic_images`] | images of classes, drawn from the seed |
+//! | [`partition`] | which training examples go to which client |
+//! | [`error`] | everything that can be wrong with data |
+
+pub mod bytes;
+pub mod cifar;
+pub mod csv;
+pub mod dataset;
+pub mod error;
+pub mod held_out;
+pub mod idx;
+pub mod npy;
+pub mod partition;
+pub mod rows;
+pub mod synthetic;
+pub mod synthetic_images;
+
+pub use dataset::{Dataset, Shape, Split, Targets};
+pub use error::DataError;
+pub use partition::{Partition, PartitionError};
+
+/// Where a file is looked for that a scenario names: in `data`, the folder given by the user, if it is there, and else in `base`,
+/// the folder of the scenario. A file that is in neither is expected in the first.
+pub fn located(path: &std::path::Path, base: &std::path::Path, data: Option<&std::path::Path>) -> std::path::PathBuf {
+    let Some(data) = data else { return base.join(path) };
+    let (there, beside) = (data.join(path), base.join(path));
+    if !there.exists() && beside.exists() { beside } else { there }
+}

@@ -1,0 +1,85 @@
+//! The bytes of a data file, plain or gzip, taken under a bound.
+//!
+//! # Trust
+//! None: memory grows only as bytes really arrive, and no more is unpacked than was asked for. A file is gzip if its
+//! first two bytes, 1f 8b, say so, whatever its name.
+
+use super::DataError;
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::path::Path;
+
+/// An open file, the bytes it gives after decompression, and how many of them were taken.
+pub struct ByteReader<'a> {
+    /// The file, for messages.
+    pub path: &'a Path,
+    bytes: Box<dyn Read>,
+    /// Bytes taken so far, after decompression.
+    pub position: u64,
+    /// Set where a gzip stream is cut off, which may be after its last data byte but before its checksum.
+    cut_off: Option<std::io::Error>,
+}
+
+impl<'a> ByteReader<'a> {
+    /// Opens a file, plain or packed with gzip.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn open(path: &'a Path) -> Result<Self, DataError> {
+        let refuse = |source| DataError::Read { path: path.to_owned(), position: 0, source };
+        let mut file = BufReader::new(File::open(path).map_err(refuse)?);
+        let is_gzip = file.fill_buf().map_err(refuse)?.starts_with(&[0x1f, 0x8b]);
+        let bytes: Box<dyn Read> = if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+        Ok(Self { path, bytes, position: 0, cut_off: None })
+    }
+
+    /// Up to `count` bytes; fewer only where the file, or its compressed stream, ends.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn take(&mut self, count: u64) -> Result<Vec<u8>, DataError> {
+        let mut taken = Vec::new();
+        let result = (&mut self.bytes).take(count).read_to_end(&mut taken);
+        self.position += taken.len() as u64;
+        match result {
+            Ok(_) => Ok(taken),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                self.cut_off = Some(error);
+                Ok(taken)
+            }
+            Err(source) => Err(self.unreadable(source)),
+        }
+    }
+
+    /// The proof that nothing follows.
+    ///
+    /// # Errors
+    /// If bytes follow, or the compressed stream is cut off.
+    pub fn expect_end(&mut self) -> Result<(), DataError> {
+        let position = self.position;
+        if self.take(1)?.is_empty() {
+            self.cut_off.take().map_or(Ok(()), |error| Err(self.unreadable(error)))
+        } else {
+            Err(DataError::TrailingBytes { path: self.path.to_owned(), position })
+        }
+    }
+
+    /// The error of a read that failed here.
+    pub fn unreadable(&self, source: std::io::Error) -> DataError {
+        DataError::Read { path: self.path.to_owned(), position: self.position, source }
+    }
+
+    /// The error of a file that ends here, too early.
+    pub fn truncated(&self, expected: u64) -> DataError {
+        DataError::Truncated { path: self.path.to_owned(), position: self.position, expected }
+    }
+}
+
+impl Read for ByteReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.bytes.read(buffer)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}

@@ -1,0 +1,331 @@
+//! A table of examples: one row of features and one target each.
+
+use super::DataError;
+use crate::dense::Rows;
+use fedgenie_core::math::float::sqrt;
+use ndarray::Array2;
+
+/// What is to be predicted, one entry for each example.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Targets {
+    /// A number for each example (regression).
+    Values(Vec<f32>),
+    /// A class for each example (classification).
+    Classes {
+        /// The class of each example, below `classes`.
+        labels: Vec<u8>,
+        /// Number of classes, at most 256.
+        classes: usize,
+    },
+}
+
+impl Targets {
+    /// Number of examples.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Values(values) => values.len(),
+            Self::Classes { labels, .. } => labels.len(),
+        }
+    }
+
+    /// Whether there is no example.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// How the features of one example are laid out: channel by channel, in a channel row by row.
+///
+/// A table without such a layout has one channel per feature, of height and width 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Colours of an image; features of a table.
+    pub channels: usize,
+    /// Rows of an image.
+    pub height: usize,
+    /// Columns of an image.
+    pub width: usize,
+}
+
+impl Shape {
+    /// Number of features.
+    ///
+    /// # Panics
+    /// If it overflows.
+    pub const fn len(self) -> usize {
+        self.checked_len().expect("a shape has as many features as fit in memory")
+    }
+
+    /// Number of features, if it does not overflow.
+    pub const fn checked_len(self) -> Option<usize> {
+        match self.channels.checked_mul(self.height) {
+            Some(area) => area.checked_mul(self.width),
+            None => None,
+        }
+    }
+
+    /// Whether there is no feature.
+    pub const fn is_empty(self) -> bool {
+        self.channels == 0 || self.height == 0 || self.width == 0
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} × {} × {}", self.channels, self.height, self.width)
+    }
+}
+
+/// Features (example × feature, in row-major order) and targets of the same examples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    features: Array2<f32>,
+    targets: Targets,
+    shape: Shape,
+    groups: Option<Vec<u32>>,
+}
+
+impl Dataset {
+    /// Puts features and targets together.
+    ///
+    /// # Panics
+    /// If their numbers of examples differ, a label is not below the number of classes, or there are 2^32 examples or
+    /// more. A reader of files checks this before, where it can name the file.
+    pub fn new(features: Array2<f32>, targets: Targets) -> Self {
+        assert_eq!(features.nrows(), targets.len(), "every example has features and a target");
+        assert!(u32::try_from(features.nrows()).is_ok(), "examples are numbered in 32 bits");
+        if let Targets::Classes { labels, classes } = &targets {
+            assert!(
+                labels.iter().all(|&label| usize::from(label) < *classes),
+                "a label is below the number of classes"
+            );
+        }
+        let features =
+            if features.is_standard_layout() { features } else { features.as_standard_layout().into_owned() };
+        let shape = Shape { channels: features.ncols(), height: 1, width: 1 };
+        Self { features, targets, shape, groups: None }
+    }
+
+    /// The same examples, whose features are images of this shape.
+    ///
+    /// # Panics
+    /// If the shape does not have as many features as an example.
+    #[must_use]
+    pub fn with_shape(self, shape: Shape) -> Self {
+        assert_eq!(shape.checked_len(), Some(self.width()), "the shape {shape} has as many features as an example");
+        Self { shape, ..self }
+    }
+
+    /// The same examples, each numbered by the group it belongs to (its writer, its user, …). The numbers of a training set
+    /// are 0, 1, … without a gap; the test set uses the same numbers, and goes on after them for groups of its own.
+    ///
+    /// # Panics
+    /// If there are not as many numbers as examples.
+    #[must_use]
+    pub fn with_groups(self, groups: Vec<u32>) -> Self {
+        assert_eq!(groups.len(), self.examples(), "every example belongs to a group");
+        Self { groups: Some(groups), ..self }
+    }
+
+    /// Number of examples.
+    pub fn examples(&self) -> usize {
+        self.features.nrows()
+    }
+
+    /// Number of features of an example.
+    pub fn width(&self) -> usize {
+        self.features.ncols()
+    }
+
+    /// How the features of an example are laid out.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The group of each example, if the data set says; see [`Dataset::with_groups`].
+    pub fn groups(&self) -> Option<&[u32]> {
+        self.groups.as_deref()
+    }
+
+    /// The features, example × feature.
+    pub fn features(&self) -> &Array2<f32> {
+        &self.features
+    }
+
+    /// The features as plain rows.
+    pub fn rows(&self) -> Rows<'_> {
+        let values = self.features.as_slice().expect("a data set is in row-major order");
+        Rows { values, width: self.width() }
+    }
+
+    /// The targets.
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// The numbers to be predicted, if this is a regression.
+    pub fn values(&self) -> Option<&[f32]> {
+        match &self.targets {
+            Targets::Values(values) => Some(values),
+            Targets::Classes { .. } => None,
+        }
+    }
+
+    /// The labels and the number of classes, if this is a classification.
+    pub fn classes(&self) -> Option<(&[u8], usize)> {
+        match &self.targets {
+            Targets::Values(_) => None,
+            Targets::Classes { labels, classes } => Some((labels, *classes)),
+        }
+    }
+}
+
+/// Examples to learn from, and examples to judge by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Split {
+    /// What is dealt out to the clients.
+    pub train: Dataset,
+    /// What the server evaluates on.
+    pub test: Dataset,
+}
+
+impl Split {
+    /// Standardises both parts channel by channel: minus the mean, divided by the standard deviation (that of all values,
+    /// with divisor n) of the channel in the *training* part. A channel that is constant there is only centred. For a table
+    /// every feature is a channel.
+    ///
+    /// Sums are in `f64`, in the order of the examples; each feature is rounded to `f32` once.
+    ///
+    /// # Errors
+    /// [`DataError::Scale`] if a feature leaves the range of `f32`: a test value far from a nearly constant channel.
+    ///
+    /// # Panics
+    /// If the two parts have different shapes, or the training part has no example.
+    pub fn normalized(mut self) -> Result<Self, DataError> {
+        assert_eq!(self.train.shape, self.test.shape, "training and test examples have one shape");
+        assert!(self.train.examples() > 0, "there is an example to learn the scale from");
+        let area = self.train.shape.height * self.train.shape.width;
+        let scales: Vec<Scale> =
+            (0..self.train.shape.channels).map(|channel| Scale::of(&self.train, channel, area)).collect();
+        for (part, name) in [(&mut self.train, "training"), (&mut self.test, "test")] {
+            for (example, mut features) in part.features.rows_mut().into_iter().enumerate() {
+                for (place, value) in features.iter_mut().enumerate() {
+                    let Scale { mean, deviation } = scales[place / area];
+                    let scaled = ((f64::from(*value) - mean) / deviation) as f32;
+                    if !scaled.is_finite() {
+                        let channel = place / area;
+                        return Err(DataError::Scale { part: name, example, channel, found: *value, mean, deviation });
+                    }
+                    *value = scaled;
+                }
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// What a channel is standardised by.
+struct Scale {
+    mean: f64,
+    deviation: f64,
+}
+
+impl Scale {
+    fn of(data: &Dataset, channel: usize, area: usize) -> Self {
+        let values = data.rows().values;
+        let examples = values.chunks_exact(data.width()).map(|example| &example[channel * area..(channel + 1) * area]);
+        let values = || examples.clone().flatten().map(|&value| f64::from(value));
+        let first = values().next().unwrap_or_default();
+        // The mean of equal numbers need not be that number exactly, and dividing by the rest would blow it up.
+        if values().all(|value| value == first) {
+            return Self { mean: first, deviation: 1.0 };
+        }
+        let count = (data.examples() * area) as f64;
+        let mean = values().sum::<f64>() / count;
+        let variance = values().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
+        Self { mean, deviation: sqrt(variance) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    fn split(train: Array2<f32>, test: Array2<f32>) -> Split {
+        let part = |features: Array2<f32>| {
+            let targets = Targets::Values(vec![0.0; features.nrows()]);
+            Dataset::new(features, targets)
+        };
+        Split { train: part(train), test: part(test) }
+    }
+
+    #[test]
+    fn a_table_is_standardised_feature_by_feature_with_the_scale_of_training() {
+        let train = array![[1.0, 10.0, 0.1], [3.0, 10.0, 0.1], [1.0, 30.0, 0.1], [3.0, 30.0, 0.1]];
+        let normal = split(train, array![[2.0, 40.0, 0.6]]).normalized().unwrap();
+        let expected = [[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [1.0, 1.0, 0.0]];
+        assert_eq!(normal.train.rows().values, expected.as_flattened());
+        assert_eq!(normal.test.rows().values, [0.0, 2.0, 0.5]);
+    }
+
+    #[test]
+    fn an_image_is_standardised_channel_by_channel() {
+        let shape = Shape { channels: 2, height: 1, width: 2 };
+        let Split { train, test } =
+            split(array![[1.0, 3.0, 5.0, 5.0], [3.0, 1.0, 5.0, 5.0]], array![[4.0, 2.0, 6.0, 5.0]]);
+        let images = Split { train: train.with_shape(shape), test: test.with_shape(shape) }.normalized().unwrap();
+        assert_eq!(images.train.rows().values, [-1.0, 1.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0]);
+        assert_eq!(images.test.rows().values, [2.0, 0.0, 1.0, 0.0]);
+        assert_eq!(images.test.shape(), shape);
+    }
+
+    #[test]
+    fn normalised_features_have_mean_0_and_deviation_1_whatever_they_were() {
+        let train =
+            Array2::from_shape_fn((101, 3), |(row, column)| ((row * 37 + column * 11) % 101) as f32 * 1e20 + 7e21);
+        let once = split(train.clone(), train).normalized().unwrap();
+        for column in 0..3 {
+            let values = || once.train.features().column(column).into_iter().map(|&value| f64::from(value));
+            let mean = values().sum::<f64>() / 101.0;
+            let variance = values().map(|value| value * value).sum::<f64>() / 101.0;
+            assert!(mean.abs() < 1e-6 && (variance - 1.0).abs() < 1e-6, "{mean} {variance}");
+        }
+        assert_eq!(once.train, once.test);
+    }
+
+    #[test]
+    fn a_feature_beyond_the_range_is_refused() {
+        let error = split(array![[0.0, 0.0], [0.0, 1e-20]], array![[0.0, 1e20]]).normalized().unwrap_err().to_string();
+        assert!(error.contains("test example 0: channel 1 holds 100000000000000000000"), "{error}");
+    }
+
+    #[test]
+    fn a_table_has_a_channel_per_feature_and_no_groups() {
+        let data = split(array![[1.0, 2.0]], array![[1.0, 2.0]]).train;
+        assert_eq!(data.shape(), Shape { channels: 2, height: 1, width: 1 });
+        assert_eq!(data.groups(), None);
+        assert_eq!(data.with_groups(vec![0]).groups(), Some(&[0][..]));
+    }
+
+    #[test]
+    #[should_panic(expected = "3 × 1 × 1 has as many features")]
+    fn a_shape_of_another_size_is_a_broken_invariant() {
+        let _ =
+            split(array![[1.0, 2.0]], array![[1.0, 2.0]]).train.with_shape(Shape { channels: 3, height: 1, width: 1 });
+    }
+
+    #[test]
+    fn columns_first_input_is_stored_row_by_row() {
+        let transposed = array![[1.0, 3.0], [2.0, 4.0]].reversed_axes();
+        let data = Dataset::new(transposed, Targets::Values(vec![0.0, 1.0]));
+        assert_eq!(data.rows().values, [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(data.rows().row(1), [3.0, 4.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "below the number of classes")]
+    fn a_label_beyond_the_classes_is_a_broken_invariant() {
+        let _ = Dataset::new(array![[0.0]], Targets::Classes { labels: vec![2], classes: 2 });
+    }
+}

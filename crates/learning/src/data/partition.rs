@@ -1,0 +1,168 @@
+//! Which training examples go to which client.
+//!
+//! | function | sizes | classes |
+//! |---|---|---|
+//! | [`iid::iid`] | as even as possible | as they fall, or equal on every client (stratified) |
+//! | [`gamma::gamma`] | proportional to Gamma variates | as they fall |
+//! | [`declared`] | as the scenario says | as they fall |
+//! | [`dirichlet::dirichlet`] | as they result | each class spread by a Dirichlet variate |
+//! | [`two_level::two_level`] | as they result | the same, first over servers, then over each server's clients |
+//! | [`shards::label_shards`] | as even as possible | a few each |
+//! | [`zipf::zipf`] | proportional to a power of the rank | as they fall |
+//! | [`balance::user_balance`] | a line or a geometric series with a given smallest-to-largest ratio | as they fall |
+//! | [`groups::by_column`] | as they result | those of whole groups (writers, users, …) |
+//! | [`counts::class_counts`] | as a file says | as a file says |
+//!
+//! [`skew`] measures how far a partition is from an even one.
+//!
+//! # Determinism
+//! Stream (Partition, 0, 0) puts all examples in a random order, the same one for every kind of partition. Weights of
+//! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3) puts
+//! shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0, 5) is the
+//! order of examples that [`two_level::split_by_shares`] deals to servers. Ties go to the smaller client number.
+
+pub mod balance;
+pub mod counts;
+pub mod dirichlet;
+mod error;
+pub mod gamma;
+pub mod groups;
+pub mod iid;
+pub mod shards;
+mod sizes;
+pub mod skew;
+pub mod two_level;
+pub mod zipf;
+
+pub use error::PartitionError;
+pub use skew::Skew;
+
+use fedgenie_core::id::ClientId;
+use fedgenie_core::rng::{Purpose, Streams};
+
+/// The examples of every client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Client `k` holds `examples[offsets[k]..offsets[k + 1]]`.
+    offsets: Vec<usize>,
+    examples: Vec<u32>,
+}
+
+impl Partition {
+    /// Deals out an order of examples: the first `sizes[0]` to client 0, and so on. What is left belongs to nobody.
+    fn deal(mut order: Vec<u32>, sizes: &[usize]) -> Self {
+        let mut offsets = Vec::with_capacity(sizes.len() + 1);
+        offsets.push(0);
+        let mut end = 0;
+        for size in sizes {
+            end += size;
+            offsets.push(end);
+        }
+        assert!(end <= order.len(), "no more examples are dealt out than there are");
+        order.truncate(end);
+        Self { offsets, examples: order }
+    }
+
+    /// Number of clients.
+    pub fn clients(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Number of examples of a client.
+    pub fn size(&self, client: ClientId) -> usize {
+        self.offsets[client.index() + 1] - self.offsets[client.index()]
+    }
+
+    /// The examples of a client, as numbers of rows of the training set.
+    pub fn client(&self, client: ClientId) -> &[u32] {
+        &self.examples[self.offsets[client.index()]..self.offsets[client.index() + 1]]
+    }
+
+    /// Number of examples of all clients together.
+    pub fn examples(&self) -> usize {
+        self.examples.len()
+    }
+}
+
+/// Deals out a random order of the examples in sizes that the caller gives, zero allowed; the rest belongs to nobody.
+///
+/// # Errors
+/// No clients, or sizes that add up to more than there is.
+pub fn declared(examples: usize, sizes: &[usize], streams: &Streams) -> Result<Partition, PartitionError> {
+    if sizes.is_empty() {
+        return Err(PartitionError::NoClients);
+    }
+    let declared = sizes.iter().fold(0_usize, |sum, &size| sum.saturating_add(size));
+    if declared > examples {
+        return Err(PartitionError::DeclaredTooMany { declared, examples });
+    }
+    Ok(Partition::deal(shuffled(examples, streams), sizes))
+}
+
+/// All examples in random order.
+fn shuffled(examples: usize, streams: &Streams) -> Vec<u32> {
+    let count = u32::try_from(examples).expect("examples are numbered in 32 bits");
+    let mut order: Vec<u32> = (0..count).collect();
+    streams.stream(Purpose::Partition, 0, 0).shuffle(&mut order);
+    order
+}
+
+/// All examples in random order, put together by class in ascending order.
+fn shuffled_by_class(labels: &[u8], classes: usize, streams: &Streams) -> Vec<Vec<u32>> {
+    by_class(shuffled(labels.len(), streams), labels, classes)
+}
+
+/// Puts examples together by class in ascending order, keeping their order within a class.
+fn by_class(order: Vec<u32>, labels: &[u8], classes: usize) -> Vec<Vec<u32>> {
+    let mut by_class = vec![Vec::new(); classes];
+    for example in order {
+        by_class[usize::from(labels[example as usize])].push(example);
+    }
+    by_class
+}
+
+/// The numbers below `count` in random order (of shards, ranks or groups), or as they are.
+fn dealing_order(count: usize, shuffled: bool, streams: &Streams) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    if shuffled {
+        streams.stream(Purpose::Partition, 0, 3).shuffle(&mut order);
+    }
+    order
+}
+
+fn check_counts(examples: usize, clients: usize, minimum: usize) -> Result<(), PartitionError> {
+    if clients == 0 {
+        return Err(PartitionError::NoClients);
+    }
+    if clients.checked_mul(minimum).is_none_or(|needed| needed > examples) {
+        return Err(PartitionError::TooFewExamples { examples, clients, minimum });
+    }
+    Ok(())
+}
+
+/// Gives each client the next examples of each class; `counts` holds one row of classes for each client.
+fn deal_by_class(by_class: &[Vec<u32>], counts: &[usize]) -> Partition {
+    let mut taken = vec![0; by_class.len()];
+    let mut order = Vec::with_capacity(counts.iter().sum());
+    let mut sizes = Vec::with_capacity(counts.len() / by_class.len());
+    for client in counts.chunks_exact(by_class.len()) {
+        for ((members, taken), count) in by_class.iter().zip(&mut taken).zip(client) {
+            order.extend_from_slice(&members[*taken..*taken + count]);
+            *taken += count;
+        }
+        sizes.push(client.iter().sum());
+    }
+    Partition::deal(order, &sizes)
+}
+
+fn check_positive(key: &'static str, found: f64) -> Result<(), PartitionError> {
+    if found.is_finite() && found > 0.0 { Ok(()) } else { Err(PartitionError::NotPositive { key, found }) }
+}
+
+/// The quantile function of Gamma(1), which is the exponential law: `−ln(1 − u)`.
+pub fn exponential_quantile(u: f64) -> f64 {
+    -fedgenie_core::math::float::ln_1p(-u)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! What clients learn with: data sets, networks on lanes, batched local training, aggregation.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
+
+pub mod aggregate;
+pub mod data;
+pub mod dense;
+pub mod lanes;
+pub mod model;
+pub mod trainer;

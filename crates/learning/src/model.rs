@@ -1,0 +1,201 @@
+//! Model families on a flat vector of `f32` parameters.
+//!
+//! | module | model | loss |
+//! |---|---|---|
+//! | [`linear_regression`] | `ŷ = w·x + b` | squared error |
+//! | [`softmax_regression`] | class scores `W x + b` | cross-entropy |
+//! | [`families`] | MLP, LeNet-5, SimpleCNN, ResNet-18 | cross-entropy |
+//!
+//! [`network`] is what the last ones are made of.
+
+pub mod families;
+pub mod linear_regression;
+pub mod network;
+pub mod softmax_regression;
+pub mod weights;
+
+pub use linear_regression::LinearRegression;
+pub use network::Network;
+pub use softmax_regression::SoftmaxRegression;
+pub use weights::TensorLayout;
+
+use crate::data::Dataset;
+use crate::lanes::{Lanes, Path};
+use fedgenie_core::rng::StreamRng;
+use rayon::prelude::*;
+use thiserror::Error;
+
+/// What can be learned by gradient descent.
+///
+/// # Determinism
+/// A result depends on the arguments alone: not on what the scratch held before, and not on the width of the vectors
+/// the compiler chose.
+pub trait Model: Send + Sync {
+    /// Length of the parameter vector. Each model documents its layout.
+    fn parameters(&self) -> usize;
+
+    /// Length of the part of it, at its beginning, that gradient descent changes. The rest is what a step updates by itself,
+    /// such as running means.
+    fn trained(&self) -> usize {
+        self.parameters()
+    }
+
+    /// The parts of the parameter vector, in its order, under the names of PyTorch.
+    fn tensors(&self) -> Vec<TensorLayout>;
+
+    /// Fills the parameters a run starts from, with the stream (ModelInit, 0, 0) at hand.
+    fn init(&self, rng: &mut StreamRng, parameters: &mut [f32]);
+
+    /// Whether this model can learn from such data. The other methods panic where this refuses.
+    ///
+    /// # Errors
+    /// What does not fit.
+    fn fits(&self, data: &Dataset) -> Result<(), ModelError>;
+
+    /// The mean loss over a batch of examples; its derivatives by the trained parameters overwrite `gradient`. Of the parameters,
+    /// only those behind the trained ones change. `noise` is what layers that are random while training draw from.
+    ///
+    /// # Panics
+    /// If a length does not fit, or the batch is empty or names an example that is not there.
+    fn loss_and_gradient(
+        &self,
+        parameters: &mut [f32],
+        data: &Dataset,
+        batch: &[u32],
+        gradient: &mut [f32],
+        noise: &mut StreamRng,
+        scratch: &mut Scratch,
+    ) -> f32;
+
+    /// Sums over the given examples, in their order. See [`evaluate`] for many examples at once.
+    fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], scratch: &mut Scratch) -> Evaluation;
+}
+
+/// Why a model cannot learn from a data set.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ModelError {
+    /// Features of another number.
+    #[error("the model takes {expected} features, an example of the data has {found}")]
+    Width {
+        /// Features of an example.
+        found: usize,
+        /// Features the model takes.
+        expected: usize,
+    },
+    /// Classes where numbers are needed, or the reverse.
+    #[error("the model predicts {expected}, the data has {found} as targets")]
+    Targets {
+        /// What the data has.
+        found: &'static str,
+        /// What the model predicts.
+        expected: &'static str,
+    },
+    /// More classes than the model knows.
+    #[error("the model tells {expected} classes apart, the data has {found}")]
+    Classes {
+        /// Classes in the data.
+        found: usize,
+        /// Classes of the model.
+        expected: usize,
+    },
+}
+
+/// The tensors of a linear model: weights output by output, then a bias for each output.
+fn linear_tensors(outputs: usize, features: usize) -> Vec<TensorLayout> {
+    let tensor = |name: &str, shape: Vec<usize>, offset| TensorLayout { name: name.to_owned(), shape, offset };
+    vec![tensor("linear.weight", vec![outputs, features], 0), tensor("linear.bias", vec![outputs], outputs * features)]
+}
+
+/// Refuses data whose examples have another number of features.
+fn check_width(data: &Dataset, expected: usize) -> Result<(), ModelError> {
+    let found = data.width();
+    if found == expected { Ok(()) } else { Err(ModelError::Width { found, expected }) }
+}
+
+/// Memory that a worker reuses from step to step. Its contents mean nothing between calls.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    /// A number for each output of a model and each of 16 examples.
+    block: Vec<Lanes>,
+    /// The processor features that kernels are compiled for.
+    path: Path,
+    /// Layers of a network.
+    pub network: network::Workspace,
+}
+
+impl Scratch {
+    /// Empty, for kernels compiled for a set of processor features.
+    pub fn on(path: Path) -> Self {
+        Self { block: Vec::new(), path, network: network::Workspace::on(path) }
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        4 * self.block.capacity() + self.network.bytes()
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::on(Path::detect())
+    }
+}
+
+/// Sums over examples, so that parts can be put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Evaluation {
+    /// Sum of losses.
+    pub loss_sum: f64,
+    /// Examples whose class was predicted; 0 for a regression.
+    pub correct: u64,
+    /// Number of examples.
+    pub examples: u64,
+}
+
+impl Evaluation {
+    /// Mean loss; NaN without examples.
+    pub fn loss(&self) -> f64 {
+        self.loss_sum / self.examples as f64
+    }
+
+    /// Share of examples whose class was predicted; NaN without examples.
+    pub fn accuracy(&self) -> f64 {
+        self.correct as f64 / self.examples as f64
+    }
+
+    /// Both together; sums of losses are added in the order of the calls.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            loss_sum: self.loss_sum + other.loss_sum,
+            correct: self.correct + other.correct,
+            examples: self.examples + other.examples,
+        }
+    }
+}
+
+/// Evaluates a model on many examples, on all cores of the current pool if `parallel`.
+///
+/// The examples are taken in blocks of 256, whose sums are added in order: the same bits for any number of threads.
+///
+/// # Panics
+/// As [`Model::evaluate`].
+pub fn evaluate(model: &dyn Model, parameters: &[f32], data: &Dataset, examples: &[u32], parallel: bool) -> Evaluation {
+    const BLOCK: usize = 256;
+    let one = |scratch: &mut Scratch, block: &[u32]| model.evaluate(parameters, data, block, scratch);
+    let parts: Vec<Evaluation> = if parallel {
+        examples.par_chunks(BLOCK).map_init(Scratch::default, one).collect()
+    } else {
+        let mut scratch = Scratch::default();
+        examples.chunks(BLOCK).map(|block| one(&mut scratch, block)).collect()
+    };
+    let mut sums = parts.into_iter().fold(Evaluation::default(), Evaluation::plus);
+    if sums.loss_sum.is_nan() {
+        // Which NaN comes out of an operation is not defined; what is recorded is one and the same.
+        sums.loss_sum = f64::NAN;
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests;

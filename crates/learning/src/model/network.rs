@@ -1,0 +1,185 @@
+//! Networks of layers on lanes: convolutional and fully connected models of any depth.
+//!
+//! # Definition
+//! A network is a list of layers, each of which reads earlier ones; the last one is the output, whose loss is the mean
+//! cross-entropy of its softmax, or the mean squared error. Gradients are taken by backpropagation, layer by layer over the
+//! whole mini-batch.
+//!
+//! # Parameters
+//! One flat vector: the tensors in the order in which their layers were added, each in row-major order with the shape and
+//! the name that PyTorch gives it (`conv1.weight` is output × input × row × column, `fc1.weight` output × input). What gradient
+//! descent does not touch, the running means and variances of batch normalisation, comes behind all of them.
+//! [`Model::tensors`] lists them.
+//!
+//! # Initialisation
+//! Weights and biases of convolutions and fully connected layers are uniform in ±1/√(inputs of an output), in the order of the
+//! vector; embeddings standard normal; scales 1, shifts 0, running means 0, running variances 1.
+//!
+//! # Cost
+//! A worker needs two numbers for each output of each layer and example of a batch, and the packed weights and padded input of
+//! the largest convolution.
+//!
+//! # Determinism
+//! Every sum has a documented order that depends on nothing but the sizes; see [`kernels`] and [`crate::lanes`]. A mini-batch is
+//! taken as a whole: its last, smaller one has its own layout.
+
+pub mod build;
+pub mod kernels;
+mod layer;
+pub mod ops;
+mod pass;
+mod plan;
+mod workspace;
+
+pub use build::NetworkBuilder;
+pub use workspace::Workspace;
+
+use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width};
+use crate::data::{Dataset, Shape};
+use fedgenie_core::rng::StreamRng;
+use layer::Layer;
+
+/// What the output is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// A class: mean cross-entropy of the softmax of the outputs.
+    CrossEntropy,
+    /// A number: mean squared error of the only output.
+    SquaredError,
+}
+
+/// How a tensor starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Init {
+    /// The same number everywhere.
+    Constant(f32),
+    /// Uniform between minus and plus this.
+    Uniform(f64),
+    /// Normal with mean 0 and variance 1.
+    StandardNormal,
+}
+
+/// A named part of the parameter vector.
+#[derive(Clone, Debug, PartialEq)]
+struct Tensor {
+    /// The name that PyTorch's `state_dict` gives it.
+    name: String,
+    /// Its shape, row-major.
+    shape: Vec<usize>,
+    /// Where it begins in the parameter vector.
+    offset: usize,
+    /// How it starts.
+    init: Init,
+}
+
+impl Tensor {
+    /// Number of entries.
+    fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// A network; made by [`NetworkBuilder`].
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Tells networks apart whose layouts a workspace keeps; never part of a result.
+    id: u64,
+    layers: Vec<Layer>,
+    tensors: Vec<Tensor>,
+    /// Length of the part that gradient descent changes.
+    trained: usize,
+    parameters: usize,
+    loss: Loss,
+}
+
+impl Network {
+    /// Shape of an example.
+    pub fn input(&self) -> Shape {
+        self.layers[0].shape
+    }
+
+    /// Number of outputs.
+    pub fn outputs(&self) -> usize {
+        self.layers[self.layers.len() - 1].shape.len()
+    }
+
+    /// Multiplications of two numbers that the products of matrices and convolutions of a training step need for each example:
+    /// forward, by the weights, and by the input where that is needed. Products with padding do not count.
+    pub fn multiplications(&self) -> u64 {
+        pass::multiplications(self)
+    }
+}
+
+impl Model for Network {
+    fn parameters(&self) -> usize {
+        self.parameters
+    }
+
+    fn trained(&self) -> usize {
+        self.trained
+    }
+
+    fn tensors(&self) -> Vec<TensorLayout> {
+        let layout = |tensor: &Tensor| TensorLayout {
+            name: tensor.name.clone(),
+            shape: tensor.shape.clone(),
+            offset: tensor.offset,
+        };
+        self.tensors.iter().map(layout).collect()
+    }
+
+    fn init(&self, rng: &mut StreamRng, parameters: &mut [f32]) {
+        for tensor in &self.tensors {
+            let values = &mut parameters[tensor.offset..][..tensor.len()];
+            match tensor.init {
+                Init::Constant(number) => values.fill(number),
+                Init::Uniform(bound) => {
+                    values.iter_mut().for_each(|value| *value = (bound * (2.0 * rng.uniform() - 1.0)) as f32);
+                }
+                Init::StandardNormal => {
+                    let quantile = fedgenie_core::math::special::normal_quantile;
+                    values.iter_mut().for_each(|value| *value = quantile(rng.uniform()) as f32);
+                }
+            }
+        }
+    }
+
+    fn fits(&self, data: &Dataset) -> Result<(), ModelError> {
+        check_width(data, self.input().len())?;
+        match (self.loss, data.classes()) {
+            (Loss::CrossEntropy, None) => Err(ModelError::Targets { found: "numbers", expected: "classes" }),
+            (Loss::SquaredError, Some(_)) => Err(ModelError::Targets { found: "classes", expected: "numbers" }),
+            (Loss::CrossEntropy, Some((_, found))) if found > self.outputs() => {
+                Err(ModelError::Classes { found, expected: self.outputs() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn loss_and_gradient(
+        &self,
+        parameters: &mut [f32],
+        data: &Dataset,
+        batch: &[u32],
+        gradient: &mut [f32],
+        noise: &mut StreamRng,
+        scratch: &mut Scratch,
+    ) -> f32 {
+        assert!(!batch.is_empty(), "a step needs examples");
+        assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
+        assert_eq!(gradient.len(), self.trained, "a gradient has as many entries as there are trained parameters");
+        pass::train(self, parameters, data, batch, gradient, noise, scratch)
+    }
+
+    fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], scratch: &mut Scratch) -> Evaluation {
+        assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
+        /// Examples of a forward pass: two vectors.
+        const BATCH: usize = 32;
+        let batches = examples.chunks(BATCH);
+        batches
+            .fold(Evaluation::default(), |sum, batch| sum.plus(pass::evaluate(self, parameters, data, batch, scratch)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

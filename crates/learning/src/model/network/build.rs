@@ -1,0 +1,218 @@
+//! Puts a network together, layer by layer.
+//!
+//! ```
+//! use fedgenie::data::Shape;
+//! use fedgenie::model::network::{Loss, NetworkBuilder};
+//! use fedgenie::model::Model;
+//!
+//! let mut builder = NetworkBuilder::new(Shape { channels: 1, height: 28, width: 28 });
+//! let input = builder.input();
+//! let hidden = builder.dense("fc1", input, 16, true);
+//! let output = builder.dense("fc2", hidden, 10, false);
+//! let network = builder.finish(output, Loss::CrossEntropy);
+//! assert_eq!(network.parameters(), 784 * 16 + 16 + 16 * 10 + 10);
+//! ```
+
+use super::layer::{Layer, Op};
+use super::ops::{Activation, BatchNorm, Conv, Dense, Dropout, Embedding, GroupNorm, Pool, PoolKind};
+use super::{Init, Loss, Network, Tensor};
+use crate::data::Shape;
+use fedgenie_core::math::float::sqrt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A layer of the network under construction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerId(usize);
+
+/// How a convolution moves over its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Side of the kernel or of the pooled square.
+    pub size: usize,
+    /// Columns and rows from a place to the next.
+    pub stride: usize,
+    /// Columns and rows of zeros around the input.
+    pub padding: usize,
+}
+
+impl Window {
+    /// A window that moves one step at a time over the input as it is.
+    pub const fn square(size: usize) -> Self {
+        Self { size, stride: 1, padding: 0 }
+    }
+
+    /// Places along a side of the input.
+    fn places(self, side: usize) -> usize {
+        assert!(self.size > 0 && self.stride > 0 && self.padding < self.size, "{self:?} is not a window");
+        let padded = side + 2 * self.padding;
+        assert!(padded >= self.size, "a window of {} does not fit on {padded}", self.size);
+        (padded - self.size) / self.stride + 1
+    }
+}
+
+/// A network under construction. The methods panic on shapes that do not fit: a network is made by code, not by a user.
+#[derive(Debug)]
+pub struct NetworkBuilder {
+    layers: Vec<Layer>,
+    trained: Vec<Tensor>,
+    /// Running means and variances; their offsets count from the end of the trained part.
+    buffers: Vec<Tensor>,
+}
+
+impl NetworkBuilder {
+    /// Starts with examples of a shape.
+    pub fn new(shape: Shape) -> Self {
+        let input =
+            Layer { op: Op::Input, inputs: Vec::new(), shape, passes_gradient: false, adds_gradient: Vec::new() };
+        Self { layers: vec![input], trained: Vec::new(), buffers: Vec::new() }
+    }
+
+    /// The examples.
+    pub fn input(&self) -> LayerId {
+        LayerId(0)
+    }
+
+    /// The shape of a layer's output.
+    pub fn shape(&self, layer: LayerId) -> Shape {
+        self.layers[layer.0].shape
+    }
+
+    fn tensor(list: &mut Vec<Tensor>, name: String, shape: Vec<usize>, init: Init) -> usize {
+        let offset = list.last().map_or(0, |tensor| tensor.offset + tensor.len());
+        list.push(Tensor { name, shape, offset, init });
+        offset
+    }
+
+    fn parameter(&mut self, name: String, shape: Vec<usize>, init: Init) -> usize {
+        Self::tensor(&mut self.trained, name, shape, init)
+    }
+
+    fn layer(&mut self, op: Op, inputs: &[LayerId], shape: Shape) -> LayerId {
+        let has_parameters =
+            matches!(op, Op::Conv(_) | Op::Dense(_) | Op::BatchNorm(_) | Op::GroupNorm(_) | Op::Embedding(_));
+        let inputs: Vec<usize> = inputs.iter().map(|input| input.0).collect();
+        let passes_gradient = has_parameters || inputs.iter().any(|&input| self.layers[input].passes_gradient);
+        let adds_gradient = vec![false; inputs.len()];
+        self.layers.push(Layer { op, inputs, shape, passes_gradient, adds_gradient });
+        LayerId(self.layers.len() - 1)
+    }
+
+    /// A convolution with `outputs` channels: `name.weight` and, if `bias`, `name.bias`.
+    pub fn conv(
+        &mut self,
+        name: &str,
+        input: LayerId,
+        outputs: usize,
+        window: Window,
+        bias: bool,
+        relu: bool,
+    ) -> LayerId {
+        let Shape { channels, height, width } = self.shape(input);
+        let shape = Shape { channels: outputs, height: window.places(height), width: window.places(width) };
+        let init = Init::Uniform(1.0 / sqrt((channels * window.size * window.size) as f64));
+        let weights = self.parameter(format!("{name}.weight"), vec![outputs, channels, window.size, window.size], init);
+        let bias = bias.then(|| self.parameter(format!("{name}.bias"), vec![outputs], init));
+        self.layer(Op::Conv(Conv { window, weights, bias, relu }), &[input], shape)
+    }
+
+    /// A fully connected layer: `name.weight` and `name.bias`. Takes its input as one list of features.
+    pub fn dense(&mut self, name: &str, input: LayerId, outputs: usize, relu: bool) -> LayerId {
+        let features = self.shape(input).len();
+        let init = Init::Uniform(1.0 / sqrt(features as f64));
+        let weights = self.parameter(format!("{name}.weight"), vec![outputs, features], init);
+        let bias = self.parameter(format!("{name}.bias"), vec![outputs], init);
+        let shape = Shape { channels: outputs, height: 1, width: 1 };
+        self.layer(Op::Dense(Dense { weights, bias, relu }), &[input], shape)
+    }
+
+    /// The largest number of each window, or zero if that is larger and `relu`: the maximum of what a ReLU lets through is what the
+    /// ReLU lets through of the maximum, with fewer numbers to look at.
+    pub fn max_pool(&mut self, input: LayerId, window: Window, relu: bool) -> LayerId {
+        self.pool(input, window, PoolKind::Max, relu)
+    }
+
+    /// The mean of each window; padding counts as zeros.
+    pub fn average_pool(&mut self, input: LayerId, window: Window) -> LayerId {
+        self.pool(input, window, PoolKind::Average, false)
+    }
+
+    /// The mean of each channel.
+    pub fn global_average_pool(&mut self, input: LayerId) -> LayerId {
+        let Shape { height, width, .. } = self.shape(input);
+        assert_eq!(height, width, "a window is square");
+        self.average_pool(input, Window { size: height, stride: height, padding: 0 })
+    }
+
+    fn pool(&mut self, input: LayerId, window: Window, kind: PoolKind, relu: bool) -> LayerId {
+        let Shape { channels, height, width } = self.shape(input);
+        let shape = Shape { channels, height: window.places(height), width: window.places(width) };
+        self.layer(Op::Pool(Pool { window, kind, relu }), &[input], shape)
+    }
+
+    /// A function of each number.
+    pub fn activation(&mut self, input: LayerId, activation: Activation) -> LayerId {
+        self.layer(Op::Activation(activation), &[input], self.shape(input))
+    }
+
+    /// Batch normalisation: `name.weight`, `name.bias`, `name.running_mean`, `name.running_var`.
+    pub fn batch_norm(&mut self, name: &str, input: LayerId, relu: bool) -> LayerId {
+        let shape = self.shape(input);
+        let scale = self.parameter(format!("{name}.weight"), vec![shape.channels], Init::Constant(1.0));
+        let shift = self.parameter(format!("{name}.bias"), vec![shape.channels], Init::Constant(0.0));
+        let mean =
+            Self::tensor(&mut self.buffers, format!("{name}.running_mean"), vec![shape.channels], Init::Constant(0.0));
+        Self::tensor(&mut self.buffers, format!("{name}.running_var"), vec![shape.channels], Init::Constant(1.0));
+        self.layer(Op::BatchNorm(BatchNorm { scale, shift, running: mean, relu }), &[input], shape)
+    }
+
+    /// Group normalisation over `groups` equal groups of channels: `name.weight`, `name.bias`.
+    pub fn group_norm(&mut self, name: &str, input: LayerId, groups: usize) -> LayerId {
+        let shape = self.shape(input);
+        assert!(groups > 0 && shape.channels.is_multiple_of(groups), "groups are equal");
+        let scale = self.parameter(format!("{name}.weight"), vec![shape.channels], Init::Constant(1.0));
+        let shift = self.parameter(format!("{name}.bias"), vec![shape.channels], Init::Constant(0.0));
+        self.layer(Op::GroupNorm(GroupNorm { scale, shift, groups }), &[input], shape)
+    }
+
+    /// The sum of two layers of the same shape.
+    pub fn add(&mut self, one: LayerId, two: LayerId, relu: bool) -> LayerId {
+        assert_eq!(self.shape(one), self.shape(two), "only equal shapes are added");
+        self.layer(Op::Add { relu }, &[one, two], self.shape(one))
+    }
+
+    /// Sets each number to zero with this probability while training, and scales the others up.
+    pub fn dropout(&mut self, input: LayerId, rate: f64) -> LayerId {
+        self.layer(Op::Dropout(Dropout::new(rate)), &[input], self.shape(input))
+    }
+
+    /// Replaces each feature, a whole number below `entries`, by a row of the table `name.weight`. The rows are the columns of the
+    /// output: features × 1 × dimensions would be its matrix, and dimension d of feature f is its channel `f · dimensions + d`.
+    pub fn embedding(&mut self, name: &str, input: LayerId, entries: usize, dimensions: usize) -> LayerId {
+        let features = self.shape(input).len();
+        let table = self.parameter(format!("{name}.weight"), vec![entries, dimensions], Init::StandardNormal);
+        let shape = Shape { channels: features * dimensions, height: 1, width: 1 };
+        self.layer(Op::Embedding(Embedding { table, entries, dimensions }), &[input], shape)
+    }
+
+    /// The network whose output is this layer, which has to be the last one.
+    pub fn finish(self, output: LayerId, loss: Loss) -> Network {
+        let Self { mut layers, trained: mut tensors, buffers } = self;
+        assert_eq!(output.0, layers.len() - 1, "the last layer is the output");
+        let shape = layers[output.0].shape;
+        assert_eq!((shape.height, shape.width), (1, 1), "the output is a list");
+        assert!(loss == Loss::CrossEntropy || shape.channels == 1, "a squared error is that of one output");
+        let mut seen = vec![false; layers.len()];
+        for layer in layers.iter_mut().rev() {
+            for (&input, adds) in layer.inputs.iter().zip(&mut layer.adds_gradient) {
+                *adds = std::mem::replace(&mut seen[input], true);
+            }
+        }
+        assert!(seen[..output.0].iter().all(|&seen| seen), "every layer but the last is read");
+        let trained = tensors.last().map_or(0, |tensor| tensor.offset + tensor.len());
+        tensors.extend(buffers.into_iter().map(|tensor| Tensor { offset: trained + tensor.offset, ..tensor }));
+        let parameters = tensors.last().map_or(0, |tensor| tensor.offset + tensor.len());
+        static NETWORKS: AtomicU64 = AtomicU64::new(0);
+        let id = NETWORKS.fetch_add(1, Ordering::Relaxed);
+        Network { id, layers, tensors, trained, parameters, loss }
+    }
+}

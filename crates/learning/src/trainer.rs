@@ -1,0 +1,281 @@
+//! Local training of many clients at once.
+//!
+//! # Definition
+//! Each client starts from the model it was sent and makes steps of its optimizer on mini-batches: consecutive pieces of a
+//! fresh random order of its examples in each epoch; the last piece of an epoch may be smaller, and a client with fewer
+//! examples than a batch makes one full step an epoch. It stops after a number of epochs, or of steps.
+//!
+//! # Source
+//! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,
+//! Algorithm 1, ClientUpdate.
+//!
+//! # Cost
+//! No allocation per step: a worker has one scratch, and an [`Update`] keeps its buffer from round to round. Memory: a
+//! scratch for each thread, and the parameters of each job.
+//!
+//! # Determinism
+//! Stream (BatchOrder, client, ticket: the round of dispatch), consumed epoch by epoch, and stream (TrainingNoise, client,
+//! ticket), consumed step by step, layer by layer. Jobs are independent and write to their own place, so the result
+//! does not depend on the number of threads. NaN has no unique bits: an update that diverged has its NaNs replaced by one
+//! and the same.
+
+pub mod optimizer;
+pub mod schedule;
+
+pub use optimizer::{Optimizer, OptimizerConfig};
+pub use schedule::Schedule;
+
+use crate::data::Dataset;
+use crate::lanes::Path;
+use crate::model::{Model, Scratch};
+use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::rng::{Purpose, Streams};
+use optimizer::{Moments, Proximal, Regularisation};
+use rayon::prelude::*;
+use thiserror::Error;
+
+/// How a client trains; made by [`LocalTraining::new`], the other settings being public.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalTraining {
+    /// When it stops.
+    pub length: Length,
+    /// Examples in a mini-batch; at least 1.
+    pub batch: usize,
+    /// What a step makes of a gradient.
+    pub optimizer: Optimizer,
+    /// How the learning rate changes from round to round.
+    pub schedule: Schedule,
+    /// The largest norm of a gradient; larger ones are scaled down.
+    pub clip: Option<f32>,
+    /// Weight μ of the pull towards the model that was sent (FedProx); 0 for none.
+    pub proximal: f32,
+}
+
+/// How long a client trains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// This many passes over its examples; at least 1.
+    Epochs(u32),
+    /// This many steps, in as many passes as they need; at least 1.
+    Steps(u32),
+}
+
+/// Why a client cannot train like this.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{key} = {found}: has to be {expected}")]
+pub struct TrainingError {
+    /// Name of the setting.
+    pub key: &'static str,
+    /// Its value.
+    pub found: f64,
+    /// What would be right.
+    pub expected: &'static str,
+}
+
+impl LocalTraining {
+    /// So many epochs of an optimizer at a constant learning rate, neither clipped nor pulled.
+    ///
+    /// # Errors
+    /// Names the setting of the optimizer that is out of its range.
+    pub fn new(epochs: u32, batch: usize, optimizer: &OptimizerConfig) -> Result<Self, TrainingError> {
+        Ok(Self {
+            length: Length::Epochs(epochs),
+            batch,
+            optimizer: Optimizer::new(optimizer)?,
+            schedule: Schedule::default(),
+            clip: None,
+            proximal: 0.0,
+        })
+    }
+
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// Names the first setting out of its range. [`train`] panics on such settings.
+    pub fn check(&self) -> Result<(), TrainingError> {
+        let refuse = |key| Err(TrainingError { key, found: 0.0, expected: "at least 1" });
+        match self.length {
+            Length::Epochs(0) => return refuse("epochs"),
+            Length::Steps(0) => return refuse("steps"),
+            Length::Epochs(_) | Length::Steps(_) => {}
+        }
+        if self.batch == 0 {
+            return refuse("batch");
+        }
+        self.schedule.check()?;
+        optimizer::check_regularisation(self.clip.map(f64::from), Some(f64::from(self.proximal)))
+    }
+
+    /// Examples that a client with this many goes through, the same ones several times if need be.
+    pub fn examples(&self, size: usize) -> f64 {
+        match self.length {
+            Length::Epochs(epochs) => f64::from(epochs) * size as f64,
+            // Full batches but for the last of each epoch.
+            Length::Steps(steps) => {
+                let per_epoch = size.div_ceil(self.batch).max(1);
+                let (epochs, rest) = (steps as usize / per_epoch, steps as usize % per_epoch);
+                epochs as f64 * size as f64 + (rest * self.batch).min(size) as f64
+            }
+        }
+    }
+}
+
+/// A client's training.
+#[derive(Clone, Copy, Debug)]
+pub struct TrainingJob<'a> {
+    /// Who trains.
+    pub client: ClientId,
+    /// The round in which it was dispatched; decides the learning rate.
+    pub round: Round,
+    /// What its random numbers belong to, beside the client: the round, or the number of the client's job where a client may
+    /// train several times in a round.
+    pub ticket: Round,
+    /// The model it was sent.
+    pub start: &'a [f32],
+    /// Its examples. Without any, the update is the start, its loss 0.
+    pub examples: &'a [u32],
+}
+
+/// What a client sends back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Update {
+    /// Its model after training. Not to be aggregated if it diverged.
+    pub parameters: Vec<f32>,
+    /// Mean loss of its examples during the first epoch, each batch as seen before its step.
+    pub first_loss: f32,
+    /// Whether a parameter or a loss is not finite; training stops at the first such loss.
+    pub diverged: bool,
+}
+
+/// What a worker reuses from job to job.
+#[derive(Default)]
+struct Worker {
+    scratch: Scratch,
+    gradient: Vec<f32>,
+    order: Vec<u32>,
+    moments: Moments,
+}
+
+/// Trains all jobs, on all cores of the current pool if `parallel`; update `i` is that of job `i`.
+///
+/// # Panics
+/// If the numbers of jobs and updates differ, the settings are out of range, a start is not the model's length, or the
+/// model does not fit the data.
+pub fn train(
+    jobs: &[TrainingJob<'_>],
+    model: &dyn Model,
+    data: &Dataset,
+    settings: &LocalTraining,
+    streams: &Streams,
+    parallel: bool,
+    updates: &mut [Update],
+) {
+    train_on(Path::detect(), jobs, model, data, settings, streams, parallel, updates);
+}
+
+/// As [`train`], with kernels compiled for a given set of processor features.
+///
+/// # Panics
+/// As [`train`].
+#[expect(clippy::too_many_arguments, reason = "those of train, and one more")]
+pub fn train_on(
+    path: Path,
+    jobs: &[TrainingJob<'_>],
+    model: &dyn Model,
+    data: &Dataset,
+    settings: &LocalTraining,
+    streams: &Streams,
+    parallel: bool,
+    updates: &mut [Update],
+) {
+    assert_eq!(jobs.len(), updates.len(), "every job has its update");
+    assert_eq!(settings.check(), Ok(()), "settings are checked before");
+    assert_eq!(model.fits(data), Ok(()), "model and data are checked before");
+    let new = || Worker { scratch: Scratch::on(path), ..Worker::default() };
+    let one = |worker: &mut Worker, (job, update): (&TrainingJob<'_>, &mut Update)| {
+        train_client(job, model, data, settings, streams, worker, update);
+        if update.diverged {
+            // What is left in padding may not be finite, which no later job should meet.
+            worker.scratch = Scratch::on(path);
+        }
+    };
+    if parallel {
+        jobs.par_iter()
+            .zip(updates.par_iter_mut())
+            .with_min_len(jobs_per_task(jobs, model.parameters(), settings))
+            .for_each_init(new, one);
+    } else {
+        let mut worker = new();
+        jobs.iter().zip(updates).for_each(|pair| one(&mut worker, pair));
+    }
+}
+
+/// How many jobs make a task that is worth handing to another thread: some 100 µs.
+fn jobs_per_task(jobs: &[TrainingJob<'_>], parameters: usize, settings: &LocalTraining) -> usize {
+    const OPERATIONS_PER_TASK: f64 = 1_000_000.0;
+    let examples = jobs.iter().map(|job| job.examples.len()).sum::<usize>() / jobs.len().max(1);
+    let operations = settings.examples(examples) * 4.0 * parameters as f64;
+    ((OPERATIONS_PER_TASK / operations.max(1.0)) as usize).max(1)
+}
+
+fn train_client(
+    job: &TrainingJob<'_>,
+    model: &dyn Model,
+    data: &Dataset,
+    settings: &LocalTraining,
+    streams: &Streams,
+    worker: &mut Worker,
+    update: &mut Update,
+) {
+    assert_eq!(job.start.len(), model.parameters(), "{} was sent a model of another length", job.client);
+    let mut order_rng = streams.stream(Purpose::BatchOrder, job.client.0, job.ticket.0);
+    let mut noise = streams.stream(Purpose::TrainingNoise, job.client.0, job.ticket.0);
+    let lr_factor = settings.schedule.factor(job.round.0) as f32;
+    let trained = model.trained();
+    let proximal = Proximal { mu: settings.proximal, start: &job.start[..trained] };
+    let extra = Regularisation { clip: settings.clip, proximal: Some(proximal) };
+    let Worker { scratch, gradient, order, moments } = worker;
+    update.parameters.clear();
+    update.parameters.extend_from_slice(job.start);
+    gradient.resize(trained, 0.0);
+    order.clear();
+    order.extend_from_slice(job.examples);
+    settings.optimizer.begin(trained, moments);
+    let (epochs, mut steps_left) = match settings.length {
+        _ if job.examples.is_empty() => (0, 0),
+        Length::Epochs(epochs) => (epochs, u32::MAX),
+        Length::Steps(steps) => (u32::MAX, steps),
+    };
+    let (mut loss_sum, mut losses) = (0.0, 0_usize);
+    let mut is_finite = true;
+    'training: for epoch in 0..epochs {
+        order_rng.shuffle(order);
+        for batch in order.chunks(settings.batch) {
+            if steps_left == 0 {
+                break 'training;
+            }
+            let loss = model.loss_and_gradient(&mut update.parameters, data, batch, gradient, &mut noise, scratch);
+            if epoch == 0 {
+                loss_sum += f64::from(loss) * batch.len() as f64;
+                losses += batch.len();
+            }
+            is_finite = loss.is_finite();
+            if !is_finite {
+                break 'training;
+            }
+            settings.optimizer.step(&mut update.parameters[..trained], gradient, lr_factor, &extra, moments);
+            steps_left -= u32::from(steps_left != u32::MAX);
+        }
+    }
+    update.first_loss = if losses == 0 { 0.0 } else { (loss_sum / losses as f64) as f32 };
+    update.diverged = !is_finite
+        || !update.first_loss.is_finite()
+        || !update.parameters.iter().all(|parameter| parameter.is_finite());
+    if update.diverged {
+        let numbers = update.parameters.iter_mut().chain(std::iter::once(&mut update.first_loss));
+        numbers.filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
+    }
+}
+
+#[cfg(test)]
+mod tests;

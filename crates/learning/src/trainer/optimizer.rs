@@ -1,0 +1,441 @@
+//! Local optimizers: what a step makes of a gradient. Gradient descent with momentum, Adam, AdamW.
+//!
+//! # Definition
+//! A step takes the gradient `g` of the mini-batch's loss at the parameters `w` and first adjusts it, in this order:
+//!
+//! 1. clipping at norm `c`: `g ← g · min(1, c/(‖g‖ + 1e-6))`;
+//! 2. the proximal term, with the model `s` that the client was sent: `g ← g + μ(w − s)`;
+//! 3. weight decay `λ` of `sgd` and `adam`: `g ← g + λw`.
+//!
+//! With learning rate `η = lr ·` the schedule's factor and `t` the number of the step in the job, from 1:
+//!
+//! | optimizer | step |
+//! |---|---|
+//! | `sgd`, momentum 0 | `w ← w − ηg` |
+//! | `sgd`, momentum `m`, dampening `d` | `b ← g` if `t = 1`, else `b ← mb + (1 − d)g`; `w ← w − ηb` |
+//! | `sgd`, `nesterov` | `b` as above; `w ← w − η(g + mb)` |
+//! | `adam` | `a ← β₁a + (1 − β₁)g`, `v ← β₂v + (1 − β₂)g²`; `w ← w − η/(1 − β₁ᵗ) · a/(√v/√(1 − β₂ᵗ) + ε)` |
+//! | `adamw` | `w ← (1 − ηλ)w`, then as `adam` without 3. |
+//!
+//! # Inputs
+//! Parameters and gradient of the same length; the model that was sent, for the proximal term.
+//!
+//! # Source
+//! The update rules of torch.optim.SGD, Adam and AdamW and of torch.nn.utils.clip_grad_norm_ in the documentation of
+//! PyTorch 2. Adam: D. P. Kingma, J. Ba, ICLR 2015. AdamW: I. Loshchilov, F. Hutter, "Decoupled weight decay
+//! regularization", ICLR 2019. Proximal term: T. Li et al., "Federated optimization in heterogeneous networks", MLSys
+//! 2020 (FedProx).
+//!
+//! # Deviations from the source
+//! Ranges are narrower than PyTorch's: the learning rate and `epsilon` are positive, momentum and dampening below 1.
+//! `√v` is multiplied by the reciprocal of `√(1 − β₂ᵗ)`. A gradient whose norm is NaN is not clipped.
+//!
+//! # Cost
+//! One pass over the parameters for everything but the norm, which is another pass over the gradient. It reads the
+//! gradient and, if there is a proximal term, the start, and reads and writes the parameters and, with momentum, one buffer
+//! of their length (`adam`, `adamw`: two). A step allocates nothing.
+//!
+//! # Determinism
+//! Settings that combine several numbers (`η/(1 − β₁ᵗ)`, `1 − β₂` …) are worked out in `f64` and rounded to `f32` once;
+//! each parameter is then treated alone, in `f32`, by rounded operations that are never fused. The norm is added up
+//! in `f64`, square `j` in sum `j mod 16`, the 16 sums folded in halves. So neither the width of vectors nor the number
+//! of threads changes a bit.
+
+use super::TrainingError;
+use fedgenie_core::math::float::{sqrt, sqrt_f32};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An optimizer as a scenario writes it, for example `{ sgd = { lr = 5e-3, momentum = 0.9 } }`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum OptimizerConfig {
+    /// Stochastic gradient descent.
+    Sgd {
+        /// Learning rate; positive.
+        lr: f64,
+        /// Share of the buffer that a step keeps; at least 0 and below 1.
+        #[serde(default)]
+        momentum: f64,
+        /// Nesterov's momentum; needs a positive momentum and no dampening.
+        #[serde(default)]
+        nesterov: bool,
+        /// Weight decay, added to the gradient; at least 0.
+        #[serde(default)]
+        weight_decay: f64,
+        /// Share of the gradient that does not enter the buffer after the first step; at least 0 and below 1.
+        #[serde(default)]
+        dampening: f64,
+    },
+    /// Adam with weight decay in the gradient.
+    Adam {
+        /// Learning rate; positive.
+        lr: f64,
+        /// Share of the mean gradient that a step keeps; at least 0 and below 1.
+        #[serde(default = "default_beta1")]
+        beta1: f64,
+        /// Share of the mean squared gradient that a step keeps; at least 0 and below 1.
+        #[serde(default = "default_beta2")]
+        beta2: f64,
+        /// Added to the root; positive.
+        #[serde(default = "default_epsilon")]
+        epsilon: f64,
+        /// Weight decay, added to the gradient; at least 0.
+        #[serde(default)]
+        weight_decay: f64,
+    },
+    /// Adam with weight decay apart from the gradient.
+    #[serde(rename = "adamw")]
+    AdamW {
+        /// Learning rate; positive.
+        lr: f64,
+        /// Share of the mean gradient that a step keeps; at least 0 and below 1.
+        #[serde(default = "default_beta1")]
+        beta1: f64,
+        /// Share of the mean squared gradient that a step keeps; at least 0 and below 1.
+        #[serde(default = "default_beta2")]
+        beta2: f64,
+        /// Added to the root; positive.
+        #[serde(default = "default_epsilon")]
+        epsilon: f64,
+        /// Weight decay, a share of the parameters in units of the learning rate; at least 0.
+        #[serde(default = "default_decoupled_decay")]
+        weight_decay: f64,
+    },
+}
+
+const fn default_beta1() -> f64 {
+    0.9
+}
+const fn default_beta2() -> f64 {
+    0.999
+}
+const fn default_epsilon() -> f64 {
+    1e-8
+}
+const fn default_decoupled_decay() -> f64 {
+    0.01
+}
+
+/// Settings are used in single precision, where they must not vanish or overflow either.
+pub(super) fn positive(key: &'static str, found: f64) -> Result<(), TrainingError> {
+    let single = found as f32;
+    let is_fine = single.is_finite() && single > 0.0;
+    is_fine.then_some(()).ok_or(TrainingError { key, found, expected: "positive and finite in single precision" })
+}
+
+fn not_negative(key: &'static str, found: f64) -> Result<(), TrainingError> {
+    let is_fine = (found as f32).is_finite() && found >= 0.0;
+    is_fine.then_some(()).ok_or(TrainingError { key, found, expected: "a finite number of at least 0" })
+}
+
+fn below_one(key: &'static str, found: f64) -> Result<(), TrainingError> {
+    let is_fine = found >= 0.0 && (found as f32) < 1.0;
+    is_fine.then_some(()).ok_or(TrainingError { key, found, expected: "at least 0 and below 1 in single precision" })
+}
+
+impl OptimizerConfig {
+    /// The kind's name, as a scenario writes it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Sgd { .. } => "sgd",
+            Self::Adam { .. } => "adam",
+            Self::AdamW { .. } => "adamw",
+        }
+    }
+
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// Names the first setting out of its range by its key below [`OptimizerConfig::kind`].
+    pub fn check(&self) -> Result<(), TrainingError> {
+        match *self {
+            Self::Sgd { lr, momentum, nesterov, weight_decay, dampening } => {
+                positive("lr", lr)?;
+                below_one("momentum", momentum)?;
+                not_negative("weight_decay", weight_decay)?;
+                below_one("dampening", dampening)?;
+                if nesterov && momentum as f32 == 0.0 {
+                    let expected = "positive for nesterov's momentum";
+                    return Err(TrainingError { key: "momentum", found: momentum, expected });
+                }
+                if nesterov && dampening != 0.0 {
+                    let expected = "0 for nesterov's momentum";
+                    return Err(TrainingError { key: "dampening", found: dampening, expected });
+                }
+                Ok(())
+            }
+            Self::Adam { lr, beta1, beta2, epsilon, weight_decay }
+            | Self::AdamW { lr, beta1, beta2, epsilon, weight_decay } => {
+                positive("lr", lr)?;
+                below_one("beta1", beta1)?;
+                below_one("beta2", beta2)?;
+                positive("epsilon", epsilon)?;
+                not_negative("weight_decay", weight_decay)
+            }
+        }
+    }
+}
+
+/// What is done to the gradient of the loss before the optimizer sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Regularisation<'a> {
+    /// The largest Euclidean norm of a gradient over all parameters; larger ones are scaled down. Positive.
+    pub clip: Option<f32>,
+    /// Pull towards the model that the client was sent.
+    pub proximal: Option<Proximal<'a>>,
+}
+
+/// The term `μ/2 ‖w − s‖²` of FedProx, added to the loss.
+#[derive(Clone, Copy, Debug)]
+pub struct Proximal<'a> {
+    /// Its weight μ; not negative.
+    pub mu: f32,
+    /// The model `s` that the client was sent.
+    pub start: &'a [f32],
+}
+
+/// Checks the settings of [`Regularisation`] as a scenario gives them.
+///
+/// # Errors
+/// Names `clip` or `proximal`.
+pub fn check_regularisation(clip: Option<f64>, mu: Option<f64>) -> Result<(), TrainingError> {
+    clip.map_or(Ok(()), |clip| positive("clip", clip))?;
+    mu.map_or(Ok(()), |mu| not_negative("proximal", mu))
+}
+
+/// The Euclidean norm, added up in 16 partial sums; see *Determinism* above.
+pub fn norm(gradient: &[f32]) -> f64 {
+    const LANES: usize = 16;
+    let (blocks, rest) = gradient.as_chunks::<LANES>();
+    let mut sums = [0.0_f64; LANES];
+    for block in blocks {
+        for lane in 0..LANES {
+            let slope = f64::from(block[lane]);
+            sums[lane] += slope * slope;
+        }
+    }
+    for (sum, &slope) in sums.iter_mut().zip(rest) {
+        *sum += f64::from(slope) * f64::from(slope);
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for lane in 0..width {
+            sums[lane] += sums[lane + width];
+        }
+    }
+    sqrt(sums[0])
+}
+
+/// The factor that clips a gradient of norm `norm`.
+fn clip_factor(norm: f64, most: f32) -> f32 {
+    let factor = f64::from(most) / (norm + 1e-6);
+    if factor < 1.0 { factor as f32 } else { 1.0 }
+}
+
+/// What an optimizer remembers from step to step of one job; reusable from job to job.
+#[derive(Clone, Debug, Default)]
+pub struct Moments {
+    first: Vec<f32>,
+    second: Vec<f32>,
+    steps: u64,
+    /// β₁ᵗ and β₂ᵗ.
+    beta_powers: [f64; 2],
+}
+
+/// Checked settings of an optimizer; see the module.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Optimizer {
+    lr: f64,
+    /// Of the gradient.
+    weight_decay: f32,
+    rule: Rule,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Rule {
+    Descent,
+    Momentum { momentum: f32, take: f32, nesterov: bool },
+    Adam { betas: [f64; 2], epsilon: f32, decoupled_decay: f64 },
+}
+
+impl Optimizer {
+    /// Checks the settings and takes them over.
+    ///
+    /// # Errors
+    /// As [`OptimizerConfig::check`].
+    pub fn new(config: &OptimizerConfig) -> Result<Self, TrainingError> {
+        config.check()?;
+        Ok(match *config {
+            OptimizerConfig::Sgd { lr, momentum, nesterov, weight_decay, dampening } => {
+                let momentum = momentum as f32;
+                let with_momentum = Rule::Momentum { momentum, take: (1.0 - dampening) as f32, nesterov };
+                let rule = if momentum == 0.0 { Rule::Descent } else { with_momentum };
+                Self { lr, weight_decay: weight_decay as f32, rule }
+            }
+            OptimizerConfig::Adam { lr, beta1, beta2, epsilon, weight_decay } => {
+                let rule = Rule::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: 0.0 };
+                Self { lr, weight_decay: weight_decay as f32, rule }
+            }
+            OptimizerConfig::AdamW { lr, beta1, beta2, epsilon, weight_decay } => {
+                let rule = Rule::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: weight_decay };
+                Self { lr, weight_decay: 0.0, rule }
+            }
+        })
+    }
+
+    /// Forgets the steps of an earlier job; allocates only if the buffers never were this long.
+    pub fn begin(&self, parameters: usize, moments: &mut Moments) {
+        let (first, second) = match self.rule {
+            Rule::Descent => (0, 0),
+            Rule::Momentum { .. } => (parameters, 0),
+            Rule::Adam { .. } => (parameters, parameters),
+        };
+        for (buffer, length) in [(&mut moments.first, first), (&mut moments.second, second)] {
+            buffer.clear();
+            buffer.resize(length, 0.0);
+        }
+        moments.steps = 0;
+        moments.beta_powers = [1.0; 2];
+    }
+
+    /// Makes one step. `gradient` is that of the mini-batch's mean loss; `lr_factor` is the schedule's.
+    ///
+    /// # Panics
+    /// If gradient, start or moments do not have the parameters' length: every job [begins](Self::begin) first.
+    pub fn step(
+        &self,
+        parameters: &mut [f32],
+        gradient: &[f32],
+        lr_factor: f32,
+        extra: &Regularisation<'_>,
+        moments: &mut Moments,
+    ) {
+        assert_eq!(gradient.len(), parameters.len(), "a gradient has one slope for each parameter");
+        let scale = extra.clip.map_or(1.0, |most| clip_factor(norm(gradient), most));
+        let proximal = extra.proximal.filter(|proximal| proximal.mu != 0.0);
+        // Without a proximal term, any slice stands in for the start: it is not read, or multiplied by 0.
+        let (pull, start) = proximal.map_or((0.0, gradient), |proximal| (proximal.mu, proximal.start));
+        assert_eq!(start.len(), parameters.len(), "the model that was sent has another length");
+        let is_adjusted = proximal.is_some() || self.weight_decay != 0.0;
+        let pass = Pass { parameters, gradient, start, scale, pull, decay: self.weight_decay };
+        if is_adjusted {
+            self.run::<true>(pass, lr_factor, moments);
+        } else {
+            self.run::<false>(pass, lr_factor, moments);
+        }
+    }
+
+    fn run<const ADJUSTED: bool>(&self, pass: Pass<'_>, lr_factor: f32, moments: &mut Moments) {
+        let lr = self.lr * f64::from(lr_factor);
+        let length = pass.parameters.len();
+        moments.steps += 1;
+        let Moments { first, second, steps, beta_powers } = moments;
+        match self.rule {
+            Rule::Descent => pass.descend::<ADJUSTED>(lr as f32),
+            Rule::Momentum { momentum, take, nesterov } => {
+                assert_eq!(first.len(), length, "momentum begins with every job");
+                let (keep, take) = if *steps == 1 { (0.0, 1.0) } else { (momentum, take) };
+                let settings = Momentum { lr: lr as f32, keep, take, momentum };
+                if nesterov {
+                    pass.descend_with_momentum::<ADJUSTED, true>(&settings, first);
+                } else {
+                    pass.descend_with_momentum::<ADJUSTED, false>(&settings, first);
+                }
+            }
+            Rule::Adam { betas, epsilon, decoupled_decay } => {
+                assert!(first.len() == length && second.len() == length, "moments begin with every job");
+                beta_powers.iter_mut().zip(&betas).for_each(|(power, beta)| *power *= beta);
+                let settings = Adam {
+                    shrink: (1.0 - lr * decoupled_decay) as f32,
+                    lr: (lr / (1.0 - beta_powers[0])) as f32,
+                    keep: betas.map(|beta| beta as f32),
+                    take: betas.map(|beta| (1.0 - beta) as f32),
+                    root: (1.0 / sqrt(1.0 - beta_powers[1])) as f32,
+                    epsilon,
+                };
+                pass.adam::<ADJUSTED>(&settings, first, second);
+            }
+        }
+    }
+}
+
+/// One pass over the parameters. Whether the gradient is more than scaled is known when compiled, so that plain descent
+/// reads nothing else and has the bits of `w − ηg`.
+struct Pass<'a> {
+    parameters: &'a mut [f32],
+    gradient: &'a [f32],
+    start: &'a [f32],
+    scale: f32,
+    pull: f32,
+    decay: f32,
+}
+
+struct Momentum {
+    lr: f32,
+    keep: f32,
+    take: f32,
+    momentum: f32,
+}
+
+struct Adam {
+    shrink: f32,
+    lr: f32,
+    keep: [f32; 2],
+    take: [f32; 2],
+    root: f32,
+    epsilon: f32,
+}
+
+impl Pass<'_> {
+    fn descend<const ADJUSTED: bool>(self, lr: f32) {
+        let Self { parameters, gradient, start, scale, pull, decay } = self;
+        for ((parameter, &slope), &start) in parameters.iter_mut().zip(gradient).zip(start) {
+            let w = *parameter;
+            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, w, start);
+            *parameter = w - lr * slope;
+        }
+    }
+
+    fn descend_with_momentum<const ADJUSTED: bool, const NESTEROV: bool>(
+        self,
+        settings: &Momentum,
+        buffer: &mut [f32],
+    ) {
+        let Self { parameters, gradient, start, scale, pull, decay } = self;
+        let &Momentum { lr, keep, take, momentum } = settings;
+        for (((parameter, &slope), &start), buffer) in parameters.iter_mut().zip(gradient).zip(start).zip(buffer) {
+            let w = *parameter;
+            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, w, start);
+            let velocity = keep * *buffer + take * slope;
+            *buffer = velocity;
+            let direction = if NESTEROV { slope + momentum * velocity } else { velocity };
+            *parameter = w - lr * direction;
+        }
+    }
+
+    fn adam<const ADJUSTED: bool>(self, settings: &Adam, first: &mut [f32], second: &mut [f32]) {
+        let Self { parameters, gradient, start, scale, pull, decay } = self;
+        let &Adam { shrink, lr, keep, take, root, epsilon } = settings;
+        let moments = first.iter_mut().zip(second);
+        for (((parameter, &slope), &start), (a, v)) in parameters.iter_mut().zip(gradient).zip(start).zip(moments) {
+            let w = *parameter;
+            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, w, start);
+            let mean = keep[0] * *a + take[0] * slope;
+            let square = keep[1] * *v + take[1] * (slope * slope);
+            *a = mean;
+            *v = square;
+            *parameter = shrink * w - lr * mean / (sqrt_f32(square) * root + epsilon);
+        }
+    }
+}
+
+#[inline(always)]
+fn adjusted<const ADJUSTED: bool>([scale, pull, decay]: [f32; 3], slope: f32, parameter: f32, start: f32) -> f32 {
+    let slope = scale * slope;
+    if ADJUSTED { slope + pull * (parameter - start) + decay * parameter } else { slope }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,387 @@
+//! From results to a report: which experiments can be compared, labels, colours, tables.
+
+use super::figures::figures;
+use super::model::{Experiment, Report, Series, Table, Verdict};
+use super::settings::add_differing;
+use super::source::Results;
+use super::study::{Better, Quantity, Study, counted, interval};
+use fedgenie_core::math::statistics::Estimate;
+use fedgenie_simulator::error::Error;
+use fedgenie_simulator::experiment::{INTERVAL_SEEDS, show};
+use fedgenie_simulator::policy;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Colours of M. Okabe and K. Ito, "Color Universal Design" (2008), distinguishable with colour-blind eyes.
+const COLOURS: [[u8; 3]; 8] = [
+    [213, 94, 0],
+    [86, 180, 233],
+    [0, 0, 0],
+    [0, 114, 178],
+    [0, 158, 115],
+    [230, 159, 0],
+    [204, 121, 167],
+    [148, 148, 148],
+];
+
+impl Report {
+    /// The report on one or several result folders.
+    ///
+    /// # Errors
+    /// If no folder is given, or one is not there, holds no complete run or was written by another version of the records.
+    pub fn load(folders: &[PathBuf]) -> Result<Self, Error> {
+        let results = folders.iter().map(|folder| Results::load(folder)).collect::<Result<Vec<_>, _>>()?;
+        if results.is_empty() {
+            return Err(Error::Usage("give a folder that `fedgenie run --out` wrote".to_owned()));
+        }
+        Ok(Self::of(&results))
+    }
+
+    /// The report on one or several experiments.
+    ///
+    /// Policies of several experiments are labelled `FOLDER: policy`. Experiments with the same points of a sweep (or with
+    /// none) are drawn together; their policies are compared across experiments only where clients, task and protocol are the
+    /// same, and with them every draw of a seed.
+    ///
+    /// # Panics
+    /// If there is no experiment.
+    pub fn of(results: &[Results]) -> Self {
+        assert!(!results.is_empty(), "a report is about something");
+        let prefixes = prefixes(results);
+        let labels: Vec<Vec<String>> = results
+            .iter()
+            .zip(&prefixes)
+            .map(|(results, prefix)| {
+                let label =
+                    |label: &String| if prefix.is_empty() { label.clone() } else { format!("{prefix}: {label}") };
+                results.labels.iter().map(label).collect()
+            })
+            .collect();
+        let mut report = Self {
+            title: match results {
+                [only] => only.title().to_owned(),
+                _ => prefixes.join(", "),
+            },
+            experiments: results.iter().zip(&prefixes).map(|(results, prefix)| experiment(results, prefix)).collect(),
+            warnings: warnings(results, &prefixes),
+            series: series(results, &labels),
+            ..Self::default()
+        };
+        if results.len() > 1 {
+            add_differing(&mut report.experiments, results);
+        }
+        let blocks = blocks(results);
+        if blocks.len() > 1 {
+            let message = "the folders have different points: each kind has figures of its own";
+            report.warnings.push(message.to_owned());
+        }
+        for (number, folders) in blocks.iter().enumerate() {
+            let study = Study::new(results, folders, &labels);
+            report.compare_across(&study, folders, &prefixes);
+            report.verdicts.extend(verdicts(&study));
+            table(&study, &mut report.results);
+            for mut figure in figures(&study, &mut report.warnings) {
+                if number > 0 {
+                    figure.id = format!("{}-{}", figure.id, number + 1);
+                    figure.title = format!("{} ({})", figure.title, prefixes[folders[0]]);
+                }
+                report.figures.push(figure);
+            }
+        }
+        // Cells of later kinds of experiments may have widened the table.
+        let width = report.results.columns.len();
+        report.results.rows.iter_mut().for_each(|row| row.resize(width, String::new()));
+        report.tidy();
+        report
+    }
+
+    /// Says between which experiments nothing is compared.
+    fn compare_across(&mut self, study: &Study<'_>, folders: &[usize], prefixes: &[String]) {
+        let Some((&first, others)) = folders.split_first() else { return };
+        let differing = |&&other: &&usize| !study.results[other].shares_world(&study.results[first]);
+        let differing: Vec<&str> = others.iter().filter(differing).map(|&other| prefixes[other].as_str()).collect();
+        if !differing.is_empty() {
+            self.warnings.push(format!(
+                "{} and {} differ in clients, task or protocol: equal seeds are different worlds, and differences between them \
+                 are left out",
+                prefixes[first],
+                differing.join(", ")
+            ));
+        }
+        let regret = |folder: usize| study.results[folder].section("regret");
+        if others.iter().any(|&other| regret(other) != regret(first)) {
+            let message = "the folders measure regret in different rewards: regrets are not compared between them";
+            self.warnings.push(message.to_owned());
+        }
+    }
+
+    /// Each warning once, each name of a figure once.
+    fn tidy(&mut self) {
+        let mut warnings: Vec<String> = Vec::new();
+        for warning in std::mem::take(&mut self.warnings) {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        self.warnings = warnings;
+        for place in 1..self.figures.len() {
+            let (before, rest) = self.figures.split_at_mut(place);
+            let mut number = 2;
+            let first = rest[0].id.clone();
+            while before.iter().any(|figure| figure.id == rest[0].id) {
+                rest[0].id = format!("{first}_{number}");
+                number += 1;
+            }
+        }
+    }
+}
+
+/// What policies of each experiment are prefixed with: nothing if there is one, else its folder's name, made unique.
+fn prefixes(results: &[Results]) -> Vec<String> {
+    if results.len() == 1 {
+        return vec![String::new()];
+    }
+    let mut prefixes: Vec<String> = Vec::new();
+    for result in results {
+        let (mut prefix, mut number) = (result.name.clone(), 2);
+        while prefixes.contains(&prefix) {
+            prefix = format!("{} ({number})", result.name);
+            number += 1;
+        }
+        prefixes.push(prefix);
+    }
+    prefixes
+}
+
+/// Experiments with the same points.
+fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
+    let mut blocks: Vec<Vec<usize>> = Vec::new();
+    for (folder, result) in results.iter().enumerate() {
+        match blocks.iter_mut().find(|block| results[block[0]].summary.points == result.summary.points) {
+            Some(block) => block.push(folder),
+            None => blocks.push(vec![folder]),
+        }
+    }
+    blocks
+}
+
+/// Each policy's colour: of its place in the catalogue, or else the first that is left. Of two folders the second has the lighter
+/// shades of the first one's colours.
+fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
+    let known = |label: &str| policy::CATALOGUE.iter().position(|entry| entry.name == label);
+    let there = |folder: usize, label: &String| results[folder].summary.runs.iter().any(|run| run.arm == *label);
+    // Of three and more folders each policy has a colour of its own, as far as there are colours.
+    let is_shaded = results.len() == 2;
+    let mut named: Vec<(usize, &str, &str)> = Vec::new();
+    for (folder, labels) in labels.iter().enumerate() {
+        for (label, arm) in labels.iter().zip(&results[folder].labels).filter(|(_, arm)| there(folder, arm)) {
+            named.push((folder, label, if is_shaded { arm } else { label }));
+        }
+    }
+    let taken: Vec<usize> =
+        named.iter().filter_map(|(.., name)| known(name)).map(|place| place % COLOURS.len()).collect();
+    let mut left =
+        (0..COLOURS.len()).filter(|place| !taken.contains(place)).chain(0..).map(|place| place % COLOURS.len());
+    let mut hues: BTreeMap<&str, [u8; 3]> = BTreeMap::new();
+    let mut series = Vec::new();
+    for (folder, label, name) in named {
+        let mut place = || known(name).or_else(|| left.next()).unwrap_or_default();
+        let hue = *hues.entry(name).or_insert_with(|| COLOURS[place() % COLOURS.len()]);
+        let colour = if is_shaded && folder == 1 { hue.map(lighter) } else { hue };
+        series.push(Series { label: label.to_owned(), colour });
+    }
+    series
+}
+
+/// Two fifths of the way to white.
+fn lighter(channel: u8) -> u8 {
+    channel + (255 - channel) / 5 * 2
+}
+
+/// What an experiment was.
+fn experiment(results: &Results, prefix: &str) -> Experiment {
+    let summary = &results.summary;
+    let mut facts: Vec<[String; 2]> = Vec::new();
+    let mut add = |name: &str, value: Option<String>| facts.extend(value.map(|value| [name.to_owned(), value]));
+    add("clients", clients(results));
+    add("protocol", results.kind("protocol"));
+    add("task", Some(results.kind("task").unwrap_or_else(|| "none".to_owned())));
+    add("policies", Some(results.labels.join(", ")));
+    let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
+    let are_counted = results.seeds.iter().copied().eq(1..=results.seeds.len() as u64);
+    add(
+        "seeds",
+        Some(match seeds.len() {
+            0..=2 => seeds.join(", "),
+            count if are_counted => format!("1 to {count}"),
+            _ => seeds.join(", "),
+        }),
+    );
+    let range = |values: &mut dyn Iterator<Item = f64>, unit: &str| {
+        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        let words = fedgenie_simulator::experiment::number;
+        if low < high { format!("{} to {}{unit}", words(low), words(high)) } else { format!("{}{unit}", words(high)) }
+    };
+    add("rounds per run", Some(range(&mut summary.runs.iter().map(|run| f64::from(run.rounds)), "")));
+    add("virtual time per run", Some(range(&mut summary.runs.iter().map(|run| run.virtual_time_s), " s")));
+    if summary.points.len() > 1 {
+        let paths: Vec<&str> = summary.points[0].keys().map(String::as_str).collect();
+        add("sweep", Some(format!("{} points over {}", summary.points.len(), paths.join(" and "))));
+    }
+    add("runs", Some(summary.runs.len().to_string()));
+    add("version", Some(format!("fedgenie {}", results.version)));
+    let hash = blake3::hash(results.scenario.as_bytes()).to_hex();
+    add("scenario digest", Some(hash[..16].to_owned()));
+    let all: Vec<u8> =
+        summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
+    add("digest of all runs", Some(blake3::hash(&all).to_hex()[..32].to_owned()));
+    Experiment {
+        prefix: prefix.to_owned(),
+        scenario: summary.scenario.clone(),
+        title: summary.title.clone(),
+        facts,
+        source: results.scenario.clone(),
+    }
+}
+
+/// How many clients the scenario has: of all its groups.
+fn clients(results: &Results) -> Option<String> {
+    let population = results.section("population")?;
+    let count =
+        |table: &toml::Value| table.get("clients").or_else(|| table.get("count")).and_then(toml::Value::as_integer);
+    let groups = || population.get("group").or_else(|| population.get("groups")).and_then(toml::Value::as_array);
+    let total = count(population).or_else(|| groups()?.iter().map(count).sum::<Option<i64>>());
+    let counted = || {
+        let rows = &results.summary.runs.first()?.metrics.selections.rows;
+        (!rows.is_empty()).then(|| rows.iter().map(|row| row.clients as i64).sum())
+    };
+    counted().or(total).map(|count| count.to_string())
+}
+
+fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
+    let mut all = Vec::new();
+    for (results, prefix) in results.iter().zip(prefixes) {
+        let of = |what: &str| if prefix.is_empty() { what.to_owned() } else { format!("{prefix}: {what}") };
+        all.extend(results.warnings.iter().map(|warning| of(warning)));
+        for run in &results.summary.runs {
+            all.extend(run.warnings.iter().map(|warning| of(&format!("{}, seed {}: {warning}", run.arm, run.seed))));
+        }
+        let seeds = results.seeds.len();
+        if seeds < INTERVAL_SEEDS {
+            all.push(of(&format!(
+                "{seeds} seed{} no interval: whether a difference is more than chance is not decided",
+                if seeds == 1 { " shows" } else { "s show" }
+            )));
+        }
+        let mut missed: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for reached in results.summary.runs.iter().flat_map(|run| &run.reached) {
+            let (missed, runs) = missed.entry(reached.name()).or_default();
+            *missed += usize::from(reached.round.is_none());
+            *runs += 1;
+        }
+        for (name, (missed, runs)) in missed.into_iter().filter(|(_, (missed, _))| *missed > 0) {
+            all.push(of(&format!(
+                "{missed} of {runs} runs did not reach {name}: times to it are means over those that did, and differences over \
+                 seeds in which both did"
+            )));
+        }
+    }
+    all
+}
+
+/// Every policy against its reference, for each quantity that differs anywhere.
+fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for quantity in study.quantities() {
+        let found: Vec<(usize, usize, Estimate)> = study
+            .places()
+            .into_iter()
+            .filter_map(|(arm, point)| Some((arm, point, study.difference(arm, point, &quantity.key)?)))
+            .collect();
+        let differs = found.iter().any(|(.., difference)| difference.mean != 0.0 || spread(difference) != 0.0);
+        // A policy that a sweep does not touch has the same difference at every point: one row says so.
+        let is_same =
+            |one: &(usize, usize, Estimate), other: &(usize, usize, Estimate)| (one.0, one.2) == (other.0, other.2);
+        for (place, &(arm, point, difference)) in found.iter().enumerate().filter(|_| differs) {
+            if found[..place].iter().any(|earlier| is_same(earlier, &found[place])) {
+                continue;
+            }
+            let points = found[place..].iter().filter(|later| is_same(later, &found[place])).count();
+            let subject = match points {
+                1 => study.words(arm, point),
+                _ if points == study.points.len() => format!("{}, at all {points} points", study.arms[arm].label),
+                _ => format!("{} and {} more points", study.words(arm, point), points - 1),
+            };
+            let reference = &study.arms[study.arms[arm].reference].label;
+            let (verdict, is_better) = judged(&difference, &quantity);
+            verdicts.push(Verdict {
+                quantity: quantity.words.clone(),
+                subject,
+                against: reference.clone(),
+                difference: interval(&difference),
+                pairs: difference.n,
+                verdict: verdict.to_owned(),
+                is_better,
+            });
+        }
+    }
+    verdicts
+}
+
+fn spread(difference: &Estimate) -> f64 {
+    difference.ci95.map_or(0.0, |[low, high]| high - low)
+}
+
+/// What the interval of a difference says, and whether that is good.
+fn judged(difference: &Estimate, quantity: &Quantity) -> (&'static str, Option<bool>) {
+    let better = |found: Better| quantity.better.map(|better| better == found);
+    if difference.mean == 0.0 && spread(difference) == 0.0 {
+        return ("the same", None);
+    }
+    match difference.ci95.filter(|_| difference.n >= INTERVAL_SEEDS) {
+        Some([_, high]) if high < 0.0 => ("lower", better(Better::Lower)),
+        Some([low, _]) if low > 0.0 => ("higher", better(Better::Higher)),
+        _ => ("undecided", None),
+    }
+}
+
+/// A mean; of runs that reach a target, how many.
+fn cell(key: &str, found: &Estimate) -> String {
+    counted(key, found).unwrap_or_else(|| show(found))
+}
+
+/// Adds a row for each policy and point.
+fn table(study: &Study<'_>, table: &mut Table) {
+    if table.columns.is_empty() {
+        table.columns = vec!["policy".to_owned(), "seeds".to_owned()];
+    }
+    let title = |quantity: &Quantity| match quantity.unit {
+        Some(unit) => format!("{} [{unit}]", quantity.words),
+        None => quantity.words.clone(),
+    };
+    let quantities = study.quantities();
+    let columns: Vec<usize> = quantities
+        .iter()
+        .map(|quantity| {
+            let title = title(quantity);
+            table.columns.iter().position(|known| *known == title).unwrap_or_else(|| {
+                table.columns.push(title);
+                table.columns.len() - 1
+            })
+        })
+        .collect();
+    for (arm, point) in study.places() {
+        let runs = study.arms[arm].runs[point].len();
+        let mut row = vec![String::new(); table.columns.len()];
+        (row[0], row[1]) = (study.words(arm, point), runs.to_string());
+        for (quantity, &column) in quantities.iter().zip(&columns) {
+            if let Some(found) = study.estimate(arm, point, &quantity.key) {
+                row[column] = cell(&quantity.key, &found);
+                if found.n < runs {
+                    row[column].push_str(&format!(" ({}/{runs})", found.n));
+                }
+            }
+        }
+        table.rows.push(row);
+    }
+}

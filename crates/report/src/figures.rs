@@ -1,0 +1,116 @@
+//! The pictures of a report, in their order.
+
+mod compared;
+mod course;
+mod rounds;
+mod swept;
+mod totals;
+
+use super::courses::BAND_SEEDS;
+use super::model::{Axis, Figure, Scale};
+use super::study::Study;
+use fedgenie_core::math::statistics::Estimate;
+use fedgenie_simulator::experiment::{INTERVAL_SEEDS, show};
+use std::collections::BTreeMap;
+
+/// All figures of a study.
+pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    if study.is_sweep() {
+        figures.extend(swept::quantities(study, warnings));
+        figures.extend(swept::selections(study));
+        figures.extend(swept::selections_over_rounds(study));
+    } else {
+        figures.extend(course::metrics(study));
+        figures.extend(course::regrets(study));
+        figures.extend(rounds::selections(study, warnings));
+        figures.extend(rounds::durations(study));
+    }
+    figures.extend(totals::totals(study, warnings));
+    if !study.is_sweep() {
+        figures.extend(course::participation(study));
+        figures.extend(compared::gini(study));
+    }
+    figures.extend(compared::differences(study));
+    if study.is_sweep() {
+        figures.iter_mut().for_each(|figure| shorten(&mut figure.summary));
+        // What is said of growth is in no table.
+        let place = figures.iter().position(|figure| figure.id == "outcomes").unwrap_or(figures.len());
+        figures.splice(place..place, swept::regrets(study));
+    }
+    figures
+}
+
+/// The most sentences under a figure of a sweep.
+const MOST_SENTENCES: usize = 12;
+
+/// Leaves the rest to the table.
+fn shorten(summary: &mut Vec<String>) {
+    let rest = summary.len().saturating_sub(MOST_SENTENCES);
+    if rest > 0 {
+        summary.truncate(MOST_SENTENCES);
+        summary.push(format!("… and {rest} more in the table"));
+    }
+}
+
+/// What lines, bands and thin lines are.
+fn how_means_are_shown(study: &Study<'_>) -> String {
+    let counts = || study.arms.iter().flat_map(|arm| &arm.runs).map(BTreeMap::len).filter(|&count| count > 0);
+    means_of(counts().min().unwrap_or(0), counts().max().unwrap_or(0))
+}
+
+/// What lines of the fewest and the most seeds are.
+fn means_of(fewest: usize, most: usize) -> String {
+    const BANDS: &str = "bands their 95 % confidence intervals (Student's t)";
+    const ENDS: &str = "A line ends where the first of its runs does.";
+    if most < 2 {
+        return "One seed.".to_owned();
+    }
+    let seeds = if fewest < most { format!("{fewest} to {most}") } else { most.to_string() };
+    let how = match (fewest, most) {
+        (BAND_SEEDS.., _) => BANDS.to_owned(),
+        (_, BAND_SEEDS..) => format!("{BANDS} from {BAND_SEEDS} seeds on, thin lines the single seeds of fewer"),
+        _ => format!("thin lines the single seeds; bands are drawn from {BAND_SEEDS} seeds on"),
+    };
+    format!("Thick lines are means over {seeds} seeds, {how}. {ENDS}")
+}
+
+/// What whiskers are.
+fn how_intervals_are_shown() -> String {
+    whiskers("Student's t")
+}
+
+/// What whiskers of somebody's intervals are.
+fn whiskers(whose: &str) -> String {
+    format!("Whiskers are 95 % confidence intervals ({whose}), from {INTERVAL_SEEDS} seeds on.")
+}
+
+/// A sentence on a mean over seeds.
+fn mean_words(label: &str, estimate: &Estimate, unit: Option<&str>) -> String {
+    let seeds = if estimate.n == 1 { "1 seed".to_owned() } else { format!("{} seeds", estimate.n) };
+    let unit = unit.map_or_else(String::new, |unit| format!(" {unit}"));
+    format!("{label}: {}{unit} ({seeds})", show(estimate).replace('-', "−"))
+}
+
+/// An axis that can also be logarithmic.
+fn either(axis: Axis, first: Scale) -> Axis {
+    let scales = match first {
+        Scale::Linear => vec![Scale::Linear, Scale::Log],
+        Scale::Log => vec![Scale::Log, Scale::Linear],
+    };
+    Axis { scales, ..axis }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captions_say_how_many_seeds_and_what_is_drawn_of_them() {
+        assert_eq!(means_of(1, 1), "One seed.");
+        let words = means_of(3, 5);
+        assert!(words.contains("over 3 to 5 seeds") && words.contains("from 4 seeds on, thin lines"), "{words}");
+        assert!(means_of(2, 3).contains("bands are drawn from 4 seeds on"));
+        assert!(means_of(20, 20).starts_with("Thick lines are means over 20 seeds, bands their 95 %"));
+    }
+}

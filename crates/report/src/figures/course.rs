@@ -1,0 +1,197 @@
+//! Values over rounds and over virtual time: metrics, regret, participation.
+
+use super::super::courses::{Between, Over, lines};
+use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Scale};
+use super::super::study::{Study, capitalised, id, linear, regret_words, rounded};
+use super::super::theory;
+use super::{either, how_means_are_shown, mean_words};
+use fedgenie_simulator::experiment::{CurvePoint, Reached};
+
+impl Over {
+    fn axis(self) -> Axis {
+        match self {
+            Self::Rounds => either(linear("round", None), Scale::Linear),
+            Self::Time => either(linear("virtual time", Some("s")), Scale::Linear),
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Rounds => "rounds",
+            Self::Time => "virtual time",
+        }
+    }
+}
+
+/// Every metric over virtual time and over rounds.
+pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for metric in study.metrics() {
+        for (over, ending) in [(Over::Time, ""), (Over::Rounds, "-rounds")] {
+            let value =
+                |point: &CurvePoint| point.metrics.iter().find(|(name, _)| *name == metric).map(|&(_, value)| value);
+            let lines = lines(study, Between::Steps, over, value);
+            let words = metric.replace('_', " ");
+            let caption = format!(
+                "{} of the global model, measured at the end of a round; a value stays until the next measurement. {}",
+                capitalised(&words),
+                how_means_are_shown(study)
+            );
+            figures.extend(figure(Course {
+                id: id(&format!("{metric}{ending}")),
+                title: format!("{} over {}", capitalised(&words), over.words()),
+                caption,
+                summary: finals(study, &format!("final.{metric}"), "at the end"),
+                over,
+                y: value_axis(&words, &lines, metric.contains("accuracy")),
+                lines,
+                marks: study.targets().into_iter().filter_map(|reached| mark(reached, &metric)).collect(),
+            }));
+        }
+    }
+    figures
+}
+
+/// A metric's axis: logarithmic at first if it stays positive and spans more than a decade, as a loss does.
+fn value_axis(words: &str, lines: &[Line], is_share: bool) -> Axis {
+    let values = || lines.iter().flat_map(|line| &line.points).map(|point| point.1);
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    if is_share {
+        return Axis { range: [None, (high > 0.9).then_some(1.0)], ..linear(words, None) };
+    }
+    match (low > 0.0, high > 10.0 * low) {
+        (true, true) => either(linear(words, None), Scale::Log),
+        (true, false) => either(linear(words, None), Scale::Linear),
+        (false, _) => linear(words, None),
+    }
+}
+
+fn mark(reached: &Reached, metric: &str) -> Option<Mark> {
+    let target = &reached.target;
+    let value = target.at_least.or(target.at_most).filter(|_| target.metric == metric)?;
+    Some(Mark { label: format!("target: {}", reached.name().replace('_', " ")), value: rounded(value) })
+}
+
+/// Every meter's cumulative regret over rounds and over virtual time.
+pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for meter in study.meters() {
+        let name = if meter == "mean" { "regret".to_owned() } else { format!("regret-{meter}") };
+        for (over, ending) in [(Over::Rounds, ""), (Over::Time, "-time")] {
+            let value = |point: &CurvePoint| {
+                point.regret.entries().into_iter().find(|(name, _)| *name == meter).and_then(|(_, value)| value)
+            };
+            let mut lines = lines(study, Between::Straight, over, value);
+            let is_positive = lines.iter().flat_map(|line| line.points.last()).any(|point| point.1 > 0.0);
+            let axis = linear(&regret_words(meter), Some("reward"));
+            let axis = if is_positive { either(axis, Scale::Linear) } else { axis };
+            let mut caption = format!("{}, summed over rounds. {}", meant(meter), how_means_are_shown(study));
+            let mut summary = finals(study, &format!("regret.{meter}"), "after the last round");
+            if over == Over::Rounds && meter == "mean" {
+                let theory = theory::of_mean_regret(study);
+                let has_fits = theory.lines.iter().any(|line| line.role == LineKind::Fit);
+                for words in [has_fits.then_some(theory::FITS), theory.has_bound.then_some(theory::BOUND)] {
+                    caption.extend(words.map(|words| format!(" {words}")));
+                }
+                lines.extend(theory.lines);
+                summary.extend(theory.words);
+            }
+            figures.extend(figure(Course {
+                id: id(&format!("{name}{ending}")),
+                title: format!("{} over {}", capitalised(&regret_words(meter)), over.words()),
+                caption,
+                summary,
+                over,
+                y: Axis { range: [matches!(meter, "mean" | "counterfactual").then_some(0.0), None], ..axis },
+                lines,
+                marks: Vec::new(),
+            }));
+        }
+    }
+    figures
+}
+
+/// What a meter measures.
+fn meant(meter: &str) -> &'static str {
+    match meter {
+        "mean" => {
+            "Reward of the best set minus that of the selected one, both with each client's mean speed E[τ_min/τ]: never \
+             negative, and what regret theorems bound"
+        }
+        "realised" => {
+            "Reward of the genie's set minus that of the selected one, both with the latencies that this round really drew"
+        }
+        "expected" => {
+            "Reward of the genie's set minus that of the selected one, both with the expected speed of the slowest of a set; it \
+             may be negative, because the genie maximises the minimum of means"
+        }
+        "expected-exact" => {
+            "Reward of the best set minus that of the selected one, both with the expected speed of the slowest of a set"
+        }
+        "counterfactual" => {
+            "Worth of the best set in hindsight minus that of the selected one: what each client's own update is worth, added up, \
+             less the price of the round's time; clients that were not selected train as well to know it"
+        }
+        _ => "Reward that was missed",
+    }
+}
+
+/// How evenly clients were selected, over rounds.
+pub(super) fn participation(study: &Study<'_>) -> Vec<Figure> {
+    let is_known = study.arms.iter().flat_map(|arm| arm.all_runs()).any(|run| run.metrics.durations.rounds > 0);
+    if !is_known {
+        return Vec::new();
+    }
+    let jain = Course {
+        id: "jain".to_owned(),
+        title: "Jain's index of selections over rounds".to_owned(),
+        caption: format!(
+            "(Σc)²/(K·Σc²) of the numbers c of selections so far of all K clients: 1 if all are alike, 1/K if one client gets \
+             everything. {}",
+            how_means_are_shown(study)
+        ),
+        summary: finals(study, "jain", "after the last round"),
+        over: Over::Rounds,
+        y: Axis { range: [Some(0.0), Some(1.0)], ..linear("Jain's index", None) },
+        lines: lines(study, Between::Straight, Over::Rounds, |point| Some(point.jain).filter(|&jain| jain > 0.0)),
+        marks: Vec::new(),
+    };
+    let unique = Course {
+        id: "unique-clients".to_owned(),
+        title: "Clients selected at least once over rounds".to_owned(),
+        caption: format!("How many clients have been selected so far. {}", how_means_are_shown(study)),
+        summary: finals(study, "unique_clients", "after the last round"),
+        over: Over::Rounds,
+        y: Axis { range: [Some(0.0), None], ..linear("clients selected at least once", None) },
+        lines: lines(study, Between::Straight, Over::Rounds, |point| Some(point.unique_clients as f64)),
+        marks: Vec::new(),
+    };
+    [jain, unique].into_iter().filter_map(figure).collect()
+}
+
+/// Final values of all policies.
+fn finals(study: &Study<'_>, key: &str, when: &str) -> Vec<String> {
+    let value = |(arm, point): (usize, usize)| {
+        let estimate = study.estimate(arm, point, key)?;
+        Some(mean_words(&format!("{} {when}", study.arms[arm].label), &estimate, None))
+    };
+    study.places().into_iter().filter_map(value).collect()
+}
+
+struct Course {
+    id: String,
+    title: String,
+    caption: String,
+    summary: Vec<String>,
+    over: Over,
+    y: Axis,
+    lines: Vec<Line>,
+    marks: Vec<Mark>,
+}
+
+fn figure(course: Course) -> Option<Figure> {
+    let Course { id, title, caption, summary, over, y, lines, marks } = course;
+    let chart = Chart::Lines { x: over.axis(), y, lines, marks };
+    let is_empty = matches!(&chart, Chart::Lines { lines, .. } if lines.is_empty());
+    (!is_empty).then_some(Figure { id, title, caption, summary, chart })
+}

@@ -1,0 +1,209 @@
+//! Who is selected when, and how long rounds take.
+
+use super::super::model::{Axis, Chart, Figure, Line, LineKind, Panel, Scale};
+use super::super::study::{Arm, Study, linear, rounded, rounded_place};
+use super::either;
+use fedgenie_simulator::experiment::number;
+use fedgenie_simulator::metrics::{Durations, Row, Selections};
+
+/// What the colours of selections mean.
+const RATIO: &str = "Colours are a group's share of the selections divided by its share of the clients: 1 is what selecting \
+                     uniformly at random gives.";
+
+/// A policy's selections over all its seeds, in windows of so many rounds; none if its runs count by different rows.
+fn summed(arm: &Arm<'_>, rows: &[Row], rounds_per_window: u32) -> Option<Selections> {
+    let mut sum = Selections { rows: rows.to_vec(), rounds_per_window, ..Selections::default() };
+    for run in arm.all_runs() {
+        let mut found = run.metrics.selections.clone();
+        if !same_rows(&found.rows, rows) {
+            return None;
+        }
+        found.widen(rounds_per_window);
+        sum.windows.resize(sum.windows.len().max(found.windows.len()), vec![0; rows.len()]);
+        for (sum, window) in sum.windows.iter_mut().zip(&found.windows) {
+            sum.iter_mut().zip(window).for_each(|(sum, count)| *sum += count);
+        }
+    }
+    (!sum.windows.is_empty()).then_some(sum)
+}
+
+fn same_rows(one: &[Row], other: &[Row]) -> bool {
+    let known = |rows: &[Row]| rows.iter().map(|row| (row.label.clone(), row.clients)).collect::<Vec<_>>();
+    known(one) == known(other)
+}
+
+/// How often each row was selected, as a multiple of what selecting uniformly gives.
+pub(super) fn ratios(counts: &[u64], rows: &[Row]) -> Vec<Option<f64>> {
+    let (all, clients) = (counts.iter().sum::<u64>() as f64, rows.iter().map(|row| row.clients).sum::<u64>() as f64);
+    let ratio = |(&count, row): (&u64, &Row)| {
+        let expected = all * row.clients as f64 / clients;
+        (expected > 0.0).then(|| rounded(count as f64 / expected))
+    };
+    counts.iter().zip(rows).map(ratio).collect()
+}
+
+/// Labels of rows, and of their axis. A single client is named where it is the same one in all runs.
+pub(super) fn row_words(arms: &[Arm<'_>], rows: &[Row]) -> (Vec<String>, Axis) {
+    let runs = || arms.iter().flat_map(Arm::all_runs).map(|run| &run.metrics.selections);
+    let is_by_speed = runs().all(|found| found.is_by_speed);
+    let label = |(place, row): (usize, &Row)| {
+        let same =
+            row.client.filter(|_| runs().all(|found| found.rows.get(place).and_then(|row| row.client) == row.client));
+        match same {
+            Some(client) if is_by_speed => format!("client {client} ({})", row.label),
+            _ => row.label.clone(),
+        }
+    };
+    let labels = rows.iter().enumerate().map(label).collect();
+    let axis = match is_by_speed {
+        true => "clients by true mean speed",
+        false if rows.iter().any(|row| row.client.is_some()) => "client",
+        false => "group of clients",
+    };
+    (labels, linear(axis, None))
+}
+
+/// Selections per group over rounds, a panel for each policy.
+pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Option<Figure> {
+    let runs = || study.arms.iter().flat_map(Arm::all_runs).map(|run| &run.metrics.selections);
+    let rows = runs().find(|found| found.rows.len() > 1).map(|found| found.rows.clone())?;
+    let width = runs().map(|found| found.rounds_per_window).max()?;
+    let (mut panels, mut summary, mut last_round) = (Vec::new(), Vec::new(), 0);
+    let mut found = Vec::new();
+    for arm in &study.arms {
+        match summed(arm, &rows, width) {
+            Some(selections) => {
+                last_round = last_round.max(arm.all_runs().map(|run| run.rounds).max().unwrap_or(0));
+                found.push((arm, selections));
+            }
+            None => warnings.push(format!(
+                "selections of {} are not drawn: its runs counted none, or by other groups than the first policy's",
+                arm.label
+            )),
+        }
+    }
+    let columns = found.iter().map(|(_, selections)| selections.windows.len()).max()?;
+    let (labels, y) = row_words(&study.arms, &rows);
+    for (arm, selections) in found {
+        let windows: Vec<_> = selections.windows.iter().map(|window| ratios(window, &rows)).collect();
+        let cell = |row: usize, column: usize| windows.get(column).and_then(|window| window[row]);
+        let cells = (0..rows.len()).map(|row| (0..columns).map(|column| cell(row, column)).collect()).collect();
+        panels.push(Panel { label: arm.label.clone(), cells });
+        summary.push(total_words(&arm.label, &selections, &labels));
+    }
+    let window = |column: usize| {
+        let first = column as u32 * width + 1;
+        let last = (first + width - 1).min(last_round);
+        if first >= last { first.to_string() } else { format!("{first}–{last}") }
+    };
+    let seeds = if runs().count() > study.arms.len() { "summed over seeds" } else { "of one seed" };
+    let rounds = if width == 1 { "one round".to_owned() } else { format!("{width} rounds") };
+    Some(Figure {
+        id: "selections".to_owned(),
+        title: "Selections over rounds".to_owned(),
+        caption: format!("Who is selected, in windows of {rounds}, {seeds}. {RATIO}"),
+        summary,
+        chart: Chart::Heat {
+            x: linear("rounds", None),
+            columns: (0..columns).map(window).collect(),
+            y,
+            rows: labels,
+            value: ratio_axis(),
+            panels,
+        },
+    })
+}
+
+pub(super) fn ratio_axis() -> Axis {
+    linear("selections relative to uniform selection", None)
+}
+
+/// What colours of selections mean, for captions.
+pub(super) const fn ratio_words() -> &'static str {
+    RATIO
+}
+
+/// Which rows were selected most and least in all rounds.
+fn total_words(label: &str, selections: &Selections, rows: &[String]) -> String {
+    let ratios = ratios(&selections.totals(), &selections.rows);
+    let known = || ratios.iter().enumerate().filter_map(|(row, ratio)| Some((row, (*ratio)?)));
+    let (most, least) =
+        (known().max_by(|one, two| one.1.total_cmp(&two.1)), known().min_by(|one, two| one.1.total_cmp(&two.1)));
+    match (most, least) {
+        (Some((most, high)), Some((least, low))) => format!(
+            "{label}: most often {} ({} times as often as uniformly), least often {} ({})",
+            rows[most],
+            number(high),
+            rows[least],
+            number(low)
+        ),
+        _ => format!("{label}: nobody"),
+    }
+}
+
+/// What a share of the rounds take at most: exact at the ends, three digits where it is read off between edges of bins.
+fn quantile_words(durations: &Durations, share: f64) -> String {
+    let found = durations.quantile(share).unwrap_or_default();
+    if found == durations.min_s || found == durations.max_s {
+        return format!("{} s", number(found));
+    }
+    let few: f64 = format!("{found:.2e}").parse().unwrap_or(found);
+    format!("about {few} s")
+}
+
+/// The distribution of the rounds' durations.
+pub(super) fn durations(study: &Study<'_>) -> Option<Figure> {
+    let (mut lines, mut summary) = (Vec::new(), Vec::new());
+    let (mut shortest, mut longest) = (f64::INFINITY, 0.0_f64);
+    for arm in &study.arms {
+        let mut all = Durations::default();
+        arm.all_runs().for_each(|run| all.merge(&run.metrics.durations));
+        if all.rounds == 0 {
+            continue;
+        }
+        (shortest, longest) = (shortest.min(all.min_s), longest.max(all.max_s));
+        summary.push(format!(
+            "{}: mean {} s, from {} s to {} s, half of the rounds take at most {} and 95 % at most {} ({} rounds)",
+            arm.label,
+            number(all.mean_s),
+            number(all.min_s),
+            number(all.max_s),
+            quantile_words(&all, 0.5),
+            quantile_words(&all, 0.95),
+            all.rounds
+        ));
+        lines.push(Line {
+            series: arm.label.clone(),
+            role: LineKind::Mean,
+            label: None,
+            points: all
+                .distribution()
+                .into_iter()
+                .map(|(place, share)| (rounded_place(place), rounded(share)))
+                .collect(),
+            band: Vec::new(),
+            is_staircase: false,
+            has_dots: false,
+        });
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let first = if shortest > 0.0 && longest > 10.0 * shortest { Scale::Log } else { Scale::Linear };
+    Some(Figure {
+        id: "durations".to_owned(),
+        title: "Durations of rounds".to_owned(),
+        caption: "The share of rounds, of all seeds together, that take at most so long. Extremes are exact, and how \
+                  many rounds take exactly so long, which a line straight up shows; in between the distribution is known at 20 \
+                  durations per factor of ten and drawn straight from one to the next. Quantiles in the text are read from it, \
+                  means are exact."
+            .to_owned(),
+        summary,
+        chart: Chart::Lines {
+            x: either(linear("duration of a round", Some("s")), first),
+            y: Axis { range: [Some(0.0), Some(1.0)], ..linear("share of rounds", None) },
+            lines,
+            marks: Vec::new(),
+        },
+    })
+}

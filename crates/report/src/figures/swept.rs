@@ -1,0 +1,249 @@
+//! A sweep: quantities over what was swept.
+
+use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Panel, Scale};
+use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
+use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
+use super::{either, how_intervals_are_shown, mean_words, whiskers};
+
+/// What was swept.
+enum Swept {
+    /// One path over numbers: its name and the value at each point.
+    Numbers(String, Vec<f64>),
+    /// Two paths: their names, their values in order, and each point's places among them.
+    Grid([String; 2], [Vec<String>; 2], Vec<[usize; 2]>),
+    /// Anything else.
+    Points,
+}
+
+fn swept(study: &Study<'_>) -> Swept {
+    let paths: Vec<&String> = study.points[0].keys().collect();
+    let value = |point: usize, path: &String| study.points[point].get(path).cloned().unwrap_or_default();
+    let points = 0..study.points.len();
+    match paths[..] {
+        [path] => {
+            let values: Option<Vec<f64>> =
+                points.map(|point| value(point, path).parse().ok().filter(|value: &f64| value.is_finite())).collect();
+            values.map_or(Swept::Points, |values| Swept::Numbers(path.clone(), values))
+        }
+        [one, two] => {
+            let distinct = |path: &String| {
+                let mut values: Vec<String> = Vec::new();
+                for value in (0..study.points.len()).map(|point| value(point, path)) {
+                    if !values.contains(&value) {
+                        values.push(value);
+                    }
+                }
+                values
+            };
+            let values = [distinct(one), distinct(two)];
+            let place = |point, path: &String, values: &[String]| {
+                let value = value(point, path);
+                values.iter().position(|known| *known == value).unwrap_or_default()
+            };
+            let places = points.map(|point| [place(point, one, &values[0]), place(point, two, &values[1])]).collect();
+            Swept::Grid([one.clone(), two.clone()], values, places)
+        }
+        _ => Swept::Points,
+    }
+}
+
+/// Final metrics, regrets, times and the rest over the swept values.
+pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
+    let swept = swept(study);
+    let mut figures = Vec::new();
+    let rewards: Vec<&str> =
+        study.points[0].keys().map(String::as_str).filter(|path| path.starts_with("regret.")).collect();
+    let rewards = (!rewards.is_empty()).then(|| rewards.join(", "));
+    for quantity in study.quantities() {
+        // What is the same everywhere is in the table.
+        let means = study.places().into_iter().filter_map(|(arm, point)| study.estimate(arm, point, &quantity.key));
+        let means: Vec<f64> = means.map(|estimate| estimate.mean).collect();
+        if means.windows(2).all(|pair| pair[0] == pair[1]) && !quantity.key.starts_with("final.") {
+            continue;
+        }
+        let name = match quantity.key.split_once('.') {
+            Some(("final", metric)) => metric.to_owned(),
+            Some(("regret", "mean")) => "regret".to_owned(),
+            Some(("regret", meter)) => format!("regret-{meter}"),
+            _ => quantity.key.clone(),
+        };
+        let chart = match &swept {
+            Swept::Numbers(path, values) => over_numbers(study, &quantity, path, values),
+            Swept::Grid(paths, values, places) => grid(study, &quantity, paths, values, places),
+            Swept::Points => points(study, &quantity),
+        };
+        let whiskers = match quantity.key.starts_with("reached.") {
+            true => whiskers("Wilson"),
+            false => how_intervals_are_shown(),
+        };
+        let (over, how) = match &swept {
+            Swept::Numbers(path, _) => (path.clone(), format!("Dots are means over seeds. {whiskers}")),
+            Swept::Grid([one, two], ..) => (format!("{one} and {two}"), "Colours are means over seeds.".to_owned()),
+            Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {whiskers}")),
+        };
+        let words = |(arm, point): (usize, usize)| {
+            let estimate = study.estimate(arm, point, &quantity.key)?;
+            let label = study.words(arm, point);
+            Some(match counted(&quantity.key, &estimate) {
+                Some(runs) => format!("{label}: {runs} runs"),
+                None => mean_words(&label, &estimate, quantity.unit),
+            })
+        };
+        let mut caption = format!("{} at every point of the sweep. {how}", capitalised(&quantity.words));
+        if let Some(paths) = rewards.as_ref().filter(|_| quantity.key.starts_with("regret.")) {
+            caption.push_str(&format!(
+                " The sweep changes the reward itself ({paths}): regrets of different points are not in the same units."
+            ));
+            let warning = format!("the sweep changes {paths}: regrets of its points are measured in different rewards");
+            warnings.push(warning);
+        }
+        figures.push(Figure {
+            id: id(&name),
+            title: format!("{} over {over}", capitalised(&quantity.words)),
+            caption,
+            summary: study.places().into_iter().filter_map(words).collect(),
+            chart,
+        });
+    }
+    figures
+}
+
+fn over_numbers(study: &Study<'_>, quantity: &Quantity, path: &str, values: &[f64]) -> Chart {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&one, &two| values[one].total_cmp(&values[two]));
+    let line = |(arm, described): (usize, &Arm<'_>)| {
+        let found: Vec<_> = order
+            .iter()
+            .filter_map(|&point| Some((values[point], study.estimate(arm, point, &quantity.key)?)))
+            .collect();
+        Line {
+            series: described.label.clone(),
+            role: LineKind::Mean,
+            label: None,
+            points: found.iter().map(|&(place, estimate)| (place, rounded(estimate.mean))).collect(),
+            band: found.iter().filter_map(|(place, estimate)| Some((*place, interval(estimate).ci95?))).collect(),
+            is_staircase: false,
+            has_dots: true,
+        }
+    };
+    let lines: Vec<Line> = study.arms.iter().enumerate().map(line).filter(|line| !line.points.is_empty()).collect();
+    let (low, high) = (values[order[0]], values[order[order.len() - 1]]);
+    let axis = linear(path, None);
+    let x = if low > 0.0 { either(axis, if high >= 10.0 * low { Scale::Log } else { Scale::Linear }) } else { axis };
+    let is_positive = lines.iter().flat_map(|line| &line.points).all(|point| point.1 > 0.0);
+    let y = if is_positive { either(quantity.axis(), Scale::Linear) } else { quantity.axis() };
+    let metric = quantity.key.strip_prefix("final.");
+    let mark = |reached: &fedgenie_simulator::experiment::Reached| {
+        let target = &reached.target;
+        let value = target.at_least.or(target.at_most).filter(|_| metric == Some(&target.metric))?;
+        Some(Mark { label: format!("target: {}", reached.name().replace('_', " ")), value: rounded(value) })
+    };
+    let marks = study.targets().into_iter().filter_map(mark).collect();
+    Chart::Lines { x, y, lines, marks }
+}
+
+fn grid(
+    study: &Study<'_>,
+    quantity: &Quantity,
+    paths: &[String; 2],
+    values: &[Vec<String>; 2],
+    places: &[[usize; 2]],
+) -> Chart {
+    let panel = |(arm, described): (usize, &Arm<'_>)| {
+        let mut cells = vec![vec![None; values[0].len()]; values[1].len()];
+        for (point, &[column, row]) in places.iter().enumerate() {
+            cells[row][column] = study.estimate(arm, point, &quantity.key).map(|found| rounded(found.mean));
+        }
+        Panel { label: described.label.clone(), cells }
+    };
+    Chart::Heat {
+        x: linear(&paths[0], None),
+        columns: values[0].clone(),
+        y: linear(&paths[1], None),
+        rows: values[1].clone(),
+        value: quantity.axis(),
+        panels: study.arms.iter().enumerate().map(panel).collect(),
+    }
+}
+
+fn points(study: &Study<'_>, quantity: &Quantity) -> Chart {
+    let row = |(arm, point): (usize, usize)| {
+        let found = study.estimate(arm, point, &quantity.key)?;
+        Some((study.words(arm, point), study.arms[arm].label.clone(), interval(&found)))
+    };
+    Chart::Intervals { value: quantity.axis(), rows: study.places().into_iter().filter_map(row).collect() }
+}
+
+/// Selections per group in whole runs at every point, a panel for each policy.
+pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
+    let runs = || study.arms.iter().flat_map(Arm::all_runs).map(|run| &run.metrics.selections);
+    let rows = runs().find(|found| found.rows.len() > 1).map(|found| found.rows.clone())?;
+    let is_same = |found: &fedgenie_simulator::metrics::Selections| {
+        found.rows.iter().map(|row| (&row.label, row.clients)).eq(rows.iter().map(|row| (&row.label, row.clients)))
+    };
+    if !runs().all(is_same) {
+        return None;
+    }
+    let (labels, y) = row_words(&study.arms, &rows);
+    let panel = |arm: &Arm<'_>| {
+        let column = |runs: &std::collections::BTreeMap<u64, &fedgenie_simulator::experiment::RunSummary>| {
+            let mut counts = vec![0; rows.len()];
+            for total in runs.values().map(|run| run.metrics.selections.totals()) {
+                counts.iter_mut().zip(total).for_each(|(sum, count)| *sum += count);
+            }
+            ratios(&counts, &rows)
+        };
+        let columns: Vec<Vec<Option<f64>>> = arm.runs.iter().map(column).collect();
+        let cells = (0..rows.len()).map(|row| columns.iter().map(|column| column[row]).collect()).collect();
+        Panel { label: arm.label.clone(), cells }
+    };
+    let name = |point: usize| match study.points[point].len() {
+        1 => study.points[point].values().next().cloned().unwrap_or_default(),
+        _ => study.point_words(point),
+    };
+    let paths: Vec<&str> = study.points[0].keys().map(String::as_str).collect();
+    Some(Figure {
+        id: "selections".to_owned(),
+        title: format!("Selections over {}", paths.join(" and ")),
+        caption: format!("Who is selected in all rounds of all seeds, at every point of the sweep. {}", ratio_words()),
+        summary: Vec::new(),
+        chart: Chart::Heat {
+            x: Axis { label: paths.join(", "), ..linear("", None) },
+            columns: (0..study.points.len()).map(name).collect(),
+            y,
+            rows: labels,
+            value: ratio_axis(),
+            panels: study.arms.iter().map(panel).collect(),
+        },
+    })
+}
+
+/// Selections over rounds, a panel for each policy and point, where one path was swept over few values.
+pub(super) fn selections_over_rounds(study: &Study<'_>) -> Option<Figure> {
+    if study.points.len() > MOST_COURSES || study.points[0].len() != 1 {
+        return None;
+    }
+    // Groups that differ between points have no common rows, as the picture over the sweep has none.
+    let figure = super::rounds::selections(&study.unfolded(), &mut Vec::new())?;
+    Some(Figure { id: "selections-rounds".to_owned(), ..figure })
+}
+
+/// The most points of which something is drawn over rounds.
+const MOST_COURSES: usize = 6;
+
+/// The mean regret over rounds at every point, where there are few.
+pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
+    if study.points.len() > MOST_COURSES {
+        return Vec::new();
+    }
+    let of_point = |point: usize| {
+        let figures = super::course::regrets(&study.at(point)).into_iter().filter(|figure| figure.id == "regret");
+        let named = move |figure: Figure| Figure {
+            id: format!("regret-p{point}-rounds"),
+            title: format!("{}, {}", figure.title, study.point_words(point)),
+            ..figure
+        };
+        figures.map(named).next()
+    };
+    (0..study.points.len()).filter_map(of_point).collect()
+}

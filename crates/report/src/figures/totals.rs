@@ -1,0 +1,117 @@
+//! What runs come to: jobs by outcome, computing and traffic used and wasted.
+
+use super::super::model::{Axis, Chart, Figure};
+use super::super::study::{Study, linear, rounded};
+use fedgenie_simulator::experiment::{RunSummary, number};
+
+/// The most bars of a figure.
+const MOST_BARS: usize = 48;
+
+/// A part of a bar: what it is, and what a run has of it.
+type Part = (&'static str, fn(&RunSummary) -> f64);
+
+const OUTCOMES: [Part; 5] = [
+    ("arrived", |run| run.outcomes.arrived as f64),
+    ("late, joined later", |run| run.outcomes.joined.min(run.outcomes.late) as f64),
+    ("late, not used", |run| run.outcomes.late.saturating_sub(run.outcomes.joined) as f64),
+    ("lost", |run| run.outcomes.dropped_jobs() as f64),
+    ("under way at the end", |run| {
+        run.dispatched.saturating_sub(run.outcomes.arrived + run.outcomes.late + run.outcomes.dropped_jobs()) as f64
+    }),
+];
+
+const COMPUTE: [Part; 2] =
+    [("used", |run| (run.compute_s - run.wasted_compute_s).max(0.0)), ("wasted", |run| run.wasted_compute_s)];
+
+const TRAFFIC: [Part; 4] = [
+    ("download, used", |run| run.traffic.down_bytes.saturating_sub(run.wasted_down_bytes) as f64),
+    ("download, wasted", |run| run.wasted_down_bytes as f64),
+    ("upload, used", |run| run.traffic.up_bytes.saturating_sub(run.wasted_up_bytes) as f64),
+    ("upload, wasted", |run| run.wasted_up_bytes as f64),
+];
+
+const WASTED: &str = "Wasted is what was spent on jobs whose update was never used: lost, called off, late without being waited \
+                      for, too stale, of an abandoned round, or under way when the run ended.";
+
+/// Outcomes, computing and traffic of every policy.
+pub(super) fn totals(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
+    let bars = study.places().len();
+    if bars > MOST_BARS {
+        warnings.push(format!(
+            "{bars} policies and points are too many for bars of outcomes, computing and traffic; the CSV of summary.json has them"
+        ));
+        return Vec::new();
+    }
+    // Runs that were written before outcomes were counted have none.
+    let counted =
+        study.arms.iter().flat_map(|arm| arm.all_runs()).any(|run| run.outcomes.arrived + run.outcomes.late > 0);
+    let outcomes = counted.then(|| {
+        let caption = "What became of the jobs, per run, averaged over seeds. A late job was under way when its round closed, \
+                       or its update was too stale; a lost one ended with its client or its link. Jobs are under way at the end \
+                       where the protocol starts them before the round that they count in.";
+        bars_of(study, "outcomes", "Outcomes of jobs", caption, &OUTCOMES, &linear("jobs per run", None))
+    });
+    let compute = format!(
+        "Virtual time that clients spent computing, summed over clients, per run, averaged over seeds. {WASTED}"
+    );
+    let traffic = format!(
+        "What moved between server and clients, per run, averaged over seeds; of a transfer that was cut, what had moved. {WASTED}"
+    );
+    let figures = [
+        outcomes.flatten(),
+        bars_of(study, "compute", "Computing of clients", &compute, &COMPUTE, &linear("computing per run", Some("s"))),
+        bars_of(study, "traffic", "Traffic of clients", &traffic, &TRAFFIC, &linear("traffic per run", Some("B"))),
+    ];
+    figures.into_iter().flatten().collect()
+}
+
+fn bars_of(study: &Study<'_>, id: &str, title: &str, caption: &str, parts: &[Part], axis: &Axis) -> Option<Figure> {
+    let places = study.places();
+    let mean = |of: fn(&RunSummary) -> f64, (arm, point): (usize, usize)| {
+        let runs = &study.arms[arm].runs[point];
+        runs.values().map(|run| of(run)).sum::<f64>() / runs.len() as f64
+    };
+    let mut found: Vec<(String, Vec<f64>)> = parts
+        .iter()
+        .map(|&(label, of)| (label.to_owned(), places.iter().map(|&place| mean(of, place)).collect()))
+        .collect();
+    found.retain(|(_, lengths)| lengths.iter().any(|&length| length > 0.0));
+    let longest =
+        (0..places.len()).map(|bar| found.iter().map(|(_, lengths)| lengths[bar]).sum::<f64>()).fold(0.0, f64::max);
+    if longest <= 0.0 {
+        return None;
+    }
+    let (factor, unit) = scaled(longest, axis.unit.as_deref());
+    found.iter_mut().flat_map(|(_, lengths)| lengths).for_each(|length| *length = rounded(*length / factor));
+    let words = |(bar, &(arm, point)): (usize, &(usize, usize))| {
+        let parts: Vec<String> =
+            found.iter().map(|(label, lengths)| format!("{label} {}", number(lengths[bar]))).collect();
+        let unit = unit.as_deref().map_or_else(String::new, |unit| format!(" [{unit}]"));
+        format!("{}: {}{unit}", study.words(arm, point), parts.join(", "))
+    };
+    let summary = places.iter().enumerate().map(words).collect();
+    let categories = places.iter().map(|&(arm, point)| study.words(arm, point)).collect();
+    let value = Axis { unit, range: [Some(0.0), None], ..axis.clone() };
+    Some(Figure {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        summary,
+        chart: Chart::Bars { value, categories, parts: found },
+    })
+}
+
+/// A unit in which the longest bar is a number that can be read.
+fn scaled(longest: f64, unit: Option<&str>) -> (f64, Option<String>) {
+    let steps: &[(f64, &str)] = match unit {
+        Some("B") => &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")],
+        Some("s") => &[(3.6e6, "1000 h"), (3.6e4, "h")],
+        _ => &[],
+    };
+    let step = steps.iter().find(|(least, _)| longest >= *least);
+    match step {
+        Some((_, "h")) => (3.6e3, Some("h".to_owned())),
+        Some(&(factor, unit)) => (factor, Some(unit.to_owned())),
+        None => (1.0, unit.map(str::to_owned)),
+    }
+}

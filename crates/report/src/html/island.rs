@@ -1,0 +1,137 @@
+//! What the page's scripts need of a report, as JSON that may stand inside a `<script>` element.
+//!
+//! Places that several lines share are there once, numbers have no more digits than a picture can show, and of a long band every
+//! other place is there: a page with many lines becomes a third as long.
+
+use super::numbers::rounded;
+use crate::{Axis, Chart, Figure, Line, LineKind, Mark, Report, Series};
+use serde::Serialize;
+
+const PLACE_DIGITS: usize = 9;
+const VALUE_DIGITS: usize = 6;
+
+#[derive(Serialize)]
+struct Island<'a> {
+    title: &'a str,
+    series: &'a [Series],
+    figures: Vec<Picture<'a>>,
+}
+
+#[derive(Serialize)]
+struct Picture<'a> {
+    id: &'a str,
+    title: &'a str,
+    chart: Drawn<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Drawn<'a> {
+    Lines(Lines<'a>),
+    Other(Box<Chart>),
+}
+
+#[derive(Serialize)]
+struct Lines<'a> {
+    kind: &'static str,
+    x: &'a Axis,
+    y: &'a Axis,
+    /// Lists of places; a line names its own by number.
+    places: Vec<Vec<f64>>,
+    lines: Vec<Columns<'a>>,
+    marks: &'a [Mark],
+}
+
+#[derive(Serialize)]
+struct Columns<'a> {
+    series: &'a str,
+    role: LineKind,
+    label: Option<&'a str>,
+    is_staircase: bool,
+    has_dots: bool,
+    places: usize,
+    values: Vec<f64>,
+    band_places: usize,
+    low: Vec<f64>,
+    high: Vec<f64>,
+}
+
+/// The JSON.
+pub(super) fn island(report: &Report) -> String {
+    let figures = report.figures.iter().map(picture).collect();
+    let island = Island { title: &report.title, series: &report.series, figures };
+    let json = serde_json::to_string(&island).expect("numbers and texts are always JSON");
+    harmless(&json)
+}
+
+/// JSON in which nothing ends a `<script>` element, opens a comment there, or ends a line of JavaScript: those characters are found in
+/// strings only, where they may be written by their numbers.
+fn harmless(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+fn picture(figure: &Figure) -> Picture<'_> {
+    let chart = match &figure.chart {
+        Chart::Lines { x, y, lines, marks } => Drawn::Lines(columns(x, y, lines, marks)),
+        other => Drawn::Other(Box::new(in_few_digits(other))),
+    };
+    Picture { id: &figure.id, title: &figure.title, chart }
+}
+
+/// A chart without lines, which is small.
+fn in_few_digits(chart: &Chart) -> Chart {
+    let mut chart = chart.clone();
+    let shorten = |value: &mut f64| *value = rounded(*value, VALUE_DIGITS);
+    match &mut chart {
+        Chart::Lines { .. } => {}
+        Chart::Heat { panels, .. } => {
+            panels.iter_mut().flat_map(|panel| panel.cells.iter_mut().flatten().flatten()).for_each(shorten);
+        }
+        Chart::Bars { parts, .. } => parts.iter_mut().flat_map(|(_, lengths)| lengths).for_each(shorten),
+        Chart::Intervals { rows, .. } => {
+            for (_, _, interval) in rows {
+                shorten(&mut interval.value);
+                interval.ci95.iter_mut().flatten().for_each(shorten);
+            }
+        }
+    }
+    chart
+}
+
+/// Bands of more places lose every other one.
+const LONG_BAND: usize = 80;
+
+/// What is drawn of a band, its ends included.
+fn thinned(band: &[(f64, [f64; 2])]) -> Vec<(f64, [f64; 2])> {
+    let is_kept = |place: usize| band.len() <= LONG_BAND || place.is_multiple_of(2) || place + 1 == band.len();
+    band.iter().enumerate().filter(|&(place, _)| is_kept(place)).map(|(_, &ends)| ends).collect()
+}
+
+fn columns<'a>(x: &'a Axis, y: &'a Axis, lines: &'a [Line], marks: &'a [Mark]) -> Lines<'a> {
+    let mut places: Vec<Vec<f64>> = Vec::new();
+    let mut number = |wanted: Vec<f64>| {
+        places.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+            places.push(wanted);
+            places.len() - 1
+        })
+    };
+    let place = |x: f64| rounded(x, PLACE_DIGITS);
+    let value = |y: f64| rounded(y, VALUE_DIGITS);
+    let line = |line: &'a Line| {
+        let band = thinned(&line.band);
+        Columns {
+            series: &line.series,
+            role: line.role,
+            label: line.label.as_deref(),
+            is_staircase: line.is_staircase,
+            has_dots: line.has_dots,
+            places: number(line.points.iter().map(|&(x, _)| place(x)).collect()),
+            values: line.points.iter().map(|&(_, y)| value(y)).collect(),
+            band_places: number(band.iter().map(|&(x, _)| place(x)).collect()),
+            low: band.iter().map(|&(_, [low, _])| value(low)).collect(),
+            high: band.iter().map(|&(_, [_, high])| value(high)).collect(),
+        }
+    };
+    let lines = lines.iter().map(line).collect();
+    Lines { kind: "lines", x, y, places, lines, marks }
+}

@@ -1,0 +1,216 @@
+//! What a page must be, whatever the report says.
+
+use super::*;
+use crate::{Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Scale, Series, Table, Verdict};
+use serde_json::Value;
+
+const POISON: &str = "<script>window.pwned=1</script>\"'&--></script><!--\u{2028}";
+
+fn axis(label: &str) -> Axis {
+    let scales = vec![Scale::Linear, Scale::Log];
+    Axis { label: label.to_owned(), unit: Some(POISON.to_owned()), scales, range: [None, Some(1.0)] }
+}
+
+fn line(series: &str, role: LineKind, steps: usize, slope: f64) -> Line {
+    let points: Vec<(f64, f64)> =
+        (0..steps).map(|step| (step as f64 * 1.7, (step as f64 + 0.123_456_789) * slope)).collect();
+    let band = points.iter().map(|&(x, y)| (x, [y * 0.91, y * 1.07])).collect();
+    Line { series: series.to_owned(), role, label: None, points, band, is_staircase: false, has_dots: false }
+}
+
+fn figure(chart: Chart) -> Figure {
+    let summary = vec![format!("summary {POISON}")];
+    Figure {
+        id: "one".to_owned(),
+        title: format!("figure {POISON}"),
+        caption: format!("caption {POISON}"),
+        summary,
+        chart,
+    }
+}
+
+/// A report with every kind of figure, and the same text at the end of each of its texts.
+fn report() -> Report {
+    let text = |text: &str| format!("{text} {POISON}");
+    let mut fit = line(&text("first"), LineKind::Fit, 40, 2.0);
+    fit.label = Some(text("fitted"));
+    let lines = vec![line(&text("first"), LineKind::Mean, 40, 1.0), fit, line(&text("first"), LineKind::Seed, 40, 1.1)];
+    let known = Interval { value: -1.25, ci95: Some([-2.0, -0.5]) };
+    let panel = Panel { label: text("panel"), cells: vec![vec![Some(1.0 / 3.0), None]] };
+    Report {
+        title: text("title"),
+        experiments: vec![Experiment {
+            prefix: text("prefix"),
+            scenario: text("scenario"),
+            title: Some(text("experiment")),
+            facts: vec![[text("fact"), text("value")]],
+            source: text("source"),
+        }],
+        warnings: vec![text("warning")],
+        verdicts: vec![Verdict {
+            quantity: text("quantity"),
+            subject: text("subject"),
+            against: text("against"),
+            difference: known,
+            pairs: 20,
+            verdict: text("lower"),
+            is_better: Some(true),
+        }],
+        results: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
+        series: vec![Series { label: text("first"), colour: [0, 0, 0] }],
+        figures: vec![
+            figure(Chart::Lines {
+                x: axis("x"),
+                y: axis("y"),
+                lines,
+                marks: vec![Mark { label: text("mark"), value: 3.0 }],
+            }),
+            figure(Chart::Heat {
+                x: axis("x"),
+                columns: vec![text("left"), text("right")],
+                y: axis("y"),
+                rows: vec![text("row")],
+                value: axis("value"),
+                panels: vec![panel],
+            }),
+            figure(Chart::Bars {
+                value: axis("length"),
+                categories: vec![text("first")],
+                parts: vec![(text("part"), vec![1.5]), (text("other"), vec![2.0])],
+            }),
+            figure(Chart::Intervals { value: axis("place"), rows: vec![(text("label"), text("first"), known)] }),
+        ],
+    }
+}
+
+fn data(page: &str) -> Value {
+    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn no_text_becomes_an_element() {
+    let page = html(&report());
+    assert!(!page.contains("<script>"), "every script of the page has a nonce or a type");
+    assert!(!page.contains("<!--"), "a text opened a comment");
+    let ends = page.matches("</script").count();
+    assert_eq!(ends, 2 + SCRIPTS.len(), "the library, its data and the page's scripts, and nothing else");
+    for word in
+        ["title", "prefix", "scenario", "experiment", "fact", "value", "source", "warning", "quantity", "subject"]
+            .into_iter()
+            .chain([
+                "against", "lower", "column", "cell", "figure", "caption", "summary", "panel", "row", "part", "label",
+            ])
+    {
+        assert!(page.contains(&format!("{word} &#60;script&#62;")), "{word} is not shown as it is");
+    }
+}
+
+#[test]
+fn what_is_included_cannot_end_a_script() {
+    for script in SCRIPTS.into_iter().chain([LIBRARY]) {
+        assert!(!script.contains("</script") && !script.contains("<!--"), "a script ends early");
+    }
+    assert!(!STYLE.contains("</style"), "the style ends early");
+    for script in SCRIPTS.into_iter().chain([STYLE]) {
+        assert!(script.lines().count() < 500, "a file of the page has 500 lines or more");
+    }
+}
+
+#[test]
+fn the_library_is_the_one_that_is_described() {
+    let described = include_str!("vendor/README.md");
+    for file in [LIBRARY, include_str!("vendor/LICENSE"), LICENCES[0], LICENCES[1], LICENCES[2]] {
+        let digest = blake3::hash(file.as_bytes()).to_hex().to_string();
+        assert!(described.contains(&digest), "{digest} is not in vendor/README.md");
+    }
+}
+
+#[test]
+fn scripts_run_with_the_nonce_only_and_nothing_goes_out() {
+    let page = html(&report());
+    let (_, rest) = page.split_once("script-src 'nonce-").unwrap();
+    let nonce = rest.split_once('\'').unwrap().0;
+    assert_eq!(page.matches(&format!("<script nonce=\"{nonce}\">")).count(), 1 + SCRIPTS.len());
+    assert!(page.contains("default-src 'none'"));
+    let mut other = report();
+    other.warnings[0].push('.');
+    assert!(!html(&other).contains(nonce), "a nonce that does not depend on the texts can be written into one");
+}
+
+#[test]
+fn the_data_are_those_of_the_report() {
+    let report = report();
+    let page = html(&report);
+    let data = data(&page);
+    assert_eq!(data["title"], report.title.as_str());
+    assert_eq!(data["series"], serde_json::to_value(&report.series).unwrap());
+    let chart = &data["figures"][0]["chart"];
+    assert_eq!(chart["kind"], "lines");
+    assert_eq!(chart["places"].as_array().unwrap().len(), 1, "lines share their places");
+    let Chart::Lines { lines, .. } = &report.figures[0].chart else { panic!("the first figure has lines") };
+    for (line, written) in lines.iter().zip(chart["lines"].as_array().unwrap()) {
+        assert_eq!(written["series"], line.series.as_str());
+        for (step, &(place, value)) in line.points.iter().enumerate() {
+            let read = |list: &Value| list[step].as_f64().unwrap();
+            assert!((read(&chart["places"][0]) - place).abs() <= 1e-8 * place);
+            assert!((read(&written["values"]) - value).abs() <= 1e-5 * value);
+            assert!((read(&written["high"]) - line.band[step].1[1]).abs() <= 1e-5 * value);
+        }
+    }
+    assert_eq!(data["figures"][1]["chart"]["panels"][0]["cells"], serde_json::json!([[0.333333, null]]));
+    assert_eq!(data["figures"][2]["chart"], serde_json::to_value(&report.figures[2].chart).unwrap());
+    assert_eq!(data["figures"][3]["chart"], serde_json::to_value(&report.figures[3].chart).unwrap());
+}
+
+#[test]
+fn numbers_are_there_without_a_script() {
+    let page = html(&report());
+    assert!(page.contains("25 of 40 places, evenly spread; the CSV has all."));
+    assert!(page.contains("2 of 3 lines; the CSV has all."), "seeds are listed only where there is no mean");
+    assert!(page.contains("<th scope=\"row\">66.3</th><td>39.123 [35.602, 41.862]</td>"), "the last place is there");
+    assert!(page.contains("<td>0.33333</td><td>–</td>"), "a cell without a value");
+    assert!(page.contains("<td>1.5</td><td>2</td><td>3.5</td>"), "a bar and its sum");
+    assert!(page.contains("<td>-1.25 [-2, -0.5]</td>"), "an interval");
+    assert!(page.contains("<td class=\"number\" data-label=\"difference\">−1.25</td>"), "a verdict");
+    assert!(page.contains("<noscript>"));
+}
+
+#[test]
+fn a_line_is_read_where_it_has_no_point() {
+    let mut staircase = line("b", LineKind::Mean, 3, 1.0);
+    staircase.points = vec![(0.0, 1.0), (2.0, 5.0)];
+    staircase.band.clear();
+    let mut straight = staircase.clone();
+    staircase.is_staircase = true;
+    straight.points.push((3.0, 6.0));
+    straight.points.insert(1, (1.0, 2.0));
+    let chart = Chart::Lines { x: axis("x"), y: axis("y"), lines: vec![staircase, straight], marks: Vec::new() };
+    let tables = data_tables::data_tables(&chart);
+    let rows: Vec<_> = tables[0].rows.iter().map(|(place, cells)| format!("{place}: {}", cells.join(" "))).collect();
+    assert_eq!(rows, ["0: 1 1", "1: 1 2", "2: 5 5", "3: – 6"]);
+}
+
+#[test]
+fn a_big_report_is_below_two_megabytes() {
+    let lines = || (0..6).map(|series| line(&format!("policy {series}"), LineKind::Mean, 250, f64::from(series) + 0.1));
+    let chart = || Chart::Lines { x: axis("x"), y: axis("y"), lines: lines().collect(), marks: Vec::new() };
+    let source = "[population]\nclients = 1000\n".repeat(400);
+    let experiments = vec![Experiment { source, ..Experiment::default() }];
+    let report = Report { experiments, figures: (0..15).map(|_| figure(chart())).collect(), ..Report::default() };
+    let size = html(&report).len();
+    assert!(size < 2_000_000, "{size} bytes");
+}
+
+#[test]
+fn the_same_report_gives_the_same_page_and_an_empty_one_gives_one() {
+    assert_eq!(html(&report()), html(&report()));
+    let empty = html(&Report::default());
+    assert!(empty.contains("What was run") && !empty.contains("id=\"figures\""));
+}
+
+#[test]
+fn numbers_have_few_digits() {
+    let texts = [0.0, -0.0, 1.0, 1234.5678, 1_234_567.8, 12_345_678.0, 0.000_123_456, 1.0e-5, -2.5].map(numbers::text);
+    assert_eq!(texts, ["0", "0", "1", "1234.6", "1234600", "1.2346e7", "0.00012346", "1e-5", "-2.5"]);
+}

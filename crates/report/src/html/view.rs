@@ -1,0 +1,113 @@
+//! A report in the shape in which the template shows it.
+
+use super::data_tables::{DataTable, data_tables};
+use super::numbers;
+use super::{LIBRARY, LICENCES, SCRIPTS, STYLE};
+use crate::{Chart, Experiment, Figure, Report, Table, Verdict};
+use askama::Template;
+
+/// The page.
+#[derive(Template)]
+#[template(path = "report.html")]
+pub(super) struct Page<'a> {
+    title: &'a str,
+    /// What a script of the page must carry in order to run.
+    nonce: String,
+    style: &'static str,
+    library: &'static str,
+    scripts: [&'static str; 6],
+    licences: [&'static str; 3],
+    island: &'a str,
+    experiments: &'a [Experiment],
+    /// Facts' names, each with its value per experiment.
+    facts: Vec<(&'a str, Vec<&'a str>)>,
+    warnings: &'a [String],
+    verdicts: Vec<VerdictView<'a>>,
+    results: &'a Table,
+    figures: Vec<FigureView<'a>>,
+}
+
+struct VerdictView<'a> {
+    of: &'a Verdict,
+    difference: String,
+    ends: String,
+    /// "better", "worse" or nothing.
+    worth: &'static str,
+}
+
+struct FigureView<'a> {
+    of: &'a Figure,
+    number: usize,
+    /// Read aloud in the place of the picture.
+    spoken: String,
+    tables: Vec<DataTable>,
+    /// How high the picture is before it is drawn, so that the page does not jump.
+    height: usize,
+}
+
+pub(super) fn page<'a>(report: &'a Report, island: &'a str) -> Page<'a> {
+    let all = serde_json::to_vec(report).expect("numbers and texts are always JSON");
+    Page {
+        title: &report.title,
+        nonce: blake3::hash(&all).to_hex()[..32].to_owned(),
+        style: STYLE,
+        library: LIBRARY,
+        scripts: SCRIPTS,
+        licences: LICENCES,
+        island,
+        experiments: &report.experiments,
+        facts: facts(&report.experiments),
+        warnings: &report.warnings,
+        verdicts: report.verdicts.iter().map(verdict).collect(),
+        results: &report.results,
+        figures: report.figures.iter().enumerate().map(figure).collect(),
+    }
+}
+
+/// The facts of all experiments side by side, in the order in which names appear.
+fn facts(experiments: &[Experiment]) -> Vec<(&str, Vec<&str>)> {
+    let mut names: Vec<&str> = Vec::new();
+    for [name, _] in experiments.iter().flat_map(|experiment| &experiment.facts) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let value = |experiment: &'_ Experiment, wanted: &str| -> Option<usize> {
+        experiment.facts.iter().position(|[name, _]| name == wanted)
+    };
+    let row = |name| {
+        let cell = |experiment| value(experiment, name).map_or("–", |place| experiment.facts[place][1].as_str());
+        (name, experiments.iter().map(cell).collect())
+    };
+    names.into_iter().map(row).collect()
+}
+
+fn verdict(of: &Verdict) -> VerdictView<'_> {
+    let ends = of.difference.ci95.map(|[low, high]| format!("{} to {}", numbers::set(low), numbers::set(high)));
+    VerdictView {
+        of,
+        difference: numbers::set(of.difference.value),
+        ends: ends.unwrap_or_else(|| "–".to_owned()),
+        worth: match of.is_better {
+            Some(true) => "better",
+            Some(false) => "worse",
+            None => "",
+        },
+    }
+}
+
+fn figure((place, of): (usize, &Figure)) -> FigureView<'_> {
+    let spoken = std::iter::once(format!("{}.", of.title)).chain(of.summary.iter().cloned());
+    let height = match &of.chart {
+        Chart::Lines { .. } | Chart::Heat { .. } => 420,
+        Chart::Bars { categories, .. } => 90 + 44 * categories.len(),
+        Chart::Intervals { rows, .. } => 70 + 30 * rows.len(),
+    };
+    FigureView {
+        of,
+        number: place + 1,
+        spoken: spoken.collect::<Vec<_>>().join(" "),
+        tables: data_tables(&of.chart),
+        height,
+    }
+}

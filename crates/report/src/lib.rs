@@ -1,0 +1,34 @@
+//! Reports: what an experiment found, as pictures with their data, for a browser, a paper or a spreadsheet.
+//!
+//! ```text
+//! result folders ─▶ Report { facts, verdicts, figures } ─┬▶ report.html   (self-contained, interactive)
+//!                                                        ├▶ *.svg
+//!                                                        └▶ *.csv
+//! ```
+//!
+//! Everything that is drawn is in the [`Report`]: the three forms show the same numbers. It is made from the runs' summaries and
+//! thinned courses (`run.json`) alone, so that its cost does not grow with the number of rounds.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
+
+mod build;
+mod courses;
+mod csv;
+mod figures;
+mod html;
+mod model;
+mod settings;
+mod source;
+mod study;
+mod svg;
+mod theory;
+mod write;
+
+pub use self::csv::csv;
+pub use html::html;
+pub use model::{
+    Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Table, Verdict,
+};
+pub use source::Results;
+pub use svg::draw as svg;
+pub use write::{FigureFormat, write_figures, write_page, write_with_records};

@@ -1,0 +1,182 @@
+//! Results of an experiment, from its folder or straight from its runs.
+
+use fedgenie_core::record::FORMAT_VERSION;
+use fedgenie_simulator::error::Error;
+use fedgenie_simulator::experiment::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE};
+use fedgenie_simulator::experiment::{Experiment, RunPlace, RunSummary, Summary};
+use fedgenie_simulator::scenario::Point;
+use rayon::prelude::*;
+use std::fs;
+use std::path::Path;
+
+/// What a report is made from: one experiment.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Name of its folder.
+    pub name: String,
+    /// The version of the program that ran it.
+    pub version: String,
+    /// The resolved scenario, TOML.
+    pub scenario: String,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// The policies' labels, in order.
+    pub labels: Vec<String>,
+    /// Runs with their courses, and what they come to.
+    pub summary: Summary,
+    /// What a careful user should know about the folder.
+    pub warnings: Vec<String>,
+    table: toml::Table,
+}
+
+impl Results {
+    /// Results of runs that have just ended; `folder` is where they are.
+    pub fn of(experiment: &Experiment, summary: &Summary, folder: &Path) -> Self {
+        let mut results = Self {
+            name: name_of(folder),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            scenario: experiment.resolved.clone(),
+            seeds: experiment.seeds.clone(),
+            labels: experiment.first().arms.iter().map(|arm| arm.label.clone()).collect(),
+            summary: summary.clone(),
+            warnings: Vec::new(),
+            table: experiment.resolved.parse().unwrap_or_default(),
+        };
+        results.note_missing();
+        results
+    }
+
+    /// Reads a folder that `run --out` wrote; of a run only its summary and course are read.
+    ///
+    /// # Errors
+    /// If the folder is not there, holds no complete run or was written by a newer version of the records.
+    pub fn load(folder: &Path) -> Result<Self, Error> {
+        if !folder.is_dir() {
+            let message = format!("there is no folder {}; give one that `fedgenie run --out` wrote", folder.display());
+            return Err(Error::Usage(message));
+        }
+        if !folder.join(MANIFEST_FILE).exists() && folder.join(SCENARIO_FILE).is_file() {
+            return Err(Error::Usage(unfinished(folder)));
+        }
+        let manifest = artefacts::read_manifest(folder)?;
+        let Manifest { version, format, arms, seeds, .. } = manifest;
+        if format != FORMAT_VERSION {
+            return Err(Error::Usage(format!(
+                "{} was written by fedgenie {version} with records of format {format}; this is fedgenie {} and reads format \
+                 {FORMAT_VERSION}: run the scenario again",
+                folder.display(),
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+        let path = folder.join(SCENARIO_FILE);
+        let scenario = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let table: toml::Table =
+            scenario.parse().map_err(|error| Error::Usage(format!("{} is not TOML: {error}", path.display())))?;
+        let read = |name: &String| {
+            // Only the name leads to a run's file; the rest is in it.
+            let place = RunPlace { point: 0, seed: 0, arm: 0, name: name.clone() };
+            artefacts::completed(folder, &place)
+        };
+        let read: Vec<Option<RunSummary>> = manifest.runs.par_iter().map(read).collect();
+        let unreadable = read.iter().filter(|run| run.is_none()).count();
+        let is_known = |run: &RunSummary| run.point < manifest.points.len() && arms.contains(&run.arm);
+        let mut runs: Vec<RunSummary> = read.into_iter().flatten().filter(is_known).collect();
+        if runs.is_empty() && unreadable == 0 {
+            return Err(Error::Usage(format!(
+                "{}: no run ended well, so that there is nothing to report; run the scenario again to see why",
+                folder.display()
+            )));
+        }
+        if runs.is_empty() {
+            return Err(Error::Usage(format!("{} holds no complete run; {}", folder.display(), completion(folder))));
+        }
+        runs.sort_by_key(|run| (run.point, run.seed, arms.iter().position(|arm| *arm == run.arm)));
+        let points: Vec<Point> =
+            manifest.points.into_iter().map(|settings| Point { settings: settings.into_iter().collect() }).collect();
+        let text = |key: &str| table.get(key).and_then(toml::Value::as_str);
+        let name = text("name").unwrap_or("without a name").to_owned();
+        let summary = Summary::new(&name, text("title"), &points, &arms, runs);
+        let mut results = Self {
+            name: name_of(folder),
+            version,
+            scenario,
+            seeds,
+            labels: arms,
+            summary,
+            warnings: Vec::new(),
+            table,
+        };
+        if unreadable > 0 {
+            results.warnings.push(format!("{unreadable} of the runs that the manifest lists cannot be read"));
+        }
+        if results.version != env!("CARGO_PKG_VERSION") {
+            let own = env!("CARGO_PKG_VERSION");
+            results.warnings.push(format!("the runs are of fedgenie {}, the report is of {own}", results.version));
+        }
+        if results.summary.runs.iter().any(|run| run.metrics.selections.windows.is_empty()) {
+            let what =
+                "some runs were written by a version that kept no counts over rounds: pictures of them are left out";
+            results.warnings.push(what.to_owned());
+        }
+        results.note_missing();
+        Ok(results)
+    }
+
+    fn note_missing(&mut self) {
+        let expected = self.summary.points.len() * self.seeds.len() * self.labels.len();
+        let missing = expected.saturating_sub(self.summary.runs.len());
+        if missing > 0 {
+            self.warnings
+                .push(format!("{missing} of {expected} runs are missing: means are over those that are there"));
+        }
+    }
+
+    /// Title of the scenario, or else its name.
+    pub fn title(&self) -> &str {
+        self.summary.title.as_deref().unwrap_or(&self.summary.scenario)
+    }
+
+    /// The resolved scenario.
+    pub(super) const fn table(&self) -> &toml::Table {
+        &self.table
+    }
+
+    /// A section of the scenario, if it is there.
+    pub(super) fn section(&self, name: &str) -> Option<&toml::Value> {
+        self.table.get(name)
+    }
+
+    /// Which of several kinds a section names.
+    pub(super) fn kind(&self, section: &str) -> Option<String> {
+        match self.section(section)? {
+            toml::Value::String(kind) => Some(kind.clone()),
+            toml::Value::Table(table) => table.keys().next().cloned(),
+            _ => None,
+        }
+    }
+
+    /// Whether draws of equal seeds are the same in both: clients, task and protocol are.
+    pub(super) fn shares_world(&self, other: &Self) -> bool {
+        ["population", "task", "protocol"].into_iter().all(|name| self.section(name) == other.section(name))
+    }
+}
+
+/// What is said of a folder whose experiment was interrupted.
+fn unfinished(folder: &Path) -> String {
+    let runs = fs::read_dir(folder.join(RUNS_FOLDER)).into_iter().flatten().flatten();
+    let complete = match runs.filter(|run| run.path().join(RUN_FILE).is_file()).count() {
+        1 => "1 run is".to_owned(),
+        count => format!("{count} runs are"),
+    };
+    format!("{} is unfinished: {complete} complete; {}", folder.display(), completion(folder))
+}
+
+fn completion(folder: &Path) -> String {
+    let scenario = folder.join(SCENARIO_FILE);
+    format!("`fedgenie run {} --out {} --resume` completes it", scenario.display(), folder.display())
+}
+
+fn name_of(folder: &Path) -> String {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    absolute.file_name().map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned())
+}

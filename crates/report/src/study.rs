@@ -1,0 +1,304 @@
+//! Policies of one or several experiments with the same points, ready to be compared.
+
+use super::model::{Axis, Interval, Scale};
+use super::source::Results;
+use fedgenie_core::math::statistics::{Estimate, paired_difference};
+use fedgenie_simulator::experiment::{INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A policy of an experiment.
+pub(super) struct Arm<'a> {
+    /// Its label, with the experiment's prefix where there are several.
+    pub label: String,
+    /// Index of the experiment among all.
+    pub folder: usize,
+    /// Index of the policy that it is compared with, in the study.
+    pub reference: usize,
+    /// Its runs, point by point, by seed.
+    pub runs: Vec<BTreeMap<u64, &'a RunSummary>>,
+    numbers: Vec<BTreeMap<u64, BTreeMap<String, f64>>>,
+}
+
+impl<'a> Arm<'a> {
+    pub fn new(label: String, folder: usize, results: &'a Results, arm: &str) -> Self {
+        let of_point = |point| -> BTreeMap<u64, &RunSummary> {
+            let runs = results.summary.runs.iter().filter(|run| run.point == point && run.arm == arm);
+            runs.map(|run| (run.seed, run)).collect()
+        };
+        let runs: Vec<_> = (0..results.summary.points.len()).map(of_point).collect();
+        let numbers =
+            |runs: &BTreeMap<u64, &RunSummary>| runs.iter().map(|(&seed, run)| (seed, run.numbers())).collect();
+        Self { label, folder, reference: 0, numbers: runs.iter().map(numbers).collect(), runs }
+    }
+
+    /// All runs of all points.
+    pub fn all_runs(&self) -> impl Iterator<Item = &'a RunSummary> {
+        self.runs.iter().flat_map(|runs| runs.values().copied())
+    }
+}
+
+/// What is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Better {
+    Lower,
+    Higher,
+}
+
+/// A number that policies are compared by.
+#[derive(Clone, Debug)]
+pub(super) struct Quantity {
+    /// Its name in summaries.
+    pub key: String,
+    /// In words.
+    pub words: String,
+    pub unit: Option<&'static str>,
+    pub better: Option<Better>,
+}
+
+impl Quantity {
+    fn new(
+        key: impl Into<String>,
+        words: impl Into<String>,
+        unit: Option<&'static str>,
+        better: Option<Better>,
+    ) -> Self {
+        Self { key: key.into(), words: words.into(), unit, better }
+    }
+
+    /// An axis that shows it.
+    pub fn axis(&self) -> Axis {
+        linear(&self.words, self.unit)
+    }
+}
+
+/// A linear axis whose ends the data decides.
+pub(super) fn linear(label: &str, unit: Option<&str>) -> Axis {
+    Axis { label: label.to_owned(), unit: unit.map(str::to_owned), scales: vec![Scale::Linear], range: [None; 2] }
+}
+
+/// Experiments with the same points.
+pub(super) struct Study<'a> {
+    /// All experiments of the report.
+    pub results: &'a [Results],
+    pub arms: Vec<Arm<'a>>,
+    /// The sweep's points; one without settings if nothing was swept.
+    pub points: &'a [BTreeMap<String, String>],
+}
+
+impl<'a> Study<'a> {
+    /// The study of some of the experiments, which have the same points. `labels` are those of all policies of each.
+    pub fn new(results: &'a [Results], folders: &[usize], labels: &[Vec<String>]) -> Self {
+        let mut arms: Vec<Arm<'a>> = Vec::new();
+        for &folder in folders {
+            let place = arms.len();
+            let from = &results[folder];
+            let same = arms.iter().find(|arm| results[arm.folder].shares_world(from)).map(|arm| arm.reference);
+            for (label, arm) in labels[folder].iter().zip(&from.labels) {
+                let arm = Arm::new(label.clone(), folder, from, arm);
+                arms.push(Arm { reference: same.unwrap_or(place), ..arm });
+            }
+        }
+        Self { results, arms, points: &results[folders[0]].summary.points }
+    }
+
+    /// One of the points on its own.
+    pub fn at(&self, point: usize) -> Self {
+        let arm = |arm: &Arm<'a>| Arm {
+            label: arm.label.clone(),
+            folder: arm.folder,
+            reference: arm.reference,
+            runs: vec![arm.runs[point].clone()],
+            numbers: vec![arm.numbers[point].clone()],
+        };
+        Self { results: self.results, arms: self.arms.iter().map(arm).collect(), points: &self.points[point..=point] }
+    }
+
+    /// Every policy at every point as if it were a policy of its own; nothing is compared between them.
+    pub fn unfolded(&self) -> Self {
+        let arm = |(arm, point): (usize, usize)| Arm {
+            label: self.words(arm, point),
+            folder: self.arms[arm].folder,
+            reference: 0,
+            runs: vec![self.arms[arm].runs[point].clone()],
+            numbers: vec![self.arms[arm].numbers[point].clone()],
+        };
+        Self { results: self.results, arms: self.places().into_iter().map(arm).collect(), points: &self.points[..1] }
+    }
+
+    pub fn is_sweep(&self) -> bool {
+        self.points.len() > 1
+    }
+
+    /// A point in words; empty where nothing was swept.
+    pub fn point_words(&self, point: usize) -> String {
+        let words = self.points[point].iter().map(|(path, value)| format!("{path} = {value}"));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    /// A policy, and the point where there are several.
+    pub fn words(&self, arm: usize, point: usize) -> String {
+        let label = &self.arms[arm].label;
+        if self.is_sweep() { format!("{label}, {}", self.point_words(point)) } else { label.clone() }
+    }
+
+    /// Every policy at every point that has runs.
+    pub fn places(&self) -> Vec<(usize, usize)> {
+        let all = (0..self.points.len()).flat_map(|point| (0..self.arms.len()).map(move |arm| (arm, point)));
+        all.filter(|&(arm, point)| !self.arms[arm].runs[point].is_empty()).collect()
+    }
+
+    /// Mean over seeds.
+    pub fn estimate(&self, arm: usize, point: usize, key: &str) -> Option<Estimate> {
+        let values: Vec<f64> =
+            self.arms[arm].numbers[point].values().filter_map(|numbers| numbers.get(key).copied()).collect();
+        estimate_of(key, &values)
+    }
+
+    /// Difference to the policy's reference, paired by seed; none for the reference itself and for regrets that are measured
+    /// in different rewards.
+    pub fn difference(&self, arm: usize, point: usize, key: &str) -> Option<Estimate> {
+        let (mine, theirs) = (&self.arms[arm], &self.arms[self.arms[arm].reference]);
+        let section = |folder: usize| self.results[folder].section("regret");
+        if std::ptr::eq(mine, theirs) || key.starts_with("regret.") && section(mine.folder) != section(theirs.folder) {
+            return None;
+        }
+        let pair = |(seed, numbers): (&u64, &BTreeMap<String, f64>)| {
+            let (left, right) = (*numbers.get(key)?, *theirs.numbers[point].get(seed)?.get(key)?);
+            let is_same = (left - right).abs() <= ROUNDING * left.abs().max(right.abs());
+            Some((left, if is_same { left } else { right }))
+        };
+        let (left, right): (Vec<f64>, Vec<f64>) = mine.numbers[point].iter().filter_map(pair).unzip();
+        paired_difference(&left, &right)
+    }
+
+    /// Names of metrics, each once.
+    pub fn metrics(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for name in self.arms.iter().filter_map(|arm| arm.all_runs().next()).flat_map(|run| run.final_metrics.keys()) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        // What the whole model does comes before what single clients get.
+        names.sort_by_key(|name| (name.starts_with("client_"), name.contains("accuracy")));
+        names
+    }
+
+    /// Names of the regret meters in use.
+    pub fn meters(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for run in self.arms.iter().flat_map(Arm::all_runs) {
+            for (name, value) in run.regret.entries() {
+                if value.is_some() && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+
+    /// Targets of the scenarios, each once.
+    pub fn targets(&self) -> Vec<&'a Reached> {
+        let mut targets: Vec<&Reached> = Vec::new();
+        for reached in self.arms.iter().filter_map(|arm| arm.all_runs().next()).flat_map(|run| &run.reached) {
+            if targets.iter().all(|known| known.target != reached.target) {
+                targets.push(reached);
+            }
+        }
+        targets
+    }
+
+    /// What policies are compared by, the most important first; nothing that is zero everywhere.
+    pub fn quantities(&self) -> Vec<Quantity> {
+        let mut all = Vec::new();
+        for name in self.metrics() {
+            let words = format!("final {}", name.replace('_', " "));
+            all.push(Quantity::new(format!("final.{name}"), words, None, better_metric(&name)));
+        }
+        for name in self.meters() {
+            all.push(Quantity::new(format!("regret.{name}"), regret_words(name), None, Some(Better::Lower)));
+        }
+        for target in self.targets() {
+            let name = target.name();
+            let words = format!("virtual time to {name}");
+            all.push(Quantity::new(format!("time_to.{name}"), words, Some("s"), Some(Better::Lower)));
+            let words = format!("share of runs that reach {name}");
+            all.push(Quantity::new(format!("reached.{name}"), words, None, Some(Better::Higher)));
+        }
+        // Less time is better for the same number of rounds; where time ends the run, it says nothing.
+        let rounds: BTreeSet<u32> = self.arms.iter().flat_map(Arm::all_runs).map(|run| run.rounds).collect();
+        let time = (rounds.len() == 1).then_some(Better::Lower);
+        all.push(Quantity::new("virtual_time_s", "virtual time of the run", Some("s"), time));
+        all.push(Quantity::new("rounds", "rounds", None, None));
+        let lower = Some(Better::Lower);
+        all.push(Quantity::new("wasted_compute_s", "wasted computing", Some("s"), lower));
+        all.push(Quantity::new("wasted_down_bytes", "wasted download", Some("B"), lower));
+        all.push(Quantity::new("wasted_up_bytes", "wasted upload", Some("B"), lower));
+        all.push(Quantity::new("unique_clients", "clients selected at least once", None, None));
+        all.push(Quantity::new("jain", "Jain's index of selections", None, None));
+        all.push(Quantity::new("gini", "Gini index of selections", None, None));
+        let is_there = |key: &str| {
+            self.arms
+                .iter()
+                .flat_map(|arm| &arm.numbers)
+                .flat_map(BTreeMap::values)
+                .any(|numbers| numbers.get(key).is_some_and(|&value| value != 0.0))
+        };
+        all.retain(|quantity| is_there(&quantity.key));
+        all
+    }
+}
+
+/// What is better of a metric: less loss, more accuracy; of a spread neither.
+fn better_metric(name: &str) -> Option<Better> {
+    match name {
+        _ if name.ends_with("_sd") => None,
+        _ if name.contains("loss") => Some(Better::Lower),
+        _ if name.contains("accuracy") => Some(Better::Higher),
+        _ => None,
+    }
+}
+
+/// A regret in words.
+pub(super) fn regret_words(meter: &str) -> String {
+    format!("cumulative {meter} regret")
+}
+
+/// What is shown of a mean: its interval only where there are seeds enough.
+pub(super) fn interval(estimate: &Estimate) -> Interval {
+    let ci95 = estimate.ci95.filter(|_| estimate.n >= INTERVAL_SEEDS).map(|ends| ends.map(rounded));
+    Interval { value: rounded(estimate.mean), ci95 }
+}
+
+/// `1 of 3`, if this is the share of runs that reach a target.
+pub(super) fn counted(key: &str, estimate: &Estimate) -> Option<String> {
+    let reached = estimate.mean * estimate.n as f64;
+    key.starts_with("reached.").then(|| format!("{reached:.0} of {}", estimate.n))
+}
+
+/// A number to five significant digits.
+pub(super) fn rounded(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
+}
+
+/// A place on an axis: to seven significant digits.
+pub(super) fn rounded_place(value: f64) -> f64 {
+    format!("{value:.6e}").parse().unwrap_or(value)
+}
+
+/// With a capital letter.
+pub(super) fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The name of a figure's files: whatever else a name has becomes `-`.
+pub(super) fn id(name: &str) -> String {
+    let letter = |letter: char| match letter.to_ascii_lowercase() {
+        letter @ ('a'..='z' | '0'..='9' | '_') => letter,
+        _ => '-',
+    };
+    let text: String = name.chars().map(letter).collect();
+    let parts: Vec<&str> = text.split('-').filter(|part| !part.is_empty()).collect();
+    parts.join("-")
+}

@@ -1,0 +1,234 @@
+//! Lines, bands and a legend where there is room for it.
+
+use super::super::model::{self, Line, LineKind, Mark, Scale, Series};
+use super::axis::{Axis, bounds};
+use super::{WIDTH, colour, cut, words};
+use fedgenie_core::math::float;
+use plotters::prelude::*;
+
+/// What is drawn: all but bounds, which may lie far above everything, decide where axes end.
+fn measured(lines: &[Line]) -> impl Iterator<Item = &Line> {
+    lines.iter().filter(|line| line.role != LineKind::Bound)
+}
+
+/// An axis that shows values from the lowest to the highest, and bands as far as a quarter beyond; the rest of them is cut off.
+fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark]) -> Option<Axis> {
+    let values = measured(lines).flat_map(|line| &line.points).map(|point| point.1);
+    let values = values.chain(marks.iter().map(|mark| mark.value));
+    let is_logarithmic = axis.scales.first() == Some(&Scale::Log);
+    let [low, high] = bounds(values.filter(|&value| !is_logarithmic || value > 0.0));
+    if !(low.is_finite() && high.is_finite()) {
+        return None;
+    }
+    let within = |value: f64| value.clamp(low - 0.25 * (high - low), high + 0.25 * (high - low));
+    let bands = measured(lines).flat_map(|line| &line.band).flat_map(|(_, interval)| interval.map(within));
+    let [with_low, with_high] = bounds(bands.filter(|&value| !is_logarithmic || value > 0.0).chain([low, high]));
+    let [least, most] = axis.range;
+    let low = with_low.max(least.unwrap_or(f64::NEG_INFINITY).min(low));
+    let high = with_high.min(most.unwrap_or(f64::INFINITY).max(high));
+    if is_logarithmic {
+        let (low, high) = (float::log10(low), float::log10(high));
+        let margin = if high > low { 0.03 * (high - low) } else { 0.5 };
+        return Some(Axis::new(low, high + margin, true));
+    }
+    // A regret starts at zero; a loss is shown where it moves.
+    let margin = if high > low { 0.03 * (high - low) } else { 0.5 };
+    let bottom = if low >= 0.0 && low < 0.3 * high { 0.0 } else { low - margin };
+    let bottom = least.map_or(bottom, |least| bottom.max(least.min(low)));
+    Some(Axis::new(bottom, most.map_or(high + margin, |most| (high + margin).min(most.max(high))), false))
+}
+
+fn horizontal_axis(axis: &model::Axis, lines: &[Line]) -> Option<Axis> {
+    let is_logarithmic = axis.scales.first() == Some(&Scale::Log);
+    let places = measured(lines).flat_map(|line| &line.points).map(|point| point.0);
+    let [low, high] = bounds(places.filter(|&place| !is_logarithmic || place > 0.0));
+    if !(low.is_finite() && high.is_finite()) {
+        return None;
+    }
+    let has_dots = lines.iter().any(|line| line.has_dots);
+    if !has_dots && !is_logarithmic {
+        return Some(Axis::new(0.0, if high > 0.0 { high } else { 1.0 }, false));
+    }
+    let (low, high) = if is_logarithmic { (float::log10(low), float::log10(high)) } else { (low, high) };
+    let margin = if high > low { 0.04 * (high - low) } else { 0.5 };
+    Some(Axis::new(low - margin, high + margin, is_logarithmic))
+}
+
+/// The corner where least is drawn.
+fn free_corner(lines: &[Line], labels: usize, x: &Axis, y: &Axis) -> SeriesLabelPosition {
+    let share = |axis: &Axis, value: f64| axis.share(axis.place(value));
+    let height = 0.08 * (labels + 1) as f64;
+    let corners = [
+        (SeriesLabelPosition::UpperLeft, false, true),
+        (SeriesLabelPosition::UpperRight, true, true),
+        (SeriesLabelPosition::LowerRight, true, false),
+        (SeriesLabelPosition::LowerLeft, false, false),
+    ];
+    let covered = |right: bool, up: bool| {
+        let inside = |&&(place, value): &&(f64, f64)| {
+            let (place, value) = (share(x, place), share(y, value));
+            (if right { place > 0.72 } else { place < 0.28 })
+                && (if up { value > 1.0 - height } else { value < height })
+        };
+        measured(lines).map(|line| line.points.iter().filter(inside).count()).sum::<usize>()
+    };
+    let least = corners.into_iter().min_by_key(|&(_, right, up)| covered(right, up));
+    least.map_or(SeriesLabelPosition::UpperLeft, |(corner, ..)| corner)
+}
+
+/// The corners of a line that keeps each value until the next.
+fn corners<T: Copy>(points: &[(f64, T)], is_staircase: bool) -> Vec<(f64, T)> {
+    if !is_staircase {
+        return points.to_vec();
+    }
+    let corner = |pair: &[(f64, T)]| [(pair[1].0, pair[0].1), pair[1]];
+    points.first().copied().into_iter().chain(points.windows(2).flat_map(corner)).collect()
+}
+
+pub(super) fn draw(
+    heading: &str,
+    [x_model, y_model]: [&model::Axis; 2],
+    lines: &[Line],
+    marks: &[Mark],
+    series: &[Series],
+) -> Option<String> {
+    let (mut x, y) = (horizontal_axis(x_model, lines)?, vertical_axis(y_model, lines, marks)?);
+    if x_model.label == "round" {
+        x.keep_whole_ticks();
+    }
+    let at = |(place, value): (f64, f64)| (x.place(place), y.place(value));
+    let is_inside = |&(place, value): &(f64, f64)| {
+        let known = |axis: &Axis, value: f64| !axis.is_logarithmic || value > 0.0;
+        known(&x, place) && known(&y, value)
+    };
+    let mut svg = String::new();
+    let drawn = (|| {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, 480)).into_drawing_area();
+        area.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&area)
+            .caption(cut(heading, 100), ("sans-serif", 18))
+            .margin(12)
+            .margin_right(32)
+            .x_label_area_size(42)
+            .y_label_area_size(70)
+            .build_cartesian_2d(x.clone(), y.clone())?;
+        chart
+            .configure_mesh()
+            .x_desc(words(x_model))
+            .y_desc(words(y_model))
+            .light_line_style(WHITE)
+            .bold_line_style(BLACK.mix(0.12))
+            .axis_desc_style(("sans-serif", 15))
+            .label_style(("sans-serif", 13))
+            .draw()?;
+        for mark in marks {
+            let line = [(x.low, y.place(mark.value)), (x.high, y.place(mark.value))];
+            chart.draw_series(DashedLineSeries::new(line, 6, 4, BLACK.mix(0.6).stroke_width(1)))?;
+        }
+        for line in lines {
+            let colour = colour(series, &line.series);
+            let band = corners(&line.band, line.is_staircase);
+            if line.has_dots {
+                for (place, [low, high]) in band {
+                    let ends = [at((place, low)), at((place, high))];
+                    chart.draw_series(LineSeries::new(ends, colour.mix(0.5).stroke_width(1)))?;
+                }
+                let dots = line.points.iter().filter(|point| is_inside(point));
+                chart.draw_series(dots.map(|&point| Circle::new(at(point), 4, colour.filled())))?;
+            } else if !band.is_empty() {
+                let upper = band.iter().map(|&(place, [_, high])| at((place, high)));
+                let lower = band.iter().rev().map(|&(place, [low, _])| at((place, low)));
+                let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
+                chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.18))))?;
+            }
+            let points = corners(&line.points, line.is_staircase).into_iter().filter(is_inside);
+            let legend = move |(x, y): (i32, i32)| PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(3));
+            match line.role {
+                LineKind::Mean => {
+                    let style = colour.stroke_width(2);
+                    chart
+                        .draw_series(LineSeries::new(points.map(at), style))?
+                        .label(cut(line.label.as_ref().unwrap_or(&line.series), 40))
+                        .legend(legend);
+                }
+                LineKind::Seed => {
+                    chart.draw_series(LineSeries::new(points.map(at), colour.mix(0.4).stroke_width(1)))?;
+                }
+                LineKind::Fit => {
+                    chart.draw_series(DashedLineSeries::new(points.map(at), 7, 5, colour.stroke_width(1)))?;
+                }
+                LineKind::Bound => {
+                    // A bound is drawn as far as it is within the frame.
+                    let shown = points.filter(|&(_, value)| {
+                        let place = if y.is_logarithmic { float::log10(value) } else { value };
+                        (y.low..=y.high).contains(&place)
+                    });
+                    chart.draw_series(DashedLineSeries::new(shown.map(at), 2, 4, colour.stroke_width(1)))?;
+                }
+            }
+        }
+        let labels = lines.iter().filter(|line| line.role == LineKind::Mean).count();
+        if labels > 1 || labels == 1 && lines[0].label.is_none() {
+            chart
+                .configure_series_labels()
+                .position(free_corner(lines, labels, &x, &y))
+                .background_style(WHITE.mix(0.85))
+                .border_style(BLACK.mix(0.3))
+                .label_font(("sans-serif", 14))
+                .draw()?;
+        }
+        area.present()
+    })();
+    drawn.is_ok().then_some(svg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(points: &[(f64, f64)], band: &[(f64, [f64; 2])]) -> Line {
+        Line {
+            series: "a".to_owned(),
+            role: LineKind::Mean,
+            label: None,
+            points: points.to_vec(),
+            band: band.to_vec(),
+            is_staircase: false,
+            has_dots: false,
+        }
+    }
+
+    fn model(scale: Scale, range: [Option<f64>; 2]) -> model::Axis {
+        model::Axis { label: "y".to_owned(), unit: None, scales: vec![scale], range }
+    }
+
+    #[test]
+    fn a_band_does_not_move_the_axis_and_a_share_stays_one() {
+        let lines = [line(&[(0.0, 0.1), (5.0, 0.99)], &[(0.0, [-2.0, 2.2]), (5.0, [-1.2, 3.2])])];
+        let share = model(Scale::Linear, [Some(0.0), Some(1.0)]);
+        let axis = vertical_axis(&share, &lines, &[]).unwrap();
+        assert_eq!((axis.low, axis.high, axis.is_logarithmic), (0.0, 1.0, false));
+        assert_eq!((axis.place(3.2), axis.place(-2.0)), (1.0, 0.0));
+        let free = model(Scale::Linear, [None, None]);
+        let axis = vertical_axis(&free, &lines, &[]).unwrap();
+        assert!((-0.2..0.0).contains(&axis.low) && (1.2..1.3).contains(&axis.high));
+        assert!(draw("t", [&free, &free], &lines, &[], &[]).is_some());
+        assert!(draw("t", [&free, &free], &[], &[], &[]).is_none());
+    }
+
+    #[test]
+    fn a_bound_far_above_does_not_move_the_axis() {
+        let bound = Line { role: LineKind::Bound, ..line(&[(1.0, 1e9), (5.0, 1e12)], &[]) };
+        let lines = [line(&[(1.0, 2.0), (5.0, 10.0)], &[]), bound];
+        let axis = vertical_axis(&model(Scale::Linear, [Some(0.0), None]), &lines, &[]).unwrap();
+        assert!(axis.high < 11.0);
+        let axis = vertical_axis(&model(Scale::Log, [Some(0.0), None]), &lines, &[]).unwrap();
+        assert!(axis.is_logarithmic && (axis.low - float::log10(2.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_staircase_keeps_its_values() {
+        assert_eq!(corners(&[(1.0, 0.0), (3.0, 1.0)], true), [(1.0, 0.0), (3.0, 0.0), (3.0, 1.0)]);
+        assert_eq!(corners(&[(1.0, 0.0), (3.0, 1.0)], false), [(1.0, 0.0), (3.0, 1.0)]);
+    }
+}

@@ -1,0 +1,85 @@
+//! A report's files.
+
+use super::csv::csv;
+use super::html;
+use super::model::{Figure, Report};
+use super::source::Results;
+use super::svg;
+use fedgenie_simulator::error::Error;
+use fedgenie_simulator::experiment::artefacts::PAGE_FILE;
+use fedgenie_simulator::experiment::files::write_file;
+use fedgenie_simulator::experiment::{Experiment, Summary};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureFormat {
+    /// A picture for a paper.
+    Svg,
+    /// Its data.
+    Csv,
+}
+
+impl FigureFormat {
+    const fn ending(self) -> &'static str {
+        match self {
+            Self::Svg => "svg",
+            Self::Csv => "csv",
+        }
+    }
+}
+
+/// Writes figures into a folder, which is made if it is not there. Returns what was written.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_figures(report: &Report, folder: &Path, format: FigureFormat) -> Result<Vec<PathBuf>, Error> {
+    write_some(report, folder, format, |_| true)
+}
+
+fn write_some(
+    report: &Report,
+    folder: &Path,
+    format: FigureFormat,
+    is_wanted: impl Fn(&Figure) -> bool,
+) -> Result<Vec<PathBuf>, Error> {
+    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+    let mut written = Vec::new();
+    for figure in report.figures.iter().filter(|figure| is_wanted(figure)) {
+        let text = match format {
+            FigureFormat::Svg => svg::draw(figure, &report.series, &report.title),
+            FigureFormat::Csv => Some(csv(figure)),
+        };
+        let Some(text) = text else { continue };
+        let path = folder.join(format!("{}.{}", figure.id, format.ending()));
+        write_file(&path, text.as_bytes())?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Writes the report as a page for a browser.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_page(report: &Report, path: &Path) -> Result<(), Error> {
+    write_file(path, html(report).as_bytes())
+}
+
+/// Writes what `run --out` adds to its records: the page, and pictures of regret, metrics, selections, rounds and totals.
+/// Returns the pictures.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_with_records(folder: &Path, experiment: &Experiment, summary: &Summary) -> Result<Vec<PathBuf>, Error> {
+    if summary.runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let report = Report::of(&[Results::of(experiment, summary, folder)]);
+    write_page(&report, &folder.join(PAGE_FILE))?;
+    let is_detail = |figure: &Figure| {
+        figure.id.starts_with("difference-") || figure.id.ends_with("-rounds") || figure.id.ends_with("-time")
+    };
+    write_some(&report, folder, FigureFormat::Svg, |figure| !is_detail(figure))
+}

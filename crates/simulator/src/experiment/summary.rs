@@ -1,0 +1,475 @@
+//! What an experiment found: one row per run, one per policy and point, and a table for people.
+
+use super::estimates::{differences, estimates};
+use super::{Curve, CurvePoint, Reached, RunPlace};
+use crate::metrics::{Metered, Outcomes, RunMetrics, gini};
+use crate::recorder::Sink;
+use crate::run::{Run, RunError};
+use crate::scenario::Point;
+use fedgenie_core::math::float;
+use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::oracle::bound::Bound;
+use fedgenie_core::record::Regret;
+use fedgenie_learning::data::partition::Skew;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+
+/// Bytes moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// From the server to clients.
+    pub down_bytes: u64,
+    /// From clients to the server.
+    pub up_bytes: u64,
+}
+
+/// The two digests, in hexadecimal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DigestPair {
+    /// Events, selections, latencies, regret.
+    pub timeline: String,
+    /// Trained values.
+    pub model: String,
+}
+
+/// One run's result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// The policy's label.
+    pub arm: String,
+    /// The seed.
+    pub seed: u64,
+    /// Index of the sweep's point.
+    pub point: usize,
+    /// Rounds played.
+    pub rounds: u32,
+    /// Virtual time at the end, in seconds.
+    pub virtual_time_s: f64,
+    /// Digests.
+    pub digest: DigestPair,
+    /// Metrics of the final model.
+    #[serde(rename = "final", deserialize_with = "read_metrics")]
+    pub final_metrics: BTreeMap<String, f64>,
+    /// Cumulative regret.
+    pub regret: Regret,
+    /// Bytes moved.
+    pub traffic: Traffic,
+    /// Bytes moved between the cloud and edge servers, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge_traffic: Option<Traffic>,
+    /// Virtual seconds that clients spent computing.
+    pub compute_s: f64,
+    /// The part of them whose result was never used.
+    pub wasted_compute_s: f64,
+    /// Bytes sent to clients for jobs whose update was never used.
+    #[serde(default)]
+    pub wasted_down_bytes: u64,
+    /// Bytes that such jobs' clients sent.
+    #[serde(default)]
+    pub wasted_up_bytes: u64,
+    /// Jobs dispatched.
+    pub dispatched: u64,
+    /// Jobs that arrived in their round.
+    pub arrived: u64,
+    /// Clients selected at least once.
+    pub unique_clients: usize,
+    /// Jain's index of selection counts: 1 if all are alike, 1/K if one client gets everything.
+    pub jain: f64,
+    /// Gini index of selection counts: 0 if all are alike, 1 − 1/K if one client gets everything.
+    #[serde(default)]
+    pub gini: f64,
+    /// What became of the jobs of closed rounds.
+    #[serde(default)]
+    pub outcomes: Outcomes,
+    /// Selections per group, where groups are named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_selections: Option<serde_json::Map<String, serde_json::Value>>,
+    /// How unevenly the seed's training examples are spread over clients, for a task that trains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<Skew>,
+    /// When the targets of `[evaluate]` were first reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reached: Vec<Reached>,
+    /// What a careful user should know about this run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The run's course, thinned; not part of `summary.json`.
+    #[serde(skip)]
+    pub curve: Vec<CurvePoint>,
+    /// The bound of Theorem 1 on the mean regret, where it applies to the policy in its world; not part of `summary.json`.
+    #[serde(default, skip_serializing)]
+    pub bound: Option<Bound>,
+    /// What its rounds add up to; not part of `summary.json`.
+    #[serde(default, skip_serializing)]
+    pub metrics: RunMetrics,
+}
+
+/// Metrics as written: JSON has no NaN, so that the loss of a model that diverged is null.
+fn read_metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
+    let written = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
+    Ok(written.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
+}
+
+/// A run's summary with its course, as written to its folder.
+#[derive(Debug, Serialize)]
+pub struct RunWithCurve<'a> {
+    #[serde(flatten)]
+    summary: &'a RunSummary,
+    curve: Vec<serde_json::Value>,
+    metrics: &'a RunMetrics,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bound: Option<Bound>,
+}
+
+impl RunSummary {
+    pub(super) fn of<S: Sink>(
+        place: &RunPlace,
+        label: &str,
+        run: Run<'_, Metered<S>>,
+        curve: Curve,
+        reached: Vec<Reached>,
+    ) -> Result<(Self, S), RunError> {
+        let counts = run.counts();
+        let mut summary = Self {
+            arm: label.to_owned(),
+            seed: place.seed,
+            point: place.point,
+            rounds: run.round().0,
+            virtual_time_s: run.now().seconds(),
+            digest: DigestPair { timeline: run.digests().timeline.hex(), model: run.digests().model.hex() },
+            final_metrics: BTreeMap::new(),
+            regret: run.regret(),
+            traffic: Traffic::default(),
+            edge_traffic: None,
+            compute_s: 0.0,
+            wasted_compute_s: 0.0,
+            wasted_down_bytes: 0,
+            wasted_up_bytes: 0,
+            dispatched: 0,
+            arrived: 0,
+            unique_clients: run.participation().unique() as usize,
+            jain: run.participation().jain(),
+            gini: gini(counts),
+            outcomes: Outcomes::default(),
+            group_selections: run.total_group_selections(),
+            partition: run.skew().cloned(),
+            reached,
+            warnings: Vec::new(),
+            curve: curve.into_points(),
+            bound: None,
+            metrics: RunMetrics::default(),
+        };
+        let (metrics, accounts, sink) = run.finish()?;
+        let (folded, outcomes, sink) = sink.finish();
+        (summary.metrics, summary.outcomes) = (folded, outcomes);
+        summary.final_metrics = metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
+        let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
+        summary.edge_traffic = (down_bytes + up_bytes > 0).then_some(Traffic { down_bytes, up_bytes });
+        summary.compute_s = accounts.compute.seconds();
+        summary.wasted_compute_s = accounts.wasted_compute.seconds();
+        summary.wasted_down_bytes = accounts.wasted_down_bytes;
+        summary.wasted_up_bytes = accounts.wasted_up_bytes;
+        summary.dispatched = accounts.dispatched;
+        summary.arrived = accounts.arrived;
+        Ok((summary, sink))
+    }
+
+    /// The summary with the run's course.
+    pub fn with_curve(&self) -> RunWithCurve<'_> {
+        let point = |point: &CurvePoint| {
+            let metrics: serde_json::Map<String, serde_json::Value> =
+                point.metrics.iter().map(|(name, value)| (name.to_string(), serde_json::json!(value))).collect();
+            serde_json::json!({
+                "round": point.round, "time_s": point.time_s, "regret": point.regret, "metrics": metrics,
+                "unique_clients": point.unique_clients, "jain": point.jain
+            })
+        };
+        RunWithCurve {
+            summary: self,
+            curve: self.curve.iter().map(point).collect(),
+            metrics: &self.metrics,
+            bound: self.bound,
+        }
+    }
+
+    /// Every number of the run that is compared between policies, by name.
+    pub fn numbers(&self) -> BTreeMap<String, f64> {
+        let mut numbers = BTreeMap::from([
+            ("virtual_time_s".to_owned(), self.virtual_time_s),
+            ("rounds".to_owned(), f64::from(self.rounds)),
+            ("wasted_compute_s".to_owned(), self.wasted_compute_s),
+            ("down_bytes".to_owned(), self.traffic.down_bytes as f64),
+            ("up_bytes".to_owned(), self.traffic.up_bytes as f64),
+            ("unique_clients".to_owned(), self.unique_clients as f64),
+            ("jain".to_owned(), self.jain),
+            ("gini".to_owned(), self.gini),
+            ("wasted_down_bytes".to_owned(), self.wasted_down_bytes as f64),
+            ("wasted_up_bytes".to_owned(), self.wasted_up_bytes as f64),
+        ]);
+        if let Some(traffic) = self.edge_traffic {
+            numbers.insert("edge_down_bytes".to_owned(), traffic.down_bytes as f64);
+            numbers.insert("edge_up_bytes".to_owned(), traffic.up_bytes as f64);
+        }
+        for (name, value) in self.regret.entries() {
+            if let Some(value) = value {
+                numbers.insert(format!("regret.{name}"), value);
+            }
+        }
+        for (name, value) in &self.final_metrics {
+            numbers.insert(format!("final.{name}"), *value);
+        }
+        for reached in &self.reached {
+            let name = reached.name();
+            if let (Some(round), Some(time_s)) = (reached.round, reached.time_s) {
+                numbers.insert(format!("time_to.{name}"), time_s);
+                numbers.insert(format!("rounds_to.{name}"), f64::from(round));
+            }
+            numbers.insert(format!("reached.{name}"), if reached.round.is_some() { 1.0 } else { 0.0 });
+        }
+        numbers
+    }
+}
+
+/// A policy at a point, over its seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ArmSummary {
+    /// The policy's label.
+    pub arm: String,
+    /// Index of the sweep's point.
+    pub point: usize,
+    /// Seeds that completed.
+    pub runs: usize,
+    /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, …
+    pub values: BTreeMap<String, Estimate>,
+    /// Differences to the first policy, paired by seed; none for the first policy itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paired: Option<Comparison>,
+}
+
+/// Paired differences between two policies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The policy compared with.
+    pub against: String,
+    /// This policy minus that one, by name.
+    pub differences: BTreeMap<String, Estimate>,
+}
+
+/// `summary.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scenario's title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The sweep's points: paths and values.
+    pub points: Vec<BTreeMap<String, String>>,
+    /// All runs.
+    pub runs: Vec<RunSummary>,
+    /// All policies and points.
+    pub arms: Vec<ArmSummary>,
+}
+
+impl Summary {
+    /// Summarises runs; `labels` gives the order of policies.
+    pub fn new(
+        scenario: &str,
+        title: Option<&str>,
+        points: &[Point],
+        labels: &[String],
+        runs: Vec<RunSummary>,
+    ) -> Self {
+        let mut arms = Vec::new();
+        for point in 0..points.len() {
+            let of = |label: &str| -> BTreeMap<u64, &RunSummary> {
+                let chosen = runs.iter().filter(|run| run.point == point && run.arm == label);
+                chosen.map(|run| (run.seed, run)).collect()
+            };
+            let first = labels.first().map(|label| (label, of(label)));
+            for (place, label) in labels.iter().enumerate() {
+                let mine = of(label);
+                if mine.is_empty() {
+                    continue;
+                }
+                let paired = first.as_ref().filter(|_| place > 0).map(|(against, theirs)| Comparison {
+                    against: (*against).clone(),
+                    differences: differences(&mine, theirs),
+                });
+                arms.push(ArmSummary { arm: label.clone(), point, runs: mine.len(), values: estimates(&mine), paired });
+            }
+        }
+        let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
+        Self { scenario: scenario.to_owned(), title: title.map(str::to_owned), points, runs, arms }
+    }
+}
+
+/// The table that a run ends with: one row per policy and point.
+pub fn table(summary: &Summary) -> String {
+    let mut columns: Vec<(String, String)> =
+        vec![("rounds".into(), "rounds".into()), ("virtual_time_s".into(), "virtual time [s]".into())];
+    let has = |name: &str| summary.arms.iter().any(|arm| arm.values.contains_key(name));
+    for (key, title) in [
+        ("final.test_loss", "test loss"),
+        ("final.test_accuracy", "test accuracy"),
+        ("regret.mean", "mean regret"),
+        ("regret.realised", "realised regret"),
+        ("regret.expected", "expected regret"),
+        ("regret.expected-exact", "expected-exact"),
+        ("regret.counterfactual", "counterfactual regret"),
+    ] {
+        if has(key) {
+            columns.push((key.to_owned(), title.to_owned()));
+        }
+    }
+    for name in target_names(summary) {
+        columns.push((format!("time_to.{name}"), format!("s to {name}")));
+    }
+    // The hardest target that policies can be compared at, or else what comes first of the rest.
+    let is_compared = |key: &str| {
+        summary.arms.iter().any(|arm| arm.paired.as_ref().is_some_and(|paired| paired.differences.contains_key(key)))
+    };
+    let targets = columns.iter().rev().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
+    let otherwise = ["regret.mean", "regret.realised", "regret.counterfactual", "final.test_loss", "virtual_time_s"];
+    let compared: Option<String> =
+        targets.filter(|key| is_compared(key)).chain(otherwise).find(|key| has(key)).map(str::to_owned);
+    let compared = compared.as_deref();
+    let mut rows = vec![Vec::new()];
+    rows[0].push("policy".to_owned());
+    rows[0].extend(columns.iter().map(|(_, title)| title.clone()));
+    if let (Some(compared), Some(first)) = (compared, summary.arms.first()) {
+        let title = columns.iter().find(|(key, _)| key == compared).map_or(compared, |(_, title)| title.as_str());
+        if summary.arms.iter().any(|arm| arm.paired.is_some()) {
+            rows[0].push(format!("{title} minus {}'s", first.arm));
+        }
+    }
+    let mut text = String::new();
+    let mut point = None;
+    for arm in &summary.arms {
+        if summary.points.len() > 1 && point != Some(arm.point) {
+            let settings: Vec<String> =
+                summary.points[arm.point].iter().map(|(path, value)| format!("{path} = {value}")).collect();
+            rows.push(vec![format!("# {}", settings.join(", "))]);
+        }
+        point = Some(arm.point);
+        let mut row = vec![arm.arm.clone()];
+        row.extend(columns.iter().map(|(key, _)| show_value(arm, key)));
+        if let Some(compared) = compared {
+            let difference = arm.paired.as_ref().and_then(|paired| paired.differences.get(compared));
+            row.push(difference.map_or_else(String::new, |estimate| show_difference(estimate, arm.runs)));
+        }
+        rows.push(row);
+    }
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|column| {
+            let cells = rows.iter().filter(|row| row.len() > 1).filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    for row in rows {
+        if let [heading] = row.as_slice() {
+            text.push_str(heading);
+            text.push('\n');
+            continue;
+        }
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let padding = " ".repeat(width - cell.chars().count());
+            if column == 0 {
+                line.push_str(cell);
+                line.push_str(&padding);
+            } else {
+                line.push_str("   ");
+                line.push_str(&padding);
+                line.push_str(cell);
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Targets in the order of the scenario.
+fn target_names(summary: &Summary) -> Vec<String> {
+    summary.runs.first().map_or_else(Vec::new, |run| run.reached.iter().map(Reached::name).collect())
+}
+
+/// A value, and how many runs have it if not all do.
+fn show_value(arm: &ArmSummary, key: &str) -> String {
+    arm.values.get(key).map_or_else(|| "–".to_owned(), |estimate| show_of(estimate, arm.runs))
+}
+
+fn show_of(estimate: &Estimate, runs: usize) -> String {
+    if estimate.n == runs { show(estimate) } else { format!("{} ({}/{runs})", show(estimate), estimate.n) }
+}
+
+/// Seeds from which on an interval is shown: of two, it is twelve times as wide as they are apart.
+pub const INTERVAL_SEEDS: usize = 3;
+
+/// Values that differ by less than this part of them are the same but for rounding.
+pub const ROUNDING: f64 = 1e-12;
+
+/// A mean, with half of its interval where there are seeds enough and they differ.
+pub fn show(estimate: &Estimate) -> String {
+    match estimate.half_width() {
+        Some(half) if half > ROUNDING * estimate.mean.abs() && estimate.n >= INTERVAL_SEEDS => {
+            format!("{} ± {}", number(estimate.mean), number(half))
+        }
+        _ => number(estimate.mean),
+    }
+}
+
+fn show_difference(estimate: &Estimate, runs: usize) -> String {
+    let sign = if estimate.mean > 0.0 { "+" } else { "" };
+    format!("{sign}{}", show_of(estimate, runs))
+}
+
+/// Four significant digits.
+pub fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    if value == 0.0 {
+        "0".to_owned()
+    } else if magnitude.fract() == 0.0 && magnitude < 1e9 {
+        format!("{value}")
+    } else if !(1e-4..1e7).contains(&magnitude) {
+        format!("{value:.3e}")
+    } else {
+        let digits = 3 - float::floor(float::log10(magnitude)) as i32;
+        format!("{value:.*}", digits.clamp(0, 8) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_seeds_have_no_interval_and_missing_ones_are_marked() {
+        let two = Estimate { mean: 2.0, ci95: Some([-10.0, 14.0]), n: 2 };
+        let three = Estimate { n: 3, ci95: Some([1.5, 2.5]), ..two };
+        assert_eq!((show_of(&two, 2), show_of(&three, 3)), ("2".to_owned(), "2 ± 0.5000".to_owned()));
+        assert_eq!(
+            (show_difference(&two, 3), show_difference(&three, 3)),
+            ("+2 (2/3)".to_owned(), "+2 ± 0.5000".to_owned())
+        );
+    }
+
+    #[test]
+    fn rounding_is_no_interval() {
+        let same = fedgenie_core::math::statistics::estimate(&[
+            0.892_857_142_857_142_9,
+            0.892_857_142_857_142_8,
+            0.892_857_142_857_142_8,
+        ])
+        .unwrap();
+        assert_eq!(show(&same), "0.8929");
+    }
+
+    #[test]
+    fn numbers_are_shown_with_four_digits() {
+        let shown: Vec<_> = [0.0, 200.0, 123.456, 0.012_345_6, 1.5e-7, 123_456.7].into_iter().map(number).collect();
+        assert_eq!(shown, ["0", "200", "123.5", "0.01235", "1.500e-7", "123457"]);
+    }
+}

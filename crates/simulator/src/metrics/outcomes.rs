@@ -1,0 +1,61 @@
+//! What became of jobs, added up over rounds.
+
+use crate::recorder::{DroppedJob, RoundSummary};
+use fedgenie_core::record::{DropReason, Phase};
+use serde::{Deserialize, Serialize};
+
+/// Jobs that were lost in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// The phase in which the client was lost.
+    pub phase: Phase,
+    /// Why.
+    pub reason: DropReason,
+    /// How many.
+    pub jobs: u64,
+}
+
+/// Jobs of closed rounds by what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcomes {
+    /// Arrived in their round.
+    pub arrived: u64,
+    /// Still under way when their round closed, or too stale when they arrived.
+    pub late: u64,
+    /// Late, and joined a later aggregation.
+    #[serde(default)]
+    pub joined: u64,
+    /// Lost, by phase and reason.
+    #[serde(default)]
+    pub dropped: Vec<Lost>,
+    /// Late, and lost afterwards.
+    #[serde(default)]
+    pub lost_late: Vec<Lost>,
+    /// Rounds that left the model as it was.
+    #[serde(default)]
+    pub abandoned_rounds: u64,
+}
+
+impl Outcomes {
+    pub(super) fn add(&mut self, round: &RoundSummary<'_>) {
+        self.arrived += round.arrived.len() as u64;
+        self.late += round.late.len() as u64;
+        self.joined += round.joined.len() as u64;
+        self.abandoned_rounds += u64::from(round.is_abandoned);
+        round.dropped.iter().for_each(|job| add(&mut self.dropped, job));
+        round.lost_late.iter().for_each(|(job, _)| add(&mut self.lost_late, job));
+    }
+
+    /// Jobs that were lost before their round closed.
+    pub fn dropped_jobs(&self) -> u64 {
+        self.dropped.iter().map(|lost| lost.jobs).sum()
+    }
+}
+
+fn add(list: &mut Vec<Lost>, job: &DroppedJob) {
+    let &DroppedJob { phase, reason, .. } = job;
+    match list.iter_mut().find(|lost| (lost.phase, lost.reason) == (phase, reason)) {
+        Some(lost) => lost.jobs += 1,
+        None => list.push(Lost { phase, reason, jobs: 1 }),
+    }
+}

@@ -1,0 +1,266 @@
+//! Who is selected when: counts per group of clients in windows of rounds.
+//!
+//! # Definition
+//! Rows are the named groups, if there are any and at most 64; or else single clients, if there are at most 40; or else ten
+//! bins of clients, equally large as far as possible. Clients and bins go from the lowest to the highest true mean speed where
+//! that is known, by number otherwise. A window has `2^j` rounds; whenever a 65th window would begin, two neighbours become
+//! one.
+
+use crate::population::Population;
+use fedgenie_core::id::{ClientId, Round};
+use serde::{Deserialize, Serialize};
+
+/// The most windows.
+pub const MOST_WINDOWS: usize = 64;
+/// The most clients that have a row each.
+pub const MOST_CLIENTS: usize = 40;
+/// The most named groups that have a row each.
+const MOST_GROUPS: usize = 64;
+/// Bins of more clients.
+const TENTHS: usize = 10;
+
+/// Clients that are counted together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Who they are.
+    pub label: String,
+    /// How many.
+    pub clients: u64,
+    /// Its number, if it is a single client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<u32>,
+}
+
+/// Selections of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selections {
+    /// What rows are.
+    pub rows: Vec<Row>,
+    /// Whether rows go from the slowest to the fastest.
+    #[serde(default)]
+    pub is_by_speed: bool,
+    /// Rounds in each window but the last, which may have fewer.
+    pub rounds_per_window: u32,
+    /// Selections in each window, row by row.
+    pub windows: Vec<Vec<u64>>,
+}
+
+impl Selections {
+    /// Selections of each row in all rounds.
+    pub fn totals(&self) -> Vec<u64> {
+        let total = |row| self.windows.iter().map(|window: &Vec<u64>| window[row]).sum();
+        (0..self.rows.len()).map(total).collect()
+    }
+
+    /// Joins windows until they have so many rounds, if that is a larger power of two.
+    pub fn widen(&mut self, rounds_per_window: u32) {
+        while self.rounds_per_window > 0 && self.rounds_per_window < rounds_per_window {
+            self.rounds_per_window *= 2;
+            let joined = |pair: &[Vec<u64>]| {
+                let count = |row| pair.iter().map(|window| window[row]).sum();
+                (0..self.rows.len()).map(count).collect()
+            };
+            self.windows = self.windows.chunks(2).map(joined).collect();
+        }
+    }
+}
+
+/// What rows are, and each client's row.
+#[derive(Clone, Debug, Default)]
+pub struct Bins {
+    rows: Vec<Row>,
+    is_by_speed: bool,
+    row_of: Vec<u8>,
+}
+
+impl Bins {
+    /// The rows of a population; `speeds` are true mean speeds, where they are known.
+    pub fn new(population: &Population, speeds: Option<&[f64]>) -> Self {
+        let groups = population.groups();
+        if groups.len() > MOST_GROUPS || groups.iter().all(|group| group.name.is_none()) {
+            return Self::of_clients(population.len(), speeds);
+        }
+        let row = |(index, group): (usize, &crate::population::Group)| Row {
+            label: group.name.clone().unwrap_or_else(|| format!("group {}", index + 1)),
+            clients: group.count as u64,
+            client: None,
+        };
+        let row_of = |client| population.group_of(ClientId::from_index(client)) as u8;
+        Self {
+            rows: groups.iter().enumerate().map(row).collect(),
+            is_by_speed: false,
+            row_of: (0..population.len()).map(row_of).collect(),
+        }
+    }
+
+    fn of_clients(clients: usize, speeds: Option<&[f64]>) -> Self {
+        let is_by_speed = speeds.is_some();
+        let mut order: Vec<u32> = (0..clients as u32).collect();
+        if let Some(speeds) = speeds {
+            order.sort_by(|&one, &two| speeds[one as usize].total_cmp(&speeds[two as usize]));
+        }
+        let count = if clients <= MOST_CLIENTS { clients } else { TENTHS };
+        let mut rows: Vec<Row> =
+            (0..count).map(|row| Row { label: name(row, count, clients, is_by_speed), ..Row::default() }).collect();
+        let mut row_of = vec![0; clients];
+        for (rank, &client) in order.iter().enumerate() {
+            let row = rank * count / clients;
+            row_of[client as usize] = row as u8;
+            rows[row].clients += 1;
+            rows[row].client = (count == clients).then_some(client);
+        }
+        Self { rows, is_by_speed, row_of }
+    }
+}
+
+fn name(row: usize, rows: usize, clients: usize, is_by_speed: bool) -> String {
+    let what = if rows == clients { "" } else { " tenth" };
+    match row {
+        0 if is_by_speed => format!("slowest{what}"),
+        _ if is_by_speed && row + 1 == rows => format!("fastest{what}"),
+        _ if is_by_speed => {
+            let (from_below, from_above) = (row + 1, rows - row);
+            let (place, end) = if from_below <= from_above { (from_below, "slowest") } else { (from_above, "fastest") };
+            format!("{place}{} {end}{what}", ["th", "st", "nd", "rd"][ending(place)])
+        }
+        _ if rows == clients => format!("client {row}"),
+        _ => {
+            let first = |row: usize| (row * clients).div_ceil(rows);
+            format!("clients {}–{}", first(row), first(row + 1) - 1)
+        }
+    }
+}
+
+/// The ending of an ordinal number.
+const fn ending(number: usize) -> usize {
+    match (number % 100, number % 10) {
+        (11..=13, _) => 0,
+        (_, last @ 1..=3) => last,
+        _ => 0,
+    }
+}
+
+/// Selections while a run goes on.
+#[derive(Debug)]
+pub(super) struct SelectionFold {
+    bins: Bins,
+    /// Rounds in a window: two to this power.
+    power: u32,
+    /// Window by window.
+    counts: Vec<u64>,
+    last: usize,
+}
+
+impl SelectionFold {
+    pub fn new(bins: Bins) -> Self {
+        let counts = vec![0; MOST_WINDOWS * bins.rows.len()];
+        Self { bins, power: 0, counts, last: 0 }
+    }
+
+    pub fn add(&mut self, round: Round, selected: &[ClientId]) {
+        let rows = self.bins.rows.len();
+        let mut window = (round.0.saturating_sub(1) >> self.power) as usize;
+        while window >= MOST_WINDOWS {
+            for new in 0..MOST_WINDOWS / 2 {
+                for row in 0..rows {
+                    let place = 2 * new * rows + row;
+                    self.counts[new * rows + row] = self.counts[place] + self.counts[place + rows];
+                }
+            }
+            self.counts[MOST_WINDOWS / 2 * rows..].fill(0);
+            self.power += 1;
+            window /= 2;
+        }
+        self.last = window;
+        let counts = &mut self.counts[window * rows..(window + 1) * rows];
+        for client in selected {
+            counts[usize::from(self.bins.row_of[client.index()])] += 1;
+        }
+    }
+
+    pub fn finish(self) -> Selections {
+        let Self { bins: Bins { rows, is_by_speed, .. }, power, counts, last } = self;
+        let windows = counts.chunks(rows.len().max(1)).take(last + 1).map(<[u64]>::to_vec).collect();
+        Selections { rows, is_by_speed, rounds_per_window: 1 << power, windows }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folded(bins: Bins, rounds: u32, selected: impl Fn(u32) -> Vec<u32>) -> Selections {
+        let mut fold = SelectionFold::new(bins);
+        for round in 1..=rounds {
+            let selected: Vec<ClientId> = selected(round).into_iter().map(ClientId).collect();
+            fold.add(Round(round), &selected);
+        }
+        fold.finish()
+    }
+
+    /// Two clients, the second in every third round: of 130 rounds, windows have four rounds each.
+    #[test]
+    fn windows_double() {
+        let select = |round: u32| if round.is_multiple_of(3) { vec![0, 1] } else { vec![0] };
+        let found = folded(Bins::of_clients(2, None), 130, select);
+        assert_eq!((found.rounds_per_window, found.windows.len()), (4, 33));
+        assert_eq!(
+            (&found.windows[0][..], &found.windows[2][..], &found.windows[32][..]),
+            (&[4, 1][..], &[4, 2][..], &[2, 1][..])
+        );
+        assert_eq!(found.totals(), [130, 43]);
+        let short = folded(Bins::of_clients(2, None), 64, select);
+        assert_eq!((short.rounds_per_window, short.windows.len()), (1, 64));
+        let mut wide = short.clone();
+        wide.widen(4);
+        assert_eq!(wide.windows, found.windows[..16]);
+        assert_eq!(folded(Bins::of_clients(2, None), 65, select).rounds_per_window, 2);
+        assert_eq!(short.totals(), wide.totals());
+    }
+
+    #[test]
+    fn a_million_rounds_have_at_most_64_windows() {
+        let mut fold = SelectionFold::new(Bins::of_clients(3, None));
+        (1..=1_000_000).for_each(|round| fold.add(Round(round), &[ClientId(round % 3)]));
+        let found = fold.finish();
+        assert_eq!((found.rounds_per_window, found.windows.len()), (16_384, 62));
+        assert_eq!(found.totals(), [333_333, 333_334, 333_333]);
+    }
+
+    #[test]
+    fn rows_go_from_slow_to_fast() {
+        let bins = Bins::of_clients(4, Some(&[0.9, 0.1, 0.5, 0.5]));
+        let rows: Vec<(&str, Option<u32>)> = bins.rows.iter().map(|row| (row.label.as_str(), row.client)).collect();
+        assert_eq!(
+            rows,
+            [("slowest", Some(1)), ("2nd slowest", Some(2)), ("2nd fastest", Some(3)), ("fastest", Some(0))]
+        );
+        assert_eq!(bins.row_of, [3, 0, 1, 2]);
+        let speeds: Vec<f64> = (0..41).map(|client| f64::from(client * 7 % 41)).collect();
+        let bins = Bins::of_clients(41, Some(&speeds));
+        let sizes: Vec<u64> = bins.rows.iter().map(|row| row.clients).collect();
+        assert_eq!(sizes, [5, 4, 4, 4, 4, 4, 4, 4, 4, 4]);
+        assert_eq!((bins.rows[0].label.as_str(), bins.rows[9].label.as_str()), ("slowest tenth", "fastest tenth"));
+        assert_eq!(
+            (bins.rows[4].label.as_str(), bins.rows[5].label.as_str()),
+            ("5th slowest tenth", "5th fastest tenth")
+        );
+        assert_eq!(bins.rows[0].client, None);
+        assert_eq!(bins.row_of[40], (40 * 7 % 41 * 10 / 41) as u8);
+        let ordinals = [1, 2, 3, 4, 11, 12, 13, 21, 22, 40].map(ending);
+        assert_eq!(ordinals, [1, 2, 3, 0, 0, 0, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn bins_of_numbers_say_which() {
+        let bins = Bins::of_clients(1_000_003, None);
+        let sizes: u64 = bins.rows.iter().map(|row| row.clients).sum();
+        assert_eq!((bins.rows.len(), sizes), (10, 1_000_003));
+        for row in 0..10 {
+            let first = bins.row_of.iter().position(|&of| usize::from(of) == row).unwrap();
+            let last = bins.row_of.iter().rposition(|&of| usize::from(of) == row).unwrap();
+            assert_eq!(bins.rows[row].label, format!("clients {first}–{last}"));
+        }
+        assert_eq!(Bins::of_clients(3, None).rows[2].label, "client 2");
+    }
+}

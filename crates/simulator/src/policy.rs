@@ -1,0 +1,362 @@
+//! Client-selection policies: one file each, all behind [`Policy`].
+//!
+//! A policy sees what a server could know ([`ServerView`]), returns a decision, and learns from [`Feedback`]; it never
+//! changes anything itself. The runner checks every decision. Only a policy whose catalogue entry says so meets the
+//! [`Genie`]'s knowledge.
+//!
+//! # Adding a policy
+//! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), `Config::build` and the type, and add one line to
+//! the `policies!` list below. Scenario parser, `list`, `describe` and the JSON schema follow from it.
+
+mod candidates;
+
+pub use candidates::{Busy, Candidates};
+
+use fedgenie_core::config::ConfigError;
+use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::oracle::Genie;
+use fedgenie_core::oracle::reward::{History, Reward};
+use fedgenie_core::record::Outcome;
+use fedgenie_core::rng::StreamRng;
+use fedgenie_core::time::{Span, VirtualTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One round's question to a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectionRequest<'a> {
+    /// The round to select for.
+    pub round: Round,
+    /// The current virtual time.
+    pub now: VirtualTime,
+    /// At most this many clients may be chosen; fewer candidates than that may be available.
+    pub cohort: usize,
+    /// The round closes when this many updates have arrived; less than `cohort` under over-selection.
+    pub take: usize,
+    /// Who can be chosen.
+    pub available: Candidates<'a>,
+}
+
+impl SelectionRequest<'_> {
+    /// How many to choose out of a list of candidates, and how many of them the round waits for.
+    pub fn sizes(&self, candidates: &[ClientId]) -> (usize, usize) {
+        let cohort = self.cohort.min(candidates.len());
+        (cohort, self.take.min(cohort))
+    }
+}
+
+/// What a server could know about its clients.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerView<'a> {
+    /// Examples per client.
+    pub data_sizes: &'a [u32],
+    /// `d_k/Σd` per client, `d_k` = quality × size.
+    pub shares: &'a [f64],
+    /// Times each client was selected before this round.
+    pub counts: &'a [u32],
+    /// Answers to the probe of this round, in the order of its candidates: local losses.
+    pub probed: &'a [(ClientId, f64)],
+    /// The scenario's reward and `(α/m)·g_k` of the available clients, where the round works them out anyway. Nothing
+    /// that a policy could not compute itself from the history: it saves doing so twice.
+    pub gains: Option<(&'a Reward, &'a [f64])>,
+    /// The truth, for the genie alone.
+    pub genie: Option<&'a Genie>,
+}
+
+/// What a client declares about its device, in seconds of a typical job.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeclaredDevice {
+    /// Median duration of the compute phase.
+    pub compute_seconds: f64,
+    /// Sum of the median durations of download and upload.
+    pub transfer_seconds: f64,
+}
+
+impl<'a> ServerView<'a> {
+    /// `(α/m)·g_k` of the available clients under a reward: those of the round if it is the scenario's reward, or else
+    /// worked out into `buffer`.
+    pub fn gains<'b>(
+        &self,
+        reward: &Reward,
+        ask: &SelectionRequest<'_>,
+        cohort: usize,
+        buffer: &'b mut Vec<f64>,
+    ) -> &'b [f64]
+    where
+        'a: 'b,
+    {
+        match self.gains {
+            Some((known, gains)) if known == reward => gains,
+            _ => {
+                reward.gains(&self.history(ask, cohort), ask.available.list(), buffer);
+                buffer
+            }
+        }
+    }
+
+    /// The view's part that the generalisation function needs.
+    pub const fn history(&self, ask: &SelectionRequest<'_>, cohort: usize) -> History<'a> {
+        History { round: ask.round, cohort, shares: self.shares, counts: self.counts }
+    }
+}
+
+/// What a policy must learn about candidates before it can select. The run charges its virtual time and traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Probe {
+    /// Nothing.
+    None,
+    /// Each available client is asked for something tiny; all answers take this long.
+    Context(Span),
+    /// Each of these clients downloads the model and evaluates it on its own data.
+    Losses(Vec<ClientId>),
+}
+
+/// What a policy is told afterwards.
+#[derive(Clone, Copy, Debug)]
+pub enum Feedback<'a> {
+    /// One job's outcome, told in the order of arrival; what did not arrive follows in dispatch order.
+    Job(JobReport),
+    /// What an update said about its training, told when it is aggregated.
+    Trained(TrainingReport),
+    /// The round is closed.
+    Round(RoundReport<'a>),
+}
+
+/// How one job went, as far as the server can tell.
+#[derive(Clone, Copy, Debug)]
+pub struct JobReport {
+    /// Whose job.
+    pub client: ClientId,
+    /// The round in which it was dispatched.
+    pub round: Round,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long the server waited for it.
+    pub waited: Waited,
+}
+
+/// How long a server waited for a job: its latency, or what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// The update arrived after this time.
+    Arrived(Span),
+    /// It had not arrived when the deadline or timeout, this time after dispatch, was over.
+    TimedOut(Span),
+    /// It was called off after this time because enough others had arrived: its latency is longer, no more is known.
+    CalledOff(Span),
+}
+
+impl Waited {
+    /// The effective latency: what a round waits for this job. None for a job that was called off, which was not observed.
+    pub const fn effective(self) -> Option<Span> {
+        match self {
+            Self::Arrived(span) | Self::TimedOut(span) => Some(span),
+            Self::CalledOff(_) => None,
+        }
+    }
+
+    /// The time waited, which is the latency itself if the flag is true and a lower bound of it otherwise (a censored
+    /// observation).
+    pub const fn observed(self) -> (Span, bool) {
+        match self {
+            Self::Arrived(span) => (span, true),
+            Self::TimedOut(span) | Self::CalledOff(span) => (span, false),
+        }
+    }
+}
+
+/// What an update said about its training.
+#[derive(Clone, Copy, Debug)]
+pub struct TrainingReport {
+    /// Whose update.
+    pub client: ClientId,
+    /// The round in which the job was dispatched.
+    pub round: Round,
+    /// Mean loss over the first local epoch.
+    pub loss: f64,
+}
+
+/// How one round went.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundReport<'a> {
+    /// The round.
+    pub round: Round,
+    /// Who was selected, in dispatch order.
+    pub selected: &'a [ClientId],
+    /// From the end of the round before to closing: probes and waiting for a candidate are included.
+    pub duration: Span,
+    /// Metrics measured after the round, if any.
+    pub metrics: &'a [(&'static str, f64)],
+}
+
+/// A client-selection policy.
+pub trait Policy: Send {
+    /// Whether it may ask for a probe, for which only protocols in rounds have time.
+    fn probes(&self) -> bool {
+        false
+    }
+
+    /// What must be known about candidates before selecting; charged for. `rng` is the round's policy stream from its
+    /// beginning, and `select` goes on where `probe` stopped.
+    fn probe(&mut self, _ask: &SelectionRequest<'_>, _view: &ServerView<'_>, _rng: &mut StreamRng) -> Probe {
+        Probe::None
+    }
+
+    /// Chooses at least one and at most `ask.cohort` distinct, available clients into the empty `selection`, in
+    /// dispatch order.
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    );
+
+    /// Learns. Called once per job outcome, then once per closed round.
+    fn observe(&mut self, _feedback: &Feedback<'_>) {}
+}
+
+/// The two streams a selection may use: the policy's own and its solver's.
+pub struct PolicyRng<'a> {
+    /// For decisions.
+    pub policy: &'a mut StreamRng,
+    /// For heuristic solvers, apart from the decisions, so that changing a solver changes no other draw.
+    pub solver: &'a mut StreamRng,
+}
+
+/// The policies of a run.
+pub struct Cast {
+    /// Of the server, or of each edge server.
+    pub servers: Vec<Box<dyn Policy>>,
+    /// Of the cloud, if it chooses among edge servers.
+    pub cloud: Option<Box<dyn Policy>>,
+}
+
+impl From<Box<dyn Policy>> for Cast {
+    fn from(policy: Box<dyn Policy>) -> Self {
+        Self { servers: vec![policy], cloud: None }
+    }
+}
+
+/// What a policy may ask about the scenario when it is built.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildContext<'a> {
+    /// Number of clients, `K`.
+    pub clients: usize,
+    /// How many of them the policy chooses among: those of its server.
+    pub among: usize,
+    /// Clients asked per round, `m`.
+    pub cohort: usize,
+    /// Updates waited for per round.
+    pub take: usize,
+    /// Examples per client.
+    pub data_sizes: &'a [u32],
+    /// Whether clients train, so that there are losses.
+    pub trains: bool,
+    /// What clients declare about their devices and latencies.
+    pub devices: &'a dyn Devices,
+}
+
+/// What clients declare. Asked only when a policy is built, because medians and quantiles are not cheap for every law.
+pub trait Devices: std::fmt::Debug {
+    /// A client's device.
+    fn declared(&self, client: ClientId) -> DeclaredDevice;
+    /// The largest quantile `u` of the effective latency over all clients, in seconds.
+    fn slowest_latency(&self, u: f64) -> f64;
+}
+
+/// A policy of the catalogue.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyEntry {
+    /// The kind's name in scenarios.
+    pub name: &'static str,
+    /// The source file, whose opening comment is the documentation.
+    pub source: &'static str,
+    /// Whether the policy is shown the truth.
+    pub needs_genie: bool,
+}
+
+macro_rules! policies {
+    ($($name:literal => $module:ident :: $variant:ident, genie: $genie:literal;)+) => {
+        $(pub mod $module;)+
+
+        /// A policy of a scenario: its kind and parameters.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub enum PolicyConfig {
+            $(#[doc = concat!("Policy `", $name, "`.")] #[serde(rename = $name)] $variant($module::Config),)+
+        }
+
+        /// All policies.
+        pub static CATALOGUE: &[PolicyEntry] = &[
+            $(PolicyEntry {
+                name: $name,
+                source: include_str!(concat!("policy/", stringify!($module), ".rs")),
+                needs_genie: $genie,
+            },)+
+        ];
+
+        impl PolicyConfig {
+            /// The kind's name.
+            pub const fn kind(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)+ }
+            }
+
+            /// Writes the defaults that come from the scenario's reward into the parameters.
+            ///
+            /// # Errors
+            /// Key and sentence, if a parameter has no default here.
+            pub fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), ConfigError> {
+                match self { $(Self::$variant(config) => config.resolve(reward),)+ }
+            }
+
+            /// Makes the policy.
+            ///
+            /// # Errors
+            /// Key and sentence, if the parameters do not fit the scenario.
+            pub fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+                match self { $(Self::$variant(config) => config.build(context),)+ }
+            }
+
+            /// Whether the policy is shown the truth.
+            pub const fn needs_genie(&self) -> bool {
+                match self { $(Self::$variant(_) => $genie,)+ }
+            }
+        }
+    };
+}
+
+policies! {
+    "random" => random::Random, genie: false;
+    "round-robin" => round_robin::RoundRobin, genie: false;
+    "genie" => genie::Genie, genie: true;
+    "bsfl" => bsfl::Bsfl, genie: false;
+    "cs-ucb" => cs_ucb::CsUcb, genie: false;
+    "cs-ucb-q" => cs_ucb_q::CsUcbQ, genie: false;
+    "rbcs-f" => rbcs_f::RbcsF, genie: false;
+    "power-of-choice" => power_of_choice::PowerOfChoice, genie: false;
+}
+
+/// The mean of everything observed so far, per client, by the running update of BSFL (11).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SampleMeans {
+    means: Vec<f64>,
+    counts: Vec<u32>,
+}
+
+impl SampleMeans {
+    pub(crate) fn new(clients: usize) -> Self {
+        Self { means: vec![0.0; clients], counts: vec![0; clients] }
+    }
+
+    pub(crate) fn observe(&mut self, client: ClientId, value: f64) {
+        let (mean, count) = (&mut self.means[client.index()], &mut self.counts[client.index()]);
+        let seen = f64::from(*count);
+        *mean = (*mean * seen + value) / (seen + 1.0);
+        *count += 1;
+    }
+
+    /// Mean and number of observations.
+    pub(crate) fn of(&self, client: ClientId) -> (f64, u32) {
+        (self.means[client.index()], self.counts[client.index()])
+    }
+}

@@ -1,0 +1,166 @@
+//! BSFL: bandit scheduling for federated learning.
+//!
+//! # Definition
+//! ```text
+//! ucb_k = μ̄_k + sqrt((m+1)·ln t / n_k),  +∞ if n_k = 0                          (9), (12)
+//! A_t   = argmax_{|S|=m} min_{k∈S} ucb_k + (α/m)·Σ_{k∈S} g_k(H_t)                (13)
+//! ```
+//! `μ̄_k` is the mean of the `n_k` observed speeds `τ_min/τ_k`, `g` the generalisation function of the history of selections.
+//!
+//! # Inputs
+//! Observed latencies (what the round waited for a job), selection counts, shares of the data.
+//!
+//! # Source
+//! D. Ben Ami, K. Cohen, Q. Zhao, "Client Selection for Generalization in Accelerated Federated Learning: A
+//! Multi-Armed Bandit Approach", IEEE Access 2025, Algorithm 1 and equations (3)–(13).
+//!
+//! # Deviations from the source
+//! - (13) is solved exactly by default; the paper's annealing is available as `solver`.
+//! - `ln t` and `c_k/t` take the current round's `t`, from 1.
+//! - While at least `m` clients are unseen, the `m` smallest ids among them win (`∞ + x = ∞`); when fewer are unseen,
+//!   no set is infinite and they enter through `g` only.
+//! - `g` counts selections, `ucb` counts observations: a dropout is observed with the time that the round waited, a job
+//!   called off under over-selection is not observed.
+//! - With a quantum the sample mean is rounded before its bonus is added.
+//!
+//! # Cost
+//! O(K) plus the solver: exact O(K log m) after the order is known.
+//!
+//! # Determinism
+//! The exact and greedy solvers use no stream; annealing uses (solver, 0, round). Sets within 1e-12 of the best are equal;
+//! the lexicographically smallest wins.
+
+use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
+use fedgenie_core::config::{ConfigError, check};
+use fedgenie_core::id::ClientId;
+use fedgenie_core::math::float::{ln, sqrt};
+use fedgenie_core::oracle::reward::Reward;
+use fedgenie_core::oracle::{Instance, Solver, SolverConfig};
+use fedgenie_core::units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters of `bsfl`. What is left out is taken from `[regret]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Weight of generalisation, not negative.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// Exponent of the generalisation function, positive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beta: Option<f64>,
+    /// The shortest conceivable latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tau_min: Option<Duration>,
+    /// Grid of the generalisation function and of sample means; 0 for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<f64>,
+    /// How (13) is maximised.
+    #[serde(default)]
+    pub solver: SolverConfig,
+}
+
+impl Config {
+    pub(crate) fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), ConfigError> {
+        self.alpha = self.alpha.or(reward.map(|reward| reward.alpha));
+        self.beta = self.beta.or(reward.map(|reward| reward.beta));
+        self.tau_min = self.tau_min.or(reward.map(|reward| Duration(reward.tau_min)));
+        self.quantum = self.quantum.or(Some(reward.and_then(|reward| reward.quantum).unwrap_or(0.0)));
+        if let Some(alpha) = self.alpha {
+            self.solver.resolve(alpha);
+        }
+        Ok(())
+    }
+
+    fn reward(&self) -> Result<Reward, ConfigError> {
+        let missing = |key| {
+            let message = "is missing, and there is no [regret] to take it from; write for example \
+                           alpha = 3.0, beta = 1.2, tau_min = \"50 ms\"";
+            ConfigError::new(key, message)
+        };
+        let tau_min = self.tau_min.ok_or_else(|| missing("tau_min"))?.0;
+        if tau_min.0 == 0 {
+            return Err(ConfigError::new("tau_min", "found 0; expected a positive duration"));
+        }
+        let quantum = check("quantum", self.quantum.unwrap_or(0.0), 0.0.., "0 (none) or a positive number")?;
+        Ok(Reward {
+            tau_min,
+            alpha: check("alpha", self.alpha.ok_or_else(|| missing("alpha"))?, 0.0.., "a number of at least 0")?,
+            beta: check(
+                "beta",
+                self.beta.ok_or_else(|| missing("beta"))?,
+                f64::MIN_POSITIVE..,
+                "a number above 0",
+            )?,
+            quantum: (quantum > 0.0).then_some(quantum),
+        })
+    }
+
+    /// Whether the policy maximises this reward, and exactly.
+    pub(crate) fn maximises(&self, reward: &Reward) -> bool {
+        matches!(self.solver, SolverConfig::Exact {}) && self.reward().is_ok_and(|own| own == *reward)
+    }
+
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+        let solver = self.solver.build(&self.reward()?).map_err(|message| ConfigError::new("solver", message))?;
+        self.build_with(context, solver)
+    }
+
+    /// The policy with a solver of its own, in the place of `solver`.
+    ///
+    /// # Errors
+    /// Key and sentence, if a parameter does not fit.
+    pub fn build_with(&self, context: &BuildContext<'_>, solver: Box<dyn Solver>) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(Bsfl {
+            reward: self.reward()?,
+            cohort: context.cohort,
+            solver,
+            speeds: SampleMeans::new(context.clients),
+            bounds: Vec::new(),
+            gains: Vec::new(),
+            chosen: Vec::new(),
+        }))
+    }
+}
+
+struct Bsfl {
+    reward: Reward,
+    cohort: usize,
+    solver: Box<dyn Solver>,
+    speeds: SampleMeans,
+    bounds: Vec<f64>,
+    gains: Vec<f64>,
+    chosen: Vec<u32>,
+}
+
+impl Policy for Bsfl {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        let available = ask.available.list();
+        let (cohort, take) = ask.sizes(available);
+        let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.round.0));
+        self.bounds.clear();
+        self.bounds.extend(available.iter().map(|&client| match self.speeds.of(client) {
+            (_, 0) => f64::INFINITY,
+            (mean, count) => self.reward.mean_speed(mean) + sqrt(exploration / f64::from(count)),
+        }));
+        let gain = view.gains(&self.reward, ask, self.cohort, &mut self.gains);
+        let instance = Instance { speed: &self.bounds, gain, cohort, take };
+        self.solver.solve(&instance, rng.solver, &mut self.chosen);
+        selection.extend(self.chosen.iter().map(|&place| available[place as usize]));
+    }
+
+    fn observe(&mut self, feedback: &Feedback<'_>) {
+        if let Feedback::Job(job) = feedback
+            && let Some(waited) = job.waited.effective()
+        {
+            self.speeds.observe(job.client, self.reward.speed(waited));
+        }
+    }
+}

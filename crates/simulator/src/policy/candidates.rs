@@ -1,0 +1,152 @@
+//! Who can be chosen at an instant: asked one by one, or listed when a policy wants to see everybody.
+//!
+//! A device is a candidate if it is available and has no job of its own under way. With a million clients most policies need
+//! to know that of a few only, so that the list is made when it is first asked for, once per instant.
+
+use crate::population::Cursors;
+use fedgenie_core::id::ClientId;
+use fedgenie_core::time::VirtualTime;
+use std::cell::OnceCell;
+
+/// Which clients have a job under way.
+#[derive(Clone, Debug, Default)]
+pub struct Busy {
+    bits: Vec<u64>,
+    count: usize,
+}
+
+impl Busy {
+    /// Nobody of so many clients.
+    pub fn nobody(clients: usize) -> Self {
+        Self { bits: vec![0; clients.div_ceil(64)], count: 0 }
+    }
+
+    /// How many.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether a client is among them.
+    pub fn contains(&self, client: ClientId) -> bool {
+        self.bits[client.index() / 64] >> (client.index() % 64) & 1 == 1
+    }
+
+    /// Adds a client.
+    ///
+    /// # Panics
+    /// If it is busy already.
+    pub fn insert(&mut self, client: ClientId) {
+        assert!(!self.contains(client), "{client} has one job at a time");
+        self.bits[client.index() / 64] |= 1 << (client.index() % 64);
+        self.count += 1;
+    }
+
+    /// Takes a client out.
+    ///
+    /// # Panics
+    /// If it is not busy.
+    pub fn remove(&mut self, client: ClientId) {
+        assert!(self.contains(client), "{client} has no job to end");
+        self.bits[client.index() / 64] &= !(1 << (client.index() % 64));
+        self.count -= 1;
+    }
+}
+
+/// The clients that can be chosen at an instant, out of those that a server is responsible for.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidates<'a> {
+    scope: &'a [ClientId],
+    /// The scope is everybody, so that a client's place in it is its number, and memory need not be asked.
+    is_everyone: bool,
+    filter: Option<Filter<'a>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Filter<'a> {
+    busy: &'a Busy,
+    /// None if devices are always available.
+    devices: Option<(&'a Cursors<'a>, VirtualTime)>,
+    list: &'a OnceCell<Vec<ClientId>>,
+    at_most: usize,
+}
+
+impl<'a> From<&'a [ClientId]> for Candidates<'a> {
+    /// Exactly these clients, ascending.
+    fn from(scope: &'a [ClientId]) -> Self {
+        Self { scope, is_everyone: false, filter: None }
+    }
+}
+
+impl<'a> Candidates<'a> {
+    /// Those of `scope` (ascending) that are neither busy nor away at an instant. `list` is where they are listed when
+    /// asked for; empty at first.
+    pub fn new(
+        scope: &'a [ClientId],
+        busy: &'a Busy,
+        cursors: &'a Cursors<'a>,
+        now: VirtualTime,
+        list: &'a OnceCell<Vec<ClientId>>,
+    ) -> Self {
+        let devices = (!cursors.is_always()).then_some((cursors, now));
+        let is_everyone = scope.len() == cursors.clients();
+        if busy.count() == 0 && devices.is_none() {
+            return Self { scope, is_everyone, filter: None };
+        }
+        let at_most = if is_everyone {
+            scope.len() - busy.count()
+        } else {
+            scope.iter().filter(|&&client| !busy.contains(client)).count()
+        };
+        Self { scope, is_everyone, filter: Some(Filter { busy, devices, list, at_most }) }
+    }
+
+    /// All clients of the server, candidates or not, ascending.
+    pub const fn scope(&self) -> &'a [ClientId] {
+        self.scope
+    }
+
+    /// A bound on the number of candidates that costs nothing: those without a job, available or away.
+    pub fn at_most(&self) -> usize {
+        self.filter.map_or(self.scope.len(), |filter| filter.at_most)
+    }
+
+    /// Whether a client of the scope is a candidate.
+    fn admits(&self, client: ClientId) -> bool {
+        self.filter.is_none_or(|Filter { busy, devices, .. }| {
+            !busy.contains(client) && devices.is_none_or(|(cursors, now)| cursors.is_available(client, now))
+        })
+    }
+
+    /// Whether a client is a candidate.
+    pub fn contains(&self, client: ClientId) -> bool {
+        let is_here = match self.is_everyone {
+            true => client.index() < self.scope.len(),
+            false => self.scope.binary_search(&client).is_ok(),
+        };
+        is_here && self.admits(client)
+    }
+
+    /// The candidate at a place of the scope, if there is one.
+    pub fn at(&self, place: usize) -> Option<ClientId> {
+        let client = if self.is_everyone { ClientId::from_index(place) } else { self.scope[place] };
+        self.admits(client).then_some(client)
+    }
+
+    /// All candidates, ascending. O(scope) when first asked for at an instant.
+    pub fn list(&self) -> &'a [ClientId] {
+        match self.filter {
+            None => self.scope,
+            Some(Filter { busy, devices, list, .. }) => list.get_or_init(|| match devices {
+                Some((cursors, now)) if self.is_everyone => {
+                    let mut available = Vec::new();
+                    cursors.available_clients(now, &mut available);
+                    if busy.count() > 0 {
+                        available.retain(|&client| !busy.contains(client));
+                    }
+                    available
+                }
+                _ => self.scope.iter().copied().filter(|&client| self.admits(client)).collect(),
+            }),
+        }
+    }
+}

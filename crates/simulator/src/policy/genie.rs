@@ -1,0 +1,69 @@
+//! The genie: knows every client's mean speed and maximises the scenario's reward exactly.
+//!
+//! # Definition
+//! `G_t = argmax_{|S|=m} min_{k∈S} μ_k + (α/m) Σ_{k∈S} g_k`, with `μ_k = E[τ_min/τ_k]` of the effective latency and `g`
+//! under the genie's own history of selections.
+//!
+//! # Inputs
+//! The truth: mean speeds by quadrature. Reward parameters of `[regret]`.
+//!
+//! # Source
+//! Ben Ami, Cohen, Zhao, IEEE Access 2025, equation (6).
+//!
+//! # Deviations from the source
+//! The paper's genie is asked under the history of the policy it is compared with; that one is the yardstick of the
+//! regret meters. As a policy it lives with its own history, so that its `mean` regret is exactly zero.
+//!
+//! # Cost
+//! One exact solve per round: O(K log m) after the order of the mean speeds is known.
+//!
+//! # Determinism
+//! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
+
+use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie_core::config::{ConfigError};
+use fedgenie_core::id::ClientId;
+use fedgenie_core::oracle::GenieSolver;
+use fedgenie_core::oracle::reward::Reward;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `genie` has no parameters: it maximises the scenario's own reward.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {}
+
+impl Config {
+    pub(crate) fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), ConfigError> {
+        match reward {
+            Some(_) => Ok(()),
+            None => Err(ConfigError::new("", "the genie maximises the reward of [regret], which this scenario lacks")),
+        }
+    }
+
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(GeniePolicy { cohort: context.cohort, solver: GenieSolver::default(), gains: Vec::new() }))
+    }
+}
+
+struct GeniePolicy {
+    cohort: usize,
+    solver: GenieSolver,
+    gains: Vec<f64>,
+}
+
+impl Policy for GeniePolicy {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        let genie = view.genie.expect("the catalogue gives the genie its knowledge");
+        let available = ask.available.list();
+        let (cohort, take) = ask.sizes(available);
+        let gain = view.gains(&genie.reward, ask, self.cohort, &mut self.gains);
+        selection.extend_from_slice(self.solver.best(genie, gain, cohort, take, available));
+    }
+}

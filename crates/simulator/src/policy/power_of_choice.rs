@@ -1,0 +1,166 @@
+//! Power-of-Choice: of `d` random candidates, the `m` with the highest local loss.
+//!
+//! # Definition
+//! Draw `d` candidates without replacement, in proportion to data size; take the `m` candidates with the largest loss of
+//! the current global model on their own data (`fresh`), or with the largest loss they last reported from training
+//! (`last-known`; a client that never reported counts as infinite).
+//!
+//! # Inputs
+//! Data sizes; local losses, by a probe (`fresh`) or from feedback (`last-known`).
+//!
+//! # Source
+//! Y. J. Cho, J. Wang, G. Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice Selection
+//! Strategies", 2020 (arXiv 2010.01243); `last-known` is their variant rpow-d.
+//!
+//! # Deviations from the source
+//! Fresh losses are not free: each candidate downloads the model and makes one pass over its data before the selection,
+//! which costs virtual time and traffic. The job of a selected candidate downloads again. A candidate that goes away while
+//! they are asked is not selected; if all do, new ones are drawn, whose losses are not known.
+//!
+//! # Cost
+//! O(K) per round, and for `fresh` one evaluation per candidate.
+//!
+//! # Determinism
+//! Candidates from stream (policy, 0, round). Losses within 1e-12 of the `m`-th largest are equal; among them the smallest
+//! ids win.
+
+use super::random::draw_by_weight;
+use super::{BuildContext, Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie_core::config::{ConfigError};
+use fedgenie_core::id::ClientId;
+use fedgenie_core::oracle::reward::Reward;
+use fedgenie_core::oracle::top_m;
+use fedgenie_core::rng::StreamRng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters of `power-of-choice`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Number of candidates `d`, at least the cohort; twice the cohort if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<usize>,
+    /// Which losses decide.
+    #[serde(default)]
+    pub losses: Losses,
+}
+
+/// Which losses decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Losses {
+    /// Of the current global model, evaluated by the candidates for this selection.
+    #[default]
+    Fresh,
+    /// The loss each client reported when it last trained.
+    LastKnown,
+}
+
+impl Config {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+        if !context.trains {
+            let message = "power-of-choice compares local losses, and with [task.none] there are none; choose a task that trains";
+            return Err(ConfigError::new("", message));
+        }
+        let candidates = self.candidates.unwrap_or((2 * context.cohort).min(context.among));
+        if candidates < context.cohort || candidates > context.among {
+            let message = format!(
+                "found {candidates}; expected between the cohort ({}) and the number of clients ({})",
+                context.cohort, context.among
+            );
+            return Err(ConfigError::new("candidates", message));
+        }
+        Ok(Box::new(PowerOfChoice {
+            candidates,
+            losses: self.losses,
+            last_known: vec![f64::INFINITY; context.clients],
+            drawn: Vec::new(),
+            race: Vec::new(),
+            scores: Vec::new(),
+            chosen: Vec::new(),
+        }))
+    }
+}
+
+struct PowerOfChoice {
+    candidates: usize,
+    losses: Losses,
+    last_known: Vec<f64>,
+    drawn: Vec<ClientId>,
+    race: Vec<(f64, ClientId)>,
+    scores: Vec<f64>,
+    chosen: Vec<u32>,
+}
+
+impl PowerOfChoice {
+    fn draw(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) {
+        self.drawn.clear();
+        let available = ask.available.list();
+        let count = self.candidates.min(available.len());
+        draw_by_weight(available, view.data_sizes, count, rng, &mut self.race, &mut self.drawn);
+        self.drawn.sort_unstable();
+    }
+}
+
+impl Policy for PowerOfChoice {
+    fn probes(&self) -> bool {
+        matches!(self.losses, Losses::Fresh)
+    }
+
+    fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+        self.draw(ask, view, rng);
+        match self.losses {
+            Losses::Fresh => Probe::Losses(self.drawn.clone()),
+            Losses::LastKnown => Probe::None,
+        }
+    }
+
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        self.scores.clear();
+        match self.losses {
+            Losses::Fresh => {
+                assert!(
+                    view.probed.iter().map(|(client, _)| client).eq(&self.drawn),
+                    "the probe answers for exactly the candidates asked"
+                );
+                self.scores.extend(view.probed.iter().map(|&(_, loss)| loss));
+            }
+            Losses::LastKnown => self.scores.extend(self.drawn.iter().map(|client| self.last_known[client.index()])),
+        }
+        // A loss that is not a number comes from a model that diverged; such a client is as bad as any.
+        for score in &mut self.scores {
+            *score = if score.is_nan() { f64::INFINITY } else { *score };
+        }
+        // Some may have gone while they were asked.
+        let is_there: Vec<bool> = self.drawn.iter().map(|&client| ask.available.contains(client)).collect();
+        if !is_there.contains(&true) {
+            self.draw(ask, view, rng.policy);
+            self.scores.clear();
+            self.scores.resize(self.drawn.len(), f64::INFINITY);
+        } else if is_there.contains(&false) {
+            let mut there = is_there.iter();
+            self.drawn.retain(|_| there.next() == Some(&true));
+            let mut there = is_there.iter();
+            self.scores.retain(|_| there.next() == Some(&true));
+        }
+        top_m(&self.scores, ask.cohort.min(self.drawn.len()), &mut self.chosen);
+        selection.extend(self.chosen.iter().map(|&place| self.drawn[place as usize]));
+    }
+
+    fn observe(&mut self, feedback: &Feedback<'_>) {
+        if let Feedback::Trained(update) = feedback {
+            self.last_known[update.client.index()] = update.loss;
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Random selection, uniform or proportional to data size.
+//!
+//! # Definition
+//! `uniform`: every set of `m` available clients is equally likely. `data-size`: `m` successive draws without
+//! replacement, each with probability proportional to the data size of the clients that are left.
+//!
+//! # Inputs
+//! Data sizes (examples). No feedback is used.
+//!
+//! # Source
+//! H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep Networks
+//! from Decentralized Data", AISTATS 2017, Algorithm 1 (uniform).
+//!
+//! # Deviations from the source
+//! Successive draws are not inclusion probabilities proportional to size: with `m > 1` a large client is chosen less
+//! often than in proportion, because it can be chosen only once per round.
+//!
+//! # Cost
+//! `uniform`: O(m) time, whatever the number of clients, and 4 bytes for each; unless fewer than one in sixteen can be chosen: then
+//! O(K), as for `data-size`.
+//!
+//! # Determinism
+//! Stream (policy, 0, round). `uniform` draws by a Fisher–Yates shuffle that goes as far as it is needed; `data-size` by exponential races
+//! (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the smaller id.
+
+use super::{BuildContext, Candidates, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie_core::config::{ConfigError};
+use fedgenie_core::id::ClientId;
+use fedgenie_core::math::float::ln;
+use fedgenie_core::oracle::reward::Reward;
+use fedgenie_core::rng::StreamRng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters of `random`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How likely each client is.
+    #[serde(default)]
+    pub weights: Weights,
+}
+
+/// How likely each client is to be drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weights {
+    /// All alike.
+    #[default]
+    Uniform,
+    /// In proportion to the number of examples.
+    DataSize,
+}
+
+impl Config {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(Random { weights: self.weights, deck: Deck::default(), race: Vec::new() }))
+    }
+}
+
+struct Random {
+    weights: Weights,
+    deck: Deck,
+    race: Vec<(f64, ClientId)>,
+}
+
+impl Policy for Random {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        match self.weights {
+            Weights::Uniform => draw_uniform(&ask.available, ask.cohort, &mut self.deck, rng.policy, selection),
+            Weights::DataSize => {
+                let available = ask.available.list();
+                let count = ask.cohort.min(available.len());
+                draw_by_weight(available, view.data_sizes, count, rng.policy, &mut self.race, selection);
+            }
+        }
+    }
+}
+
+/// Up to `count` candidates, every set equally likely.
+fn draw_uniform(
+    candidates: &Candidates<'_>,
+    count: usize,
+    deck: &mut Deck,
+    rng: &mut StreamRng,
+    selection: &mut Vec<ClientId>,
+) {
+    deck.gather(candidates.scope().len());
+    // Whoever is drawn and cannot be chosen is put aside, which leaves the others equally likely.
+    let most_draws = 16 * count + 64;
+    while selection.len() < count && deck.swaps.len() < most_draws {
+        let Some(place) = deck.draw(rng) else { return };
+        selection.extend(candidates.at(place));
+    }
+    if selection.len() < count {
+        // Few can be chosen: the rest is drawn from a list of them.
+        let mut taken = selection.clone();
+        taken.sort_unstable();
+        let mut left = candidates.list().to_vec();
+        left.retain(|client| taken.binary_search(client).is_err());
+        while selection.len() < count && !left.is_empty() {
+            selection.push(left.swap_remove(rng.below(left.len() as u64) as usize));
+        }
+    }
+}
+
+/// Numbers from 0 in random order, one at a time: a Fisher–Yates shuffle that goes only as far as it is drawn, and is undone
+/// before the next.
+#[derive(Default)]
+struct Deck {
+    cards: Vec<u32>,
+    /// With which place each drawn one was swapped.
+    swaps: Vec<u32>,
+}
+
+impl Deck {
+    /// All numbers below `size` are in the deck, in their order.
+    fn gather(&mut self, size: usize) {
+        if self.cards.len() == size {
+            for (place, swapped) in self.swaps.drain(..).enumerate().rev() {
+                self.cards.swap(place, swapped as usize);
+            }
+        } else {
+            self.cards = (0..size as u32).collect();
+            self.swaps.clear();
+        }
+    }
+
+    fn draw(&mut self, rng: &mut StreamRng) -> Option<usize> {
+        let place = self.swaps.len();
+        if place == self.cards.len() {
+            return None;
+        }
+        let chosen = place + rng.below((self.cards.len() - place) as u64) as usize;
+        self.cards.swap(place, chosen);
+        self.swaps.push(chosen as u32);
+        Some(self.cards[place] as usize)
+    }
+}
+
+/// `count` clients by successive draws in proportion to weight. Client `k`'s exponential clock with rate `w_k` rings at
+/// `−ln(u)/w_k`; the order of ringing is the order of successive draws. Clients of weight zero ring last, by id.
+pub(super) fn draw_by_weight(
+    available: &[ClientId],
+    weights: &[u32],
+    count: usize,
+    rng: &mut StreamRng,
+    race: &mut Vec<(f64, ClientId)>,
+    selection: &mut Vec<ClientId>,
+) {
+    race.clear();
+    race.extend(available.iter().map(|&client| (-ln(rng.uniform()) / f64::from(weights[client.index()]), client)));
+    let order = |a: &(f64, ClientId), b: &(f64, ClientId)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    if count < race.len() {
+        race.select_nth_unstable_by(count, order);
+        race.truncate(count);
+    }
+    race.sort_unstable_by(order);
+    selection.extend(race.iter().map(|&(_, client)| client));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedgenie_core::rng::{Purpose, Streams};
+
+    fn ids(count: u32) -> Vec<ClientId> {
+        (0..count).map(ClientId).collect()
+    }
+
+    #[test]
+    fn every_uniform_pair_is_equally_likely() {
+        let streams = Streams::new(3);
+        let mut counts = [[0u32; 4]; 4];
+        let mut deck = Deck::default();
+        for round in 0..24_000 {
+            let mut selection = Vec::new();
+            let mut rng = streams.stream(Purpose::Policy, 0, round);
+            draw_uniform(&ids(4).as_slice().into(), 2, &mut deck, &mut rng, &mut selection);
+            counts[selection[0].index()][selection[1].index()] += 1;
+        }
+        for (i, row) in counts.iter().enumerate() {
+            for (j, &count) in row.iter().enumerate() {
+                // 12 ordered pairs, 2000 each expected; standard deviation 43.
+                let expected = if i == j { 0 } else { 2_000 };
+                assert!(count.abs_diff(expected) < 200, "{i}, {j}: {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn successive_draws_follow_the_weights() {
+        let streams = Streams::new(4);
+        let weights = [1, 2, 3, 0];
+        let (mut first, mut second_after_third) = ([0u32; 4], [0u32; 4]);
+        for round in 0..30_000 {
+            let (mut race, mut selection) = (Vec::new(), Vec::new());
+            let mut rng = streams.stream(Purpose::Policy, 0, round);
+            draw_by_weight(&ids(4), &weights, 4, &mut rng, &mut race, &mut selection);
+            first[selection[0].index()] += 1;
+            if selection[0] == ClientId(2) {
+                second_after_third[selection[1].index()] += 1;
+            }
+            assert_eq!(selection[3], ClientId(3), "a client without data comes last");
+        }
+        // First draw 1/6, 1/3, 1/2 of 30,000; after client 2, client 1 follows with probability 2/3.
+        assert!(first[0].abs_diff(5_000) < 300 && first[1].abs_diff(10_000) < 400 && first[2].abs_diff(15_000) < 400);
+        assert!((f64::from(second_after_third[1]) / f64::from(first[2]) - 2.0 / 3.0).abs() < 0.02);
+    }
+}

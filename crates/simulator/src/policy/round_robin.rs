@@ -1,0 +1,64 @@
+//! Round-robin: the next `m` clients in a fixed cycle.
+//!
+//! # Definition
+//! The clients stand in a circle by id. Each round takes the first `m` available ones after the last one taken.
+//!
+//! # Inputs
+//! The available clients. No feedback is used.
+//!
+//! # Source
+//! Folklore; the fairest schedule when everybody is available.
+//!
+//! # Deviations from the source
+//! None.
+//!
+//! # Cost
+//! O(log K + m) per round if everybody is available; otherwise as many steps as there are clients to be passed over.
+//!
+//! # Determinism
+//! Uses no random stream. The first round starts with client 0.
+
+use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie_core::config::{ConfigError};
+use fedgenie_core::id::ClientId;
+use fedgenie_core::oracle::reward::Reward;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `round-robin` has no parameters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {}
+
+impl Config {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+        Ok(Box::new(RoundRobin { next: ClientId(0) }))
+    }
+}
+
+struct RoundRobin {
+    /// The first candidate of the next round.
+    next: ClientId,
+}
+
+impl Policy for RoundRobin {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        let scope = ask.available.scope();
+        let start = scope.partition_point(|&client| client < self.next);
+        let circle = (start..scope.len()).chain(0..start);
+        selection.extend(circle.filter_map(|place| ask.available.at(place)).take(ask.cohort));
+        if let Some(last) = selection.last() {
+            self.next = ClientId(last.0 + 1);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The clients: who they are, how long their jobs take, when they are lost, how much data they hold.
+//!
+//! Stored as a structure of arrays. Laws that clients share are stored once; an idle client costs 28 bytes plus its own
+//! laws, if its parameters were drawn, and its place in the traces that it follows.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`law`] | laws and numbers per client, as a scenario writes them |
+//! | [`availability`] | when devices are there |
+//! | [`link`] | links whose rate changes over time |
+//! | [`phase`] | what a phase needs, and when it ends |
+//! | [`trace`] | importers of what was measured on real devices |
+
+pub mod availability;
+mod config;
+pub mod law;
+pub mod link;
+pub mod phase;
+pub mod trace;
+
+pub use availability::{Availability, AvailabilityConfig, Cursors, Stretch};
+pub use config::{
+    DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationConfig, PopulationError, Work,
+};
+pub use phase::{Interruption, Need};
+
+use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::law::{AnyLaw, JobLatency, Law};
+use fedgenie_core::math::float::ln;
+use fedgenie_core::record::{Phase, PhaseSpans};
+use fedgenie_core::rng::{Purpose, Streams};
+use fedgenie_core::time::{Span, SpanError};
+use phase::ClientLink;
+
+/// Clients with consecutive ids that the scenario describes together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The name given, if any.
+    pub name: Option<String>,
+    /// The first client.
+    pub first: ClientId,
+    /// How many clients.
+    pub count: usize,
+    /// Dropout hazard per phase, in events per second.
+    pub hazards: [f64; 3],
+    /// What becomes of a job whose device goes away.
+    pub interruption: Interruption,
+}
+
+/// All clients of a world.
+#[derive(Clone, Debug)]
+pub struct Population {
+    groups: Vec<Group>,
+    group_of: Vec<u32>,
+    laws: Vec<AnyLaw>,
+    /// Index into `laws` per client and phase.
+    law_of: Vec<[u32; 3]>,
+    data_sizes: Vec<u32>,
+    data_qualities: Vec<f64>,
+    availability: Availability,
+    links: Vec<ClientLink>,
+    /// Index into `links` per client and way, down and up, `u32::MAX` for none; empty where nobody has any.
+    link_of: Vec<[u32; 2]>,
+    notes: Vec<String>,
+}
+
+/// What would happen in one job: drawn from the streams alone, whether or not the job is ever dispatched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobDraw {
+    /// Durations of the three phases; over a traced link, that at the link's mean rate (see [`Population::need`]).
+    pub phases: PhaseSpans,
+    /// The phase in which the client is lost and how far into that phase, if it is.
+    pub loss: Option<(Phase, Span)>,
+}
+
+impl JobDraw {
+    /// Download, compute and upload together, as if the client were not lost.
+    pub fn total(&self) -> Span {
+        self.phases.into_iter().sum()
+    }
+
+    /// What a round that waits at most `cut` waits for this job: its latency, or all of `cut` if it is lost or slower.
+    ///
+    /// # Panics
+    /// If the client is lost and there is no cut; scenarios with dropouts have one.
+    pub fn effective(&self, cut: Option<Span>) -> Span {
+        match (self.loss, cut) {
+            (None, None) => self.total(),
+            (None, Some(cut)) => self.total().min(cut),
+            (Some(_), Some(cut)) => cut,
+            (Some(_), None) => panic!("a scenario with dropouts has a timeout or a deadline"),
+        }
+    }
+}
+
+/// A law gave a duration that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{client}, {round}, {phase}: {source}")]
+pub struct LatencyError {
+    /// The client.
+    pub client: ClientId,
+    /// The round.
+    pub round: Round,
+    /// The phase.
+    pub phase: Phase,
+    /// What is wrong with the duration.
+    pub source: SpanError,
+}
+
+impl Population {
+    /// Number of clients, `K`.
+    pub const fn len(&self) -> usize {
+        self.law_of.len()
+    }
+
+    /// Whether there are no clients; never true of a population built from a scenario.
+    pub const fn is_empty(&self) -> bool {
+        self.law_of.is_empty()
+    }
+
+    /// The groups, in the order of client ids.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The place of a client's group in [`Population::groups`].
+    pub fn group_of(&self, client: ClientId) -> usize {
+        self.group_of[client.index()] as usize
+    }
+
+    /// Examples per client.
+    pub fn data_sizes(&self) -> &[u32] {
+        &self.data_sizes
+    }
+
+    /// `d_k/Σd` per client, with `d_k` = quality × size; exactly `1/K` when all are alike.
+    pub fn shares(&self) -> Vec<f64> {
+        let significance: Vec<f64> = self
+            .data_sizes
+            .iter()
+            .zip(&self.data_qualities)
+            .map(|(&size, quality)| f64::from(size) * quality)
+            .collect();
+        if significance.iter().all(|&d| d == significance[0]) {
+            return vec![1.0 / self.len() as f64; self.len()];
+        }
+        let total: f64 = significance.iter().sum();
+        significance.into_iter().map(|d| d / total).collect()
+    }
+
+    /// When devices are there.
+    pub const fn availability(&self) -> &Availability {
+        &self.availability
+    }
+
+    /// What a careful user should know about the files that the population was built from.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether any client may be lost.
+    pub fn has_dropouts(&self) -> bool {
+        self.groups.iter().any(|group| group.hazards.iter().any(|&hazard| hazard > 0.0))
+    }
+
+    /// Whether any client may be lost with its job, by a hazard or by going away.
+    pub fn can_lose(&self) -> bool {
+        let goes_away = |group: &Group| {
+            group.count > 0
+                && group.interruption == Interruption::Lose
+                && !self.availability.is_always_there(group.first)
+        };
+        self.has_dropouts() || self.groups.iter().any(goes_away)
+    }
+
+    /// The law of a client's phase, in seconds; over a traced link, that of the phase at the link's mean rate.
+    pub fn law(&self, client: ClientId, phase: Phase) -> &AnyLaw {
+        &self.laws[self.law_of[client.index()][phase.index()] as usize]
+    }
+
+    /// The laws of a client's job when the round waits at most `cut`.
+    pub fn job_latency(&self, client: ClientId, cut: Option<Span>) -> JobLatency<'_> {
+        JobLatency {
+            phases: Phase::ALL.map(|phase| self.law(client, phase)),
+            hazards: self.groups[self.group_of(client)].hazards,
+            cut: cut.map(Span::seconds),
+        }
+    }
+
+    /// What is equal of two clients with equal keys: their latency laws and hazards.
+    pub fn latency_key(&self, client: ClientId) -> ([u32; 3], [u64; 3]) {
+        (self.law_of[client.index()], self.groups[self.group_of(client)].hazards.map(f64::to_bits))
+    }
+
+    /// Draws the job of a client in a round. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for probes.
+    ///
+    /// # Errors
+    /// If a law gives a duration beyond what virtual time can hold.
+    pub fn draw(
+        &self,
+        streams: &Streams,
+        purpose: Purpose,
+        client: ClientId,
+        round: Round,
+    ) -> Result<JobDraw, LatencyError> {
+        let mut rng = streams.stream(purpose, client.0, round.0);
+        let mut phases = [Span::ZERO; 3];
+        for phase in Phase::ALL {
+            let seconds = self.law(client, phase).quantile(rng.uniform());
+            phases[phase.index()] =
+                Span::from_seconds(seconds).map_err(|source| LatencyError { client, round, phase, source })?;
+        }
+        let hazards = &self.groups[self.group_of(client)].hazards;
+        let loss = if purpose == Purpose::Latency && hazards.iter().any(|&hazard| hazard > 0.0) {
+            let mut rng = streams.stream(Purpose::Dropout, client.0, round.0);
+            let times = hazards.map(|hazard| -ln(rng.uniform()) / hazard);
+            Phase::ALL.into_iter().find_map(|phase| {
+                // A loss later than the phase lasts, at infinity for a hazard of zero, does not happen.
+                let span = Span::from_seconds(times[phase.index()]).ok()?;
+                (span < phases[phase.index()]).then_some((phase, span))
+            })
+        } else {
+            None
+        };
+        Ok(JobDraw { phases, loss })
+    }
+}

@@ -1,0 +1,122 @@
+//! How a scenario says when devices are there.
+
+use super::diurnal::{self};
+use super::{Process, on_off, trace};
+use crate::population::law::{ClientPlace, Parameter};
+use fedgenie_core::id::ClientId;
+use fedgenie_core::rng::Streams;
+use fedgenie_core::time::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// `availability`: when devices are there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum AvailabilityConfig {
+    /// There all the time.
+    #[default]
+    Always,
+    /// A renewal process.
+    OnOff(on_off::Config),
+    /// A rate that depends on the hour of the day.
+    Diurnal(diurnal::Config),
+    /// Intervals that were recorded.
+    Trace(trace::Config),
+}
+
+/// Key below the kind's table, and sentence.
+pub(super) type Complaint = (&'static str, String);
+
+/// Places of a client's draws: an offset or a phase, and the two laws of a renewal process.
+pub(super) const OFFSET: u32 = 53;
+pub(super) const ON_LAW: u32 = 4;
+pub(super) const OFF_LAW: u32 = 5;
+
+/// The clients that are described together.
+#[derive(Clone, Copy)]
+pub struct GroupPlace<'a> {
+    pub first: usize,
+    pub count: usize,
+    pub streams: &'a Streams,
+}
+
+impl<'a> GroupPlace<'a> {
+    /// The client with this number in the group.
+    pub fn client(&self, in_group: usize) -> ClientPlace<'a> {
+        ClientPlace { client: ClientId::from_index(self.first + in_group).0, in_group, streams: self.streams }
+    }
+}
+
+/// A duration in ns per client.
+#[derive(Clone, Debug)]
+pub enum Offsets {
+    Shared(u64),
+    Each(Box<[u64]>),
+}
+
+impl Offsets {
+    pub fn new(parameter: &Parameter, group: &GroupPlace<'_>, index: u32) -> Result<Self, String> {
+        parameter.check_length(group.count)?;
+        let of = |in_group: usize| {
+            let seconds = parameter.value(&group.client(in_group), index)?;
+            Span::from_seconds(seconds).map(|span| span.0).map_err(|error| format!("found {seconds} s: {error}"))
+        };
+        if parameter.is_fixed() {
+            return of(0).map(Self::Shared);
+        }
+        (0..group.count).map(of).collect::<Result<_, _>>().map(Self::Each)
+    }
+
+    pub fn of(&self, in_group: usize) -> u64 {
+        match self {
+            Self::Shared(offset) => *offset,
+            Self::Each(offsets) => offsets[in_group],
+        }
+    }
+}
+
+impl AvailabilityConfig {
+    /// The kind's name.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::OnOff(_) => "on-off",
+            Self::Diurnal(_) => "diurnal",
+            Self::Trace(_) => "trace",
+        }
+    }
+
+    /// Makes file names relative: traces to `data`, the folder given by the user, or else to `base`, the folder of the scenario.
+    pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        match self {
+            Self::Always => {}
+            Self::OnOff(config) => {
+                config.on.0.resolve_paths(base, data);
+                config.off.0.resolve_paths(base, data);
+            }
+            Self::Diurnal(config) => config.phase.0.resolve_paths(base, data),
+            Self::Trace(config) => {
+                config.resolve_paths(base, data);
+                config.offset.0.resolve_paths(base, data);
+            }
+        }
+    }
+
+    /// The process of a group; path below `availability` and sentence, if there is none.
+    pub(super) fn process(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Process, (String, String)> {
+        let process = match self {
+            Self::Always => Ok(Process::Always),
+            Self::OnOff(config) => config.build(group).map(Box::new).map(Process::OnOff),
+            Self::Diurnal(config) => config.build(group).map(Box::new).map(Process::Diurnal),
+            Self::Trace(config) => config.build(group, notes).map(Process::Trace),
+        };
+        match self {
+            Self::Always => {}
+            Self::OnOff(config) => [&config.on.0, &config.off.0].into_iter().for_each(|law| law.notes(notes)),
+            Self::Diurnal(config) => config.phase.0.notes(notes),
+            Self::Trace(config) => config.offset.0.notes(notes),
+        }
+        process.map_err(|(key, message)| (format!("{}.{key}", self.kind()), message))
+    }
+}

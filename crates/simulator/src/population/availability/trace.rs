@@ -1,0 +1,217 @@
+//! Devices that come and go as recorded ones did.
+//!
+//! # Definition
+//! Client i of its group follows trace i mod M (`assign = "cyclic"`) or the i mod M-th of a random permutation of the M traces
+//! (`"permuted"`). A trace is a list of intervals [start, end) within its window; the client is there in them. At time t of the run
+//! the client is at `t + offset` of its trace, modulo the length of the window: at the window's end it begins again (`wrap`). Without
+//! `wrap`, the client is away for good once its trace has ended. Intervals that touch are one, also across the window's end.
+//!
+//! With `align = "time-of-day"`, time 0 of the run is midnight where the traces were recorded, so that the clients' days are in
+//! step; the windows have to last whole days. With `"start"`, the default, each trace begins where its window does.
+//!
+//! # Inputs
+//! `format`, and what is done about defects:
+//!
+//! | format | file | window |
+//! |---|---|---|
+//! | `csv` | [`trace::intervals`](crate::population::trace::intervals): columns `client`, `start_s`, `end_s`; any defect is an error | `window`, or 0 to the file's last end |
+//! | `flhetbench` | [`trace::flhetbench`](crate::population::trace::flhetbench): `device`, `start_s`, `end_s`, and a file of `windows` | each device's own |
+//! | `flash` | [`trace::flash`](crate::population::trace::flash): `ready_*` as JSON or CSV, dirty | `window`, or 0 to the file's last end |
+//!
+//! # Source
+//! The modulus is FedScale's (`client_metadata.py`: "active where active\[i\] ≤ t mod finish_time ≤ inactive\[i\]"); the data of the
+//! formats are described with their importers.
+//!
+//! # Deviations from the source
+//! Intervals are half open, and the answer for a time does not depend on what was asked before.
+//!
+//! # Cost
+//! A binary search in the trace whenever a client's stretch has ended. A client costs the place of its trace and, where drawn, an offset.
+//!
+//! # Determinism
+//! Nothing is drawn but the offsets (PopulationParameter, client, 53) and the permutation (PopulationParameter, 2^32 − 1, M), which
+//! is the same for all sets of M traces or records.
+//!
+//! # Example
+//! ```toml
+//! availability = { trace = { format = "flhetbench", file = "fl-traces/flhetbench/availability_intervals.csv.gz",
+//!     windows = "fl-traces/flhetbench/availability_windows.csv.gz", align = "time-of-day" } }
+//! availability = { trace = { file = "mine.csv", window = "7 d", offset = { uniform = ["0 d", "7 d"] }, assign = "permuted" } }
+//! ```
+
+use super::{Complaint, GroupPlace, OFFSET, Offsets, State};
+use crate::population::law::TimeParameter;
+use crate::population::trace::{Assign, Assignment, AvailabilityTraces, Imported, Memo, flash, flhetbench, intervals};
+use fedgenie_core::units::Duration;
+use fedgenie_learning::data::located;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const DAY: u64 = 24 * 3_600_000_000_000;
+
+/// `trace`: see the [module](self).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The intervals.
+    pub file: PathBuf,
+    /// How the file is written.
+    #[serde(default)]
+    pub format: Format,
+    /// The file of windows, for `flhetbench`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<PathBuf>,
+    /// How long all traces last, for the other formats; up to the file's last end when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Duration>,
+    /// Which client follows which trace.
+    #[serde(default)]
+    pub assign: Assign,
+    /// Where in its trace a client is at time 0.
+    #[serde(default = "TimeParameter::zero")]
+    pub offset: TimeParameter,
+    /// Whether time 0 is where a trace begins, or midnight.
+    #[serde(default)]
+    pub align: Align,
+    /// Whether a trace begins again where its window ends.
+    #[serde(default = "yes")]
+    pub wrap: bool,
+    #[serde(skip)]
+    memo: Memo<Imported<AvailabilityTraces>>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// How a file of availability is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Columns `client`, `start_s`, `end_s`.
+    #[default]
+    Csv,
+    /// FLHetBench's intervals, with its windows.
+    Flhetbench,
+    /// FLASH's `ready_*`, as JSON or CSV.
+    Flash,
+}
+
+/// What time 0 is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Align {
+    /// The beginning of each trace's window.
+    #[default]
+    Start,
+    /// Midnight in all traces.
+    TimeOfDay,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Trace {
+    traces: Arc<Imported<AvailabilityTraces>>,
+    assignment: Assignment,
+    offsets: Offsets,
+    align: Align,
+    wrap: bool,
+}
+
+impl Config {
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.memo = Memo::default();
+        self.file = located(&self.file, base, data);
+        if let Some(windows) = &mut self.windows {
+            *windows = located(windows, base, data);
+        }
+    }
+
+    fn import(&self) -> Result<Arc<Imported<AvailabilityTraces>>, Complaint> {
+        let window = self.window.map(|window| window.0);
+        match (self.format, &self.windows) {
+            (Format::Flhetbench, None) => {
+                return Err((
+                    "windows",
+                    "is missing; expected the file of windows that belongs to the intervals".to_owned(),
+                ));
+            }
+            (Format::Flhetbench, Some(_)) if window.is_some() => {
+                return Err(("window", "each device has a window of its own in this format; leave it out".to_owned()));
+            }
+            (Format::Csv | Format::Flash, Some(_)) => {
+                return Err((
+                    "windows",
+                    "only the format \"flhetbench\" has a file of windows; leave it out".to_owned(),
+                ));
+            }
+            _ => {}
+        }
+        self.memo
+            .get(|| match (self.format, &self.windows) {
+                (Format::Flhetbench, Some(windows)) => flhetbench::read(&self.file, windows),
+                (Format::Flash, _) => flash::read(&self.file, window),
+                _ => intervals::read(&self.file, window),
+            })
+            .map_err(|message| ("file", message))
+    }
+
+    pub(super) fn build(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Trace, Complaint> {
+        let traces = self.import()?;
+        if self.align == Align::TimeOfDay {
+            if !self.wrap {
+                return Err(("align", "\"time-of-day\" needs traces that begin again; leave wrap out".to_owned()));
+            }
+            let windows = (0..traces.value.len()).map(|trace| traces.value.window(trace));
+            if let Some(window) = windows.into_iter().find(|window| window.0 % DAY != 0) {
+                let found = window.seconds() / 86_400.0;
+                return Err((
+                    "align",
+                    format!("a trace lasts {found} days; \"time-of-day\" needs whole days (see window)"),
+                ));
+            }
+        }
+        notes.extend(traces.notes.iter().cloned());
+        Ok(Trace {
+            assignment: Assignment::new(self.assign, traces.value.len(), group.streams),
+            offsets: Offsets::new(&self.offset.0, group, OFFSET).map_err(|message| ("offset", message))?,
+            traces,
+            align: self.align,
+            wrap: self.wrap,
+        })
+    }
+}
+
+impl Trace {
+    /// The stretch that contains a time.
+    pub fn at(&self, in_group: usize, time: u64) -> State {
+        let trace = self.assignment.of(in_group);
+        let traces = &self.traces.value;
+        let window = traces.window(trace).0;
+        let begins = match self.align {
+            Align::Start => 0,
+            Align::TimeOfDay => traces.time_of_day(trace).0,
+        };
+        // Within the window that contains time 0; without wrap, within the only one.
+        let mut offset = u128::from(self.offsets.of(in_group));
+        if self.wrap {
+            offset = (offset + u128::from(window - begins % window)) % u128::from(window);
+        }
+        let shifted = u128::from(time) + offset;
+        let (base, at) = match self.wrap {
+            true => (shifted - shifted % u128::from(window), (shifted % u128::from(window)) as u64),
+            false => (0, u64::try_from(shifted).unwrap_or(u64::MAX)),
+        };
+        let piece = traces.piece(trace, at, self.wrap);
+        // Before time 0 nothing is asked; beyond virtual time is never.
+        let place = |time: i128| u64::try_from((time + base as i128 - offset as i128).max(0)).unwrap_or(u64::MAX);
+        State {
+            from: piece.from.map_or(0, place),
+            until: piece.until.map_or(u64::MAX, place),
+            number: 0,
+            available: piece.available,
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The `[population]` section: groups, latency laws or device profiles, dropout hazards, data.
+
+mod build;
+
+use super::Population;
+use super::availability::AvailabilityConfig;
+use super::law::{FactorLaw, LinkParameter, PlainParameter, TimeLaw};
+use super::phase::Interruption;
+use build::Builder;
+use fedgenie_core::rng::Streams;
+use fedgenie_core::units::{Amount, PerSecond};
+use fedgenie_learning::trainer::LocalTraining;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The `[population]` section. What stands here holds for every group that does not say otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PopulationConfig {
+    /// Number of clients; may be left out when every group gives its count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<usize>,
+    /// Examples per client, for tasks that do not partition data themselves (default 1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_size: Option<PlainParameter>,
+    /// Quality of a client's data, between 0 and 1 (default 1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_quality: Option<PlainParameter>,
+    /// Latency laws per phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyConfig>,
+    /// Device profile, instead of latency laws.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceConfig>,
+    /// Dropout hazards per phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropout: Option<DropoutConfig>,
+    /// When devices are there (default always).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub availability: Option<AvailabilityConfig>,
+    /// What becomes of a job whose device goes away (default `pause`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interruption>,
+    /// Groups of clients; ids count up through them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group: Vec<GroupConfig>,
+}
+
+/// One `[[population.group]]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupConfig {
+    /// Name, for selection counts in the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Number of clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// Share of `population.clients`, between 0 and 1, instead of a count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// Examples per client, for tasks that do not partition data themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_size: Option<PlainParameter>,
+    /// Quality of a client's data, between 0 and 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_quality: Option<PlainParameter>,
+    /// Latency laws per phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyConfig>,
+    /// Device profile, instead of latency laws.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceConfig>,
+    /// Dropout hazards per phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropout: Option<DropoutConfig>,
+    /// When devices are there (default always).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub availability: Option<AvailabilityConfig>,
+    /// What becomes of a job whose device goes away (default `pause`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interruption>,
+}
+
+/// How long each phase of a job takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyConfig {
+    /// The model travels to the client.
+    pub download: TimeLaw,
+    /// The client trains.
+    pub compute: TimeLaw,
+    /// The update travels to the server.
+    pub upload: TimeLaw,
+}
+
+/// A device: phase durations follow from the job's work and payload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Training speed in examples per second; a job's work is its examples times its epochs.
+    pub samples_per_second: PlainParameter,
+    /// Rate from server to client, or a trace of it over time.
+    pub downlink: LinkParameter,
+    /// Rate from client to server, or a trace of it over time.
+    pub uplink: LinkParameter,
+    /// Random factors on the three durations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<JitterConfig>,
+}
+
+/// Random factors on phase durations; 1 where left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JitterConfig {
+    /// Factor on the download.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub download: Option<FactorLaw>,
+    /// Factor on computing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute: Option<FactorLaw>,
+    /// Factor on the upload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload: Option<FactorLaw>,
+}
+
+/// Hazard rates: in a phase, the client is lost after an exponentially distributed time if that is shorter than the
+/// phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DropoutConfig {
+    /// While downloading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub download: Option<Amount<PerSecond>>,
+    /// While computing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute: Option<Amount<PerSecond>>,
+    /// While uploading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload: Option<Amount<PerSecond>>,
+}
+
+/// Why a population cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PopulationError {
+    /// Dotted path below the scenario's root.
+    pub path: String,
+    /// What was found and what would be right.
+    pub message: String,
+}
+
+impl PopulationError {
+    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into() }
+    }
+}
+
+/// What a job consists of, for device profiles.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    /// Examples per client, where the task partitions data.
+    pub data_sizes: Option<&'a [u32]>,
+    /// How many of them a job goes through.
+    pub training: &'a LocalTraining,
+    /// Bytes of the model, each way.
+    pub payload_bytes: u64,
+}
+
+impl PopulationConfig {
+    /// The groups with everything they inherit, and their sizes.
+    fn groups(&self) -> Result<Vec<(String, GroupConfig, usize)>, PopulationError> {
+        let whole = GroupConfig {
+            data_size: self.data_size.clone(),
+            data_quality: self.data_quality.clone(),
+            latency: self.latency.clone(),
+            device: self.device.clone(),
+            dropout: self.dropout.clone(),
+            availability: self.availability.clone(),
+            interrupted: self.interrupted,
+            ..GroupConfig::default()
+        };
+        if self.group.is_empty() {
+            let message = "the number of clients is missing; write for example clients = 20";
+            let clients = self.clients.ok_or_else(|| PopulationError::new("population.clients", message))?;
+            return Ok(vec![("population".to_owned(), whole, clients)]);
+        }
+        let counts = self.group_counts()?;
+        let inherit = |(index, group): (usize, &GroupConfig)| {
+            let timed = group.latency.is_some() || group.device.is_some();
+            let merged = GroupConfig {
+                data_size: group.data_size.clone().or_else(|| whole.data_size.clone()),
+                data_quality: group.data_quality.clone().or_else(|| whole.data_quality.clone()),
+                latency: group.latency.clone().or_else(|| whole.latency.clone().filter(|_| !timed)),
+                device: group.device.clone().or_else(|| whole.device.clone().filter(|_| !timed)),
+                dropout: group.dropout.clone().or_else(|| whole.dropout.clone()),
+                availability: group.availability.clone().or_else(|| whole.availability.clone()),
+                interrupted: group.interrupted.or(whole.interrupted),
+                ..group.clone()
+            };
+            (format!("population.group.{index}"), merged, counts[index])
+        };
+        Ok(self.group.iter().enumerate().map(inherit).collect())
+    }
+
+    /// Clients per group: counts as given, shares by largest remainder of what `clients` says.
+    fn group_counts(&self) -> Result<Vec<usize>, PopulationError> {
+        let mut counts = vec![0; self.group.len()];
+        let mut shares = Vec::new();
+        for (index, group) in self.group.iter().enumerate() {
+            let path = format!("population.group.{index}");
+            match (group.count, group.share) {
+                (Some(count), None) => counts[index] = count,
+                (None, Some(share)) if share > 0.0 && share <= 1.0 => shares.push((index, share)),
+                (None, Some(share)) => {
+                    let message = format!("found {share}; expected a number above 0 and at most 1");
+                    return Err(PopulationError::new(format!("{path}.share"), message));
+                }
+                _ => {
+                    return Err(PopulationError::new(
+                        path,
+                        "give either count or share, such as count = 50 or share = 0.1",
+                    ));
+                }
+            }
+        }
+        let counted: usize = counts.iter().sum();
+        let Some(clients) = self.clients else {
+            if shares.is_empty() {
+                return Ok(counts);
+            }
+            return Err(PopulationError::new("population.clients", "is missing; shares need the number of clients"));
+        };
+        let wrong = |found: String| {
+            let message = format!("found {clients}, but the groups add up to {found}; make them agree");
+            Err(PopulationError::new("population.clients", message))
+        };
+        let exact: Vec<(usize, f64)> = shares.iter().map(|&(index, share)| (index, share * clients as f64)).collect();
+        let shared: f64 = exact.iter().map(|(_, exact)| exact).sum();
+        if (counted as f64 + shared - clients as f64).abs() > 1e-6 * clients.max(1) as f64 {
+            return wrong(format!("{}", counted as f64 + shared));
+        }
+        let mut left = clients - counted;
+        let mut remainders = Vec::new();
+        for &(index, exact) in &exact {
+            // A share that is a whole number but for rounding is that number.
+            let floor = libm::floor(exact + 1e-9);
+            counts[index] = floor as usize;
+            left = left.saturating_sub(floor as usize);
+            remainders.push((exact - floor, index));
+        }
+        remainders.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        for &(_, index) in remainders.iter().take(left) {
+            counts[index] += 1;
+        }
+        Ok(counts)
+    }
+
+    /// The number of clients.
+    ///
+    /// # Errors
+    /// If it is missing, zero, too large, or contradicts the groups.
+    pub fn client_count(&self) -> Result<usize, PopulationError> {
+        let clients: usize = self.groups()?.iter().map(|(_, _, count)| count).sum();
+        if clients == 0 || u32::try_from(clients).is_err() {
+            let message = format!("found {clients} clients; expected between 1 and {}", u32::MAX);
+            let path = if self.clients.is_some() { "population.clients" } else { "population" };
+            return Err(PopulationError::new(path, message));
+        }
+        Ok(clients)
+    }
+
+    /// Makes file names relative: those of empirical laws to `base`, the folder of the scenario; those of traces and tables as
+    /// [`located`](fedgenie_learning::data::located) says.
+    pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        let Self { data_size, data_quality, latency, device, availability, group, .. } = self;
+        resolve([data_size, data_quality], latency, device, availability, base, data);
+        for group in group {
+            let GroupConfig { data_size, data_quality, latency, device, availability, .. } = group;
+            resolve([data_size, data_quality], latency, device, availability, base, data);
+        }
+    }
+
+    /// Builds the clients of one seed.
+    ///
+    /// # Errors
+    /// Path, what was found and what would be right.
+    pub fn build(&self, work: &Work<'_>, streams: &Streams) -> Result<Population, PopulationError> {
+        let clients = self.client_count()?;
+        let mut builder = Builder::new(clients, work, streams);
+        for (path, group, count) in self.groups()? {
+            builder.group(&path, &group, count)?;
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// Makes the file names of a group, or of the population, relative.
+fn resolve(
+    numbers: [&mut Option<PlainParameter>; 2],
+    latency: &mut Option<LatencyConfig>,
+    device: &mut Option<DeviceConfig>,
+    availability: &mut Option<AvailabilityConfig>,
+    base: &Path,
+    data: Option<&Path>,
+) {
+    numbers.into_iter().flatten().for_each(|number| number.0.resolve_paths(base, data));
+    if let Some(LatencyConfig { download, compute, upload }) = latency {
+        [download, compute, upload].into_iter().for_each(|law| law.0.resolve_paths(base, data));
+    }
+    if let Some(DeviceConfig { samples_per_second, downlink, uplink, jitter }) = device {
+        samples_per_second.0.resolve_paths(base, data);
+        [downlink, uplink].into_iter().for_each(|link| link.resolve_paths(base, data));
+        if let Some(JitterConfig { download, compute, upload }) = jitter {
+            [download, compute, upload].into_iter().flatten().for_each(|law| law.0.resolve_paths(base, data));
+        }
+    }
+    if let Some(availability) = availability {
+        availability.resolve_paths(base, data);
+    }
+}

@@ -1,0 +1,287 @@
+//! Builds the clients of a scenario, group by group.
+
+use super::{DeviceConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationError, Work};
+use crate::population::availability::{Availability, GroupPlace, Offsets};
+use crate::population::law::{ClientPlace, LinkParameter, Parameter, PlainParameter};
+use crate::population::link::LinkTrace;
+use crate::population::phase::ClientLink;
+use crate::population::trace::{Assignment, Imported};
+use crate::population::{Group, Population};
+use fedgenie_core::id::ClientId;
+use fedgenie_core::law::{AnyLaw, Constant, Law};
+use fedgenie_core::record::Phase;
+use fedgenie_core::rng::Streams;
+use fedgenie_core::time::Span;
+use std::sync::Arc;
+
+pub(super) struct Builder<'a> {
+    population: Population,
+    work: Work<'a>,
+    streams: &'a Streams,
+}
+
+/// Places of per-client draws that belong to no phase.
+const DATA_SIZE: u32 = 48;
+const DATA_QUALITY: u32 = 49;
+const SPEED: [u32; 3] = [50, 51, 52];
+const LINK_OFFSET: [u32; 3] = [54, 55, 56];
+
+/// How fast a phase of a device goes.
+enum Rate<'a> {
+    Parameter(&'a Parameter),
+    /// The traces, which client follows which, and from where in it.
+    Traced(Arc<Imported<Vec<Arc<LinkTrace>>>>, Assignment, Offsets),
+}
+
+impl<'a> Rate<'a> {
+    fn of_link(link: &'a LinkParameter, group: &GroupPlace<'_>, phase: Phase) -> Result<Self, String> {
+        match link {
+            LinkParameter::Rate(rate) => Ok(Self::Parameter(&rate.0)),
+            LinkParameter::Trace(config) => {
+                let traces = config.links().map_err(|message| format!("trace: {message}"))?;
+                let assignment = Assignment::new(config.assign, traces.value.len(), group.streams);
+                let offsets = Offsets::new(&config.offset.0, group, LINK_OFFSET[phase.index()]);
+                Ok(Self::Traced(traces, assignment, offsets.map_err(|message| format!("trace.offset: {message}"))?))
+            }
+        }
+    }
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(clients: usize, work: &Work<'a>, streams: &'a Streams) -> Self {
+        let population = Population {
+            groups: Vec::new(),
+            group_of: Vec::with_capacity(clients),
+            laws: Vec::new(),
+            law_of: Vec::with_capacity(clients),
+            data_sizes: Vec::with_capacity(clients),
+            data_qualities: Vec::with_capacity(clients),
+            availability: Availability::default(),
+            links: Vec::new(),
+            link_of: Vec::new(),
+            notes: Vec::new(),
+        };
+        Self { population, work: *work, streams }
+    }
+
+    pub fn finish(mut self) -> Population {
+        let mut seen = std::collections::BTreeSet::new();
+        self.population.notes.retain(|note| seen.insert(note.clone()));
+        self.population
+    }
+
+    pub fn group(&mut self, path: &str, group: &GroupConfig, count: usize) -> Result<(), PopulationError> {
+        let first = self.population.len();
+        let number = u32::try_from(self.population.groups.len()).expect("fewer groups than clients");
+        let hazards = group.hazards(path)?;
+        self.population.groups.push(Group {
+            name: group.name.clone(),
+            first: ClientId::from_index(first),
+            count,
+            hazards,
+            interruption: group.interrupted.unwrap_or_default(),
+        });
+        let place = GroupPlace { first, count, streams: self.streams };
+        let availability = group.availability.clone().unwrap_or_default();
+        let Population { availability: all, notes, .. } = &mut self.population;
+        all.push(&availability, &place, notes)
+            .map_err(|(key, message)| PopulationError::new(format!("{path}.availability.{key}"), message))?;
+        for in_group in 0..count {
+            let client = ClientId::from_index(first + in_group);
+            let place = ClientPlace { client: client.0, in_group, streams: self.streams };
+            self.data(path, group, &place, count)?;
+            self.population.group_of.push(number);
+        }
+        match (&group.latency, &group.device) {
+            (Some(latency), None) => self.latency(path, latency, first, count)?,
+            (None, Some(device)) => self.device(path, device, first, count)?,
+            (Some(_), Some(_)) => return Err(PopulationError::new(path, "give either latency or device, not both")),
+            (None, None) => {
+                let message = "how long jobs take is missing; give latency = { download, compute, upload } or device";
+                return Err(PopulationError::new(path, message));
+            }
+        }
+        group.notes(&mut self.population.notes);
+        Ok(())
+    }
+
+    fn data(
+        &mut self,
+        path: &str,
+        group: &GroupConfig,
+        place: &ClientPlace<'_>,
+        count: usize,
+    ) -> Result<(), PopulationError> {
+        let at = |key: &str, message| PopulationError::new(format!("{path}.{key}"), message);
+        let number = |parameter: &Option<PlainParameter>, key: &str, default: f64, index| match parameter {
+            None => Ok(default),
+            Some(parameter) => parameter
+                .0
+                .check_length(count)
+                .and_then(|()| parameter.0.value(place, index))
+                .map_err(|message| at(key, message)),
+        };
+        let size = match self.work.data_sizes {
+            Some(sizes) => sizes[place.client as usize],
+            None => {
+                let size = libm::round(number(&group.data_size, "data_size", 1.0, DATA_SIZE)?);
+                if !(1.0..=f64::from(u32::MAX)).contains(&size) {
+                    return Err(at("data_size", format!("found {size}; expected a whole number of at least 1")));
+                }
+                size as u32
+            }
+        };
+        let quality = number(&group.data_quality, "data_quality", 1.0, DATA_QUALITY)?;
+        if !(quality > 0.0 && quality <= 1.0) {
+            return Err(at("data_quality", format!("found {quality}; expected a number above 0 and at most 1")));
+        }
+        self.population.data_sizes.push(size);
+        self.population.data_qualities.push(quality);
+        Ok(())
+    }
+
+    fn latency(
+        &mut self,
+        path: &str,
+        latency: &LatencyConfig,
+        first: usize,
+        count: usize,
+    ) -> Result<(), PopulationError> {
+        let laws = [&latency.download.0, &latency.compute.0, &latency.upload.0];
+        let mut shared = [None; 3];
+        for in_group in 0..count {
+            let place =
+                ClientPlace { client: ClientId::from_index(first + in_group).0, in_group, streams: self.streams };
+            let mut indices = [0; 3];
+            for phase in Phase::ALL {
+                let law = laws[phase.index()];
+                let at = |message| PopulationError::new(format!("{path}.latency.{phase}"), message);
+                indices[phase.index()] = match shared[phase.index()] {
+                    Some(index) => index,
+                    None => {
+                        law.check_lengths(count).map_err(at)?;
+                        let built = law.build(&place, phase.index() as u32).map_err(at)?;
+                        let index = self.intern(built);
+                        if law.is_fixed() {
+                            shared[phase.index()] = Some(index);
+                        }
+                        index
+                    }
+                };
+            }
+            self.population.law_of.push(indices);
+        }
+        Ok(())
+    }
+
+    fn device(&mut self, path: &str, device: &DeviceConfig, first: usize, count: usize) -> Result<(), PopulationError> {
+        let path = format!("{path}.device");
+        let payload_bits = self.work.payload_bytes as f64 * 8.0;
+        let group = GroupPlace { first, count, streams: self.streams };
+        let rates = [
+            ("downlink", Rate::of_link(&device.downlink, &group, Phase::Download)),
+            ("samples_per_second", Ok(Rate::Parameter(&device.samples_per_second.0))),
+            ("uplink", Rate::of_link(&device.uplink, &group, Phase::Upload)),
+        ];
+        let mut opened = Vec::with_capacity(rates.len());
+        for (key, rate) in rates {
+            opened.push((key, rate.map_err(|message| PopulationError::new(format!("{path}.{key}"), message))?));
+        }
+        let has_traces = opened.iter().any(|(_, rate)| matches!(rate, Rate::Traced(..)));
+        if has_traces {
+            self.population.link_of.resize(first, [u32::MAX; 2]);
+        }
+        let jitter = device.jitter.clone().unwrap_or_default();
+        let jitter = [jitter.download, jitter.compute, jitter.upload];
+        for in_group in 0..count {
+            let place = group.client(in_group);
+            let examples = self.work.training.examples(self.population.data_sizes[place.client as usize] as usize);
+            let mut indices = [0; 3];
+            let mut links = [u32::MAX; 2];
+            for phase in Phase::ALL {
+                let (key, rate) = &opened[phase.index()];
+                let at = |message| PopulationError::new(format!("{path}.{key}"), message);
+                let seconds = match rate {
+                    Rate::Parameter(rate) => {
+                        rate.check_length(count).map_err(at)?;
+                        let rate = rate.value(&place, SPEED[phase.index()]).map_err(at)?;
+                        if rate.is_nan() || rate <= 0.0 {
+                            return Err(at(format!("found {rate}; expected a rate above 0")));
+                        }
+                        let work = if phase == Phase::Compute { examples } else { payload_bits };
+                        work / rate
+                    }
+                    Rate::Traced(traces, assignment, offsets) => {
+                        let trace = traces.value[assignment.of(in_group)].clone();
+                        let seconds = payload_bits / trace.mean();
+                        let nominal = Span::from_seconds(seconds).map_err(|error| {
+                            at(format!("at the mean rate of a trace, {} bit/s: {error}", trace.mean()))
+                        })?;
+                        links[usize::from(phase == Phase::Upload)] =
+                            u32::try_from(self.population.links.len()).expect("fewer than 2^32 links");
+                        let offset = Span(offsets.of(in_group));
+                        self.population.links.push(ClientLink { trace, offset, bits: payload_bits, nominal });
+                        seconds
+                    }
+                };
+                let law = match &jitter[phase.index()] {
+                    Some(factor) if seconds > 0.0 => {
+                        let at = |message| PopulationError::new(format!("{path}.jitter.{phase}"), message);
+                        factor.0.check_lengths(count).map_err(at)?;
+                        factor.0.build(&place, phase.index() as u32).map_err(at)?.scaled(seconds)
+                    }
+                    _ => AnyLaw::from(Constant::new(seconds).map_err(|error| at(error.to_string()))?),
+                };
+                indices[phase.index()] = self.intern(law);
+            }
+            self.population.law_of.push(indices);
+            if has_traces {
+                self.population.link_of.push(links);
+            }
+        }
+        Ok(())
+    }
+
+    /// The law's place in the table; the same law next to itself is stored once.
+    fn intern(&mut self, law: AnyLaw) -> u32 {
+        let laws = &mut self.population.laws;
+        let recent = laws.len().saturating_sub(6);
+        let known = laws[recent..].iter().position(|known| *known == law).map(|place| recent + place);
+        let index = known.unwrap_or_else(|| {
+            laws.push(law);
+            laws.len() - 1
+        });
+        u32::try_from(index).expect("fewer than 2^32 laws")
+    }
+}
+
+impl GroupConfig {
+    /// What a careful user should know about the files that parameters were read from.
+    fn notes(&self, notes: &mut Vec<String>) {
+        [&self.data_size, &self.data_quality].into_iter().flatten().for_each(|number| number.0.notes(notes));
+        if let Some(LatencyConfig { download, compute, upload }) = &self.latency {
+            [download, compute, upload].into_iter().for_each(|law| law.0.notes(notes));
+        }
+        if let Some(DeviceConfig { samples_per_second, downlink, uplink, jitter }) = &self.device {
+            samples_per_second.0.notes(notes);
+            [downlink, uplink].into_iter().for_each(|link| link.notes(notes));
+            if let Some(JitterConfig { download, compute, upload }) = jitter {
+                [download, compute, upload].into_iter().flatten().for_each(|law| law.0.notes(notes));
+            }
+        }
+    }
+
+    fn hazards(&self, path: &str) -> Result<[f64; 3], PopulationError> {
+        let Some(dropout) = &self.dropout else { return Ok([0.0; 3]) };
+        let mut hazards = [0.0; 3];
+        for (phase, rate) in Phase::ALL.into_iter().zip([dropout.download, dropout.compute, dropout.upload]) {
+            let rate = rate.map_or(0.0, |rate| rate.0);
+            if rate.is_nan() || rate < 0.0 {
+                let message = format!("found {rate} /s; expected a hazard rate of at least 0");
+                return Err(PopulationError::new(format!("{path}.dropout.{phase}"), message));
+            }
+            hazards[phase.index()] = rate;
+        }
+        Ok(hazards)
+    }
+}

@@ -1,0 +1,149 @@
+//! A link of a device profile: a rate per client, or a trace of rates over time.
+
+use super::read::LinkSeed;
+use super::{RateParameter, TimeParameter};
+use crate::population::link::LinkTrace;
+use crate::population::trace::link::{self, LinkFormat, LinkOptions};
+use crate::population::trace::{Assign, Imported, Memo};
+use fedgenie_learning::data::located;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeSeed, Deserializer};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a client's link carries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LinkParameter {
+    /// The same rate all the time.
+    Rate(RateParameter),
+    /// As much as a recorded link did.
+    Trace(Box<TraceLinkConfig>),
+}
+
+/// `trace`: rates over time from a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceLinkConfig {
+    /// The file.
+    pub file: PathBuf,
+    /// How the file is written.
+    #[serde(default)]
+    pub format: Format,
+    /// Only the traces of this set, for `bandwidth`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+    /// What the rates are multiplied by.
+    #[serde(default = "one")]
+    pub scale: f64,
+    /// Which client follows which trace.
+    #[serde(default)]
+    pub assign: Assign,
+    /// Where in its trace a client is at time 0.
+    #[serde(default = "TimeParameter::zero")]
+    pub offset: TimeParameter,
+    /// Whether a trace begins again where it ends; otherwise the link carries nothing from there on.
+    #[serde(default = "yes")]
+    pub wrap: bool,
+    #[serde(skip)]
+    memo: Memo<Imported<Vec<Arc<LinkTrace>>>>,
+}
+
+/// How a file of links is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Columns `trace`, `time_s`, `mbit_per_s`.
+    #[default]
+    Csv,
+    /// The same with a column `set`.
+    Bandwidth,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl LinkParameter {
+    pub(in crate::population) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        match self {
+            Self::Rate(rate) => rate.0.resolve_paths(base, data),
+            Self::Trace(trace) => {
+                trace.memo = Memo::default();
+                trace.file = located(&trace.file, base, data);
+                trace.offset.0.resolve_paths(base, data);
+            }
+        }
+    }
+
+    pub(in crate::population) fn notes(&self, notes: &mut Vec<String>) {
+        match self {
+            Self::Rate(rate) => rate.0.notes(notes),
+            Self::Trace(trace) => trace.offset.0.notes(notes),
+        }
+    }
+}
+
+impl TraceLinkConfig {
+    /// The links of the file.
+    ///
+    /// # Errors
+    /// A sentence, which names file and line where it is about the file.
+    pub fn links(&self) -> Result<Arc<Imported<Vec<Arc<LinkTrace>>>>, String> {
+        if !(self.scale > 0.0 && self.scale < f64::INFINITY) {
+            return Err(format!("found scale = {}; expected a number above 0", self.scale));
+        }
+        let format = match (self.format, &self.set) {
+            (Format::Csv, Some(_)) => return Err("the format \"csv\" has no sets; leave set out".to_owned()),
+            (Format::Csv, None) => LinkFormat::Csv,
+            (Format::Bandwidth, _) => LinkFormat::Bandwidth,
+        };
+        let options = LinkOptions { format, set: self.set.as_deref(), scale: self.scale, wrap: self.wrap };
+        self.memo.get(|| {
+            link::read(&self.file, &options).map(|Imported { value, notes, defects }| Imported {
+                value: value.into_iter().map(Arc::new).collect(),
+                notes,
+                defects,
+            })
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for LinkParameter {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        LinkSeed.deserialize(deserializer)
+    }
+}
+
+impl Serialize for LinkParameter {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Rate(rate) => rate.serialize(serializer),
+            Self::Trace(trace) => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry("trace", trace)?;
+                map.end()
+            }
+        }
+    }
+}
+
+impl JsonSchema for LinkParameter {
+    fn schema_name() -> Cow<'static, str> {
+        "LinkParameter".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (rate, trace) = (generator.subschema_for::<RateParameter>(), generator.subschema_for::<TraceLinkConfig>());
+        let trace = json_schema!({
+            "type": "object", "properties": { "trace": trace }, "required": ["trace"], "additionalProperties": false,
+            "description": "rates over time"
+        });
+        json_schema!({ "anyOf": [rate, trace] })
+    }
+}

@@ -1,0 +1,206 @@
+//! A parameter with one number per client from a file: `{ table = { file, column, unit, .. } }`.
+//!
+//! # Definition
+//! Client i of its group has the i mod M-th of the M numbers of a column (`assign = "cyclic"`), or of a random permutation of them
+//! (`"permuted"`; the same for all tables of M numbers, so that the columns of one file stay together). `unit` says what the file
+//! measures in. With `per`, the file has the time that `per` of something take, and the parameter is how many are done in a
+//! second: a latency of 166 ms per batch of 32 is `unit = "ms", per = 32`, and 192.8 per second.
+//!
+//! # Inputs
+//! `format`: `csv` ([`trace::table`](crate::population::trace::table)) takes `column`, `where` and `missing`; `mobiperf`
+//! ([`trace::mobiperf`](crate::population::trace::mobiperf)) takes none of them; `flash-speeds`
+//! ([`trace::flash_speeds`](crate::population::trace::flash_speeds)) has the columns `down` and `up`, and draws.
+//!
+//! # Example
+//! ```toml
+//! samples_per_second = { table = { file = "training_latency.csv", column = "resnet_latency", unit = "ms", per = 32, missing = "drop" } }
+//! downlink = { table = { file = "mobiperf_tcp_records.csv", format = "mobiperf", unit = "kbit/s" } }
+//! uplink = { table = { file = "speed_distri.json", format = "flash-speeds", column = "up", unit = "kbit/s" } }
+//! ```
+
+use super::{ClientPlace, SECONDS, Unit};
+use crate::population::trace::table::{Missing, Selection};
+use crate::population::trace::{Assign, Assignment, Imported, Memo, flash_speeds, mobiperf, table};
+use fedgenie_core::law::{Law, TruncatedNormal};
+use fedgenie_core::rng::Purpose;
+use fedgenie_learning::data::located;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// `table`: see the head of this file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TableConfig {
+    /// The file.
+    pub file: PathBuf,
+    /// How the file is written.
+    #[serde(default)]
+    pub format: TableFormat,
+    /// The column, where the format has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// The unit of the numbers; left out for numbers without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The numbers are times that this many take, and what is wanted is how many are done in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per: Option<f64>,
+    /// Texts that other columns of a row have to hold.
+    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
+    pub filter: BTreeMap<String, String>,
+    /// What is done about rows that are empty or 0.
+    #[serde(default)]
+    pub missing: Missing,
+    /// Which client has which number.
+    #[serde(default)]
+    pub assign: Assign,
+    #[serde(skip)]
+    records: Memo<Imported<Records>>,
+    /// By seed.
+    #[serde(skip)]
+    assignments: Memo<BTreeMap<u64, Arc<Assignment>>>,
+}
+
+/// How a file of numbers is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableFormat {
+    /// A column of a table with a header.
+    #[default]
+    Csv,
+    /// MobiPerf's TCP records: the mean of each.
+    Mobiperf,
+    /// FLASH's normal speeds, with the columns `down` and `up`: drawn once per client.
+    FlashSpeeds,
+}
+
+/// What was read.
+#[derive(Debug)]
+enum Records {
+    /// In the parameter's base unit.
+    Numbers(Vec<f64>),
+    Speeds(Vec<TruncatedNormal>),
+}
+
+impl Records {
+    const fn len(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Speeds(laws) => laws.len(),
+        }
+    }
+}
+
+impl TableConfig {
+    /// Checks what can be checked without reading the file.
+    pub(super) fn check(&self, unit: &Unit) -> Result<(), String> {
+        let columns = match self.format {
+            TableFormat::Csv if self.column.is_none() => return Err("a table with a column".to_owned()),
+            TableFormat::Mobiperf if self.column.is_some() => {
+                return Err("no column: a record of the format \"mobiperf\" is the mean of its samples".to_owned());
+            }
+            TableFormat::FlashSpeeds if !matches!(self.column.as_deref(), Some("down" | "up")) => {
+                return Err("a column \"down\" or \"up\"".to_owned());
+            }
+            format => format,
+        };
+        if columns != TableFormat::Csv && (!self.filter.is_empty() || self.missing != Missing::Error) {
+            return Err("neither where nor missing, which belong to the format \"csv\"".to_owned());
+        }
+        if let Some(per) = self.per {
+            if !unit.plain {
+                return Err(format!("no per, which makes numbers without a unit of times; this is {}", unit.expected));
+            }
+            if !(per > 0.0 && per < f64::INFINITY) {
+                return Err(format!("a number above 0 as per, not {per}"));
+            }
+        }
+        if self.per.is_some() && self.format == TableFormat::FlashSpeeds {
+            return Err("no per: the format \"flash-speeds\" has rates".to_owned());
+        }
+        self.convert(unit, 1.0).map(|_| ())
+    }
+
+    /// A number of the file in the parameter's base unit.
+    fn convert(&self, unit: &Unit, number: f64) -> Result<f64, String> {
+        let measured = if self.per.is_some() { &SECONDS } else { unit };
+        let base = match &self.unit {
+            None if measured.plain => number,
+            None => return Err(format!("a unit, such that its numbers are {}", measured.expected)),
+            Some(_) if measured.plain => return Err("no unit: this parameter has none (see also per)".to_owned()),
+            Some(unit) => (measured.parse)(&format!("{number} {unit}"))
+                .map_err(|expected| format!("a unit {unit:?} of {expected}"))?,
+        };
+        Ok(self.per.map_or(base, |per| per / base))
+    }
+
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        (self.records, self.assignments) = (Memo::default(), Memo::default());
+        self.file = located(&self.file, base, data);
+    }
+
+    /// Whether a client's number is random.
+    pub(super) const fn is_drawn(&self) -> bool {
+        matches!(self.format, TableFormat::FlashSpeeds)
+    }
+
+    fn read(&self, unit: &'static Unit) -> Result<Arc<Imported<Records>>, String> {
+        self.records.get(|| {
+            let imported = match self.format {
+                TableFormat::FlashSpeeds => {
+                    let direction = match self.column.as_deref() {
+                        Some("down") => flash_speeds::Direction::Down,
+                        _ => flash_speeds::Direction::Up,
+                    };
+                    let speeds = flash_speeds::read(&self.file, direction).map_err(|error| error.to_string())?;
+                    let factor = self.convert(unit, 1.0)?;
+                    let laws = speeds.value.iter().map(|law| law.scaled(factor)).collect();
+                    return Ok(Imported { value: Records::Speeds(laws), notes: speeds.notes, defects: speeds.defects });
+                }
+                TableFormat::Mobiperf => mobiperf::read(&self.file),
+                TableFormat::Csv => {
+                    let selection = Selection {
+                        column: self.column.as_deref().unwrap_or_default(),
+                        filter: &self.filter,
+                        missing: self.missing,
+                        zero: self.per.is_none() && (unit.plain || std::ptr::eq(unit, &SECONDS)),
+                    };
+                    table::read(&self.file, &selection)
+                }
+            };
+            let Imported { value, notes, defects } = imported.map_err(|error| error.to_string())?;
+            let numbers = value.into_iter().map(|number| self.convert(unit, number)).collect::<Result<_, _>>()?;
+            Ok::<_, String>(Imported { value: Records::Numbers(numbers), notes, defects })
+        })
+    }
+
+    /// The number of a client.
+    pub(super) fn value(&self, unit: &'static Unit, place: &ClientPlace<'_>, index: u32) -> Result<f64, String> {
+        let records = self.read(unit)?;
+        let seed = place.streams.seed();
+        let assignment = || Arc::new(Assignment::new(self.assign, records.value.len(), place.streams));
+        let record = match self.assign {
+            Assign::Cyclic => place.in_group % records.value.len(),
+            Assign::Permuted => {
+                self.assignments.update(|known| known.entry(seed).or_insert_with(assignment).clone()).of(place.in_group)
+            }
+        };
+        Ok(match &records.value {
+            Records::Numbers(numbers) => numbers[record],
+            Records::Speeds(laws) => {
+                let mut rng = place.streams.stream(Purpose::PopulationParameter, place.client, index);
+                laws[record].quantile(rng.uniform())
+            }
+        })
+    }
+
+    /// Appends what a careful user should know about the file.
+    pub(super) fn notes(&self, unit: &'static Unit, notes: &mut Vec<String>) {
+        if let Ok(records) = self.read(unit) {
+            notes.extend(records.notes.iter().cloned());
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Protocols in rounds: everyone asked gets the model at the same instant, and the round closes at its boundary.
+//!
+//! | protocol | the round closes when | what is not there |
+//! |---|---|---|
+//! | `synchronous` | all have arrived, or at the timeout | is called off at the timeout |
+//! | `over-selection` | the first `take` of `ask` have arrived, or at the timeout | is called off, or joins a later aggregation |
+//! | `deadline` | all have arrived, or at the deadline; with `full_window` always at the deadline | the same |
+//!
+//! The server cannot see that a client was lost; it learns it by waiting until the timeout or deadline. An arrival at
+//! the very instant of the deadline or timeout still counts. Under `over-selection`, of arrivals at the same instant as
+//! the last that is taken, the first dispatched count and the others are late. Late updates that join an aggregation do
+//! not count towards `take`, nor towards the `quorum`. A round that closes with fewer updates than its quorum is
+//! abandoned: the model stays as it was, and what was computed in it is wasted.
+//!
+//! # Example
+//! ```toml
+//! [protocol.deadline]
+//! cohort = 10
+//! deadline = "2 min"
+//! quorum = 3
+//! late = { carry = { staleness = { polynomial = { exponent = 0.5 } } } }
+//! ```
+
+use super::{Staleness, positive, within};
+use fedgenie_core::config::ConfigError;
+use fedgenie_core::time::Span;
+use fedgenie_core::units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `[protocol.synchronous]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SynchronousConfig {
+    /// Clients per round.
+    pub cohort: usize,
+    /// The longest a round waits; needed where clients can be lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// The fewest updates with which a round counts; with fewer it is abandoned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<usize>,
+}
+
+/// `[protocol.over-selection]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OverSelectionConfig {
+    /// Clients asked per round.
+    pub ask: usize,
+    /// Updates waited for.
+    pub take: usize,
+    /// What becomes of updates that are not waited for.
+    #[serde(default)]
+    pub late: LateConfig,
+    /// The longest a round waits; needed where clients can be lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// The fewest updates with which a round counts; with fewer it is abandoned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<usize>,
+}
+
+/// `[protocol.deadline]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeadlineConfig {
+    /// Clients per round.
+    pub cohort: usize,
+    /// The round closes this long after it opened, or earlier if all have arrived.
+    pub deadline: Duration,
+    /// Whether the round lasts until the deadline even if all have arrived.
+    #[serde(default)]
+    pub full_window: bool,
+    /// What becomes of late updates.
+    #[serde(default)]
+    pub late: LateConfig,
+    /// The fewest updates with which a round counts; with fewer it is abandoned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<usize>,
+}
+
+/// What becomes of updates that are not there when the round closes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum LateConfig {
+    /// The job is called off.
+    #[default]
+    Drop,
+    /// The client goes on; its update joins the aggregation of the round in which it arrives.
+    Carry {
+        /// The weight of an update that is some rounds old.
+        #[serde(default)]
+        staleness: Staleness,
+    },
+}
+
+/// When a round closes, and what becomes of what is not there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoundRule {
+    /// Clients asked per round.
+    pub ask: usize,
+    /// Updates waited for.
+    pub take: usize,
+    /// The longest a round waits.
+    pub cut: Option<Span>,
+    /// Whether the round always lasts until `cut`.
+    pub full_window: bool,
+    /// The fewest updates with which a round counts.
+    pub quorum: usize,
+    /// Weight of late updates that the server goes on waiting for; none if late jobs are called off.
+    pub carry: Option<Staleness>,
+}
+
+impl LateConfig {
+    fn carry(&self) -> Result<Option<Staleness>, ConfigError> {
+        match self {
+            Self::Drop => Ok(None),
+            Self::Carry { staleness } => staleness.checked("late").map(Some),
+        }
+    }
+}
+
+fn quorum(found: Option<usize>, take: usize) -> Result<usize, ConfigError> {
+    found.map_or(Ok(0), |quorum| within("quorum", quorum, take, "the updates waited for"))
+}
+
+impl SynchronousConfig {
+    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, ConfigError> {
+        let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
+        let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
+        let quorum = quorum(self.quorum, cohort)?;
+        Ok(RoundRule { ask: cohort, take: cohort, cut, full_window: false, quorum, carry: None })
+    }
+}
+
+impl OverSelectionConfig {
+    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, ConfigError> {
+        let ask = within("ask", self.ask, clients, "the number of clients")?;
+        let take = within("take", self.take, ask, "ask")?;
+        let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
+        let (quorum, carry) = (quorum(self.quorum, take)?, self.late.carry()?);
+        Ok(RoundRule { ask, take, cut, full_window: false, quorum, carry })
+    }
+}
+
+impl DeadlineConfig {
+    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, ConfigError> {
+        let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
+        let cut = Some(positive("deadline", self.deadline)?);
+        let (quorum, carry) = (quorum(self.quorum, cohort)?, self.late.carry()?);
+        Ok(RoundRule { ask: cohort, take: cohort, cut, full_window: self.full_window, quorum, carry })
+    }
+}

@@ -1,0 +1,157 @@
+//! Where records go: digests, and the files of a run's folder.
+
+mod digest;
+mod files;
+mod timeline;
+
+pub use digest::{Chain, Digests, RoundMark};
+pub use files::event_json;
+pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFiles, TIMELINE_FILE, Wanted, read_marks};
+pub use timeline::Timeline;
+
+use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::record::{DropReason, Phase, Record, Regret};
+use fedgenie_core::time::VirtualTime;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::io;
+
+/// A job whose client was lost, and what it had cost by then.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DroppedJob {
+    /// Whose job.
+    pub client: ClientId,
+    /// The phase in which the client was lost.
+    pub phase: Phase,
+    /// Why.
+    pub reason: DropReason,
+    /// Time at work in each phase, in seconds.
+    pub spent_s: [f64; 3],
+    /// Bytes that the client had received.
+    pub down_bytes: u64,
+    /// Bytes that the client had sent.
+    pub up_bytes: u64,
+}
+
+/// One closed round, for `rounds.jsonl` and for summaries.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundSummary<'a> {
+    /// The round.
+    pub round: Round,
+    /// When it opened.
+    pub opened: VirtualTime,
+    /// When it closed.
+    pub closed: VirtualTime,
+    /// Who was selected, in dispatch order.
+    pub selected: &'a [ClientId],
+    /// Who arrived, in order of arrival.
+    pub arrived: &'a [ClientId],
+    /// Who was still under way at the boundary, in dispatch order.
+    pub late: &'a [ClientId],
+    /// Who was lost, in dispatch order.
+    pub dropped: &'a [DroppedJob],
+    /// Late updates of earlier rounds that joined this aggregation: client and round of dispatch.
+    pub joined: &'a [(ClientId, Round)],
+    /// Late jobs of earlier rounds whose client was lost since, and their round of dispatch.
+    pub lost_late: &'a [(DroppedJob, Round)],
+    /// Edge servers that took part, in dispatch order.
+    pub edges: &'a [u32],
+    /// The round had fewer updates than its quorum: the model stayed as it was.
+    pub is_abandoned: bool,
+    /// The round's reward.
+    pub reward: Option<f64>,
+    /// Cumulative regret.
+    pub regret: Regret,
+    /// Metrics measured after the round.
+    pub metrics: &'a [(&'static str, f64)],
+    /// Bytes to clients so far.
+    pub down_bytes: u64,
+    /// Bytes from clients so far.
+    pub up_bytes: u64,
+    /// Bytes from and to the cloud so far, where there are edge servers.
+    pub edge_bytes: (u64, u64),
+    /// Selections per named group since the last recorded round.
+    pub group_selections: &'a [(String, u64)],
+}
+
+impl RoundSummary<'_> {
+    /// The round as one JSON object.
+    pub fn to_json(&self) -> Value {
+        let ids = |clients: &[ClientId]| clients.iter().map(|client| json!(client.0)).collect::<Vec<_>>();
+        let mut object = Map::new();
+        object.insert("round".to_owned(), json!(self.round.0));
+        object.insert("opened_s".to_owned(), json!(self.opened.seconds()));
+        object.insert("closed_s".to_owned(), json!(self.closed.seconds()));
+        object.insert("selected".to_owned(), json!(ids(self.selected)));
+        object.insert("arrived".to_owned(), json!(ids(self.arrived)));
+        object.insert("late".to_owned(), json!(ids(self.late)));
+        object.insert("dropped".to_owned(), json!(self.dropped));
+        if !self.joined.is_empty() {
+            let joined: Vec<Value> =
+                self.joined.iter().map(|(client, round)| json!({ "client": client.0, "round": round.0 })).collect();
+            object.insert("joined".to_owned(), json!(joined));
+        }
+        if !self.lost_late.is_empty() {
+            let lost: Vec<Value> =
+                self.lost_late.iter().map(|(job, round)| json!({ "job": job, "round": round.0 })).collect();
+            object.insert("lost_late".to_owned(), json!(lost));
+        }
+        if !self.edges.is_empty() {
+            object.insert("edges".to_owned(), json!(self.edges));
+            let (down_bytes, up_bytes) = self.edge_bytes;
+            object.insert("edge_tier".to_owned(), json!({ "down_bytes": down_bytes, "up_bytes": up_bytes }));
+        }
+        if self.is_abandoned {
+            object.insert("abandoned".to_owned(), json!(true));
+        }
+        if let Some(reward) = self.reward {
+            object.insert("reward".to_owned(), json!(reward));
+        }
+        object.insert("regret".to_owned(), json!(self.regret));
+        let metrics: Map<String, Value> =
+            self.metrics.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        object.insert("metrics".to_owned(), Value::Object(metrics));
+        object.insert("down_bytes".to_owned(), json!(self.down_bytes));
+        object.insert("up_bytes".to_owned(), json!(self.up_bytes));
+        if !self.group_selections.is_empty() {
+            let counts: Map<String, Value> =
+                self.group_selections.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
+            object.insert("group_selections".to_owned(), Value::Object(counts));
+        }
+        Value::Object(object)
+    }
+}
+
+/// Receives everything a run makes known.
+pub trait Sink {
+    /// One record, as it happens.
+    ///
+    /// # Errors
+    /// If it cannot be kept; the run ends.
+    fn record(&mut self, record: &Record<'_>) -> io::Result<()>;
+
+    /// One closed round, after all its records. `is_recorded` tells whether it belongs in `rounds.jsonl`, and `mark`
+    /// holds the digests up to here.
+    ///
+    /// # Errors
+    /// If it cannot be kept; the run ends.
+    fn round(&mut self, summary: &RoundSummary<'_>, is_recorded: bool, mark: &RoundMark) -> io::Result<()>;
+
+    /// Whether the sink wants checksums of single records of a recorded round in its [`RoundMark`].
+    fn wants_checksums(&self) -> bool {
+        false
+    }
+}
+
+/// Keeps nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSink;
+
+impl Sink for NoSink {
+    fn record(&mut self, _: &Record<'_>) -> io::Result<()> {
+        Ok(())
+    }
+    fn round(&mut self, _: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! What a run has cost: traffic, computing that came to nothing, jobs.
+
+use fedgenie_core::record::Phase;
+use fedgenie_core::time::Span;
+use std::ops::AddAssign;
+
+/// Totals of a run so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accounts {
+    /// Rounds closed.
+    pub rounds: u64,
+    /// Jobs dispatched in closed rounds.
+    pub dispatched: u64,
+    /// Jobs whose update arrived in its round.
+    pub arrived: u64,
+    /// Bytes sent to clients; of a transfer that was cut, the part that its share of the time moved.
+    pub down_bytes: u64,
+    /// Bytes sent by clients.
+    pub up_bytes: u64,
+    /// Bytes from the cloud to edge servers, where there are any.
+    pub edge_down_bytes: u64,
+    /// Bytes from edge servers to the cloud.
+    pub edge_up_bytes: u64,
+    /// Virtual time that clients spent computing.
+    pub compute: Span,
+    /// The part of it whose result was never used.
+    pub wasted_compute: Span,
+    /// Bytes sent to clients for jobs whose update was never used: lost, called off, late without being carried, too stale,
+    /// of an abandoned round, or under way when the run ends.
+    pub wasted_down_bytes: u64,
+    /// Bytes that such jobs' clients sent.
+    pub wasted_up_bytes: u64,
+}
+
+/// What a job has cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// Time spent computing.
+    pub compute: Span,
+    /// Bytes from the server.
+    pub down_bytes: u64,
+    /// Bytes to the server.
+    pub up_bytes: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.compute += other.compute;
+        self.down_bytes += other.down_bytes;
+        self.up_bytes += other.up_bytes;
+    }
+}
+
+impl Accounts {
+    /// Accounts for a phase: time at work, and bytes moved.
+    pub(super) fn spend(&mut self, phase: Phase, active: Span, moved: u64) {
+        match phase {
+            Phase::Download => self.down_bytes += moved,
+            Phase::Compute => self.compute += active,
+            Phase::Upload => self.up_bytes += moved,
+        }
+    }
+
+    /// What this has cost came to nothing.
+    pub(super) fn waste(&mut self, cost: Cost) {
+        self.wasted_compute += cost.compute;
+        self.wasted_down_bytes += cost.down_bytes;
+        self.wasted_up_bytes += cost.up_bytes;
+    }
+}

@@ -1,0 +1,299 @@
+//! The regret in hindsight against sets, utilities and updates that are worked out in another way.
+
+use super::*;
+use crate::experiment::Experiment;
+use crate::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
+use crate::recorder::NoSink;
+use crate::run::{Evaluations, Protocol, Run, RunSettings};
+use crate::scenario::tree;
+use crate::task::DataCache;
+use fedgenie_core::oracle::brute;
+use fedgenie_core::oracle::utility::UtilityConfig;
+use fedgenie_core::oracle::{Instance, TIE};
+use fedgenie_learning::model::evaluate;
+use std::path::Path;
+
+/// Eight clients of different sizes and speeds, three a round.
+const EIGHT: &str = r#"
+    name = "hindsight"
+    seeds = 1
+    stop.rounds = 100
+    population.clients = 8
+    population.latency.download = { constant = "25 ms" }
+    population.latency.compute = { exponential = { mean = { uniform = ["0.1 s", "1 s"] }, shift = "0.1 s" } }
+    population.latency.upload = { constant = "25 ms" }
+    task.linear-regression = { examples = 700, features = 4, partition = { gamma-sized = { shape = 1.0 } } }
+    training = { epochs = 2, batch = 16, optimizer = { sgd = { lr = 0.02 } } }
+    regret = { counterfactual = true, meters = [] }
+    protocol.synchronous = { cohort = 3 }
+    policy.random = {}
+"#;
+
+fn with(more: &str) -> World {
+    let mut root = tree::parse(Path::new("hindsight.toml"), EIGHT).unwrap();
+    for setting in more.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (path, value) = setting.split_once(" = ").unwrap();
+        let value = tree::parse(Path::new("setting.toml"), &format!("value = {value}")).unwrap();
+        root.set(path, value.get("value").unwrap().clone()).unwrap();
+    }
+    let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
+    experiment.world(0, 1, &DataCache::default()).unwrap()
+}
+
+/// Chooses what it was told to; the last choice again and again.
+struct Script(Vec<Vec<ClientId>>);
+
+impl Policy for Script {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        selection.extend(&self.0[(ask.round.0 as usize - 1).min(self.0.len() - 1)]);
+    }
+}
+
+fn ids(clients: &[u32]) -> Vec<ClientId> {
+    clients.iter().map(|&client| ClientId(client)).collect()
+}
+
+fn scripted<'w>(world: &'w World, rounds: &[Vec<ClientId>]) -> Run<'w, NoSink> {
+    let settings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
+    let policy: Box<dyn Policy> = Box::new(Script(rounds.to_vec()));
+    Run::new(world, "script", policy, settings, NoSink)
+}
+
+/// A different choice in each round.
+fn in_turn(rounds: u32) -> Vec<Vec<ClientId>> {
+    (0..rounds).map(|round| [0, 1, 3].map(|step| ClientId((3 * round + step) % 8)).to_vec()).collect()
+}
+
+fn what_if<'a, 'w>(run: &'a Run<'w, NoSink>) -> &'a WhatIf<'w> {
+    let Protocol::Rounds(rounds) = &run.protocol else { panic!("a protocol in rounds") };
+    rounds.what_if.as_ref().unwrap()
+}
+
+fn learning<'a, 'w>(run: &'a Run<'w, NoSink>) -> &'a Learning<'w> {
+    run.server.learning.as_ref().unwrap()
+}
+
+/// `−κ·T̃` of every client in a round, from the draws.
+fn speeds(world: &World, round: Round) -> Vec<f64> {
+    let config = world.counterfactual.unwrap();
+    let one = |client| {
+        let draw = world.population.draw(&world.streams, Purpose::Latency, ClientId(client), round).unwrap();
+        -config.kappa * draw.effective(world.rule.cut()).seconds() / config.t_semi.seconds()
+    };
+    (0..world.population.len() as u32).map(one).collect()
+}
+
+const UTILITIES: [&str; 2] = ["regret.utility = \"loss-drop\"", "regret.utility = { contribution = {} }"];
+
+/// Latencies 1, 2 and 4 s; κ = 0.01 and T_semi = 2 s, so that a second costs 0.005.
+const THREE: &str = r#"
+    population.clients = 3
+    population.latency.compute = { constant = { each = ["0.95 s", "1.95 s", "3.95 s"] } }
+    protocol.synchronous.cohort = 2
+    regret.kappa = 0.01
+    regret.t_semi = "2 s"
+"#;
+
+/// What each of three clients is worth is measured in a run in which it is the only one that is asked: the model is then its
+/// own, and the drop of the test loss its utility.
+#[test]
+fn utilities_are_those_of_clients_that_are_asked_alone() {
+    let alone = with(&format!("{THREE}\n protocol.synchronous.cohort = 1"));
+    let start = scripted(&alone, &[ids(&[0])]).finish().unwrap().0[0].1;
+    let drops: Vec<f64> = (0..3)
+        .map(|client| {
+            let mut run = scripted(&alone, &[ids(&[client])]);
+            run.step().unwrap();
+            let &(name, loss) = &run.metrics()[0];
+            assert_eq!(name, "test_loss");
+            start - loss
+        })
+        .collect();
+    let world = with(THREE);
+    let values = [(0, 1, 2.0), (0, 2, 4.0), (1, 2, 4.0)].map(|(i, j, slowest)| drops[i] + drops[j] - 0.005 * slowest);
+    let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    for (set, value) in [[0, 1], [0, 2], [2, 1]].iter().zip(values) {
+        let mut run = scripted(&world, &[ids(set)]);
+        run.step().unwrap();
+        for (found, expected) in what_if(&run).utilities.iter().zip(&drops) {
+            // The server's average of one update is that update but for a rounding in single precision.
+            approx::assert_relative_eq!(*found, *expected, max_relative = 1e-5);
+        }
+        let regret = run.regret().counterfactual.unwrap();
+        assert!(regret >= 0.0);
+        approx::assert_abs_diff_eq!(regret, best - value, epsilon = 1e-6);
+    }
+}
+
+#[test]
+fn the_best_set_is_the_best_of_all() {
+    for utility in UTILITIES {
+        for protocol in ["", "protocol.synchronous.timeout = \"0.7 s\"\n population.dropout = { compute = \"0.3 /s\" }"]
+        {
+            let world = with(&format!("{utility}\n{protocol}"));
+            let choices = in_turn(25);
+            let mut run = scripted(&world, &choices);
+            let (mut total, mut positive) = (0.0, 0);
+            for choice in &choices {
+                run.step().unwrap();
+                let what_if = what_if(&run);
+                let speed = speeds(&world, run.round());
+                let instance = Instance { speed: &speed, gain: &what_if.utilities, cohort: 3, take: 3 };
+                let (best, set) = brute::solve(&instance);
+                assert_eq!(what_if.hindsight.best(), set);
+                let mut chosen: Vec<u32> = choice.iter().map(|client| client.0).collect();
+                chosen.sort_unstable();
+                let lost = best - instance.value(&chosen);
+                positive += u32::from(lost > TIE);
+                total += lost;
+                approx::assert_abs_diff_eq!(run.regret().counterfactual.unwrap(), total, epsilon = 1e-9);
+            }
+            assert!(positive > 15, "a choice in turn is rarely the best: {positive}");
+        }
+    }
+}
+
+/// The best set of a round does not depend on the choice of that round, so that a script can be written round by round.
+#[test]
+fn who_always_chooses_the_best_set_loses_nothing() {
+    for utility in UTILITIES {
+        let world = with(utility);
+        let mut script = vec![ids(&[0, 1, 2])];
+        for round in 0..12 {
+            let mut run = scripted(&world, &script);
+            (0..=round).for_each(|_| run.step().unwrap());
+            let best = ids(what_if(&run).hindsight.best());
+            script[round] = best.clone();
+            script.push(best);
+        }
+        let mut run = scripted(&world, &script);
+        (0..12).for_each(|_| run.step().unwrap());
+        assert_eq!(run.regret().counterfactual, Some(0.0));
+        assert!(script.windows(2).any(|pair| pair[0] != pair[1]), "the best set changes");
+    }
+}
+
+#[test]
+fn what_a_client_would_have_returned_is_what_it_returns() {
+    let world = with("");
+    let choices = in_turn(6);
+    let mut run = scripted(&world, &choices);
+    for choice in &choices {
+        let start = learning(&run).model();
+        run.step().unwrap();
+        let learning = learning(&run);
+        let mut asked: Vec<ClientId> = choice.clone();
+        asked.sort_unstable();
+        let trained: Vec<Trained> =
+            asked.iter().map(|&client| Trained { client, round: run.round(), loss: 0.0 }).collect();
+        // Among all others, in another order and another batch.
+        let everyone: Vec<ClientId> = (0..8).rev().map(ClientId).collect();
+        let mut updates = Vec::new();
+        learning.try_out(&start, run.round(), &everyone, true, &mut updates);
+        for (client, real) in learning.updates(&trained) {
+            let imagined = &updates[7 - client.index()];
+            let bits = |update: &Update| update.parameters.iter().map(|weight| weight.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(imagined), bits(real));
+            assert_eq!(imagined.first_loss.to_bits(), real.first_loss.to_bits());
+            assert_ne!(bits(real), start.iter().map(|weight| weight.to_bits()).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// A timeout of 0.7 s and losses: whoever does not deliver is worth nothing and keeps everybody waiting.
+#[test]
+fn updates_that_never_count_are_worth_nothing() {
+    let world = with("protocol.synchronous.timeout = \"0.7 s\"\n population.dropout = { compute = \"0.3 /s\" }");
+    let mut run = scripted(&world, &in_turn(20));
+    let (mut lost, mut late) = (0, 0);
+    for _ in 0..20 {
+        run.step().unwrap();
+        for (client, utility) in (0..).zip(&what_if(&run).utilities) {
+            let draw = world.population.draw(&world.streams, Purpose::Latency, ClientId(client), run.round()).unwrap();
+            let is_late = draw.total().seconds() > 0.7;
+            assert_eq!(*utility == 0.0, draw.loss.is_some() || is_late, "{client} in {}", run.round());
+            lost += u32::from(draw.loss.is_some());
+            late += u32::from(is_late);
+        }
+    }
+    assert!(lost > 5 && late > 5);
+}
+
+/// A learning rate at which single clients diverge, of whom none is ever asked.
+#[test]
+fn the_run_goes_on_where_only_those_diverge_who_were_not_asked() {
+    let world = with(
+        "training.optimizer = { sgd = { lr = 1.1 } }\n training.epochs = 1\n training.batch = 1\n \
+         protocol.synchronous.cohort = 1",
+    );
+    let sizes: Vec<usize> = (0..8).map(|client| learning(&scripted(&world, &[])).examples(ClientId(client))).collect();
+    let smallest = (0..8).min_by_key(|&client| sizes[client as usize]).unwrap();
+    let mut run = scripted(&world, &[ids(&[smallest])]);
+    run.step().unwrap();
+    let what_if = what_if(&run);
+    assert!(what_if.utilities.iter().all(|utility| utility.is_finite()));
+    assert!(what_if.utilities.contains(&0.0), "somebody diverged: {:?}, {sizes:?}", what_if.utilities);
+    assert_ne!(what_if.utilities[smallest as usize], 0.0);
+}
+
+/// Means 0.15 + E, of eight clients the seventh smallest; and a unit that is given.
+#[test]
+fn the_unit_of_time_follows_from_the_population() {
+    let each = r#"population.latency.compute = { constant = { each = ["8 s", "1 s", "2 s", "3 s", "4 s", "5 s", "6 s", "7 s"] } }"#;
+    assert_eq!(with(each).counterfactual.unwrap().t_semi.seconds(), 7.05);
+    let given = with(&format!("{each}\n regret.t_semi = \"2 s\"\n regret.kappa = 3.0")).counterfactual.unwrap();
+    assert_eq!((given.t_semi.seconds(), given.kappa), (2.0, 3.0));
+    assert_eq!(given.utility, UtilityConfig::default());
+}
+
+/// Equations (9) to (13) of MAB-FRS over four rounds, from models and data alone.
+#[test]
+fn contributions_follow_the_policys_own_history() {
+    let world = with("regret.utility = { contribution = { gamma = 0.25, a = 2.0, b = 0.125 } }");
+    let learner = world.learner.as_ref().unwrap();
+    let loss =
+        |parameters: &[f32], data, examples: &[u32]| evaluate(&*learner.model, parameters, data, examples, false);
+    let test: Vec<u32> = (0..learner.data.test.examples() as u32).collect();
+    let quality = |parameters: &[f32]| -loss(parameters, &learner.data.test, &test).loss();
+    let choices = in_turn(4);
+    let mut run = scripted(&world, &choices);
+    let (mut reputation, mut before, mut improved) = ([0.0; 8], f64::INFINITY, 0);
+    let everyone: Vec<ClientId> = (0..8).map(ClientId).collect();
+    for choice in &choices {
+        let start = learning(&run).model();
+        run.step().unwrap();
+        let mut updates = Vec::new();
+        learning(&run).try_out(&start, run.round(), &everyone, false, &mut updates);
+        let qualities = everyone.iter().map(|&client| {
+            let examples = learner.partition.client(client);
+            let squares = examples.iter().map(|&example| loss(&start, &learner.data.train, &[example]).loss_sum);
+            let mean = squares.map(|loss| loss * loss).sum::<f64>() / examples.len() as f64;
+            examples.len() as f64 * mean.sqrt()
+        });
+        let qualities: Vec<f64> = qualities.collect();
+        let low = qualities.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = qualities.iter().copied().fold(0.0, f64::max);
+        let sent = quality(&start);
+        improved += u32::from(sent > before);
+        for client in 0..8 {
+            let own = &updates[client].parameters;
+            let deviation = own.iter().zip(&*start).map(|(own, sent)| f64::from(own - sent).abs()).sum::<f64>() / 5.0;
+            let kernel = libm::exp(-deviation);
+            let relevance = if sent > before { kernel } else { 1.0 - kernel };
+            let after = 0.25 * (quality(own) - sent) + 0.75 * reputation[client];
+            let expected = 2.0 * relevance * after + 0.125 * (qualities[client] - low) / (high - low);
+            approx::assert_relative_eq!(what_if(&run).utilities[client], expected, max_relative = 1e-6);
+            if choice.contains(&ClientId(client as u32)) {
+                reputation[client] = after;
+            }
+        }
+        before = sent;
+    }
+    assert_eq!(improved, 3, "each of the first rounds improves the model, the first is not compared with any");
+}

@@ -1,0 +1,143 @@
+//! Jobs under way: a slab, so that an event can name its job by a small number.
+
+use super::accounts::Cost;
+use crate::population::JobDraw;
+use crate::recorder::DroppedJob;
+use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::kernel::Handle;
+use fedgenie_core::record::{DropReason, Outcome, Phase, PhaseSpans};
+use fedgenie_core::time::{Span, VirtualTime};
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+
+/// The place of a job in [`Jobs`]; reused once the job is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct JobId(u32);
+
+/// One client's job.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub client: ClientId,
+    /// The server's round at dispatch.
+    pub round: Round,
+    /// What its draws belong to, beside the client: the round, or the number of the client's job where a client may have
+    /// several in a round.
+    pub ticket: Round,
+    pub draw: JobDraw,
+    pub dispatched: VirtualTime,
+    pub phase: Phase,
+    pub phase_began: VirtualTime,
+    /// The event that ends the current phase; none if the job is over.
+    pub pending: Option<Handle>,
+    /// The model the client was sent.
+    pub start: Option<Arc<[f32]>>,
+    pub arrived_at: Option<VirtualTime>,
+    /// Where and why the client was lost.
+    pub lost: Option<(Phase, DropReason)>,
+    /// The round closed without it, and the job goes on.
+    pub is_late: bool,
+    /// Its outcome is recorded.
+    pub is_concluded: bool,
+    /// Time at work in each phase so far, without that under way.
+    pub active: PhaseSpans,
+    /// Time in which the device was away so far, without the phase under way.
+    pub paused: Span,
+    /// Bytes from and to the server so far.
+    pub bytes: (u64, u64),
+}
+
+impl Job {
+    pub const fn new(client: ClientId, round: Round, ticket: Round, draw: JobDraw, now: VirtualTime) -> Self {
+        Self {
+            client,
+            round,
+            ticket,
+            draw,
+            dispatched: now,
+            phase: Phase::Download,
+            phase_began: now,
+            pending: None,
+            start: None,
+            arrived_at: None,
+            lost: None,
+            is_late: false,
+            is_concluded: false,
+            active: [Span::ZERO; 3],
+            paused: Span::ZERO,
+            bytes: (0, 0),
+        }
+    }
+
+    /// How the job stands when the server stops waiting for it.
+    pub const fn outcome(&self) -> Outcome {
+        match self.lost {
+            _ if self.arrived_at.is_some() => Outcome::Arrived,
+            Some((phase, reason)) => Outcome::Dropped { phase, reason },
+            None => Outcome::Late,
+        }
+    }
+
+    /// What the server records of a client that was lost.
+    pub fn dropped(&self) -> Option<DroppedJob> {
+        let (phase, reason) = self.lost?;
+        let (down_bytes, up_bytes) = self.bytes;
+        Some(DroppedJob {
+            client: self.client,
+            phase,
+            reason,
+            spent_s: self.active.map(Span::seconds),
+            down_bytes,
+            up_bytes,
+        })
+    }
+
+    /// What it has cost so far, without a phase under way.
+    pub const fn cost(&self) -> Cost {
+        let (down_bytes, up_bytes) = self.bytes;
+        Cost { compute: self.active[Phase::Compute.index()], down_bytes, up_bytes }
+    }
+}
+
+/// All jobs that are not settled.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    slots: Vec<Option<Job>>,
+    free: Vec<u32>,
+}
+
+impl Jobs {
+    pub fn add(&mut self, job: Job) -> JobId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as u32
+        });
+        self.slots[slot as usize] = Some(job);
+        JobId(slot)
+    }
+
+    pub fn remove(&mut self, id: JobId) -> Job {
+        self.free.push(id.0);
+        self.slots[id.0 as usize].take().expect("a job is settled once")
+    }
+
+    pub const fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Job> {
+        self.slots.iter().flatten()
+    }
+}
+
+impl Index<JobId> for Jobs {
+    type Output = Job;
+    fn index(&self, id: JobId) -> &Job {
+        self.slots[id.0 as usize].as_ref().expect("an event names a job that is not settled")
+    }
+}
+
+impl IndexMut<JobId> for Jobs {
+    fn index_mut(&mut self, id: JobId) -> &mut Job {
+        self.slots[id.0 as usize].as_mut().expect("an event names a job that is not settled")
+    }
+}

@@ -1,0 +1,112 @@
+//! What can be read off a run, and its end.
+
+use super::server::Server;
+use super::{Accounts, Run, RunError};
+use crate::metrics::Participation;
+use crate::population::Group;
+use crate::recorder::{Digests, Sink};
+use fedgenie_core::id::Round;
+use fedgenie_core::record::Regret;
+use fedgenie_core::time::VirtualTime;
+use fedgenie_learning::data::partition::Skew;
+use fedgenie_learning::model::weights::to_safetensors;
+
+/// Names and values of a round's metrics.
+pub type Metrics = Vec<(&'static str, f64)>;
+
+impl<S: Sink> Run<'_, S> {
+    /// The round played last.
+    pub const fn round(&self) -> Round {
+        self.server.round
+    }
+
+    /// The current virtual time.
+    pub const fn now(&self) -> VirtualTime {
+        self.engine.now()
+    }
+
+    /// How unevenly the training examples are spread over clients, where clients train.
+    pub fn skew(&self) -> Option<&Skew> {
+        self.engine.world.learner.as_ref().map(|learner| &learner.skew)
+    }
+
+    /// Cumulative regret.
+    pub fn regret(&self) -> Regret {
+        self.metered().1
+    }
+
+    /// Reward of the last round, where there is one.
+    pub fn reward(&self) -> Option<f64> {
+        self.metered().0
+    }
+
+    /// Metrics of the last round, empty if it was not evaluated.
+    pub fn metrics(&self) -> &[(&'static str, f64)] {
+        &self.server.metrics
+    }
+
+    /// Traffic, waste and counts so far.
+    pub const fn accounts(&self) -> &Accounts {
+        &self.engine.accounts
+    }
+
+    /// Times each client was selected.
+    pub fn counts(&self) -> &[u32] {
+        &self.server.counts
+    }
+
+    /// How evenly clients were selected so far.
+    pub const fn participation(&self) -> &Participation {
+        &self.server.participation
+    }
+
+    /// The digests so far.
+    pub const fn digests(&self) -> &Digests {
+        &self.engine.digests
+    }
+
+    /// The global model as the contents of a safetensors file, where clients train.
+    pub fn model_file(&self) -> Option<Vec<u8>> {
+        let (learning, learner) = (self.server.learning.as_ref()?, self.engine.world.learner.as_ref()?);
+        Some(to_safetensors(&*learner.model, &learning.model()))
+    }
+
+    /// Whether clients train.
+    pub const fn trains(&self) -> bool {
+        self.server.learning.is_some()
+    }
+
+    /// Whether the next rounds spread the clients over the current rayon pool; changes no result.
+    pub const fn set_parallel(&mut self, parallel: bool) {
+        self.server.settings.parallel = parallel;
+    }
+
+    /// Selections per group so far, where groups are named.
+    pub fn total_group_selections(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
+        if self.server.group_selections.is_empty() {
+            return None;
+        }
+        let groups = self.engine.world.population.groups();
+        let total = |group: &Group| -> u64 {
+            let first = group.first.index();
+            self.server.counts[first..first + group.count].iter().map(|&count| u64::from(count)).sum()
+        };
+        let names = self.server.group_selections.iter().map(|(name, _)| name.clone());
+        Some(names.zip(groups.iter().map(|group| total(group).into())).collect())
+    }
+
+    /// Ends the run: the final metrics (measured now if the last round was not evaluated), accounts and the sink.
+    ///
+    /// # Errors
+    /// If one of the checks that every run passes does not hold.
+    pub fn finish(self) -> Result<(Metrics, Accounts, S), RunError> {
+        let Server { mut metrics, learning, settings, .. } = self.server;
+        if metrics.is_empty()
+            && let Some(learning) = &learning
+        {
+            metrics = learning.evaluate(settings.evaluate.clients, settings.parallel);
+        }
+        let (accounts, sink) = self.engine.finish()?;
+        Ok((metrics, accounts, sink))
+    }
+}

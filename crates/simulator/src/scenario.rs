@@ -1,0 +1,392 @@
+//! The file a person writes: its sections, how it is checked, and its resolved form.
+//!
+//! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose every
+//! default is written out. A sweep makes one plan per point of its grid.
+
+mod counterfactual;
+mod evaluation;
+pub mod read;
+pub mod schema;
+mod sections;
+pub mod tree;
+
+#[cfg(test)]
+mod training_tests;
+
+pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
+pub use read::ScenarioError;
+pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
+
+use crate::policy::{self, PolicyConfig};
+use crate::population::PopulationConfig;
+use crate::protocol::ProtocolConfig;
+use crate::task::{TaskConfig, TaskError, none};
+use crate::world::{WorldError, WorldPlan};
+use fedgenie_core::config::ConfigError;
+use fedgenie_core::oracle::regret::Meter;
+use fedgenie_learning::aggregate::AggregationConfig;
+use fedgenie_learning::data::DataError;
+use read::{read, read_kind, unknown_name};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use tree::{Node, Value};
+
+/// Everything in a scenario but its policies and its sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sections {
+    /// A short name: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// One line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// How many seeds (1, 2, …), or a list of them.
+    pub seeds: Seeds,
+    /// When a run ends: at the first of these that is reached.
+    pub stop: StopConfig,
+    /// The clients.
+    pub population: PopulationConfig,
+    /// What they learn.
+    #[serde(default = "nothing")]
+    pub task: TaskConfig,
+    /// How they train; needed by tasks that train.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingConfig>,
+    /// When a round is over.
+    pub protocol: ProtocolConfig,
+    /// How updates are folded into the global model.
+    #[serde(default)]
+    pub aggregation: AggregationConfig,
+    /// The reward that regret is measured in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regret: Option<RegretConfig>,
+    /// How often the global model is evaluated.
+    #[serde(default)]
+    pub evaluate: EvaluateConfig,
+    /// How often a round is recorded.
+    #[serde(default)]
+    pub record: RecordConfig,
+    /// The order of simultaneous events of a class.
+    #[serde(default, skip_serializing_if = "TiesConfig::is_default")]
+    pub ties: TiesConfig,
+}
+
+fn nothing() -> TaskConfig {
+    TaskConfig::None(none::Config::default())
+}
+
+/// A policy under its label.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// The label, unique in the scenario.
+    pub label: String,
+    /// Kind and parameters, defaults written out.
+    pub policy: PolicyConfig,
+}
+
+/// One point of the sweep: the paths and values that make it. Without a sweep there is one point, with none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Path and value as text.
+    pub settings: Vec<(String, String)>,
+}
+
+/// A checked scenario at one point of its sweep.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The sections, defaults written out.
+    pub sections: Sections,
+    /// The policies, in the order of the file.
+    pub arms: Vec<Arm>,
+    /// What a world is built from.
+    pub plan: WorldPlan,
+    tree: Node,
+}
+
+/// The keys at the top of a scenario.
+const KEYS: [&str; 15] = [
+    "name",
+    "title",
+    "seeds",
+    "stop",
+    "population",
+    "task",
+    "training",
+    "protocol",
+    "aggregation",
+    "policy",
+    "regret",
+    "evaluate",
+    "record",
+    "ties",
+    "sweep",
+];
+
+/// Most points that a sweep may have.
+pub const MOST_POINTS: usize = 10_000;
+
+impl Scenario {
+    /// Reads and checks a tree without looking at its sweep. `base` is the folder of the scenario file, `data` the folder
+    /// given by the user for data sets.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn new(tree: &Node, base: &Path, data: Option<&Path>) -> Result<Self, ScenarioError> {
+        check_keys(tree)?;
+        let mut rest = tree.clone();
+        rest.take("sweep");
+        let policies = rest.take("policy");
+        let mut sections: Sections = read(&rest, "")?;
+        if let Some(training) = &mut sections.training {
+            training.resolve();
+        }
+        if let Some(regret) = &mut sections.regret {
+            regret.resolve();
+        }
+        sections.evaluate.resolve();
+        let wrong = |path: &str, message: String| ScenarioError::new(tree, path, message);
+        sections.check().map_err(|(path, message)| wrong(&path, message))?;
+        let clients = sections.population.client_count().map_err(|error| wrong(&error.path, error.message))?;
+        let kind = sections.protocol.kind();
+        let rule = sections.protocol.rule(clients);
+        let rule = rule.map_err(|error| wrong(&format!("protocol.{kind}.{}", error.key), error.message))?;
+        let reward = sections.regret.as_ref().and_then(RegretConfig::reward);
+        let mut arms = read_policies(policies.as_ref(), tree)?;
+        for Arm { label, policy } in &mut arms {
+            policy.resolve(reward.as_ref()).map_err(|error| policy_error(tree, label, error))?;
+        }
+        let training = sections.training.clone().unwrap_or_default();
+        // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
+        let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
+        population.resolve_paths(base, data);
+        task.resolve_paths(base, data);
+        let plan = WorldPlan {
+            population,
+            task,
+            training: training.local().map_err(|(path, message)| wrong(&format!("training.{path}"), message))?,
+            inference_share: training.inference_share,
+            rule,
+            ties: sections.ties.ties(),
+            aggregation: sections.aggregation.clone(),
+            reward,
+            meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
+            counterfactual: sections.regret.as_ref().and_then(RegretConfig::counterfactual),
+        };
+        Ok(Self { sections, arms, plan, tree: tree.clone() })
+    }
+
+    /// Puts file and line to what went wrong when a world was built.
+    pub fn explain(&self, error: WorldError) -> ScenarioError {
+        match error {
+            WorldError::Scenario { path, message } => {
+                let path = inherited_from(&self.tree, &path).unwrap_or(path);
+                ScenarioError::new(&self.tree, path, message)
+            }
+            WorldError::Task(error) => {
+                let key = match &error {
+                    TaskError::Data(DataError::Setting { key, .. }) => key,
+                    TaskError::Data(_) | TaskError::Model(_) => "data",
+                    TaskError::Network(_) => "model",
+                    TaskError::Weights(_) => "start",
+                    TaskError::Partition(_) => "partition",
+                };
+                let path = format!("task.{}.{key}", self.sections.task.kind());
+                ScenarioError::new(&self.tree, path, error.to_string())
+            }
+        }
+    }
+
+    /// Puts file and line to what is wrong with a policy's parameter.
+    pub fn explain_policy(&self, label: &str, error: ConfigError) -> ScenarioError {
+        policy_error(&self.tree, label, error)
+    }
+
+    /// The scenario with every default written out, as TOML; with a sweep, the policies as they were given.
+    pub fn to_toml(&self) -> String {
+        let mut table = toml::Table::try_from(&self.sections).expect("a scenario has only values that TOML can write");
+        // What a policy takes from the reward is written out, unless a sweep may move the reward: then the policies stay as
+        // the user wrote them, so that they follow it.
+        let policies = match (self.tree.get("sweep"), self.tree.get("policy")) {
+            (Some(_), Some(written)) => to_toml(written),
+            _ => toml::Value::Table(self.arms.iter().map(Arm::to_toml).collect()),
+        };
+        table.insert("policy".to_owned(), policies);
+        if let Some(sweep) = self.tree.get("sweep") {
+            table.insert("sweep".to_owned(), to_toml(sweep));
+        }
+        toml::to_string(&table).expect("a table of plain values can be written")
+    }
+}
+
+impl Arm {
+    /// Label, and the table with the kind and all parameters.
+    fn to_toml(&self) -> (String, toml::Value) {
+        let written = toml::Table::try_from(&self.policy).expect("a policy has only values that TOML can write");
+        let mut body = toml::Table::new();
+        for (kind, value) in written {
+            body.insert("kind".to_owned(), toml::Value::String(kind));
+            if let toml::Value::Table(parameters) = value {
+                body.extend(parameters);
+            }
+        }
+        (self.label.clone(), toml::Value::Table(body))
+    }
+}
+
+fn to_toml(node: &Node) -> toml::Value {
+    match &node.value {
+        Value::Boolean(truth) => toml::Value::Boolean(*truth),
+        Value::Integer(number) => toml::Value::Integer(*number),
+        Value::Float(number) => toml::Value::Float(*number),
+        Value::Text(text) => toml::Value::String(text.clone()),
+        Value::List(items) => toml::Value::Array(items.iter().map(to_toml).collect()),
+        Value::Table(entries) => {
+            toml::Value::Table(entries.iter().map(|(key, node)| (key.clone(), to_toml(node))).collect())
+        }
+    }
+}
+
+fn check_keys(tree: &Node) -> Result<(), ScenarioError> {
+    let Value::Table(entries) = &tree.value else { return Ok(()) };
+    match entries.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
+        Some((key, node)) => Err(ScenarioError::at(&node.place, key, unknown_name("key", key, &KEYS))),
+        None => Ok(()),
+    }
+}
+
+/// Where a group's value is written, if it is not the group's own but the population's.
+fn inherited_from(tree: &Node, path: &str) -> Option<String> {
+    let (index, rest) = path.strip_prefix("population.group.")?.split_once('.')?;
+    let key = rest.split('.').next()?;
+    let is_own = tree.at(&format!("population.group.{index}.{key}")).is_some();
+    let is_shared = tree.at(&format!("population.{key}")).is_some();
+    (is_shared && !is_own).then(|| format!("population.{rest}"))
+}
+
+fn policy_error(tree: &Node, label: &str, error: ConfigError) -> ScenarioError {
+    let path = if error.key.is_empty() { format!("policy.{label}") } else { format!("policy.{label}.{}", error.key) };
+    ScenarioError::new(tree, path, error.message)
+}
+
+/// Reads `[policy.LABEL]` tables, in the order of the file.
+fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, ScenarioError> {
+    let missing = "no policy is given; write for example [policy.random]";
+    let Some(Node { value: Value::Table(entries), .. }) = policies else {
+        return Err(ScenarioError::new(tree, "policy", missing));
+    };
+    if entries.is_empty() {
+        return Err(ScenarioError::new(tree, "policy", missing));
+    }
+    let mut arms = Vec::with_capacity(entries.len());
+    for (label, node) in entries {
+        let path = format!("policy.{label}");
+        if !sections::is_name(label) {
+            let message = "a label has lower-case letters, digits, - and _ only, because it names a folder";
+            return Err(ScenarioError::at(&node.place, path, message));
+        }
+        let mut body = node.clone();
+        let kind = match body.take("kind") {
+            None => label.clone(),
+            Some(Node { value: Value::Text(kind), .. }) => kind,
+            Some(other) => {
+                let message = format!("found {}; expected the name of a policy", other.value.describe());
+                return Err(ScenarioError::new(tree, format!("{path}.kind"), message));
+            }
+        };
+        let names: Vec<_> = policy::CATALOGUE.iter().map(|entry| entry.name).collect();
+        if !names.contains(&kind.as_str()) {
+            let path = if node.get("kind").is_some() { format!("{path}.kind") } else { path };
+            return Err(ScenarioError::new(tree, path, unknown_name("policy", &kind, &names)));
+        }
+        let policy = read_kind(&kind, &body, &path)?;
+        arms.push(Arm { label: label.clone(), policy });
+    }
+    Ok(arms)
+}
+
+/// The points of a tree's sweep and the tree of each. Without a sweep, the tree itself.
+///
+/// # Errors
+/// If the sweep is not a table of non-empty lists, or has too many points.
+pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
+    let mut base = tree.clone();
+    let Some(sweep) = base.take("sweep") else { return Ok(vec![(Point::default(), base)]) };
+    let refuse = |path: &str, message: &str| Err(ScenarioError::new(tree, path, message));
+    let mut paths = Vec::new();
+    flatten_sweep("", &sweep, &mut paths);
+    if paths.is_empty() {
+        return refuse("sweep", "expected a table of paths and lists, such as \"policy.bsfl.alpha\" = [1.0, 3.0]");
+    }
+    let mut points = vec![(Point::default(), base)];
+    for (path, node) in paths {
+        let refuse_values = |message: String| Err(ScenarioError::at(&node.place, format!("sweep.{path}"), message));
+        let Value::List(values) = &node.value else {
+            return refuse_values(format!("found {}; expected a list of values", node.value.describe()));
+        };
+        if values.is_empty() {
+            return refuse_values("the list is empty; expected at least one value".to_owned());
+        }
+        if path == "seeds" || path == "name" || path.starts_with("record") {
+            return refuse_values("this cannot be swept".to_owned());
+        }
+        if points.len() * values.len() > MOST_POINTS {
+            return refuse("sweep", &format!("the grid has more than {MOST_POINTS} points"));
+        }
+        let mut next = Vec::with_capacity(points.len() * values.len());
+        for (point, tree) in &points {
+            for value in values {
+                let (mut point, mut tree) = (point.clone(), tree.clone());
+                tree.set(&path, value.clone())?;
+                point.settings.push((path.clone(), setting_text(value)));
+                next.push((point, tree));
+            }
+        }
+        points = next;
+    }
+    Ok(points)
+}
+
+/// A sweep's keys are paths, whether written in quotes or as nested tables.
+fn flatten_sweep(prefix: &str, node: &Node, paths: &mut Vec<(String, Node)>) {
+    match &node.value {
+        Value::Table(entries) => {
+            for (key, node) in entries {
+                let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                flatten_sweep(&path, node, paths);
+            }
+        }
+        _ => paths.push((prefix.to_owned(), node.clone())),
+    }
+}
+
+fn setting_text(node: &Node) -> String {
+    match &node.value {
+        Value::Text(text) => text.clone(),
+        Value::Table(_) | Value::List(_) => to_toml(node).to_string(),
+        other => other.describe(),
+    }
+}
+
+impl Sections {
+    /// Whether regret is metered.
+    pub fn has_meter(&self, meter: Meter) -> bool {
+        self.regret.as_ref().is_some_and(|regret| regret.meters.contains(&meter))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_are_those_of_the_schema() {
+        let schema = schema::schema();
+        let mut known: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        known.retain(|key| *key != "$schema");
+        known.sort_unstable();
+        let mut keys = KEYS;
+        keys.sort_unstable();
+        assert_eq!(known, keys);
+    }
+}

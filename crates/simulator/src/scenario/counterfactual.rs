@@ -1,0 +1,53 @@
+//! The keys of `[regret]` that belong to its `counterfactual`.
+
+use super::RegretConfig;
+use fedgenie_core::oracle::counterfactual::CounterfactualPlan;
+use fedgenie_core::time::Span;
+
+/// κ if it is left out.
+const KAPPA: f64 = 0.5;
+
+impl RegretConfig {
+    /// Writes the defaults out.
+    pub(super) fn resolve(&mut self) {
+        if self.counterfactual {
+            self.utility.get_or_insert_default();
+            self.kappa.get_or_insert(KAPPA);
+        }
+    }
+
+    /// What is asked for, if it is.
+    pub(super) fn counterfactual(&self) -> Option<CounterfactualPlan> {
+        self.counterfactual.then(|| CounterfactualPlan {
+            utility: self.utility.unwrap_or_default(),
+            kappa: self.kappa.unwrap_or(KAPPA),
+            t_semi: self.t_semi.map(|unit| unit.0),
+        })
+    }
+
+    /// Key below `regret` and sentence.
+    pub(super) fn check_counterfactual(&self) -> Result<(), (String, String)> {
+        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+        if !self.counterfactual {
+            let given = [
+                ("utility", self.utility.is_some()),
+                ("kappa", self.kappa.is_some()),
+                ("t_semi", self.t_semi.is_some()),
+            ];
+            return match given.iter().find(|(_, is_given)| *is_given) {
+                Some((key, _)) => refuse(key, "is for counterfactual = true, which is not given".to_owned()),
+                None => Ok(()),
+            };
+        }
+        if let Some(kappa) = self.kappa
+            && !(kappa.is_finite() && kappa >= 0.0)
+        {
+            return refuse("kappa", format!("found {kappa}; expected a number of at least 0"));
+        }
+        if self.t_semi.is_some_and(|unit| unit.0 == Span::ZERO) {
+            return refuse("t_semi", "found 0; expected a positive duration".to_owned());
+        }
+        let Some(utility) = &self.utility else { return Ok(()) };
+        utility.check().or_else(|error| refuse(&format!("utility.{}.{}", utility.kind(), error.key), error.message))
+    }
+}

@@ -1,0 +1,151 @@
+//! When the global model is evaluated, and what is made of its metrics: targets, and the end of a run that no longer improves.
+
+use crate::run::{End, Evaluations};
+use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_core::units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `[evaluate]`: the global model is evaluated at the end of the rounds that one of the settings names, and at the end of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluateConfig {
+    /// Rounds between evaluations; 1 if neither `at` nor `period` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<u32>,
+    /// Instants of virtual time: the first round that ends at or after one of them is evaluated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<Duration>,
+    /// As `at`, for each multiple of this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<Duration>,
+    /// Whether the model is also evaluated on each client's own training examples: mean, standard deviation, tenth percentile and
+    /// minimum over clients.
+    #[serde(default)]
+    pub clients: bool,
+    /// Values of metrics, for which the summary says when they were first reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetConfig>,
+}
+
+/// A value that a metric is to reach.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TargetConfig {
+    /// Name of the metric.
+    pub metric: String,
+    /// Reached when the metric is at least this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// Reached when the metric is at most this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+}
+
+/// `[stop.plateau]`: a run ends when a metric has not improved for a number of evaluations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlateauConfig {
+    /// Name of the metric; a loss or a deviation improves downwards, the others upwards.
+    pub metric: String,
+    /// Evaluations without improvement.
+    pub evaluations: u32,
+    /// By how much the best value has to be surpassed to count as an improvement.
+    #[serde(default)]
+    pub least: f64,
+}
+
+/// Path below the table that was checked, and sentence.
+type Complaint = (String, String);
+
+fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
+    Err((path.to_owned(), message.into()))
+}
+
+fn check_metric(found: &str, metrics: &[&str]) -> Result<(), Complaint> {
+    if metrics.contains(&found) {
+        return Ok(());
+    }
+    let known = if metrics.is_empty() { "none, because nothing is learned".to_owned() } else { metrics.join(", ") };
+    complain(".metric", format!("found {found:?}; this task's metrics are: {known}"))
+}
+
+impl EvaluateConfig {
+    /// Writes the default out.
+    pub(super) fn resolve(&mut self) {
+        if self.at.is_empty() && self.period.is_none() {
+            self.every.get_or_insert(1);
+        }
+    }
+
+    pub(super) fn check(&self, metrics: &[&str]) -> Result<(), Complaint> {
+        if self.every == Some(0) {
+            return complain("every", "found 0; expected a number of rounds of at least 1");
+        }
+        if self.period.is_some_and(|period| period.0 == Span::ZERO) {
+            return complain("period", "found 0; expected a positive duration");
+        }
+        if let Some(pair) = self.at.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+            let (one, two) = (pair[0].0.seconds(), pair[1].0.seconds());
+            return complain("at", format!("found {two} s after {one} s; expected ascending instants"));
+        }
+        for (place, target) in self.targets.iter().enumerate() {
+            target.check(metrics).or_else(|(path, message)| complain(&format!("targets[{place}]{path}"), message))?;
+        }
+        Ok(())
+    }
+
+    /// What a run needs of it.
+    pub fn plan(&self, end: End) -> Evaluations {
+        Evaluations {
+            every: self.every.unwrap_or(0),
+            at: self.at.iter().map(|at| VirtualTime::default() + at.0).collect(),
+            period: self.period.map_or(Span::ZERO, |period| period.0),
+            clients: self.clients,
+            end,
+        }
+    }
+}
+
+impl TargetConfig {
+    pub(super) fn check(&self, metrics: &[&str]) -> Result<(), Complaint> {
+        check_metric(&self.metric, metrics)?;
+        match (self.at_least, self.at_most) {
+            (Some(value), None) | (None, Some(value)) if value.is_finite() => {
+                if self.metric.contains("accuracy") && !(0.0..=1.0).contains(&value) {
+                    let key = if self.at_least.is_some() { ".at_least" } else { ".at_most" };
+                    return complain(key, format!("found {value}; expected an accuracy, a share from 0 to 1"));
+                }
+                Ok(())
+            }
+            _ => complain("", "give either at_least or at_most, a number"),
+        }
+    }
+
+    /// Whether these metrics reach it.
+    pub fn is_reached(&self, metrics: &[(&'static str, f64)]) -> bool {
+        let value = metrics.iter().find(|(name, _)| *name == self.metric).map(|&(_, value)| value);
+        value.is_some_and(|value| {
+            self.at_least.is_some_and(|least| value >= least) || self.at_most.is_some_and(|most| value <= most)
+        })
+    }
+}
+
+impl PlateauConfig {
+    pub(super) fn check(&self, metrics: &[&str]) -> Result<(), Complaint> {
+        check_metric(&self.metric, metrics)?;
+        if self.evaluations == 0 {
+            return complain(".evaluations", "found 0; expected at least 1");
+        }
+        if !(self.least >= 0.0 && self.least.is_finite()) {
+            return complain(".least", format!("found {}; expected a number of at least 0", self.least));
+        }
+        Ok(())
+    }
+
+    /// Whether a value is better than the best so far.
+    pub fn improves(&self, value: f64, best: f64) -> bool {
+        let falls = self.metric.contains("loss") || self.metric.ends_with("_sd");
+        if falls { value < best - self.least } else { value > best + self.least }
+    }
+}

@@ -1,0 +1,417 @@
+//! The sections of a scenario that belong to no component: seeds, stop, training, regret, record.
+
+use super::Sections;
+use super::evaluation::{PlateauConfig, TargetConfig};
+use crate::run::End;
+use fedgenie_core::kernel::Ties;
+use fedgenie_core::oracle::regret::Meter;
+use fedgenie_core::oracle::reward::Reward;
+use fedgenie_core::oracle::utility::UtilityConfig;
+use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_core::units::{Amount, Bytes, Duration};
+use fedgenie_learning::trainer::optimizer::check_regularisation;
+use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `seeds = 20` (seeds 1 to 20) or `seeds = [1, 2, 3]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a number of seeds of at least 1, or a list of seeds such as [1, 2, 3]")]
+pub enum Seeds {
+    /// Seeds 1 to n.
+    Count(u32),
+    /// These seeds.
+    List(Vec<u64>),
+}
+
+impl Seeds {
+    /// The seeds, in their order.
+    pub fn list(&self) -> Vec<u64> {
+        match self {
+            Self::Count(count) => (1..=u64::from(*count)).collect(),
+            Self::List(seeds) => seeds.clone(),
+        }
+    }
+}
+
+/// `[stop]`: a run ends after the first round at which one of these is reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StopConfig {
+    /// This many rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// This much virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_time: Option<Duration>,
+    /// A metric has reached a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetConfig>,
+    /// A metric has not improved for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plateau: Option<PlateauConfig>,
+    /// This much traffic, both ways together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Amount<Bytes>>,
+}
+
+impl StopConfig {
+    /// What can be seen without evaluating the model.
+    pub fn end(&self) -> End {
+        End {
+            rounds: self.rounds,
+            time: self.virtual_time.map(|time| VirtualTime::default() + time.0),
+            bytes: self.traffic.map(|traffic| traffic.0),
+        }
+    }
+}
+
+/// `[training]`: what a job computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingConfig {
+    /// Passes over the client's data per job; 1 unless `steps` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u32>,
+    /// Steps per job, instead of epochs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// Examples per mini-batch.
+    #[serde(default = "default_batch")]
+    pub batch: usize,
+    /// How the local model is changed.
+    pub optimizer: OptimizerConfig,
+    /// How the learning rate changes from round to round.
+    #[serde(default)]
+    pub schedule: Schedule,
+    /// The largest norm of a gradient; larger ones are scaled down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// Weight of the pull towards the model that was sent (FedProx).
+    #[serde(default)]
+    pub proximal: f64,
+    /// Duration of one inference pass over the local data as a share of one training epoch; for probes.
+    #[serde(default = "default_inference_share")]
+    pub inference_share: f64,
+}
+
+const fn plain_descent(lr: f64) -> OptimizerConfig {
+    OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 }
+}
+const fn default_batch() -> usize {
+    32
+}
+const fn default_inference_share() -> f64 {
+    1.0 / 3.0
+}
+
+impl Default for TrainingConfig {
+    /// For tasks that do not train: only the number of epochs matters, to device profiles.
+    fn default() -> Self {
+        Self {
+            epochs: Some(1),
+            steps: None,
+            batch: default_batch(),
+            optimizer: plain_descent(1.0),
+            schedule: Schedule::default(),
+            clip: None,
+            proximal: 0.0,
+            inference_share: default_inference_share(),
+        }
+    }
+}
+
+impl TrainingConfig {
+    /// Writes the default length out.
+    pub(super) fn resolve(&mut self) {
+        if self.steps.is_none() {
+            self.epochs.get_or_insert(1);
+        }
+    }
+
+    /// The checked settings.
+    ///
+    /// # Errors
+    /// Path below `training` and sentence.
+    pub(super) fn local(&self) -> Result<LocalTraining, Complaint> {
+        let length = match (self.epochs, self.steps) {
+            (Some(_), Some(_)) => return complain("steps", "give epochs or steps, not both"),
+            (epochs, None) => Length::Epochs(epochs.unwrap_or(1)),
+            (None, Some(steps)) => Length::Steps(steps),
+        };
+        let refuse = |prefix: &str, error: &TrainingError| {
+            let path = if prefix.is_empty() { error.key.to_owned() } else { format!("{prefix}.{}", error.key) };
+            let (found, expected) = (error.found, error.expected);
+            if found.is_finite() && !(found as f32).is_finite() {
+                return (path, format!("found {found:e}; expected {expected}, which goes up to {:.1e}", f32::MAX));
+            }
+            (path, format!("found {found}; expected {expected}"))
+        };
+        check_regularisation(self.clip, Some(self.proximal)).map_err(|error| refuse("", &error))?;
+        self.schedule.check().map_err(|error| refuse(&format!("schedule.{}", self.schedule.kind()), &error))?;
+        let optimizer = Optimizer::new(&self.optimizer)
+            .map_err(|error| refuse(&format!("optimizer.{}", self.optimizer.kind()), &error))?;
+        let local = LocalTraining {
+            length,
+            batch: self.batch,
+            optimizer,
+            schedule: self.schedule,
+            clip: self.clip.map(|clip| clip as f32),
+            proximal: self.proximal as f32,
+        };
+        local.check().map_err(|error| refuse("", &error))?;
+        Ok(local)
+    }
+}
+
+/// `[regret]`: the reward, and the meters that compare a policy's with the genie's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RegretConfig {
+    /// The shortest conceivable latency of a job; speed is `tau_min` / latency. Can be left out where there are no `meters`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tau_min: Option<Duration>,
+    /// Weight of generalisation.
+    #[serde(default = "default_alpha")]
+    pub alpha: f64,
+    /// Exponent of the generalisation function.
+    #[serde(default = "default_beta")]
+    pub beta: f64,
+    /// Grid to which generalisation and mean speeds are rounded; 0 for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<f64>,
+    /// The meters.
+    #[serde(default = "default_meters")]
+    pub meters: Vec<Meter>,
+    /// Trains clients that were not selected as well, and meters what the policy lost against the best set in hindsight.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counterfactual: bool,
+    /// What an update is worth, for `counterfactual`; `loss-drop` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utility: Option<UtilityConfig>,
+    /// Weight of the round's time, for `counterfactual`; 0.5 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kappa: Option<f64>,
+    /// Unit of the round's time, for `counterfactual`; if left out, the 80th percentile of the clients' mean latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t_semi: Option<Duration>,
+}
+
+const fn default_alpha() -> f64 {
+    3.0
+}
+const fn default_beta() -> f64 {
+    1.2
+}
+fn default_meters() -> Vec<Meter> {
+    vec![Meter::Mean]
+}
+
+impl RegretConfig {
+    pub(super) fn reward(&self) -> Option<Reward> {
+        Some(Reward {
+            tau_min: self.tau_min?.0,
+            alpha: self.alpha,
+            beta: self.beta,
+            quantum: self.quantum.filter(|&quantum| quantum > 0.0),
+        })
+    }
+}
+
+/// `[record]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordConfig {
+    /// Rounds between recorded rounds.
+    #[serde(default = "every_round")]
+    pub every: u32,
+}
+
+/// `ties`: what decides between events of the same instant and class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TiesConfig {
+    /// What was scheduled first comes first.
+    #[default]
+    Fifo,
+    /// A random order that belongs to this number.
+    Shuffle(u64),
+}
+
+impl TiesConfig {
+    pub(super) const fn ties(self) -> Ties {
+        match self {
+            Self::Fifo => Ties::Fifo,
+            Self::Shuffle(seed) => Ties::Shuffled(seed),
+        }
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+const fn every_round() -> u32 {
+    1
+}
+
+impl Default for RecordConfig {
+    fn default() -> Self {
+        Self { every: every_round() }
+    }
+}
+
+/// Whether a text can name a folder everywhere.
+pub(super) fn is_name(text: &str) -> bool {
+    let fine = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter);
+    !text.is_empty() && text.len() <= 100 && text.chars().all(fine)
+}
+
+/// Path and sentence.
+type Complaint = (String, String);
+
+fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
+    Err((path.to_owned(), message.into()))
+}
+
+impl Sections {
+    /// Checks what types alone do not say.
+    pub(super) fn check(&self) -> Result<(), Complaint> {
+        if !is_name(&self.name) {
+            let found = &self.name;
+            return complain("name", format!("found {found:?}; expected lower-case letters, digits, - and _"));
+        }
+        self.check_seeds()?;
+        self.check_stop()?;
+        if self.record.every == 0 {
+            return complain("record.every", "found 0; expected a number of rounds of at least 1");
+        }
+        let metrics = self.metrics();
+        self.evaluate.check(&metrics).or_else(|(path, message)| complain(&format!("evaluate.{path}"), message))?;
+        if let Some(plateau) = &self.stop.plateau {
+            plateau.check(&metrics).or_else(|(path, message)| complain(&format!("stop.plateau{path}"), message))?;
+        }
+        self.task
+            .check()
+            .or_else(|error| complain(&format!("task.{}.{}", self.task.kind(), error.key), error.message))?;
+        self.check_training()?;
+        self.aggregation.check().or_else(|error| {
+            let kind = self.aggregation.server.kind();
+            complain(&format!("aggregation.server.{kind}.{}", error.key), error.message)
+        })?;
+        self.check_regret()
+    }
+
+    fn check_seeds(&self) -> Result<(), Complaint> {
+        let seeds = self.seeds.list();
+        if seeds.is_empty() || seeds.len() > 100_000 {
+            let found = seeds.len();
+            return complain("seeds", format!("found {found} seeds; expected between 1 and 100000"));
+        }
+        let mut sorted = seeds;
+        sorted.sort_unstable();
+        match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => complain("seeds", format!("seed {} is listed twice", pair[0])),
+            None if sorted.iter().any(|&seed| i64::try_from(seed).is_err()) => {
+                complain("seeds", "a seed is at most 9223372036854775807")
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_stop(&self) -> Result<(), Complaint> {
+        let StopConfig { rounds, virtual_time, target, plateau, traffic } = &self.stop;
+        let has_bound = rounds.is_some() || virtual_time.is_some();
+        if !has_bound && target.is_none() && plateau.is_none() && traffic.is_none() {
+            return complain(
+                "stop",
+                "no stop condition is given, and the run would never end; write for example rounds = 200",
+            );
+        }
+        if *rounds == Some(0) {
+            return complain("stop.rounds", "found 0; expected at least 1");
+        }
+        if !has_bound {
+            let message =
+                "a target, a plateau or an amount of traffic may never be reached; give rounds or virtual_time as well";
+            return complain("stop", message);
+        }
+        if virtual_time.is_some_and(|time| time.0 == Span::ZERO) {
+            return complain("stop.virtual_time", "found 0; expected a positive duration");
+        }
+        if let Some(traffic) = traffic
+            && traffic.0 <= 0.0
+        {
+            return complain("stop.traffic", format!("found {} B; expected a positive amount", traffic.0));
+        }
+        let Some(target) = target else { return Ok(()) };
+        target.check(&self.metrics()).or_else(|(path, message)| complain(&format!("stop.target{path}"), message))
+    }
+
+    /// Names of the task's metrics.
+    pub fn metrics(&self) -> Vec<&'static str> {
+        let mut metrics = Vec::new();
+        if self.task.trains() {
+            metrics.push("test_loss");
+            if self.task.classifies() {
+                metrics.push("test_accuracy");
+            }
+            if self.evaluate.clients {
+                metrics.extend(["client_loss_mean", "client_loss_sd"]);
+            }
+            if self.evaluate.clients && self.task.classifies() {
+                metrics.extend(["client_accuracy_mean", "client_accuracy_sd"]);
+                metrics.extend(["client_accuracy_p10", "client_accuracy_min"]);
+            }
+        }
+        metrics
+    }
+
+    fn check_training(&self) -> Result<(), Complaint> {
+        let Some(training) = &self.training else {
+            if self.task.trains() {
+                let message = "is missing, and this task trains; write for example batch = 32, optimizer = { sgd = { lr = 5e-3 } }";
+                return complain("training", message);
+            }
+            return Ok(());
+        };
+        if !(training.inference_share.is_finite() && training.inference_share >= 0.0) {
+            let found = training.inference_share;
+            return complain("training.inference_share", format!("found {found}; expected a number of at least 0"));
+        }
+        training.local().map(|_| ()).map_err(|(path, message)| (format!("training.{path}"), message))
+    }
+
+    fn check_regret(&self) -> Result<(), Complaint> {
+        let Some(regret) = &self.regret else { return Ok(()) };
+        let number = |key: &str, value: f64, least: f64, expected: &str| {
+            let path = format!("regret.{key}");
+            if value.is_finite() && value >= least {
+                Ok(())
+            } else {
+                complain(&path, format!("found {value}; expected {expected}"))
+            }
+        };
+        match regret.tau_min {
+            Some(tau_min) if tau_min.0 == Span::ZERO => {
+                return complain("regret.tau_min", "found 0; expected a positive duration");
+            }
+            None if !regret.counterfactual => return complain("regret", "the key \"tau_min\" is missing"),
+            None if !regret.meters.is_empty() => {
+                let message = "the key \"tau_min\" is missing, and the meters need it; if `counterfactual` is all that is wanted, \
+                               write meters = []";
+                return complain("regret", message);
+            }
+            Some(_) | None => {}
+        }
+        number("alpha", regret.alpha, 0.0, "a number of at least 0")?;
+        number("beta", regret.beta, f64::MIN_POSITIVE, "a number above 0")?;
+        number("quantum", regret.quantum.unwrap_or(0.0), 0.0, "0 (none) or a positive number")?;
+        let mut meters = regret.meters.clone();
+        meters.sort_unstable();
+        if meters.windows(2).any(|pair| pair[0] == pair[1]) {
+            return complain("regret.meters", "a meter is listed twice");
+        }
+        regret.check_counterfactual().or_else(|(key, message)| complain(&format!("regret.{key}"), message))
+    }
+}

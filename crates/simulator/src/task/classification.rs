@@ -1,0 +1,86 @@
+//! Classification by a network: images or tables, any family of [`fedgenie_learning::model::families`].
+//!
+//! # Definition
+//! The network's outputs are scores of the classes; loss: mean cross-entropy of their softmax; accuracy: share of test examples
+//! whose highest score is their label.
+//!
+//! # Inputs
+//! `data`: as for `softmax-regression`: a folder of IDX or CIFAR-10 files, or a table such as `{ csv = { .. } }` or
+//! `{ synthetic = {} }`. `model`: `"lenet5"`, `{ lenet5 = { width = 2 } }`, `"simple-cnn"`, `"resnet18"`, or
+//! `{ mlp = { hidden = [200, 200], activation = "relu" } }`. `normalize`: whether each channel gets mean 0 and deviation 1, those of the
+//! training examples. `start`: a safetensors file with the weights to start from, beside the scenario; without it they are the model's own.
+//! `partition`.
+//!
+//! # Source
+//! Those of the families.
+//!
+//! # Cost
+//! A thread holds, for the examples of a batch, two numbers for each output of each layer; each job its parameters.
+//!
+//! # Determinism
+//! The model starts from stream (model-init, 0, 0) of the seed, the same for every policy; dropout draws from stream
+//! (training-noise, client, round).
+//!
+//! # Example
+//! ```toml
+//! [task.classification]
+//! data = "fashion-mnist"
+//! model = "lenet5"
+//! partition = { dirichlet = { alpha = 0.5 } }
+//! ```
+
+use super::partition::PartitionConfig;
+use super::source::{DataConfig, classes};
+use super::{DataCache, Material, TaskError};
+use fedgenie_core::config::ConfigError;
+use fedgenie_core::rng::Streams;
+use fedgenie_learning::model::Model;
+use fedgenie_learning::model::families::Family;
+use fedgenie_learning::model::weights::read_safetensors;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// `[task.classification]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Folder, files or generator of the examples.
+    pub data: DataConfig,
+    /// The network.
+    pub model: Family,
+    /// Whether each channel is standardised with the mean and deviation of the training examples.
+    #[serde(default)]
+    pub normalize: bool,
+    /// A safetensors file with the weights to start from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<PathBuf>,
+    /// How training examples go to clients.
+    #[serde(default)]
+    pub partition: PartitionConfig,
+}
+
+impl Config {
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.data.resolve_paths(base, data);
+        self.start = self.start.as_ref().map(|start| base.join(start));
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.data.check()?;
+        self.model.check().map_err(|error| {
+            let message = format!("{}, {}: {}", self.model.kind(), error.key, error.message);
+            ConfigError::new("model", message)
+        })
+    }
+
+    pub(super) fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Material, TaskError> {
+        let data = self.data.load(self.normalize, streams, cache)?;
+        let model =
+            self.model.build(data.train.shape(), classes(&data)?).map_err(|error| TaskError::Network(error.message))?;
+        model.fits(&data.train)?;
+        model.fits(&data.test)?;
+        let start = self.start.as_ref().map(|start| read_safetensors(&model, start)).transpose()?;
+        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: true, start })
+    }
+}

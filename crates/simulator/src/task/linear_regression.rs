@@ -1,0 +1,110 @@
+//! Linear regression on drawn examples or on tables of numbers.
+//!
+//! # Definition
+//! Prediction `w·x + b`; loss: mean squared error. Unless `data` is given, the examples are drawn: `features` inputs uniform in
+//! [0, 1]; target `Σ_i (i/10)·x_i + √2 + N(0, noise²)`, so that the smallest expected loss is `noise²`. One seventh of the
+//! examples is for testing.
+//!
+//! # Inputs
+//! `features`, `examples` (train and test together), `noise` (standard deviation); or `data`: a table with numbers to predict,
+//! such as `{ csv = { train = "a.csv", test = "b.csv", target = "y" } }` or `{ npy = { .. } }`, see `fedgenie describe data/csv`.
+//! `normalize`: whether each feature gets mean 0 and deviation 1, those of the training examples. `partition`.
+//!
+//! # Source
+//! The synthetic experiments of Ben Ami, Cohen, Zhao, IEEE Access 2025, section VI.
+//!
+//! # Deviations from the source
+//! None known; the paper names the data set only, its numbers are those of the authors' experiments.
+//!
+//! # Determinism
+//! Stream (example, i, 0) for drawn example i, so that each seed has its own data; the model starts at zero.
+//!
+//! # Example
+//! ```toml
+//! [task.linear-regression]
+//! features = 10
+//! examples = 70_000
+//! partition = "iid"
+//! ```
+
+use super::partition::PartitionConfig;
+use super::source::DataConfig;
+use super::{DataCache, Material, TaskError};
+use fedgenie_core::config::ConfigError;
+use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::synthetic::LinearData;
+use fedgenie_learning::model::{LinearRegression, Model};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+
+/// `[task.linear-regression]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Number of input features.
+    #[serde(default = "default_features")]
+    pub features: usize,
+    /// Number of examples, train and test together.
+    #[serde(default = "default_examples")]
+    pub examples: usize,
+    /// Standard deviation of the target's noise.
+    #[serde(default = "default_noise")]
+    pub noise: f64,
+    /// Files to learn from, in the place of drawn examples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataConfig>,
+    /// Whether each feature is standardised with the mean and deviation of the training examples.
+    #[serde(default)]
+    pub normalize: bool,
+    /// How training examples go to clients.
+    #[serde(default)]
+    pub partition: PartitionConfig,
+}
+
+const fn default_features() -> usize {
+    10
+}
+const fn default_examples() -> usize {
+    70_000
+}
+const fn default_noise() -> f64 {
+    0.5
+}
+
+impl Config {
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        if let Some(files) = &mut self.data {
+            files.resolve_paths(base, data);
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let Some(data) = &self.data else { return Ok(()) };
+        let drawn = [
+            ("features", self.features == default_features()),
+            ("examples", self.examples == default_examples()),
+            ("noise", self.noise == default_noise()),
+        ];
+        if let Some((key, _)) = drawn.into_iter().find(|(_, as_default)| !as_default) {
+            return Err(ConfigError::new(key, "is for drawn examples; leave it out where data is given"));
+        }
+        data.check()
+    }
+
+    pub(super) fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Material, TaskError> {
+        let data = match &self.data {
+            Some(data) => data.load(self.normalize, streams, cache)?,
+            None => {
+                let Self { examples, features, noise, .. } = *self;
+                let drawn = LinearData { examples, features, noise }.generate(streams)?;
+                Arc::new(if self.normalize { drawn.normalized()? } else { drawn })
+            }
+        };
+        let model = LinearRegression::new(data.train.width());
+        model.fits(&data.train)?;
+        model.fits(&data.test)?;
+        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: false, start: None })
+    }
+}

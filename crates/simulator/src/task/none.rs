@@ -1,0 +1,49 @@
+//! Nothing is learned: a pure bandit on latencies.
+//!
+//! # Definition
+//! Clients download, compute and upload as their laws say; no model exists. Data sizes and qualities of the population
+//! still enter the reward.
+//!
+//! # Inputs
+//! `payload`: bytes of the imagined model each way, for traffic and for device profiles.
+//!
+//! # Example
+//! ```toml
+//! [task.none]
+//! payload = "1 MB"
+//! ```
+
+use fedgenie_core::config::ConfigError;
+use fedgenie_core::units::{Amount, Bytes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `[task.none]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Bytes of the model each way.
+    #[serde(default = "nothing")]
+    pub payload: Amount<Bytes>,
+}
+
+const fn nothing() -> Amount<Bytes> {
+    Amount::new(0.0)
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        match self.payload.0 {
+            bytes if bytes < 0.0 => {
+                Err(ConfigError::new("payload", format!("found {bytes} B; expected an amount of at least 0")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { payload: nothing() }
+    }
+}

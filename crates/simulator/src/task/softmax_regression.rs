@@ -1,0 +1,75 @@
+//! Softmax regression on examples of classes, such as the images of Fashion-MNIST.
+//!
+//! # Definition
+//! Class scores `W x + b` of the features, pixels being scaled to [0, 1]; loss: mean cross-entropy; accuracy: share of test
+//! examples whose highest score is their label.
+//!
+//! # Inputs
+//! `data`: a folder of IDX or CIFAR-10 files, or a table such as `{ csv = { train = "a.csv", test = "b.csv", label = "y" } }`;
+//! `fedgenie list data` names them all, `fedgenie describe data/csv` explains one. A relative path is looked for in the folder
+//! given by `--data`, or else beside the scenario. `normalize`: whether each channel gets mean 0 and deviation 1, those of the
+//! training examples. `start`: a safetensors file with the weights to start from, beside the scenario; without it they are the model's own.
+//! `partition`.
+//!
+//! # Source
+//! H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms",
+//! 2017 (arXiv 1708.07747).
+//!
+//! # Determinism
+//! The model starts at zero. Files are the same for all seeds; `synthetic` images, and the rows that a `test_fraction` draws
+//! for testing, are each seed's own.
+//!
+//! # Example
+//! ```toml
+//! [task.softmax-regression]
+//! data = "fashion-mnist"
+//! partition = { dirichlet = { alpha = 0.5 } }
+//! ```
+
+use super::partition::PartitionConfig;
+use super::source::{DataConfig, classes};
+use super::{DataCache, Material, TaskError};
+use fedgenie_core::config::ConfigError;
+use fedgenie_core::rng::Streams;
+use fedgenie_learning::model::weights::read_safetensors;
+use fedgenie_learning::model::{Model, SoftmaxRegression};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// `[task.softmax-regression]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Folder, files or generator of the examples.
+    pub data: DataConfig,
+    /// Whether each channel is standardised with the mean and deviation of the training examples.
+    #[serde(default)]
+    pub normalize: bool,
+    /// A safetensors file with the weights to start from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<PathBuf>,
+    /// How training examples go to clients.
+    #[serde(default)]
+    pub partition: PartitionConfig,
+}
+
+impl Config {
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.data.resolve_paths(base, data);
+        self.start = self.start.as_ref().map(|start| base.join(start));
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.data.check()
+    }
+
+    pub(super) fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Material, TaskError> {
+        let data = self.data.load(self.normalize, streams, cache)?;
+        let model = SoftmaxRegression::new(data.train.width(), classes(&data)?);
+        model.fits(&data.train)?;
+        model.fits(&data.test)?;
+        let start = self.start.as_ref().map(|start| read_safetensors(&model, start)).transpose()?;
+        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: true, start })
+    }
+}

@@ -1,0 +1,278 @@
+//! The file that states a claim.
+//!
+//! ```toml
+//! title = "BSFL beats random selection"
+//! source = "Ben Ami et al., IEEE Access 2025, Fig. 7"
+//!
+//! [scenario.fig7]
+//! file = "../../scenarios/bsfl/fig7_iid.toml"                  # relative to this file
+//! seeds = 20
+//! set = { "stop.virtual_time" = "100 s" }                      # optional, as `--set`
+//! smoke = { seeds = 4, set = { "stop.virtual_time" = "20 s" } } # what the small budget changes
+//!
+//! [[check]]
+//! claim = "The regret of BSFL is below that of random selection"
+//! paper = "lower"                                              # the paper's value, if it gives one
+//! statistic.difference = { scenario = "fig7", value = "regret.mean", policy = "bsfl", against = ["random"] }
+//! holds = { at-most = 0 }
+//! expected = "supported"
+//! because = "…"
+//! smoke = { expected = "undecided", set = { } }                # optional: other parameters of the statistic, other verdict
+//! ```
+
+use super::statistic::StatisticConfig;
+use super::verdict::{Rule, Verdict};
+use fedgenie_simulator::error::Error;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How much work a validation may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// A minute: shows that everything works.
+    Smoke,
+    /// Enough to decide.
+    Full,
+}
+
+/// A claim.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The file's name without its ending.
+    pub name: String,
+    /// The folder of the file.
+    pub folder: PathBuf,
+    /// What is claimed, in a line.
+    pub title: String,
+    /// Where it is claimed.
+    pub source: String,
+    /// What can tell, by name.
+    pub scenarios: BTreeMap<String, ScenarioUse>,
+    /// What is checked.
+    pub checks: Vec<Check>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaimFile {
+    title: String,
+    source: String,
+    #[serde(default, rename = "scenario")]
+    scenarios: BTreeMap<String, ScenarioUse>,
+    #[serde(rename = "check")]
+    checks: Vec<CheckFile>,
+}
+
+/// A scenario, as a claim uses it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioUse {
+    /// The file, relative to the claim's folder.
+    pub file: PathBuf,
+    /// Seeds 1 to this.
+    pub seeds: u32,
+    /// Values by path, as `--set`.
+    #[serde(default)]
+    pub set: toml::Table,
+    /// What the small budget changes.
+    #[serde(default)]
+    smoke: Option<SmokeUse>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SmokeUse {
+    seeds: u32,
+    #[serde(default)]
+    set: toml::Table,
+}
+
+impl ScenarioUse {
+    /// Number of seeds, and paths with their values as text.
+    pub fn overrides(&self, budget: Budget) -> (u32, Vec<(String, String)>) {
+        let mut set = self.set.clone();
+        let mut seeds = self.seeds;
+        if let (Budget::Smoke, Some(smoke)) = (budget, &self.smoke) {
+            seeds = smoke.seeds;
+            set.extend(smoke.set.clone());
+        }
+        (seeds, set.into_iter().map(|(path, value)| (path, value.to_string())).collect())
+    }
+}
+
+/// One number of a claim and its rule.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What is claimed of the number.
+    pub claim: String,
+    /// The paper's value.
+    pub paper: Option<String>,
+    /// How the number is found.
+    pub statistic: StatisticConfig,
+    /// How it is found with the small budget.
+    pub smoke_statistic: StatisticConfig,
+    /// Which of the statistic's numbers are judged; all, if none is named.
+    pub measure: Vec<String>,
+    /// Where the claim puts it.
+    pub holds: Rule,
+    /// The verdict we know, by the number's label; the empty label is for all others.
+    pub expected: BTreeMap<String, Verdict>,
+    /// The same with the small budget.
+    pub smoke_expected: BTreeMap<String, Verdict>,
+    /// Why it is so.
+    pub because: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckFile {
+    claim: String,
+    #[serde(default)]
+    paper: Option<String>,
+    statistic: toml::Table,
+    #[serde(default)]
+    measure: Vec<String>,
+    holds: Rule,
+    expected: Expected,
+    #[serde(default)]
+    because: Option<String>,
+    #[serde(default)]
+    smoke: SmokeCheck,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SmokeCheck {
+    #[serde(default)]
+    expected: Option<Expected>,
+    #[serde(default)]
+    set: toml::Table,
+}
+
+/// One verdict for all numbers, or one for each.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "supported, not-supported or undecided, or a table of these by label")]
+enum Expected {
+    All(Verdict),
+    Each(BTreeMap<String, Verdict>),
+}
+
+impl Expected {
+    fn by_label(self) -> BTreeMap<String, Verdict> {
+        match self {
+            Self::All(verdict) => BTreeMap::from([(String::new(), verdict)]),
+            Self::Each(verdicts) => {
+                let name = |name: String| if name == "others" { String::new() } else { name };
+                verdicts.into_iter().map(|(label, verdict)| (name(label), verdict)).collect()
+            }
+        }
+    }
+}
+
+impl Check {
+    fn new(file: CheckFile) -> Result<Self, String> {
+        file.holds.check()?;
+        let mut smoke = file.statistic.clone();
+        if let Some((_, toml::Value::Table(parameters))) = smoke.iter_mut().next() {
+            parameters.extend(file.smoke.set);
+        }
+        let read = |table: toml::Table| {
+            if table.len() != 1 {
+                return Err(format!("found {} statistics; expected one", table.len()));
+            }
+            StatisticConfig::deserialize(toml::Value::Table(table)).map_err(|error| error.message().to_owned())
+        };
+        let expected = file.expected.by_label();
+        Ok(Self {
+            claim: file.claim,
+            paper: file.paper,
+            statistic: read(file.statistic)?,
+            smoke_statistic: read(smoke)?,
+            measure: file.measure,
+            holds: file.holds,
+            smoke_expected: file.smoke.expected.map_or_else(|| expected.clone(), Expected::by_label),
+            expected,
+            because: file.because,
+        })
+    }
+
+    /// The statistic for a budget.
+    pub fn statistic(&self, budget: Budget) -> &StatisticConfig {
+        match budget {
+            Budget::Smoke => &self.smoke_statistic,
+            Budget::Full => &self.statistic,
+        }
+    }
+
+    /// The verdict that is known of a number.
+    pub fn expected(&self, label: &str, budget: Budget) -> Option<Verdict> {
+        let expected = match budget {
+            Budget::Smoke => &self.smoke_expected,
+            Budget::Full => &self.expected,
+        };
+        expected.get(label).or_else(|| expected.get("")).copied()
+    }
+}
+
+impl Claim {
+    fn read(path: &Path) -> Result<Self, Error> {
+        let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let wrong = |message: String| Error::Usage(format!("{}: {}", path.display(), message.trim_end()));
+        let file: ClaimFile = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let check = |(index, check): (usize, CheckFile)| {
+            let claim = check.claim.clone();
+            Check::new(check).map_err(|message| wrong(format!("check {} ({claim:?}): {message}", index + 1)))
+        };
+        Ok(Self {
+            name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            folder: path.parent().unwrap_or(Path::new(".")).to_owned(),
+            title: file.title,
+            source: file.source,
+            scenarios: file.scenarios,
+            checks: file.checks.into_iter().enumerate().map(check).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Says which check an error is about.
+    pub(super) fn explain(&self, check: &Check, error: Error) -> Error {
+        match error {
+            Error::Usage(message) => Error::Usage(format!("claim {}: {:?}: {message}", self.name, check.claim)),
+            Error::Scenario(error) => Error::Usage(format!("claim {}: {:?}: {error}", self.name, check.claim)),
+            other => other,
+        }
+    }
+}
+
+/// Reads the claims of a folder, in the order of their names; of `names` only, if any are given.
+///
+/// # Errors
+/// If the folder has no claims, a name is not among them, or a file is wrong.
+pub fn read_claims(folder: &Path, names: &[String]) -> Result<Vec<Claim>, Error> {
+    let none = || {
+        Error::Usage(format!(
+            "there are no claims (*.toml) in {}; --claims names their folder, which is validation/claims of FedGenie's sources",
+            folder.display()
+        ))
+    };
+    let entries = fs::read_dir(folder).map_err(|_| none())?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|source| Error::Read { path: folder.to_owned(), source })?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    if paths.is_empty() {
+        return Err(none());
+    }
+    let stem = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(name) = names.iter().find(|&name| !paths.iter().any(|path| stem(path) == **name)) {
+        let known: Vec<String> = paths.iter().map(stem).collect();
+        return Err(Error::Usage(format!("there is no claim {name:?}; there are {}", known.join(", "))));
+    }
+    paths.retain(|path| names.is_empty() || names.contains(&stem(path)));
+    paths.iter().map(|path| Claim::read(path)).collect()
+}

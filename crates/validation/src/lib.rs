@@ -1,0 +1,49 @@
+//! Claims, and what the data say about them.
+//!
+//! ```text
+//! validation/claims/*.toml ─▶ Claim { scenarios, checks } ─▶ laboratory: runs ─▶ statistic ─▶ value, interval ─▶ rule ─▶ verdict
+//! ```
+//!
+//! A claim is a file: what is claimed and where, the scenarios that can tell, the statistic, the rule, and the verdict that is
+//! expected. A claim that does not hold is a result: it stays, with its explanation.
+//!
+//! Statistics are components: one file each in `validation/statistic`, and one line in [`StatisticConfig`]'s list.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
+
+mod claim;
+mod clock;
+mod laboratory;
+mod results;
+mod statistic;
+mod verdict;
+
+pub use claim::{Budget, Check, Claim, read_claims};
+pub use clock::{seconds_of, today};
+pub use laboratory::Laboratory;
+pub use results::{CheckResult, ClaimResult, Provenance, Row, markdown, table};
+pub use statistic::{Measured, Measurement, StatisticConfig};
+pub use verdict::{Rule, Verdict};
+
+use fedgenie_simulator::error::Error;
+
+/// Checks a claim.
+///
+/// # Errors
+/// If a scenario is wrong, a run fails, or the claim does not fit its scenarios.
+pub fn validate(claim: &Claim, laboratory: &Laboratory<'_>) -> Result<ClaimResult, Error> {
+    let (checks, seconds) = seconds_of(|| {
+        let check = |check: &Check| {
+            let measurement = laboratory.measure(claim, check).map_err(|error| claim.explain(check, error))?;
+            CheckResult::new(claim, check, measurement, laboratory.budget())
+        };
+        claim.checks.iter().map(check).collect::<Result<Vec<_>, Error>>()
+    });
+    Ok(ClaimResult {
+        name: claim.name.clone(),
+        title: claim.title.clone(),
+        source: claim.source.clone(),
+        checks: checks?,
+        seconds,
+    })
+}

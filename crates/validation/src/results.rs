@@ -1,0 +1,285 @@
+//! What validations found, as a table for the terminal and as `RESULTS.md`.
+
+use super::claim::{Budget, Check, Claim};
+use super::statistic::{Details, Measured, Measurement, shown_interval};
+use super::verdict::Verdict;
+use fedgenie_simulator::error::Error;
+use serde::Serialize;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// One judged number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What is claimed.
+    pub claim: String,
+    /// Which of several numbers; empty if there is one.
+    pub label: String,
+    /// The paper's value.
+    pub paper: Option<String>,
+    /// Where the claim puts the number.
+    pub rule: String,
+    /// The number.
+    pub value: f64,
+    /// Its 95 % interval; none for what is exact, and for what rests on too few seeds to have one.
+    pub ci95: Option<[f64; 2]>,
+    /// On how many seeds, instances or replications it rests.
+    pub n: usize,
+    /// What the data say.
+    pub verdict: Verdict,
+    /// What they are known to say.
+    pub expected: Option<Verdict>,
+    /// Whether the number was found with the small budget, which may leave anything undecided.
+    pub is_smoke: bool,
+}
+
+impl Row {
+    /// Whether the data say what they are known to say. A small budget may leave undecided what is known, and chance may decide
+    /// what is not.
+    pub fn is_as_expected(&self) -> bool {
+        let undecided = Some(Verdict::Undecided);
+        let is_open = self.is_smoke && (Some(self.verdict) == undecided || self.expected == undecided);
+        self.expected == Some(self.verdict) || is_open
+    }
+
+    fn ours(&self) -> String {
+        shown_interval(self.value, self.ci95)
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckResult {
+    /// The judged numbers.
+    pub rows: Vec<Row>,
+    /// Why it is so.
+    pub because: Option<String>,
+    #[serde(skip)]
+    measurement: Arc<Measurement>,
+}
+
+impl CheckResult {
+    /// Judges a measurement.
+    ///
+    /// # Errors
+    /// If the check names a number that the statistic does not have.
+    pub fn new(claim: &Claim, check: &Check, measurement: Arc<Measurement>, budget: Budget) -> Result<Self, Error> {
+        let has = |label: &String| measurement.measured.iter().any(|measured| measured.label == *label);
+        if let Some(label) = check.measure.iter().find(|label| !has(label)) {
+            let known: Vec<_> = measurement.measured.iter().map(|measured| measured.label.as_str()).collect();
+            return Err(Error::Usage(format!(
+                "claim {}: {:?}: there is no number {label:?}; there are {}",
+                claim.name,
+                check.claim,
+                known.join("; ")
+            )));
+        }
+        let judged: Vec<&Measured> = measurement
+            .measured
+            .iter()
+            .filter(|measured| check.measure.is_empty() || check.measure.contains(&measured.label))
+            .collect();
+        let row = |measured: &&Measured| Row {
+            claim: check.claim.clone(),
+            label: if judged.len() > 1 { measured.label.clone() } else { String::new() },
+            paper: check.paper.clone(),
+            rule: check.holds.to_string(),
+            value: measured.value,
+            ci95: measured.ci95,
+            n: measured.n,
+            verdict: match (measured.ci95, measured.is_exact) {
+                (None, false) => Verdict::Undecided,
+                (interval, _) => check.holds.judge(measured.value, interval),
+            },
+            expected: check.expected(&measured.label, budget),
+            is_smoke: budget == Budget::Smoke,
+        };
+        let rows = judged.iter().map(row).collect();
+        Ok(Self { rows, because: check.because.clone(), measurement })
+    }
+}
+
+/// What became of a claim.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClaimResult {
+    /// The claim's name.
+    pub name: String,
+    /// What is claimed.
+    pub title: String,
+    /// Where.
+    pub source: String,
+    /// What was found.
+    pub checks: Vec<CheckResult>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl ClaimResult {
+    /// All judged numbers.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.checks.iter().flat_map(|check| &check.rows)
+    }
+
+    /// Tables of the measurements, each once.
+    fn details(&self) -> Vec<&Details> {
+        let mut seen: Vec<*const Measurement> = Vec::new();
+        let mut details = Vec::new();
+        for check in &self.checks {
+            let place = Arc::as_ptr(&check.measurement);
+            if !seen.contains(&place) {
+                seen.push(place);
+                details.extend(&check.measurement.details);
+            }
+        }
+        details
+    }
+}
+
+/// Where and when results were found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Provenance {
+    /// Version of FedGenie.
+    pub version: String,
+    /// The commit of the sources.
+    pub commit: String,
+    /// The date, as in 2026-01-31.
+    pub date: String,
+    /// Processor, threads, system.
+    pub machine: String,
+}
+
+/// The widest columns of the terminal's table; longer texts are cut there, and not in RESULTS.md.
+const WIDEST: [usize; 6] = [96, 24, 20, 40, 8, 60];
+
+/// The table for a terminal: claim, the paper's value, where the claim puts the number, ours with its interval, verdict.
+pub fn table(results: &[ClaimResult]) -> String {
+    let mut lines: Vec<[String; 6]> = Vec::new();
+    lines.push(["claim", "paper", "claimed", "ours [95 %]", "n", "verdict"].map(str::to_owned));
+    let heading = |text: String| [text, String::new(), String::new(), String::new(), String::new(), String::new()];
+    for result in results {
+        lines.push(heading(String::new()));
+        lines.push(heading(format!("{}: {}", result.name, result.title)));
+        for check in &result.checks {
+            let cells = |row: &Row, claim: String| {
+                let [_, rest @ ..] = row_cells(row);
+                let [paper, rule, ours, n, verdict] = rest;
+                [claim, paper, rule, ours, n, verdict]
+            };
+            match &check.rows[..] {
+                [row] => lines.push(cells(row, format!("  {}", row.claim))),
+                rows => {
+                    lines.extend(rows.first().map(|row| heading(format!("  {}", row.claim))));
+                    lines.extend(rows.iter().map(|row| cells(row, format!("    {}", row.label))));
+                }
+            }
+        }
+    }
+    // Headings may run on over the empty cells beside them.
+    let has_more = |line: &[String; 6]| line[1..].iter().any(|cell| !cell.is_empty());
+    let mut widths = [0; 6];
+    for line in lines.iter().filter(|line| has_more(line)) {
+        for ((width, cell), widest) in widths.iter_mut().zip(line).zip(WIDEST) {
+            *width = (*width).max(cell.chars().count().min(widest));
+        }
+    }
+    let mut text = String::new();
+    for line in &lines {
+        if has_more(line) {
+            let padded = line.iter().zip(widths).map(|(cell, width)| fitted(cell, width));
+            text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
+        } else {
+            text.push_str(&line[0]);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A text cut or filled up to a width.
+fn fitted(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return format!("{text}{}", " ".repeat(width - length));
+    }
+    text.chars().take(width - 1).chain(['…']).collect()
+}
+
+fn row_cells(row: &Row) -> [String; 6] {
+    let claim = if row.label.is_empty() { row.claim.clone() } else { format!("{}: {}", row.claim, row.label) };
+    let verdict = match row.expected {
+        _ if row.is_as_expected() => row.verdict.to_string(),
+        Some(expected) => format!("{}, UNEXPECTED ({expected} is known)", row.verdict),
+        None => format!("{}, UNEXPECTED (nothing is known)", row.verdict),
+    };
+    [
+        claim,
+        row.paper.clone().unwrap_or_else(|| "–".to_owned()),
+        row.rule.clone(),
+        row.ours(),
+        row.n.to_string(),
+        verdict,
+    ]
+}
+
+/// A text in a cell of a Markdown table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// `RESULTS.md`
+pub fn markdown(results: &[ClaimResult], provenance: &Provenance, budget: Budget) -> String {
+    let mut text = String::from("# What the claims came to\n\n");
+    let Provenance { version, commit, date, machine } = provenance;
+    let budget = match budget {
+        Budget::Smoke => "smoke (too small to decide)",
+        Budget::Full => "full",
+    };
+    let seconds: f64 = results.iter().map(|result| result.seconds).sum();
+    let _ = write!(
+        text,
+        "Written by `fedgenie validate`: version {version}, commit {commit}, {date}, {machine}; budget {budget}, {seconds:.0} s.\n\n\
+         A verdict is *supported* if the whole 95 % interval lies where the claim puts the number, *not supported* if it lies elsewhere, and\n\
+         *undecided* otherwise. Numbers without an interval are exact, or, where undecided, rest on too few seeds to have one. The claims are in [claims](claims): scenarios, statistics and rules.\n"
+    );
+    let count =
+        |verdict: Verdict| results.iter().flat_map(ClaimResult::rows).filter(|row| row.verdict == verdict).count();
+    let _ = write!(
+        text,
+        "\n{} supported, {} not supported, {} undecided.\n",
+        count(Verdict::Supported),
+        count(Verdict::NotSupported),
+        count(Verdict::Undecided)
+    );
+    for result in results {
+        let _ = write!(
+            text,
+            "\n## {}\n\n{} · [{}](claims/{}.toml) · {:.0} s\n\n",
+            result.title, result.source, result.name, result.name, result.seconds
+        );
+        text.push_str("| claim | paper | claimed | ours [95 %] | n | verdict |\n|---|---|---|---|---|---|\n");
+        for row in result.rows() {
+            let [claim, paper, rule, ours, n, verdict] = row_cells(row).map(|text| cell(&text));
+            let _ = writeln!(text, "| {claim} | {paper} | {rule} | {ours} | {n} | {verdict} |");
+        }
+        for check in &result.checks {
+            if let (Some(because), Some(row)) = (&check.because, check.rows.first()) {
+                let _ = write!(text, "\n*{}.* {}\n", row.claim, because.trim());
+            }
+        }
+        for Details { title, columns, rows } in result.details() {
+            if rows.is_empty() {
+                continue;
+            }
+            let _ = write!(
+                text,
+                "\n{title}:\n\n| {} |\n|{}\n",
+                columns.iter().map(|text| cell(text)).collect::<Vec<_>>().join(" | "),
+                "---|".repeat(columns.len())
+            );
+            for row in rows {
+                let _ = writeln!(text, "| {} |", row.iter().map(|text| cell(text)).collect::<Vec<_>>().join(" | "));
+            }
+        }
+    }
+    text
+}

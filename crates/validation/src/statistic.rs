@@ -1,0 +1,157 @@
+//! What is measured to judge a claim: one file per statistic.
+
+use super::laboratory::Bench;
+use fedgenie_core::math::statistics::Estimate;
+use fedgenie_simulator::error::Error;
+use fedgenie_simulator::experiment::RunSummary;
+use serde::{Deserialize, Serialize};
+
+/// One number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// What it is about, where a statistic has several numbers: a policy, a pair, a law.
+    pub label: String,
+    /// The number.
+    pub value: f64,
+    /// Its 95 % interval; none for what is exact.
+    pub ci95: Option<[f64; 2]>,
+    /// On how many seeds, instances or replications it rests.
+    pub n: usize,
+    /// Whether chance has no part in it. A number that is not exact and has no interval decides nothing.
+    pub is_exact: bool,
+}
+
+impl Measured {
+    fn estimate(label: impl Into<String>, estimate: Estimate) -> Self {
+        Self { label: label.into(), value: estimate.mean, ci95: estimate.ci95, n: estimate.n, is_exact: false }
+    }
+
+    fn exact(label: impl Into<String>, value: f64, n: usize) -> Self {
+        Self { label: label.into(), value, ci95: None, n, is_exact: true }
+    }
+}
+
+/// A table that shows more than the judged numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Details {
+    /// What it shows.
+    pub title: String,
+    /// Headings.
+    pub columns: Vec<String>,
+    /// Cells.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Details {
+    fn new(title: impl Into<String>, columns: &[&str]) -> Self {
+        Self {
+            title: title.into(),
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+            rows: Vec::new(),
+        }
+    }
+}
+
+/// What a statistic found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Measurement {
+    /// The numbers.
+    pub measured: Vec<Measured>,
+    /// More about them.
+    pub details: Vec<Details>,
+}
+
+macro_rules! statistics {
+    ($($name:literal => $module:ident :: $variant:ident;)+) => {
+        $(mod $module;)+
+
+        /// A statistic and its parameters.
+        #[derive(Clone, Debug, PartialEq, Deserialize)]
+        pub enum StatisticConfig {
+            $(#[doc = concat!("Statistic `", $name, "`.")] #[serde(rename = $name)] $variant($module::Config),)+
+        }
+
+        impl StatisticConfig {
+            /// Finds the numbers.
+            ///
+            /// # Errors
+            /// If a scenario is wrong, a run fails, or parameters do not fit.
+            pub fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+                match self { $(Self::$variant(config) => config.measure(bench),)+ }
+            }
+        }
+    };
+}
+
+statistics! {
+    "value" => value::Value;
+    "difference" => difference::Difference;
+    "variance-ratio" => variance_ratio::VarianceRatio;
+    "growth" => growth::Growth;
+    "theorem-1" => theorem::Theorem;
+    "genie-loss" => genie_loss::GenieLoss;
+    "disagreement" => disagreement::Disagreement;
+    "solvers" => solvers::Solvers;
+    "group-selections" => groups::Groups;
+    "utility-selection" => utility::Utility;
+    "coverage" => coverage::Coverage;
+    "exponent-coverage" => exponent_coverage::ExponentCoverage;
+    "laws" => laws::Laws;
+}
+
+fn usage<T>(message: impl Into<String>) -> Result<T, Error> {
+    Err(Error::Usage(message.into()))
+}
+
+/// A number of a run: `regret.mean`, `final.test_loss`, `virtual_time_s`, …, at its end or at a virtual time before.
+fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error> {
+    if let Some(at) = at_s.filter(|&at| at > run.virtual_time_s) {
+        return usage(format!("{at} s is after the end of a run of {} at {} s", run.arm, run.virtual_time_s));
+    }
+    let found = match at_s {
+        None => run.numbers().get(value).copied(),
+        Some(at) => match value.split_once('.') {
+            Some(("regret", meter)) => value_at(run, at, |point| {
+                point.regret.entries().into_iter().find(|(name, _)| *name == meter).and_then(|(_, value)| value)
+            }),
+            Some(("final", metric)) => value_at(run, at, |point| {
+                point.metrics.iter().find(|(name, _)| *name == metric).map(|&(_, value)| value)
+            }),
+            _ => return usage(format!("{value:?} is not known at a virtual time; regret.METER and final.METRIC are")),
+        },
+    };
+    let numbers = run.numbers();
+    match (found, at_s) {
+        (Some(found), _) => Ok(found),
+        (None, Some(at)) if numbers.contains_key(value) => {
+            usage(format!("{value:?} of {} is not known at {at} s, before the first round that has it", run.arm))
+        }
+        _ => usage(format!("there is no {value:?}; there are {}", numbers.into_keys().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// Refuses an empty list, with which a check would check nothing.
+fn some(list: &[String], key: &str) -> Result<(), Error> {
+    if list.is_empty() { usage(format!("{key} is empty: nothing would be checked")) } else { Ok(()) }
+}
+
+/// The last value that was known at a virtual time.
+fn value_at(
+    run: &RunSummary,
+    at_s: f64,
+    value: impl Fn(&fedgenie_simulator::experiment::CurvePoint) -> Option<f64>,
+) -> Option<f64> {
+    run.curve.iter().take_while(|point| point.time_s <= at_s).filter_map(value).last()
+}
+
+/// Four significant digits.
+fn shown(value: f64) -> String {
+    fedgenie_simulator::experiment::number(value)
+}
+
+pub(super) fn shown_interval(value: f64, interval: Option<[f64; 2]>) -> String {
+    match interval {
+        Some([low, high]) => format!("{} [{}, {}]", shown(value), shown(low), shown(high)),
+        None => shown(value),
+    }
+}

@@ -1,0 +1,46 @@
+//! Differences between policies, paired by seed.
+
+use super::{Measured, Measurement, number};
+use fedgenie_simulator::error::Error;
+use fedgenie_core::math::statistics::paired_difference;
+use crate::laboratory::Bench;
+use serde::Deserialize;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    scenario: String,
+    /// This policy …
+    policy: String,
+    /// … minus each of these.
+    against: Vec<String>,
+    /// Of `summary.json`: `regret.mean`, `final.test_loss`, ….
+    value: String,
+    /// At this virtual time in seconds instead of at the end.
+    #[serde(default)]
+    at_s: Option<f64>,
+}
+
+impl Config {
+    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+        super::some(&self.against, "against")?;
+        if self.against.contains(&self.policy) {
+            return super::usage(format!("{} is compared with itself", self.policy));
+        }
+        let played = bench.play(&self.scenario)?;
+        let values = |policy: &str| -> Result<Vec<f64>, Error> {
+            played.of(policy, 0)?.into_iter().map(|run| number(run, &self.value, self.at_s)).collect()
+        };
+        let mine = values(&self.policy)?;
+        let mut measured = Vec::new();
+        for against in &self.against {
+            let theirs = values(against)?;
+            match paired_difference(&mine, &theirs) {
+                Some(found) => measured.push(Measured::estimate(against, found)),
+                None => return super::usage(format!("{} is not finite in every run of {against}", self.value)),
+            }
+        }
+        Ok(Measurement { measured, details: Vec::new() })
+    }
+}

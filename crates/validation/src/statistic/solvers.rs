@@ -1,0 +1,213 @@
+//! Annealing and greedy search against the exact optimum, on the instances that BSFL meets while it runs.
+//!
+//! BSFL runs with the exact solver. Every so many rounds, once all clients have been seen, the same instance is given to SA, to ALSA with both
+//! neighbourhoods and to greedy search; SA and ALSA start from the same random state. Numbers are means over seeds.
+
+use super::{Details, Measured, Measurement, shown, usage};
+use fedgenie_simulator::error::Error;
+use fedgenie_simulator::experiment::RunPlace;
+use fedgenie_core::math::statistics::{Estimate, estimate};
+use fedgenie_core::oracle::annealing::{Annealing, Config as AnnealingConfig, Search};
+use fedgenie_core::oracle::greedy::Greedy;
+use fedgenie_core::oracle::{Exact, Instance, Solver};
+use fedgenie_simulator::policy::PolicyConfig;
+use fedgenie_simulator::recorder::NoSink;
+use fedgenie_core::rng::StreamRng;
+use fedgenie_simulator::run::{Run, RunSettings};
+use crate::clock::seconds_of;
+use crate::laboratory::Bench;
+use serde::Deserialize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    scenario: String,
+    /// The label of BSFL.
+    policy: String,
+    /// Rounds between compared instances.
+    every: u32,
+    /// Steps of annealing.
+    steps: u32,
+}
+
+const NAMES: [&str; 4] = ["SA", "ALSA", "ALSA, symmetric", "greedy"];
+const SEARCHES: [Search; 3] = [Search::Plain, Search::Forward, Search::Symmetric];
+/// Values this near to the optimum are the optimum.
+const SOLVED: f64 = 1e-9;
+
+/// Sums over the instances of one run.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    instances: u32,
+    /// Best value found, per solver.
+    solved: [u32; 4],
+    gap: [f64; 4],
+    seconds: [f64; 5],
+    /// Where the annealing ended, per search.
+    final_gap: [f64; 3],
+    /// The state at which ALSA ended is above that of SA.
+    above: u32,
+    /// The best state that ALSA visited is above, or as high as, that of SA.
+    best_above: u32,
+    best_level: u32,
+    /// Mean gap of the current state at the steps of [`marks`], per search.
+    course: [Vec<f64>; 3],
+}
+
+/// Steps at which the course is shown.
+fn marks(steps: u32) -> Vec<usize> {
+    let all = [0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000];
+    let below = all.into_iter().filter(|&mark| mark < steps);
+    below.chain([steps]).map(|mark| mark as usize).collect()
+}
+
+/// Solves exactly, and compares others now and then.
+struct Comparing {
+    exact: Exact,
+    annealing: [Annealing; 3],
+    greedy: Greedy,
+    every: u32,
+    calls: u32,
+    marks: Vec<usize>,
+    tally: Arc<Mutex<Tally>>,
+}
+
+impl Solver for Comparing {
+    fn solve(&mut self, instance: &Instance<'_>, rng: &mut StreamRng, set: &mut Vec<u32>) -> f64 {
+        let (best, seconds) = seconds_of(|| self.exact.maximise(instance, set));
+        self.calls += 1;
+        let is_seen = instance.speed.iter().all(|speed| speed.is_finite());
+        if is_seen && self.calls.is_multiple_of(self.every) {
+            self.compare(instance, rng, best, seconds);
+        }
+        best
+    }
+}
+
+impl Comparing {
+    fn compare(&mut self, instance: &Instance<'_>, rng: &StreamRng, best: f64, seconds: f64) {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.instances += 1;
+        tally.seconds[4] += seconds;
+        let (mut found, mut last) = ([0.0; 4], [0.0; 3]);
+        let mut set = Vec::new();
+        for (place, annealing) in self.annealing.iter_mut().enumerate() {
+            let mut rng = rng.clone();
+            let (value, seconds) = seconds_of(|| annealing.solve(instance, &mut rng, &mut set));
+            found[place] = value;
+            last[place] = annealing.final_value();
+            tally.seconds[place] += seconds;
+            tally.final_gap[place] += best - last[place];
+            let course = &mut tally.course[place];
+            course.resize(self.marks.len(), 0.0);
+            for (sum, &mark) in course.iter_mut().zip(&self.marks) {
+                *sum += best - annealing.trace()[mark];
+            }
+        }
+        let mut rng = rng.clone();
+        let (value, seconds) = seconds_of(|| self.greedy.solve(instance, &mut rng, &mut set));
+        found[3] = value;
+        tally.seconds[3] += seconds;
+        for (place, value) in found.into_iter().enumerate() {
+            assert!(value <= best + SOLVED, "{} found {value}, above the optimum {best}", NAMES[place]);
+            tally.solved[place] += u32::from(value >= best - SOLVED);
+            tally.gap[place] += best - value;
+        }
+        tally.above += u32::from(last[1] > last[0] + SOLVED);
+        tally.best_above += u32::from(found[1] > found[0] + SOLVED);
+        tally.best_level += u32::from((found[1] - found[0]).abs() <= SOLVED);
+    }
+}
+
+impl Config {
+    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+        let experiment = bench.experiment(&self.scenario)?;
+        let is_mine = |place: &RunPlace| experiment.points[place.point].1.arms[place.arm].label == self.policy;
+        let places: Vec<RunPlace> = experiment.runs().into_iter().filter(is_mine).collect();
+        let tallies = bench.map(&places, |place| {
+            let scenario = &experiment.points[place.point].1;
+            let world = experiment.world(place.point, place.seed, bench.laboratory.cache())?;
+            let PolicyConfig::Bsfl(config) = &scenario.arms[place.arm].policy else {
+                return usage(format!("{:?} is not of the kind bsfl", self.policy));
+            };
+            let Some(genie) = &world.genie else { return usage("the scenario needs [regret]") };
+            let delta_max = 2.0 * genie.reward.alpha + 1.0;
+            let annealing = |search| AnnealingConfig { search, steps: self.steps, delta_max, trace: true };
+            let build = |search| Annealing::build(annealing(search)).map_err(|error| Error::Usage(error.to_string()));
+            let [plain, forward, symmetric] = SEARCHES.map(build);
+            let tally = Arc::new(Mutex::new(Tally::default()));
+            let solver = Comparing {
+                exact: Exact::new(),
+                annealing: [plain?, forward?, symmetric?],
+                greedy: Greedy::new(),
+                every: self.every.max(1),
+                calls: 0,
+                marks: marks(self.steps),
+                tally: tally.clone(),
+            };
+            let policy = world.with_context(|context| config.build_with(context, Box::new(solver)));
+            let policy = policy.map_err(|error| Error::Usage(format!("{}: {}", error.key, error.message)))?;
+            let settings = RunSettings {
+                evaluate: scenario.sections.evaluate.plan(scenario.sections.stop.end()),
+                record_every: 1,
+                parallel: false,
+            };
+            let mut run = Run::new(&world, &self.policy, policy, settings, NoSink);
+            let Some(rounds) = scenario.sections.stop.rounds else { return usage("the scenario needs stop.rounds") };
+            for _ in 0..rounds {
+                run.step().map_err(|source| Error::Run { run: place.name.clone(), source })?;
+            }
+            let tally = tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            match tally.instances {
+                0 => usage("no instance was compared: more rounds, or a smaller `every`, are needed"),
+                _ => Ok(tally),
+            }
+        })?;
+        if tallies.is_empty() {
+            return usage(format!("there is no policy {:?}", self.policy));
+        }
+        Ok(self.report(&tallies))
+    }
+
+    fn report(&self, tallies: &[Tally]) -> Measurement {
+        let instances: u32 = tallies.iter().map(|tally| tally.instances).sum();
+        let over_seeds = |number: &dyn Fn(&Tally) -> f64| -> Estimate {
+            let values: Vec<f64> = tallies.iter().map(|tally| number(tally) / f64::from(tally.instances)).collect();
+            estimate(&values).expect("sums over instances are finite")
+        };
+        let share = |label: &str, number: &dyn Fn(&Tally) -> u32| {
+            let mut found = over_seeds(&|tally| f64::from(number(tally)));
+            found.ci95 = found.ci95.map(|ends| ends.map(|end| end.clamp(0.0, 1.0)));
+            Measured::estimate(label, found)
+        };
+        let row = |number: &dyn Fn(&Tally) -> f64| shown(over_seeds(number).mean);
+        let mut measured = vec![
+            share("share in which ALSA ends above SA", &|tally| tally.above),
+            share("share in which ALSA's best is above SA's", &|tally| tally.best_above),
+            share("share in which ALSA's best is not below SA's", &|tally| tally.best_above + tally.best_level),
+        ];
+        let columns = ["solver", "share solved", "mean gap of the best state", "mean gap of the last state", "µs an instance"];
+        let mut details = Details::new(format!("{instances} instances, {} steps of annealing", self.steps), &columns);
+        for (place, name) in NAMES.into_iter().enumerate() {
+            let solved = share(&format!("share solved by {name}"), &|tally| tally.solved[place]);
+            details.rows.push(vec![
+                name.to_owned(),
+                shown(solved.value),
+                row(&|tally| tally.gap[place]),
+                if place < 3 { row(&|tally| tally.final_gap[place]) } else { String::new() },
+                row(&|tally| 1e6 * tally.seconds[place]),
+            ]);
+            measured.push(solved);
+        }
+        let exact = row(&|tally| 1e6 * tally.seconds[4]);
+        details.rows.push(vec!["exact".to_owned(), "1".to_owned(), "0".to_owned(), String::new(), exact]);
+        let mut course = Details::new("Mean gap of the current state to the optimum", &["step", NAMES[0], NAMES[1], NAMES[2]]);
+        for (index, mark) in marks(self.steps).into_iter().enumerate() {
+            let cell = |search: usize| row(&|tally: &Tally| tally.course[search][index]);
+            course.rows.push(vec![mark.to_string(), cell(0), cell(1), cell(2)]);
+        }
+        Measurement { measured, details: vec![details, course] }
+    }
+}

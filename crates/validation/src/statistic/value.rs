@@ -1,0 +1,41 @@
+//! A number of runs, as a mean over seeds.
+
+use super::{Measured, Measurement, number};
+use fedgenie_simulator::error::Error;
+use fedgenie_core::math::statistics::estimate;
+use crate::laboratory::Bench;
+use serde::Deserialize;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    scenario: String,
+    policies: Vec<String>,
+    /// Of `summary.json`: `regret.mean`, `final.test_loss`, ….
+    value: String,
+    /// At this virtual time in seconds instead of at the end.
+    #[serde(default)]
+    at_s: Option<f64>,
+}
+
+impl Config {
+    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+        super::some(&self.policies, "policies")?;
+        let played = bench.play(&self.scenario)?;
+        let mut measured = Vec::new();
+        for policy in &self.policies {
+            let runs = played.of(policy, 0)?;
+            let values = runs.iter().map(|run| number(run, &self.value, self.at_s)).collect::<Result<Vec<_>, _>>()?;
+            let Some(found) = estimate(&values) else {
+                return super::usage(format!("{} of {policy} is not finite", self.value));
+            };
+            // Values that are the same for all of several seeds are not a matter of chance.
+            measured.push(match values.len() > 1 && values.windows(2).all(|pair| pair[0] == pair[1]) {
+                true => Measured::exact(policy, found.mean, found.n),
+                false => Measured::estimate(policy, found),
+            });
+        }
+        Ok(Measurement { measured, details: Vec::new() })
+    }
+}
