@@ -19,7 +19,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A file cannot be written. Files that were complete stay; incomplete ones keep a name that ends in `.part`.
+    /// A file cannot be written. Files that were complete stay.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file or folder.
@@ -27,7 +27,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// The command's words are wrong.
+    /// The command's arguments are wrong.
     #[error("{0}")]
     Usage(String),
     /// Threads cannot be started.
@@ -41,17 +41,43 @@ pub enum Error {
         /// Why.
         source: RunError,
     },
-    /// The run was called off because another failed or the user asked for it.
-    #[error("called off")]
+    /// A run panicked. Other runs are not touched.
+    #[error("run {run} panicked: {message}; {DEFECT}")]
+    Panicked {
+        /// The run's name.
+        run: String,
+        /// What the panic said.
+        message: String,
+    },
+    /// The run was stopped before its end, at the user's request. Nothing of it is kept.
+    #[error("stopped before its end")]
     Cancelled,
 }
 
+/// What the user can do about a violated invariant.
+pub const DEFECT: &str =
+    "this is a defect of FedGenie: please report it with the scenario, the command and this message";
+
 impl Error {
-    /// The exit code: 2 for bad usage or input, 3 for a run that failed.
+    /// The exit code: 2 for bad usage or input, 3 for a run that failed, 4 for an invariant of the program that did not hold.
     pub const fn exit_code(&self) -> u8 {
         match self {
+            Self::Run { source: RunError::Violated { .. }, .. } | Self::Panicked { .. } => 4,
             Self::Run { .. } | Self::Cancelled => 3,
             _ => 2,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_violated_invariant_is_told_from_a_run_that_failed() {
+        let code = |source| Error::Run { run: "random-s1".to_owned(), source }.exit_code();
+        assert_eq!(code(RunError::Violated { what: "3 jobs are pending".to_owned(), records: Vec::new() }), 4);
+        assert_eq!(code(RunError::Io(io::ErrorKind::StorageFull.into())), 3);
+        assert_eq!(Error::Usage(String::new()).exit_code(), 2);
     }
 }

@@ -1,7 +1,7 @@
 //! What an experiment found: one row per run, one per policy and point, and a table for people.
 
 use super::estimates::{differences, estimates};
-use super::{Curve, CurvePoint, Reached, RunPlace};
+use super::{Curve, CurvePoint, Reached, RunId};
 use crate::metrics::{Metered, Outcomes, RunMetrics, gini};
 use crate::recorder::Sink;
 use crate::run::{Run, RunError};
@@ -123,7 +123,7 @@ pub struct RunWithCurve<'a> {
 
 impl RunSummary {
     pub(super) fn of<S: Sink>(
-        place: &RunPlace,
+        id: &RunId,
         label: &str,
         run: Run<'_, Metered<S>>,
         curve: Curve,
@@ -132,8 +132,8 @@ impl RunSummary {
         let counts = run.counts();
         let mut summary = Self {
             arm: label.to_owned(),
-            seed: place.seed,
-            point: place.point,
+            seed: id.seed,
+            point: id.point,
             rounds: run.round().0,
             virtual_time_s: run.now().seconds(),
             digest: DigestPair { timeline: run.digests().timeline.hex(), model: run.digests().model.hex() },
@@ -288,12 +288,12 @@ impl Summary {
                 chosen.map(|run| (run.seed, run)).collect()
             };
             let first = labels.first().map(|label| (label, of(label)));
-            for (place, label) in labels.iter().enumerate() {
+            for (arm, label) in labels.iter().enumerate() {
                 let mine = of(label);
                 if mine.is_empty() {
                     continue;
                 }
-                let paired = first.as_ref().filter(|_| place > 0).map(|(against, theirs)| Comparison {
+                let paired = first.as_ref().filter(|_| arm > 0).map(|(against, theirs)| Comparison {
                     against: (*against).clone(),
                     differences: differences(&mine, theirs),
                 });
