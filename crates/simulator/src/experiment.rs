@@ -14,6 +14,7 @@ mod execution;
 pub mod files;
 mod folder;
 mod summary;
+mod table;
 pub mod verify;
 mod watch;
 
@@ -21,8 +22,8 @@ pub use curve::{Curve, CurvePoint};
 pub use estimates::estimate_of;
 pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, note_written};
-pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, number, table};
-pub use summary::{ROUNDING, show};
+pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic};
+pub use table::{INTERVAL_SEEDS, ROUNDING, number, show, table};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;

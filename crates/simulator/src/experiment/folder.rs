@@ -247,9 +247,14 @@ fn others(path: &Path, own: Option<&Path>) -> Result<usize, Error> {
             },
             Err(_) => false,
         };
-        match alive {
-            true => working += 1,
-            false => fs::remove_dir_all(&process).map_err(failed)?,
+        if alive {
+            working += 1;
+            continue;
+        }
+        match fs::remove_dir_all(&process) {
+            // The process that was about to end has done it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            result => result.map_err(failed)?,
         }
     }
     Ok(working)

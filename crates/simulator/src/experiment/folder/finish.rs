@@ -35,10 +35,23 @@ impl ResultFolder {
         known: &[RunSummary],
         draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
     ) -> Result<Option<Summary>, Error> {
-        let _lock = Lock::of(&self.path)?;
-        if others(&self.path, Some(&self.process))? > 0 {
-            return Ok(None);
-        }
+        let lock = Lock::of(&self.path)?;
+        let summary = match others(&self.path, Some(&self.process))? {
+            0 => self.write_summary(experiment, known, draw).map(Some),
+            _ => Ok(None),
+        };
+        // Before others get the lock: none may leave the summary to a process that has ended its work.
+        drop(self);
+        drop(lock);
+        summary
+    }
+
+    fn write_summary(
+        &self,
+        experiment: &Experiment,
+        known: &[RunSummary],
+        draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
+    ) -> Result<Summary, Error> {
         let known: BTreeMap<_, _> = known.iter().map(|run| (experiment.name_of(run), run)).collect();
         let of = |name: &String| known.get(name).map(|&run| run.clone()).or_else(|| completed(&self.path, name));
         let runs = experiment.runs();
@@ -54,7 +67,7 @@ impl ResultFolder {
             .chain([SCENARIO_FILE, SUMMARY_FILE].map(str::to_owned));
         let manifest = self.manifest(experiment, &summary, names)?;
         self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
-        Ok(Some(summary))
+        Ok(summary)
     }
 
     /// Has page and pictures written, and gives them their names in the folder. Returns the names.
