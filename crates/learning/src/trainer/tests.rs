@@ -213,7 +213,7 @@ fn networks_train_alike_on_every_path_and_any_number_of_threads() {
         };
         let expected = on(Path::detect(), false, 1);
         assert!(expected.iter().all(|update| !update.diverged && update.parameters != start));
-        for &path in Path::all() {
+        for path in Path::all() {
             for threads in [1, 3] {
                 assert!(on(path, true, threads) == expected, "{path:?} on {threads} threads");
             }

@@ -15,20 +15,15 @@ pub struct Cpu {
 impl Cpu {
     /// This machine's.
     pub fn detect() -> Self {
-        Self { path: name(Path::detect()).to_owned(), processor: Self::brand().unwrap_or_else(|| "unknown".to_owned()) }
+        Self {
+            path: Path::detect().name().to_owned(),
+            processor: Self::brand().unwrap_or_else(|| "unknown".to_owned()),
+        }
     }
 
     /// The name that the processor gives itself: an x86-64 processor does, on any operating system.
     pub fn brand() -> Option<String> {
         brand()
-    }
-}
-
-const fn name(path: Path) -> &'static str {
-    match path {
-        Path::Portable => "portable",
-        Path::Avx2 => "avx2",
-        Path::Avx512 => "avx512",
     }
 }
 
