@@ -224,7 +224,7 @@ fn verify_names_missing_runs_and_the_command_that_makes_them() {
     work.run_into("my results", &["--shard", "1/3"]);
     let answer = work.fedgenie(&["verify", "my results"]);
     let command = "fedgenie run 'my results/scenario.toml' --out 'my results' --resume";
-    let missing = "bsfl-s1, random-s1, random-s2, bsfl-s3";
+    let missing = "bsfl-s1, bsfl-s2, random-s2, random-s3";
     assert_eq!(
         (answer.code, answer.stdout),
         (
@@ -236,7 +236,7 @@ fn verify_names_missing_runs_and_the_command_that_makes_them() {
     );
     let json = work.fedgenie(&["verify", "my results", "--json"]);
     let verdict: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!((json.code, verdict["missing"][3].as_str()), (1, Some("bsfl-s3")));
+    assert_eq!((json.code, verdict["missing"][3].as_str()), (1, Some("random-s3")));
     work.run_into("whole", &[]);
     let words = ["run", "my results/scenario.toml", "--out", "my results", "--resume", "--quiet"];
     assert_eq!((verdict["completion"].as_str(), work.fedgenie(&words).code), (Some(command), 0));
