@@ -178,7 +178,7 @@ impl<'w, S: Sink> Engine<'w, S> {
             (None, Some((time, reason))) if time < VirtualTime::MAX => (time, CLASS_LOSS, Event::Lost(id, reason)),
             (None, _) => (now, CLASS_LOSS, Event::Lost(id, DropReason::Stalled)),
         };
-        job.pending = Some(self.kernel.schedule_cancellable(time, class, event));
+        job.pending = Some(self.kernel.schedule(time, class, event));
     }
 
     /// The next thing that happens, if anything is under way.
@@ -307,7 +307,7 @@ impl<'w, S: Sink> Engine<'w, S> {
 
     /// A model sets out between the cloud and an edge server.
     pub fn travel(&mut self, edge: u32, span: Span) -> Handle {
-        self.kernel.schedule_cancellable(self.now() + span, CLASS_PHASE, Event::Travelled(edge))
+        self.kernel.schedule(self.now() + span, CLASS_PHASE, Event::Travelled(edge))
     }
 
     /// A model that has not arrived never will.
