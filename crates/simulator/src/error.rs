@@ -34,7 +34,7 @@ pub enum Error {
     #[error("cannot start threads: {0}")]
     Threads(String),
     /// A run ended early. Other runs are not touched.
-    #[error("run {run} failed: {source}")]
+    #[error("run {run} failed: {source}{}", advice(source))]
     Run {
         /// The run's name.
         run: String,
@@ -58,6 +58,14 @@ pub enum Error {
 pub const DEFECT: &str =
     "this is a defect of FedGenie: please report it with the scenario, the command and this message";
 
+/// What is added to the reason why a run failed.
+fn advice(source: &RunError) -> String {
+    match source {
+        RunError::Violated { .. } => format!("\n{DEFECT}"),
+        _ => String::new(),
+    }
+}
+
 impl Error {
     /// The exit code: 2 for bad usage or input, 3 for a run that failed, 4 for an invariant of the program that did not hold.
     pub const fn exit_code(&self) -> u8 {
@@ -75,9 +83,13 @@ mod tests {
 
     #[test]
     fn a_violated_invariant_is_told_from_a_run_that_failed() {
-        let code = |source| Error::Run { run: "random-s1".to_owned(), source }.exit_code();
-        assert_eq!(code(RunError::Violated { what: "3 jobs are pending".to_owned(), records: Vec::new() }), 4);
-        assert_eq!(code(RunError::Io(io::ErrorKind::StorageFull.into())), 3);
+        let of_run = |source| Error::Run { run: "random-s1".to_owned(), source };
+        let violated = of_run(RunError::Violated { what: "3 jobs are pending".to_owned(), records: Vec::new() });
+        assert_eq!(violated.exit_code(), 4);
+        assert!(violated.to_string().ends_with(DEFECT));
+        let full = of_run(RunError::Io(io::ErrorKind::StorageFull.into()));
+        assert_eq!(full.exit_code(), 3);
+        assert!(full.to_string().starts_with("run random-s1 failed: ") && !full.to_string().contains(DEFECT));
         assert_eq!(Error::Usage(String::new()).exit_code(), 2);
     }
 }
