@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
@@ -44,6 +44,18 @@ pub struct Answer {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+}
+
+impl Answer {
+    /// Waits for the end of a process.
+    pub fn of(process: Child) -> Self {
+        let output = process.wait_with_output().unwrap();
+        Self {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
 }
 
 impl Workplace {
@@ -95,12 +107,14 @@ impl Workplace {
 
     /// Runs the binary here.
     pub fn fedgenie(&self, words: &[&str]) -> Answer {
-        let output = Command::new(env!("CARGO_BIN_EXE_fedgenie")).args(words).current_dir(&self.0).output().unwrap();
-        Answer {
-            code: output.status.code().unwrap(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Answer::of(self.start(words))
+    }
+
+    /// Starts the binary here and does not wait for its end.
+    pub fn start(&self, words: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fedgenie"));
+        command.args(words).current_dir(&self.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
     }
 
     /// Runs the scenario into a folder, which has to succeed.
@@ -123,6 +137,42 @@ impl Workplace {
             (name, text(&run["digest"]["timeline"]), text(&run["digest"]["model"]))
         };
         summary["runs"].as_array().unwrap().iter().map(digests).collect()
+    }
+}
+
+/// Everything that a run's folder holds, without the figures' and the manifest's bookkeeping.
+fn runs(work: &Workplace, folder: &str) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for run in fs::read_dir(work.path(&format!("{folder}/runs"))).unwrap() {
+        for file in fs::read_dir(run.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.strip_prefix(work.path(folder)).unwrap().display().to_string();
+            files.push((name, fs::read(&path).unwrap()));
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The names of all files directly in a folder, and their contents.
+fn top_files(work: &Workplace, folder: &str) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(work.path(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let file = |path: PathBuf| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap());
+    let mut files: Vec<_> = entries.filter(|path| path.is_file()).map(file).collect();
+    files.sort();
+    files
+}
+
+pub fn assert_same_folders(work: &Workplace, left: &str, right: &str) {
+    for (left_files, right_files) in
+        [(runs(work, left), runs(work, right)), (top_files(work, left), top_files(work, right))]
+    {
+        let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&left_files), names(&right_files), "{left} and {right}");
+        for ((name, left_bytes), (_, right_bytes)) in left_files.iter().zip(&right_files) {
+            let texts = [left_bytes, right_bytes].map(|bytes| String::from_utf8_lossy(bytes));
+            assert!(left_bytes == right_bytes, "{name} differs:\n{}\n{}", texts[0], texts[1]);
+        }
     }
 }
 

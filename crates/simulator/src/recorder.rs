@@ -6,7 +6,7 @@ mod timeline;
 
 pub use digest::{Chain, Digests, RoundMark};
 pub use files::event_json;
-pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFiles, TIMELINE_FILE, Wanted, read_marks};
+pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFileOptions, RunFiles, TIMELINE_FILE, read_marks};
 pub use timeline::Timeline;
 
 use fedgenie_core::id::{ClientId, Round};

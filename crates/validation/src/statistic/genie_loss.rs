@@ -5,7 +5,7 @@
 
 use super::{Measured, Measurement, usage};
 use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::RunPlace;
+use fedgenie_simulator::experiment::RunId;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::statistics::{estimate, paired_difference};
 use fedgenie_core::record::Record;
@@ -41,8 +41,8 @@ impl Sink for Rounds {
 impl Config {
     pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
         let experiment = bench.experiment(&self.scenario)?;
-        let is_mine = |place: &RunPlace| experiment.points[place.point].1.arms[place.arm].label == self.policy;
-        let places: Vec<RunPlace> = experiment.runs().into_iter().filter(is_mine).collect();
+        let is_mine = |place: &RunId| experiment.points[place.point].1.arms[place.arm].label == self.policy;
+        let places: Vec<RunId> = experiment.runs().into_iter().filter(is_mine).collect();
         if places.is_empty() {
             return usage(format!("there is no policy {:?}", self.policy));
         }
