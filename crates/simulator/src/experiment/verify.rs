@@ -107,14 +107,14 @@ fn verify_run(
     let world = experiment.world(place.point, place.seed, cache)?;
     let found =
         |round, event, what| Ok(Some(Difference { run: Some(place.name.clone()), round: Some(round), event, what }));
-    let comparison = match Comparison::open(&run_folder) {
+    let mut comparison = match Comparison::open(&run_folder) {
         Ok(comparison) => comparison,
         Err(error) => {
             let run = Some(place.name.clone());
             return Ok(Some(Difference { run, round: None, event: None, what: error.to_string() }));
         }
     };
-    let (summary, comparison) = match experiment.run_one(place, &world, comparison, threads, None) {
+    let summary = match experiment.run_one(place, &world, &mut comparison, threads, None) {
         Ok(result) => result,
         Err(Error::Run { source: crate::run::RunError::Io(error), .. }) => {
             // The comparison ends the replay through this error; see below.
@@ -156,8 +156,8 @@ fn capture(
     round: u32,
     threads: &Threads,
 ) -> Result<Vec<String>, Error> {
-    let sink = Capture { wanted: round, current: 1, timeline: Vec::new(), model: Vec::new() };
-    match experiment.run_one(place, world, sink, threads, None) {
+    let mut sink = Capture { wanted: round, current: 1, timeline: Vec::new(), model: Vec::new() };
+    match experiment.run_one(place, world, &mut sink, threads, None) {
         Err(Error::Run { source: crate::run::RunError::Io(error), .. }) => {
             let records = error.into_inner().and_then(|inner| inner.downcast::<Captured>().ok());
             Ok(records.map_or_else(Vec::new, |records| records.0))
