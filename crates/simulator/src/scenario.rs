@@ -3,8 +3,8 @@
 //! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose every
 //! default is written out. A sweep makes one plan per point of its grid.
 
-mod counterfactual;
 mod evaluation;
+mod hindsight;
 pub mod read;
 pub mod schema;
 mod sections;
@@ -171,7 +171,7 @@ impl Scenario {
             aggregation: sections.aggregation.clone(),
             reward,
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
-            counterfactual: sections.regret.as_ref().and_then(RegretConfig::counterfactual),
+            hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),
         };
         Ok(Self { sections, arms, plan, tree: tree.clone() })
     }

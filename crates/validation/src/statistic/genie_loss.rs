@@ -33,7 +33,7 @@ impl Sink for Rounds {
     }
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
-        self.0.push((summary.selected.to_vec(), (summary.closed - summary.opened).seconds()));
+        self.0.push((summary.jobs.selected.clone(), (summary.closed - summary.opened).seconds()));
         Ok(())
     }
 }
@@ -48,11 +48,12 @@ impl Config {
         }
         let losses = bench.map(&places, |place| {
             let world = experiment.world(place.point, place.seed, bench.laboratory.cache())?;
-            let (Some(genie), Some(expected)) = (&world.genie, &world.expected) else {
+            let Some((genie, Some(expected))) = world.truth.as_ref().map(|truth| (&truth.genie, &truth.expected)) else {
                 return usage("the scenario needs the meter `expected`");
             };
-            let (_, Rounds(rounds)) =
-                experiment.run_one(place, &world, Rounds::default(), bench.laboratory.threads(), None)?;
+            let mut sink = Rounds::default();
+            experiment.run_one(place, &world, &mut sink, bench.laboratory.threads(), None)?;
+            let Rounds(rounds) = sink;
             let tau_min = genie.reward.tau_min.seconds();
             let (mut realised, mut theory) = (0.0, 0.0);
             for (selected, duration) in &rounds {

@@ -132,8 +132,8 @@ impl Config {
             let PolicyConfig::Bsfl(config) = &scenario.arms[place.arm].policy else {
                 return usage(format!("{:?} is not of the kind bsfl", self.policy));
             };
-            let Some(genie) = &world.genie else { return usage("the scenario needs [regret]") };
-            let delta_max = 2.0 * genie.reward.alpha + 1.0;
+            let Some(truth) = &world.truth else { return usage("the scenario needs [regret]") };
+            let delta_max = 2.0 * truth.genie.reward.alpha + 1.0;
             let annealing = |search| AnnealingConfig { search, steps: self.steps, delta_max, trace: true };
             let build = |search| Annealing::build(annealing(search)).map_err(|error| Error::Usage(error.to_string()));
             let [plain, forward, symmetric] = SEARCHES.map(build);
