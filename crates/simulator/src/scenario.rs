@@ -212,10 +212,15 @@ impl Scenario {
             _ => toml::Value::Table(self.arms.iter().map(Arm::to_toml).collect()),
         };
         table.insert("policy".to_owned(), policies);
-        if let Some(sweep) = self.tree.get("sweep") {
-            table.insert("sweep".to_owned(), to_toml(sweep));
+        let mut text = toml::to_string(&table).expect("a table of plain values can be written");
+        if let Some(Node { value: Value::Table(axes), .. }) = self.tree.get("sweep") {
+            // Points are numbered in the order of the axes: lists of tables would be written behind all others.
+            text.push_str("\n[sweep]\n");
+            for (path, values) in axes {
+                text.push_str(&format!("{} = {}\n", toml::Value::String(path.clone()), to_toml(values)));
+            }
         }
-        toml::to_string(&table).expect("a table of plain values can be written")
+        text
     }
 }
 
