@@ -5,24 +5,13 @@ use super::model::{Experiment, Report, Series, Table, Verdict};
 use super::settings::add_differing;
 use super::source::Results;
 use super::study::{Better, Quantity, Study, counted, interval};
+use super::style::{self, Labelled};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_simulator::error::Error;
 use fedgenie_simulator::experiment::{INTERVAL_SEEDS, show};
 use fedgenie_simulator::policy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-/// Colours of M. Okabe and K. Ito, "Color Universal Design" (2008), distinguishable with colour-blind eyes.
-const COLOURS: [[u8; 3]; 8] = [
-    [213, 94, 0],
-    [86, 180, 233],
-    [0, 0, 0],
-    [0, 114, 178],
-    [0, 158, 115],
-    [230, 159, 0],
-    [204, 121, 167],
-    [148, 148, 148],
-];
 
 impl Report {
     /// The report on one or several result folders.
@@ -67,6 +56,13 @@ impl Report {
             series: series(results, &labels),
             ..Self::default()
         };
+        if report.series.len() > style::STYLES {
+            report.warnings.push(format!(
+                "{} policies share {} styles of lines: some look the same",
+                report.series.len(),
+                style::STYLES
+            ));
+        }
         if results.len() > 1 {
             add_differing(&mut report.experiments, results);
         }
@@ -165,37 +161,16 @@ fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// Each policy's colour: of its place in the catalogue, or else the first that is left. Of two folders the second has the lighter
-/// shades of the first one's colours.
+/// The series of all policies that have runs.
 fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
-    let known = |label: &str| policy::CATALOGUE.iter().position(|entry| entry.name == label);
-    let there = |folder: usize, label: &String| results[folder].summary.runs.iter().any(|run| run.arm == *label);
-    // Of three and more folders each policy has a colour of its own, as far as there are colours.
-    let is_shaded = results.len() == 2;
-    let mut named: Vec<(usize, &str, &str)> = Vec::new();
-    for (folder, labels) in labels.iter().enumerate() {
-        for (label, arm) in labels.iter().zip(&results[folder].labels).filter(|(_, arm)| there(folder, arm)) {
-            named.push((folder, label, if is_shaded { arm } else { label }));
+    let mut policies = Vec::new();
+    for (folder, (results, labels)) in results.iter().zip(labels).enumerate() {
+        let has_runs = |name: &String| results.summary.runs.iter().any(|run| run.arm == *name);
+        for (name, label) in results.labels.iter().zip(labels).filter(|(name, _)| has_runs(name)) {
+            policies.push(Labelled { folder, name, label });
         }
     }
-    let taken: Vec<usize> =
-        named.iter().filter_map(|(.., name)| known(name)).map(|place| place % COLOURS.len()).collect();
-    let mut left =
-        (0..COLOURS.len()).filter(|place| !taken.contains(place)).chain(0..).map(|place| place % COLOURS.len());
-    let mut hues: BTreeMap<&str, [u8; 3]> = BTreeMap::new();
-    let mut series = Vec::new();
-    for (folder, label, name) in named {
-        let mut place = || known(name).or_else(|| left.next()).unwrap_or_default();
-        let hue = *hues.entry(name).or_insert_with(|| COLOURS[place() % COLOURS.len()]);
-        let colour = if is_shaded && folder == 1 { hue.map(lighter) } else { hue };
-        series.push(Series { label: label.to_owned(), colour });
-    }
-    series
-}
-
-/// Two fifths of the way to white.
-fn lighter(channel: u8) -> u8 {
-    channel + (255 - channel) / 5 * 2
+    style::series(&policies, |name| policy::CATALOGUE.iter().position(|entry| entry.name == name))
 }
 
 /// What an experiment was.
@@ -244,18 +219,17 @@ fn experiment(results: &Results, prefix: &str) -> Experiment {
     }
 }
 
-/// How many clients the scenario has: of all its groups.
+/// How many clients the scenario has.
 fn clients(results: &Results) -> Option<String> {
+    let rows = &results.summary.runs.first()?.metrics.selections.rows;
+    if !rows.is_empty() {
+        return Some(rows.iter().map(|row| row.clients).sum::<u64>().to_string());
+    }
     let population = results.section("population")?;
-    let count =
-        |table: &toml::Value| table.get("clients").or_else(|| table.get("count")).and_then(toml::Value::as_integer);
-    let groups = || population.get("group").or_else(|| population.get("groups")).and_then(toml::Value::as_array);
-    let total = count(population).or_else(|| groups()?.iter().map(count).sum::<Option<i64>>());
-    let counted = || {
-        let rows = &results.summary.runs.first()?.metrics.selections.rows;
-        (!rows.is_empty()).then(|| rows.iter().map(|row| row.clients as i64).sum())
-    };
-    counted().or(total).map(|count| count.to_string())
+    let integer = |table: &toml::Value, key: &str| table.get(key).and_then(toml::Value::as_integer);
+    let groups = || population.get("group").and_then(toml::Value::as_array);
+    let of_groups = || groups()?.iter().map(|group| integer(group, "count")).sum::<Option<i64>>();
+    integer(population, "clients").or_else(of_groups).map(|count| count.to_string())
 }
 
 fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {

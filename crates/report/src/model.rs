@@ -3,6 +3,7 @@
 //! All texts may come from a scenario and are untrusted: whoever writes them into HTML or SVG escapes them. Numbers are finite;
 //! what is not known is left out.
 
+use super::style::Style;
 use serde::Serialize;
 
 /// Everything that a report shows.
@@ -18,7 +19,7 @@ pub struct Report {
     pub verdicts: Vec<Verdict>,
     /// Results per policy and point: final values with intervals.
     pub results: Table,
-    /// The policies, in order, each with its colour for all pictures.
+    /// The policies, in order, each with its looks in all figures.
     pub series: Vec<Series>,
     /// The pictures, in order.
     pub figures: Vec<Figure>,
@@ -76,13 +77,14 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// A policy (or another thing that has a line) and its colour.
+/// A policy (or another thing that has a line) and its looks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
     /// Its label.
     pub label: String,
-    /// Red, green, blue.
-    pub colour: [u8; 3],
+    /// How it looks in all figures.
+    #[serde(flatten)]
+    pub style: Style,
 }
 
 /// One picture.

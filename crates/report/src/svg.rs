@@ -6,6 +6,7 @@ mod axis;
 mod bars;
 mod heat;
 mod intervals;
+mod key;
 mod lines;
 
 use super::model::{Axis, Chart, Figure, Series};
@@ -90,12 +91,6 @@ fn horizontal(
     }
     area.draw(&PathElement::new([(ends[0], bottom), (ends[1], bottom)], BLACK))?;
     text(area, title, ((ends[0] + ends[1]) / 2, bottom + 34), 15, Anchor::Centre)
-}
-
-/// The colour of a series: black if it has none.
-fn colour(series: &[Series], label: &str) -> RGBColor {
-    let found = series.iter().find(|series| series.label == label);
-    found.map_or(BLACK, |series| RGBColor(series.colour[0], series.colour[1], series.colour[2]))
 }
 
 /// Label and unit.

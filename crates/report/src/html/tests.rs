@@ -1,7 +1,9 @@
 //! What a page must be, whatever the report says.
 
 use super::*;
-use crate::{Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Scale, Series, Table, Verdict};
+use crate::{
+    Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Scale, Series, Style, Table, Verdict,
+};
 use serde_json::Value;
 
 const POISON: &str = "<script>window.pwned=1</script>\"'&--></script><!--\u{2028}";
@@ -57,7 +59,7 @@ fn report() -> Report {
             is_better: Some(true),
         }],
         results: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
-        series: vec![Series { label: text("first"), colour: [0, 0, 0] }],
+        series: vec![Series { label: text("first"), style: Style::of_index(0) }],
         figures: vec![
             figure(Chart::Lines {
                 x: axis("x"),

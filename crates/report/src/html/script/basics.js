@@ -7,18 +7,22 @@ const THEMES = {
 };
 const FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
-// One sign per series, so that colour is never the only difference; each fills a box of 10 × 10.
-const SIGNS = [
-  "M5,0A5,5,0,1,1,5,10A5,5,0,1,1,5,0Z",
-  "M.6,.6L9.4,.6L9.4,9.4L.6,9.4Z",
-  "M5,0L10,9.4L0,9.4Z",
-  "M5,-.6L10.2,5L5,10.6L-.2,5Z",
-  "M0,.6L10,.6L5,10Z",
-  "M2,0L5,3L8,0L10,2L7,5L10,8L8,10L5,7L2,10L0,8L3,5L0,2Z",
-  "M3.4,0L6.6,0L6.6,3.4L10,3.4L10,6.6L6.6,6.6L6.6,10L3.4,10L3.4,6.6L0,6.6L0,3.4L3.4,3.4Z",
-  "M5,0L6.2,3.4L10,3.5L7,5.8L8.1,9.5L5,7.3L1.9,9.5L3,5.8L0,3.5L3.8,3.4Z",
-];
 const DASHES = { mean: [], seed: [], fit: [7, 4], bound: [1.5, 3.5] };
+// Long enough not to be taken for a fitted curve.
+const LONG_DASHES = [14, 4];
+
+// The marker of what is no policy of the report.
+const CIRCLE = "M0,-5A5,5,0,1,1,0,5A5,5,0,1,1,0,-5Z";
+
+// The dashes of a line: those of its role, or for a mean those of its series.
+function dashesOf(style, role) {
+  return role === "mean" && style.isDashed ? LONG_DASHES : DASHES[role];
+}
+
+// How a marker is painted: filled with an edge of paper, or the other way round.
+function markerPaint({ colour, paper, isHollow }) {
+  return isHollow ? { fill: paper, edge: colour, width: 1.6 } : { fill: colour, edge: paper, width: 1 };
+}
 
 function luminance(colour) {
   const [red, green, blue] = colour.map(part => {
@@ -151,12 +155,18 @@ function svgElement(name, attributes) {
 }
 
 // How a series looks, for legends and tips.
-function sample(colour, sign, role) {
+function sample(style, role) {
   const svg = svgElement("svg", { width: 30, height: 12, viewBox: "0 0 30 12", "aria-hidden": "true" });
-  const line = { x1: 0, y1: 6, x2: 30, y2: 6, stroke: colour, "stroke-width": role === "seed" ? 1 : 2.2 };
-  if (DASHES[role].length) line["stroke-dasharray"] = DASHES[role].join(" ");
+  const line = { x1: 0, y1: 6, x2: 30, y2: 6, stroke: style.colour, "stroke-width": role === "seed" ? 1 : 2.2 };
+  const dashes = dashesOf(style, role);
+  if (dashes.length) line["stroke-dasharray"] = dashes.join(" ");
+  // A dash at each end, so that the marker does not cover the gap.
+  if (dashes === LONG_DASHES) line["stroke-dasharray"] = "11 8";
   svg.append(svgElement("line", line));
-  if (sign && role === "mean") svg.append(svgElement("path", { d: sign, fill: colour, transform: "translate(10.5 1.5) scale(.9)" }));
+  if (role === "mean") {
+    const { fill, edge, width } = markerPaint(style);
+    svg.append(svgElement("path", { d: style.marker, fill, stroke: edge, "stroke-width": width, transform: "translate(15 6) scale(.9)" }));
+  }
   return svg;
 }
 

@@ -197,16 +197,17 @@ function intervalsOption(figure, look) {
   Object.assign(value, { name: shortened(axisName(chart.value), Math.floor(width / 9)), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: theme.ink, fontSize: 13 } });
   const mark = (params, api) => {
     const row = rows[params.dataIndex];
-    const { colour, sign } = figure.style(row.series, theme);
+    const style = figure.style(row.series, theme);
+    const { fill, edge, width: edgeWidth } = markerPaint(style);
     const y = api.coord([0, params.dataIndex])[1] + (narrow ? 8 : 0);
     const at = number => api.coord([number, params.dataIndex])[0];
-    const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth: 2 } });
+    const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: style.colour, lineWidth: 2 } });
     const children = [];
     if (row.ci95) {
       const [low, high] = row.ci95.map(at);
       children.push(line(low, y, high, y), line(low, y - 5, low, y + 5), line(high, y - 5, high, y + 5));
     }
-    children.push({ type: "path", shape: { pathData: sign, x: at(row.value) - 6, y: y - 6, width: 12, height: 12 }, style: { fill: colour, stroke: theme.paper, lineWidth: 1 } });
+    children.push({ type: "path", shape: { pathData: style.marker, x: at(row.value) - 6, y: y - 6, width: 12, height: 12 }, style: { fill, stroke: edge, lineWidth: edgeWidth } });
     if (narrow) children.push({ type: "text", x: left + 4, y: y - 12, style: { text: shortened(row.label, Math.floor(width / 7)), fill: theme.ink, font: `12px ${FONT}`, verticalAlign: "bottom", backgroundColor: theme.paper, padding: [0, 3] } });
     return { type: "group", children };
   };

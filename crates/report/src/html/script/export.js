@@ -69,11 +69,10 @@ function fileLegend(figure, theme) {
   if (chart.kind === "bars") chart.parts.forEach(([label], index) => add(label, partSample(index)));
   if (chart.kind === "lines" || chart.kind === "intervals") {
     for (const name of figure.names.filter(name => !figure.hidden.has(name))) {
-      const { colour, sign } = figure.style(name, theme);
-      add(name, sample(colour, sign, "mean"));
+      add(name, sample(figure.style(name, theme), "mean"));
     }
     for (const line of keyedLines(figure)) {
-      add(keyOf(figure, line), sample(figure.style(line.series, theme).colour, "", line.role));
+      add(keyOf(figure, line), sample(figure.style(line.series, theme), line.role));
     }
   }
   return { group, height: group.childElementCount ? y - 34 + 26 : 0 };

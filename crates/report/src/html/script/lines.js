@@ -130,8 +130,8 @@ function whiskers(chart, line, frames, colour) {
   };
 }
 
-// Few places of a line, spread evenly over the picture, other ones for each series: there its sign is drawn, on points of the line.
-function signPlaces(chart, line, frame, order, of) {
+// Where a line has markers: at a few of its points, spread evenly over the picture, other ones for each series.
+function markedPoints(chart, line, frame, order, of) {
   const [places, values] = [chart.places[line.places], line.values];
   const points = [];
   for (let step = 0; step < 6; step++) {
@@ -171,6 +171,9 @@ function lineOption(figure, look) {
   for (const line of chart.lines) {
     if (hidden.has(line.series)) continue;
     const style = figure.style(line.series, theme);
+    const { fill, edge, width: edgeWidth } = markerPaint(style);
+    const dashes = dashesOf(style, line.role);
+    const marker = { symbol: `path://${style.marker}`, symbolKeepAspect: true, itemStyle: { color: fill, borderColor: edge, borderWidth: edgeWidth, opacity: 1 } };
     const common = { silent: true, animation: false, emphasis: { disabled: true }, clip: true };
     if (line.has_dots && line.low.length > 0) {
       series.push({ ...common, ...whiskers(chart, line, frames, style.colour) });
@@ -187,15 +190,13 @@ function lineOption(figure, look) {
     const data = chart.places[line.places].map((place, at) => point(place, line.values[at])).filter(([place]) => !frames.x.isLog || place > 0);
     series.push({
       ...common, type: "line", name: line.role === "mean" ? line.series : undefined, data, z: line.role === "mean" ? 4 : 2,
-      step: line.is_staircase ? "end" : false, symbol: line.role === "mean" ? `path://${style.sign}` : "circle",
-      symbolSize: line.role === "mean" ? 8 : 4, showSymbol: line.has_dots, showAllSymbol: true, itemStyle: { color: style.colour, opacity: 1 },
-      lineStyle: { color: style.colour, width: { mean: 2.2, seed: 1, fit: 1.6, bound: 2 }[line.role], type: DASHES[line.role].length ? DASHES[line.role] : "solid",
+      step: line.is_staircase ? "end" : false, ...marker, symbolSize: 9, showSymbol: line.has_dots, showAllSymbol: true,
+      lineStyle: { color: style.colour, width: { mean: 2.2, seed: 1, fit: 1.6, bound: 2 }[line.role], type: dashes.length ? dashes : "solid",
         opacity: line.role === "seed" ? 0.45 : 1, cap: line.role === "bound" ? "round" : "butt" },
     });
     if (line.role === "mean" && !line.has_dots) {
-      const places = signPlaces(chart, line, frames.x, names.indexOf(line.series), names.length).filter(([, value]) => !frames.y.isLog || value > 0);
-      series.push({ ...common, type: "scatter", name: line.series, data: places, symbol: `path://${style.sign}`, symbolSize: 9, z: 5,
-        itemStyle: { color: style.colour, borderColor: theme.paper, borderWidth: 1, opacity: 1 }, tooltip: { show: false } });
+      const places = markedPoints(chart, line, frames.x, names.indexOf(line.series), names.length).filter(([, value]) => !frames.y.isLog || value > 0);
+      series.push({ ...common, type: "scatter", name: line.series, data: places, ...marker, symbolSize: 9, z: 5, tooltip: { show: false } });
     }
   }
   series.push({

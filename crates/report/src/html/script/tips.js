@@ -20,17 +20,17 @@ const TIPS = {
     const place = Number(hovered[0].axisValue);
     const rows = [];
     for (const name of figure.names.filter(name => !hidden.has(name))) {
-      const { colour, sign } = figure.style(name, theme);
+      const style = figure.style(name, theme);
       const lines = chart.lines.filter(line => line.series === name);
       for (const line of lines.filter(line => line.role !== "seed")) {
         const value = lineAt(chart, line, place);
         const label = line.label ?? { mean: "", fit: "fit", bound: "bound" }[line.role];
-        if (value !== null) rows.push({ value, mark: sample(colour, sign, line.role), name: label ? `${name}: ${label}` : name, text: withEnds(value, bandAt(chart, line, place)) });
+        if (value !== null) rows.push({ value, mark: sample(style, line.role), name: label ? `${name}: ${label}` : name, text: withEnds(value, bandAt(chart, line, place)) });
       }
       const seeds = lines.filter(line => line.role === "seed").map(line => lineAt(chart, line, place)).filter(value => value !== null);
       if (seeds.length > 0 && !lines.some(line => line.role === "mean")) {
         const [low, high] = extreme(seeds);
-        rows.push({ value: (low + high) / 2, mark: sample(colour, sign, "seed"), name, text: seeds.length === 1 ? words(low) : `${words(low)} … ${words(high)}` });
+        rows.push({ value: (low + high) / 2, mark: sample(style, "seed"), name, text: seeds.length === 1 ? words(low) : `${words(low)} … ${words(high)}` });
       }
     }
     // In the order of the lines under the pointer.
@@ -55,7 +55,6 @@ const TIPS = {
   },
   intervals(figure, theme, hovered) {
     const row = intervalRows(figure)[hovered[0].dataIndex];
-    const { colour, sign } = figure.style(row.series, theme);
-    return tipBox(axisName(figure.chart.value), [{ mark: sample(colour, sign, "mean"), name: row.label, text: withEnds(row.value, row.ci95) }]);
+    return tipBox(axisName(figure.chart.value), [{ mark: sample(figure.style(row.series, theme), "mean"), name: row.label, text: withEnds(row.value, row.ci95) }]);
   },
 };
