@@ -16,7 +16,7 @@ POISON = "<script>window.pwned=1</script>"
 
 
 def drawn(browser):
-    """Per figure: kind, elements in the picture, its size, width of the svg against that of its place."""
+    """Per figure: kind, elements in the picture, its size, width of the svg against that of its box."""
     return browser.evaluate("""figures.map(({ id, chart, plot }) => {
         const svg = plot.querySelector("svg");
         const box = svg ? svg.getBoundingClientRect() : { width: 0, height: 0 };
@@ -28,8 +28,8 @@ def check_drawn(browser, where):
     figures = drawn(browser)
     assert {kind for _, kind, *_ in figures} == {"lines", "heat", "bars", "intervals"}, figures
     for figure in figures:
-        _, _, paths, width, height, place = figure
-        assert paths >= 10 and width >= 240 and height >= 150 and width <= place + 1, f"{where}: not drawn: {figure}"
+        _, _, paths, width, height, room = figure
+        assert paths >= 10 and width >= 240 and height >= 150 and width <= room + 1, f"{where}: not drawn: {figure}"
 
 
 def check_harmless(browser, when):
@@ -215,7 +215,7 @@ def check_files(browser):
 
 ODD = [
     (0, "c.lines = []"),
-    (0, "c.lines.length = 1; c.places = [[5]]; Object.assign(c.lines[0], { places: 0, band_places: 0, values: [3], low: [2], high: [4] })"),
+    (0, "c.lines.length = 1; c.xs = [[5]]; Object.assign(c.lines[0], { xs: 0, band_xs: 0, values: [3], low: [2], high: [4] })"),
     (0, "c.lines.forEach(line => { line.values.fill(0); line.low.fill(-1); line.high.fill(0); }); f.scales = { x: 'log', y: 'log' }"),
     (0, "f.hidden = new Set(f.names)"),
     (3, "c.panels.forEach(panel => panel.cells.forEach(row => row.fill(null)))"),
@@ -228,7 +228,7 @@ ODD = [
 
 
 def check_odd(browser):
-    """Charts with nothing, one thing or zeros in them: whatever has no number has no place in a picture."""
+    """Charts with nothing, one thing or zeros in them: what has no number is not drawn."""
     for number, change in ODD:
         bad = browser.evaluate(f"""(() => {{
             const f = {{ ...figures[{number}], chart: structuredClone(figures[{number}].chart), hidden: new Set() }};

@@ -68,7 +68,8 @@ impl Report {
         }
         let blocks = blocks(results);
         if blocks.len() > 1 {
-            let message = "the folders have different points: each kind has figures of its own";
+            let message =
+                "the folders have different points of the sweep: only folders with the same points share figures";
             report.warnings.push(message.to_owned());
         }
         for (number, folders) in blocks.iter().enumerate() {
@@ -91,15 +92,15 @@ impl Report {
         report
     }
 
-    /// Says between which experiments nothing is compared.
+    /// Warns where experiments cannot be compared.
     fn compare_across(&mut self, study: &Study<'_>, folders: &[usize], prefixes: &[String]) {
         let Some((&first, others)) = folders.split_first() else { return };
         let differing = |&&other: &&usize| !study.results[other].shares_world(&study.results[first]);
         let differing: Vec<&str> = others.iter().filter(differing).map(|&other| prefixes[other].as_str()).collect();
         if !differing.is_empty() {
             self.warnings.push(format!(
-                "{} and {} differ in clients, task or protocol: equal seeds are different worlds, and differences between them \
-                 are left out",
+                "{} and {} differ in clients, task or protocol: equal seeds give different worlds, so differences between them are \
+                 not shown",
                 prefixes[first],
                 differing.join(", ")
             ));
@@ -120,8 +121,8 @@ impl Report {
             }
         }
         self.warnings = warnings;
-        for place in 1..self.figures.len() {
-            let (before, rest) = self.figures.split_at_mut(place);
+        for index in 1..self.figures.len() {
+            let (before, rest) = self.figures.split_at_mut(index);
             let mut number = 2;
             let first = rest[0].id.clone();
             while before.iter().any(|figure| figure.id == rest[0].id) {
@@ -132,7 +133,7 @@ impl Report {
     }
 }
 
-/// What policies of each experiment are prefixed with: nothing if there is one, else its folder's name, made unique.
+/// The prefix of each experiment's policies: nothing if there is one experiment, else its folder's name, made unique.
 fn prefixes(results: &[Results]) -> Vec<String> {
     if results.len() == 1 {
         return vec![String::new()];
@@ -173,7 +174,7 @@ fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
     style::series(&policies, |name| policy::CATALOGUE.iter().position(|entry| entry.name == name))
 }
 
-/// What an experiment was.
+/// The facts of an experiment.
 fn experiment(results: &Results, prefix: &str) -> Experiment {
     let summary = &results.summary;
     let mut facts: Vec<[String; 2]> = Vec::new();
@@ -243,8 +244,8 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
         let seeds = results.seeds.len();
         if seeds < INTERVAL_SEEDS {
             all.push(of(&format!(
-                "{seeds} seed{} no interval: whether a difference is more than chance is not decided",
-                if seeds == 1 { " shows" } else { "s show" }
+                "{seeds} seed{} too few for an interval: no difference is decided",
+                if seeds == 1 { " is" } else { "s are" }
             )));
         }
         let mut missed: BTreeMap<String, (usize, usize)> = BTreeMap::new();
@@ -255,20 +256,20 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
         }
         for (name, (missed, runs)) in missed.into_iter().filter(|(_, (missed, _))| *missed > 0) {
             all.push(of(&format!(
-                "{missed} of {runs} runs did not reach {name}: times to it are means over those that did, and differences over \
-                 seeds in which both did"
+                "{missed} of {runs} runs did not reach {name}: times to it are means over the other runs, and differences use the \
+                 seeds in which both policies reached it"
             )));
         }
     }
     all
 }
 
-/// Every policy against its reference, for each quantity that differs anywhere.
+/// Every policy against its reference, for each quantity with a difference.
 fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for quantity in study.quantities() {
         let found: Vec<(usize, usize, Estimate)> = study
-            .places()
+            .combinations()
             .into_iter()
             .filter_map(|(arm, point)| Some((arm, point, study.difference(arm, point, &quantity.key)?)))
             .collect();
@@ -276,11 +277,11 @@ fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
         // A policy that a sweep does not touch has the same difference at every point: one row says so.
         let is_same =
             |one: &(usize, usize, Estimate), other: &(usize, usize, Estimate)| (one.0, one.2) == (other.0, other.2);
-        for (place, &(arm, point, difference)) in found.iter().enumerate().filter(|_| differs) {
-            if found[..place].iter().any(|earlier| is_same(earlier, &found[place])) {
+        for (index, &(arm, point, difference)) in found.iter().enumerate().filter(|_| differs) {
+            if found[..index].iter().any(|earlier| is_same(earlier, &found[index])) {
                 continue;
             }
-            let points = found[place..].iter().filter(|later| is_same(later, &found[place])).count();
+            let points = found[index..].iter().filter(|later| is_same(later, &found[index])).count();
             let subject = match points {
                 1 => study.words(arm, point),
                 _ if points == study.points.len() => format!("{}, at all {points} points", study.arms[arm].label),
@@ -306,7 +307,7 @@ fn spread(difference: &Estimate) -> f64 {
     difference.ci95.map_or(0.0, |[low, high]| high - low)
 }
 
-/// What the interval of a difference says, and whether that is good.
+/// The verdict on a difference, and whether it is good.
 fn judged(difference: &Estimate, quantity: &Quantity) -> (&'static str, Option<bool>) {
     let better = |found: Better| quantity.better.map(|better| better == found);
     if difference.mean == 0.0 && spread(difference) == 0.0 {
@@ -319,7 +320,7 @@ fn judged(difference: &Estimate, quantity: &Quantity) -> (&'static str, Option<b
     }
 }
 
-/// A mean; of runs that reach a target, how many.
+/// A mean, or the number of runs that reach a target.
 fn cell(key: &str, found: &Estimate) -> String {
     counted(key, found).unwrap_or_else(|| show(found))
 }
@@ -344,7 +345,7 @@ fn table(study: &Study<'_>, table: &mut Table) {
             })
         })
         .collect();
-    for (arm, point) in study.places() {
+    for (arm, point) in study.combinations() {
         let runs = study.arms[arm].runs[point].len();
         let mut row = vec![String::new(); table.columns.len()];
         (row[0], row[1]) = (study.words(arm, point), runs.to_string());

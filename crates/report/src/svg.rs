@@ -65,18 +65,18 @@ enum Anchor {
 }
 
 /// Writes a text at the height of its middle.
-fn text(area: &Area<'_>, text: &str, place: (i32, i32), size: i32, anchor: Anchor) -> Result<(), Failed> {
+fn text(area: &Area<'_>, text: &str, position: (i32, i32), size: i32, anchor: Anchor) -> Result<(), Failed> {
     let horizontal = match anchor {
         Anchor::Left => HPos::Left,
         Anchor::Centre => HPos::Center,
         Anchor::Right => HPos::Right,
     };
     let style = ("sans-serif", size).into_text_style(area).pos(Pos::new(horizontal, VPos::Center));
-    area.draw(&Text::new(text.to_owned(), place, style))?;
+    area.draw(&Text::new(text.to_owned(), position, style))?;
     Ok(())
 }
 
-/// Draws a horizontal axis' ticks, numbers and title under a plot between two heights; `place` gives a value's pixel.
+/// Draws a horizontal axis' ticks, numbers and title under a plot between two heights.
 fn horizontal(
     area: &Area<'_>,
     axis: &axis::Axis,

@@ -44,8 +44,8 @@ fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark]) -> Option<A
 
 fn horizontal_axis(axis: &model::Axis, lines: &[Line]) -> Option<Axis> {
     let is_logarithmic = axis.scales.first() == Some(&Scale::Log);
-    let places = measured(lines).flat_map(|line| &line.points).map(|point| point.0);
-    let [low, high] = bounds(places.filter(|&place| !is_logarithmic || place > 0.0));
+    let xs = measured(lines).flat_map(|line| &line.points).map(|point| point.0);
+    let [low, high] = bounds(xs.filter(|&x| !is_logarithmic || x > 0.0));
     if !(low.is_finite() && high.is_finite()) {
         return None;
     }
@@ -60,12 +60,12 @@ fn horizontal_axis(axis: &model::Axis, lines: &[Line]) -> Option<Axis> {
 
 /// The corner where least is drawn: whether it is on the right, and above.
 fn free_corner(lines: &[Line], labels: usize, x: &Axis, y: &Axis) -> [bool; 2] {
-    let share = |axis: &Axis, value: f64| axis.share(axis.place(value));
+    let share = |axis: &Axis, value: f64| axis.share(axis.position(value));
     let height = 0.08 * (labels + 1) as f64;
     let covered = |&[right, up]: &[bool; 2]| {
-        let inside = |&&(place, value): &&(f64, f64)| {
-            let (place, value) = (share(x, place), share(y, value));
-            (if right { place > 0.72 } else { place < 0.28 })
+        let inside = |&&(across, value): &&(f64, f64)| {
+            let (across, value) = (share(x, across), share(y, value));
+            (if right { across > 0.72 } else { across < 0.28 })
                 && (if up { value > 1.0 - height } else { value < height })
         };
         measured(lines).map(|line| line.points.iter().filter(inside).count()).sum::<usize>()
@@ -79,7 +79,7 @@ fn free_corner(lines: &[Line], labels: usize, x: &Axis, y: &Axis) -> [bool; 2] {
 /// The points of a line that have markers: a few, evenly spread over the picture, other ones for each of the lines.
 fn marked(points: &[(f64, f64)], x: &Axis, order: usize, lines: usize) -> Vec<(f64, f64)> {
     const MARKERS: usize = 6;
-    let share = |point: &(f64, f64)| x.share(x.place(point.0));
+    let share = |point: &(f64, f64)| x.share(x.position(point.0));
     let mut found: Vec<(f64, f64)> = Vec::new();
     for step in 0..MARKERS {
         let wanted = (step as f64 + (order as f64 + 0.5) / lines as f64) / MARKERS as f64;
@@ -109,10 +109,10 @@ struct Axes {
 
 impl Axes {
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        (self.x.place(x), self.y.place(y))
+        (self.x.position(x), self.y.position(y))
     }
 
-    /// Whether a point has a place on logarithmic axes.
+    /// Whether a point can be drawn: a logarithmic axis has no zero.
     fn have(&self, &(x, y): &(f64, f64)) -> bool {
         let has = |axis: &Axis, value: f64| !axis.is_logarithmic || value > 0.0;
         has(&self.x, x) && has(&self.y, y)
@@ -155,8 +155,8 @@ fn draw_line(chart: &mut Plot<'_, '_>, line: &Line, style: &Style, axes: &Axes) 
             // A bound is drawn as far as it is within the frame.
             let y = &axes.y;
             let shown = points.filter(|&(_, value)| {
-                let place = if y.is_logarithmic { float::log10(value) } else { value };
-                (y.low..=y.high).contains(&place)
+                let position = if y.is_logarithmic { float::log10(value) } else { value };
+                (y.low..=y.high).contains(&position)
             });
             chart.draw_series(DashedLineSeries::new(shown.map(at), 2, 4, thin))?;
         }
@@ -202,7 +202,7 @@ pub(super) fn draw(
             .label_style(("sans-serif", 13))
             .draw()?;
         for mark in marks {
-            let line = [(axes.x.low, mark.value), (axes.x.high, mark.value)].map(|(x, y)| (x, axes.y.place(y)));
+            let line = [(axes.x.low, mark.value), (axes.x.high, mark.value)].map(|(x, y)| (x, axes.y.position(y)));
             chart.draw_series(DashedLineSeries::new(line, 6, 4, BLACK.mix(0.6).stroke_width(1)))?;
         }
         for line in lines {
@@ -253,7 +253,7 @@ mod tests {
         let share = model(Scale::Linear, [Some(0.0), Some(1.0)]);
         let axis = vertical_axis(&share, &lines, &[]).unwrap();
         assert_eq!((axis.low, axis.high, axis.is_logarithmic), (0.0, 1.0, false));
-        assert_eq!((axis.place(3.2), axis.place(-2.0)), (1.0, 0.0));
+        assert_eq!((axis.position(3.2), axis.position(-2.0)), (1.0, 0.0));
         let free = model(Scale::Linear, [None, None]);
         let axis = vertical_axis(&free, &lines, &[]).unwrap();
         assert!((-0.2..0.0).contains(&axis.low) && (1.2..1.3).contains(&axis.high));

@@ -21,7 +21,7 @@ function dashesOf(style, role) {
 
 // How a marker is painted: filled with an edge of paper, or the other way round.
 function markerPaint({ colour, paper, isHollow }) {
-  return isHollow ? { fill: paper, edge: colour, width: 1.6 } : { fill: colour, edge: paper, width: 1 };
+  return isHollow ? { fill: paper, edge: colour, width: 1.4 } : { fill: colour, edge: paper, width: 1 };
 }
 
 function luminance(colour) {
@@ -93,8 +93,8 @@ function linearTicks(low, high, most) {
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = unit * (unit === 1 ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10]).find(factor => unit * factor >= rough * 0.999);
   const ticks = [];
-  for (let place = Math.ceil(low / step - 1e-9); place * step <= high + step * 1e-9; place++) {
-    ticks.push(Number((place * step).toPrecision(12)));
+  for (let count = Math.ceil(low / step - 1e-9); count * step <= high + step * 1e-9; count++) {
+    ticks.push(Number((count * step).toPrecision(12)));
   }
   return ticks;
 }
@@ -112,7 +112,7 @@ function logTicks(low, high, most) {
   const whole = within(powers.map(power => Number((10 ** power).toPrecision(12))));
   if (whole.length < 2) return linearTicks(low, high, most).filter(value => value > 0);
   const every = Math.ceil(whole.length / most);
-  return whole.filter((_, place) => place % every === 0);
+  return whole.filter((_, index) => index % every === 0);
 }
 
 // Where an axis begins and ends, given what it must show: { low, high, isLog }.
@@ -126,7 +126,7 @@ function frameOf(values, isLog, range, pad) {
     [low, high] = [low / room, high * room];
   } else {
     const room = high > low ? (high - low) * pad : Math.abs(high) * 0.1 || 1;
-    // A line along the edge would be cut in half, and zero is a place that people look for.
+    // A line along the edge would be cut in half, and people look for zero.
     if (low >= 0 && low < high * 0.3 && pad > 0) low = 0;
     else low -= room;
     high += room;
@@ -165,7 +165,9 @@ function sample(style, role) {
   svg.append(svgElement("line", line));
   if (role === "mean") {
     const { fill, edge, width } = markerPaint(style);
-    svg.append(svgElement("path", { d: style.marker, fill, stroke: edge, "stroke-width": width, transform: "translate(15 6) scale(.9)" }));
+    // The edge of a filled marker is behind it, so that nothing of a small one is covered.
+    const order = style.isHollow ? "fill" : "stroke";
+    svg.append(svgElement("path", { d: style.marker, fill, stroke: edge, "stroke-width": style.isHollow ? width : 2 * width, "paint-order": order, transform: "translate(15 6) scale(.95)" }));
   }
   return svg;
 }

@@ -44,8 +44,8 @@ function scalesOf(chart) {
   return Object.fromEntries(["x", "y", "value"].filter(axis => chart[axis]).map(axis => [axis, chart[axis].scales[0] ?? "linear"]));
 }
 
-const figures = report.figures.map((data, place) => {
-  const root = document.getElementById(`figure-${place + 1}`);
+const figures = report.figures.map((data, index) => {
+  const root = document.getElementById(`figure-${index + 1}`);
   const names = namesIn(data.chart);
   return {
     ...data, names, root, hidden: new Set(), window: null, scales: scalesOf(data.chart),
@@ -96,7 +96,7 @@ function toggle(label, drawn, isOn, act) {
   return button;
 }
 
-// Elements are made anew; whoever came here by keyboard keeps their place.
+// Elements are made anew; the one with the keyboard's focus keeps it.
 function refill(box, children) {
   const focused = [...box.children].indexOf(document.activeElement);
   box.replaceChildren(...children);
@@ -236,8 +236,8 @@ function listenToPointer(figure) {
   plot.addEventListener("wheel", event => {
     if (!event.ctrlKey) return;
     event.preventDefault();
-    const [place, factor] = [shareAt(event), event.deltaY > 0 ? 1.3 : 1 / 1.3];
-    zoom(figure, place - place * factor, place + (1 - place) * factor);
+    const [share, factor] = [shareAt(event), event.deltaY > 0 ? 1.3 : 1 / 1.3];
+    zoom(figure, share - share * factor, share + (1 - share) * factor);
   }, { passive: false });
 }
 
