@@ -17,7 +17,9 @@ use std::path::PathBuf;
 
 /// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
 ///
-/// Exit codes: 0 good; 1 a check failed (verify found a difference or a missing run, a claim got an unexpected verdict); 2 bad usage or bad input; 3 a run failed; 4 a defect of FedGenie; 130 and 143 interrupted (Ctrl-C, SIGTERM).
+/// Exit codes: 0 good; 1 a check failed (verify found a difference or a missing run, a claim got an unexpected
+/// verdict); 2 bad usage or bad input; 3 a run failed; 4 a defect of FedGenie; 130 and 143 interrupted (Ctrl-C,
+/// SIGTERM).
 #[derive(Debug, Parser)]
 #[command(name = "fedgenie", version, arg_required_else_help = true)]
 pub struct Arguments {
@@ -35,7 +37,7 @@ enum Command {
     Report(ReportArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
-    /// Lists everything that a scenario can name: policies, laws, tasks, data, models, optimizers, protocols, sections, …;
+    /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more;
     /// `list cpu` says what was detected of the processor.
     List {
         /// Only this kind.
@@ -114,8 +116,8 @@ struct ReportArguments {
     /// Folders written by `run --out`; policies of several are labelled FOLDER: policy.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Where to write: a file for html, a folder for svg and csv. By default report.html or figures/ in DIR; with several
-    /// DIRs, in the current folder.
+    /// Where to write: a file for html, a folder for svg and csv. By default report.html or figures/ in DIR; with
+    /// several DIRs, in the current folder.
     #[arg(long, short, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
     /// html for one page; svg or csv for one file per figure.
@@ -148,8 +150,8 @@ struct ValidateArguments {
     /// The folder of claims; by default validation/claims.
     #[arg(long, value_name = "DIR")]
     claims: Option<PathBuf>,
-    /// Writes tables, explanations and details into this file; by default RESULTS.md beside the folder of claims if all claims
-    /// are tested with the full budget, and nowhere otherwise.
+    /// Writes tables, explanations and details into this file; by default RESULTS.md beside the folder of claims if all
+    /// claims are tested with the full budget, and nowhere otherwise.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Folder that relative data paths start from.

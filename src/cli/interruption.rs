@@ -1,7 +1,8 @@
 //! Ctrl-C and SIGTERM during `fedgenie run`.
 //!
-//! At the first signal no run is begun any more, and those under way end with their round; complete runs are kept. The second one
-//! ends the process at once, which loses no complete run either. On systems without these signals the process just ends.
+//! At the first signal no run is begun any more, and those under way end with their round; complete runs are kept. The
+//! second one ends the process at once, which loses no complete run either. On systems without these signals the
+//! process just ends.
 
 use super::progress::Show;
 use fedgenie::experiment::Threads;

@@ -124,8 +124,8 @@ fn how_to_resume(arguments: &RunArguments) -> String {
     }
 }
 
-/// Ends the work in the folder. Returns the summary of all its runs, and whether it was written: while other processes are at work
-/// there it is of this process's runs.
+/// Ends the work in the folder. Returns the summary of all its runs, and whether it was written: while other processes
+/// are at work there it is of this process's runs.
 fn conclude(
     folder: Option<ResultFolder>,
     experiment: &Experiment,
@@ -196,7 +196,7 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
             text.push_str(&format!("written to {}; `{command}` replays it\n", folder.display()));
         }
         Some(folder) => text.push_str(&format!(
-            "these runs are in {}; other processes are at work there, and the last one to end writes the summary of all runs\n",
+            "these runs are in {}; other processes are at work there, and the last to end writes the summary of all\n",
             folder.display()
         )),
         None => text.push_str("nothing was written; --out DIR writes records, summary and figures\n"),

@@ -1,5 +1,5 @@
-//! A scenario's records are the same whenever and on however many threads it is run; `verify` names the first thing that
-//! differs.
+//! A scenario's records are the same whenever and on however many threads it is run; `verify` names the first thing
+//! that differs.
 
 use super::support::{SCENARIO, Workplace, assert_same_folders, changed};
 use serde_json::Value;

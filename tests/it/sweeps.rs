@@ -1,4 +1,5 @@
-//! An experiment in pieces: broken off and resumed, in parts one after the other, and in parts at once, by real processes.
+//! An experiment in pieces: broken off and resumed, in parts one after the other, and in parts at once, by real
+//! processes.
 
 use super::replay::{BANDIT, LEARNING};
 use super::support::{Answer, SCENARIO, Workplace, assert_same_folders, changed};
@@ -31,7 +32,8 @@ fn a_run_that_was_broken_off_is_run_again() {
     let place = Workplace::with(BANDIT);
     place.run_into("whole", &[]);
     place.run_into("out", &[]);
-    // As a process that was killed leaves it: a run in its own folder, and one that had only one of its files in the end.
+    // As a process that was killed leaves it: a run in its own folder, and one that had only one of its files in the
+    // end.
     fs::create_dir(place.path("out/.fedgenie/process-0")).unwrap();
     fs::write(place.path("out/.fedgenie/process-0/alive"), "").unwrap();
     fs::rename(place.path("out/runs/random-s2"), place.path("out/.fedgenie/process-0/random-s2")).unwrap();

@@ -67,8 +67,8 @@ pub fn write_page(report: &Report, path: &Path) -> Result<(), Error> {
     write_file(path, html(report).as_bytes())
 }
 
-/// Writes what `run --out` adds to its records: the page, and pictures of regret, metrics, selections, rounds and totals.
-/// They are written into the folder `into`, and are of the results of the folder `of`.
+/// Writes what `run --out` adds to its records: the page, and pictures of regret, metrics, selections, rounds and
+/// totals. They are written into the folder `into`, and are of the results of the folder `of`.
 ///
 /// # Errors
 /// If a file cannot be written.

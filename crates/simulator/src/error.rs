@@ -67,7 +67,8 @@ fn advice(source: &RunError) -> String {
 }
 
 impl Error {
-    /// The exit code: 2 for bad usage or input, 3 for a run that failed, 4 for an invariant of the program that did not hold.
+    /// The exit code: 2 for bad usage or input, 3 for a run that failed, 4 for an invariant of the program that did not
+    /// hold.
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Run { source: RunError::Violated { .. }, .. } | Self::Panicked { .. } => 4,

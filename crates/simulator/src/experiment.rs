@@ -3,8 +3,8 @@
 //! All policies of one (point, seed) share one world, so that their differences are paired. Results do not depend on
 //! the number of threads: runs are independent, and inside a run only index-addressed work is parallel.
 //!
-//! *Threads.* As many runs are under way as there are threads. As soon as fewer runs are left than threads, the runs that
-//! remain spread the training of their clients over all threads; before that, each run stays on its own.
+//! *Threads.* As many runs are under way as there are threads. As soon as fewer runs are left than threads, the runs
+//! that remain spread the training of their clients over all threads; before that, each run stays on its own.
 
 pub mod artefacts;
 pub mod cpu;
@@ -204,9 +204,9 @@ impl Experiment {
         scenario.plan.build(seed, cache).map_err(|error| scenario.explain(error))
     }
 
-    /// Checks the worlds and the policies of some runs, to find what is wrong before anything is written: what is drawn per client
-    /// can be right with one seed and wrong with another. At every point the world of the first seed is built whole, and the
-    /// policies in it. Returns the worlds' warnings, each once.
+    /// Checks the worlds and the policies of some runs, to find what is wrong before anything is written: what is drawn
+    /// per client can be right with one seed and wrong with another. At every point the world of the first seed is
+    /// built whole, and the policies in it. Returns the worlds' warnings, each once.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -285,8 +285,8 @@ impl Experiment {
     }
 }
 
-/// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward that regret is
-/// measured in, exactly, with everybody there and every update waited for.
+/// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward
+/// that regret is measured in, exactly, with everybody there and every update waited for.
 fn bound(world: &World, policy: &PolicyConfig) -> Option<Bound> {
     let (PolicyConfig::Bsfl(config), Rule::Rounds(rule), Some(truth)) = (policy, &world.protocol.rule, &world.truth)
     else {

@@ -6,7 +6,8 @@
 //! DIR/summary.json       all results
 //! DIR/*.svg              figures
 //! DIR/report.html        the report; like figures/, it can be made again and is no part of the manifest
-//! DIR/runs/NAME/         rounds.jsonl, digests.bin, run.json, events.jsonl.gz; failed.json instead of run.json if the run failed
+//! DIR/runs/NAME/         rounds.jsonl, digests.bin, run.json, events.jsonl.gz; of a run that failed, failed.json
+//!                        instead of run.json
 //! DIR/.fedgenie/         what processes tell each other while they write; see `folder.rs`
 //! ```
 

@@ -24,8 +24,8 @@ pub struct CurvePoint<M = Vec<(Cow<'static, str>, f64)>> {
     pub jain: f64,
 }
 
-/// The kept rounds: at most [`Curve::MOST`] evenly spaced ones, as many of those that were evaluated, about [`Curve::PER_DECADE`]
-/// per power of ten for logarithmic axes and fits, and always the last.
+/// The kept rounds: at most [`Curve::MOST`] evenly spaced ones, as many of those that were evaluated, about
+/// [`Curve::PER_DECADE`] per power of ten for logarithmic axes and fits, and always the last.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
     rounds: Thinned,

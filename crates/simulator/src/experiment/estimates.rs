@@ -18,8 +18,8 @@ pub(super) fn estimates(runs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, E
     names(runs).iter().filter_map(value).collect()
 }
 
-/// Mean over seeds of one of [`RunSummary::numbers`]. The share of runs that reach a target has Wilson's interval, which stays
-/// between 0 and 1.
+/// Mean over seeds of one of [`RunSummary::numbers`]. The share of runs that reach a target has Wilson's interval,
+/// which stays between 0 and 1.
 pub fn estimate_of(name: &str, values: &[f64]) -> Option<Estimate> {
     if values.len() < 2 || !name.starts_with("reached.") {
         return estimate(values);

@@ -7,10 +7,10 @@
 //! DIR/.fedgenie/process-N/         one for each process: `alive`, locked while it lives, and its unfinished files
 //! ```
 //!
-//! *Runs* are written below the folder of their process and renamed when they are complete, `run.json` last, so that processes
-//! never write the same file and a run with a `run.json` is whole. *The summary* is of the whole folder. A process that ends
-//! while others are still at work leaves it to them, so that the last one writes it once, with the runs of all. Whoever
-//! opens the folder removes the unfinished files of processes that were killed.
+//! *Runs* are written below the folder of their process and renamed when they are complete, `run.json` last, so that
+//! processes never write the same file and a run with a `run.json` is whole. *The summary* is of the whole folder. A
+//! process that ends while others are still at work leaves it to them, so that the last one writes it once, with the
+//! runs of all. Whoever opens the folder removes the unfinished files of processes that were killed.
 
 mod erase;
 mod finish;
@@ -63,8 +63,8 @@ impl ResultFolder {
     /// Opens the folder: makes it, continues the experiment in it, or deletes the experiment in it.
     ///
     /// # Errors
-    /// If the folder holds something else, cannot be written, holds an experiment that is neither to be resumed nor to be
-    /// overwritten, or another process writes into what is to be overwritten. Nothing is deleted then.
+    /// If the folder holds something else, cannot be written, holds an experiment that is neither to be resumed nor to
+    /// be overwritten, or another process writes into what is to be overwritten. Nothing is deleted then.
     pub fn open(path: &Path, experiment: &Experiment, earlier: Earlier) -> Result<Self, Error> {
         look(path)?;
         let state = path.join(STATE_FOLDER);
@@ -110,8 +110,8 @@ impl ResultFolder {
         &self.path
     }
 
-    /// Carries out a run that writes its files, all of which appear when it is complete. Of a run that fails, and would fail
-    /// again, what it wrote stays beside the reason.
+    /// Carries out a run that writes its files, all of which appear when it is complete. Of a run that fails, and would
+    /// fail again, what it wrote stays beside the reason.
     pub(super) fn carry_out(
         &self,
         experiment: &Experiment,
@@ -228,8 +228,8 @@ fn free(state: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Counts the processes at work in the folder but for one, and deletes what those left that were killed. The caller holds the
-/// lock.
+/// Counts the processes at work in the folder but for one, and deletes what those left that were killed. The caller
+/// holds the lock.
 fn others(path: &Path, own: Option<&Path>) -> Result<usize, Error> {
     let state = path.join(STATE_FOLDER);
     let failed = |source| Error::Write { path: state.clone(), source };

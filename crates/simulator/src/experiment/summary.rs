@@ -94,7 +94,8 @@ pub struct RunSummary {
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
-    /// The bound of Theorem 1 on the mean regret, where it applies to the policy in its world; not part of `summary.json`.
+    /// The bound of Theorem 1 on the mean regret, where it applies to the policy in its world; not part of
+    /// `summary.json`.
     #[serde(default, skip_serializing)]
     pub bound: Option<Bound>,
     /// What its rounds add up to; not part of `summary.json`.

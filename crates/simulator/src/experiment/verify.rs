@@ -1,8 +1,8 @@
 //! Replays a folder's runs and finds the first difference.
 //!
-//! The replay is compared, round by round, with the digests kept in `digests.bin`, with the lines of `rounds.jsonl`, and
-//! with `events.jsonl.gz` where it is there. The first round that differs is played once more to show its event. Runs that
-//! the folder or its summary lacks are named.
+//! The replay is compared, round by round, with the digests kept in `digests.bin`, with the lines of `rounds.jsonl`,
+//! and with `events.jsonl.gz` where it is there. The first round that differs is played once more to show its event.
+//! Runs that the folder or its summary lacks are named.
 
 mod sinks;
 
@@ -59,7 +59,8 @@ impl Verdict {
     }
 }
 
-/// Replays all runs of a folder that its manifest lists, in order, unless the data are others than those that were learned from.
+/// Replays all runs of a folder that its manifest lists, in order, unless the data are others than those that were
+/// learned from.
 ///
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.

@@ -13,7 +13,8 @@ use std::path::{Component, Path};
 /// Names of files that may be there or not, one a line.
 const WRITTEN_FILE: &str = "written";
 
-/// Deletes the experiment in a folder. A folder that holds files of somebody else stays, with them. The caller holds the lock.
+/// Deletes the experiment in a folder. A folder that holds files of somebody else stays, with them. The caller holds
+/// the lock.
 pub(super) fn erase(folder: &Path) -> Result<(), Error> {
     let manifest = read_manifest(folder).ok();
     let mut runs: BTreeSet<String> = Marker::read(folder).map(|marker| marker.runs().collect()).unwrap_or_default();

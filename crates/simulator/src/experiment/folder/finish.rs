@@ -23,9 +23,11 @@ fn is_picture(name: &str) -> bool {
 
 impl ResultFolder {
     /// Ends the work of this process. If no other process is at work in the folder, writes summary, manifest and what
-    /// `draw` writes (page and pictures, into the folder that it is given), and returns the summary of all complete runs.
+    /// `draw` writes (page and pictures, into the folder that it is given), and returns the summary of all complete
+    /// runs.
     ///
-    /// `known` are runs that need not be read again. Without a manifest a folder is unfinished: it is deleted first and written last.
+    /// `known` are runs that need not be read again. Without a manifest a folder is unfinished: it is deleted first and
+    /// written last.
     ///
     /// # Errors
     /// If a file cannot be read back or written.
