@@ -89,6 +89,7 @@ mod baseline {
 
 /// The processor features of each path of this processor family, with whether this processor has them, the slowest path first.
 pub fn features_of_paths() -> Vec<(&'static str, Vec<(&'static str, bool)>)> {
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut, reason = "other processors have one path"))]
     let mut paths = vec![(Path::BASELINE.name(), Vec::new())];
     #[cfg(target_arch = "x86_64")]
     paths.extend([("avx2", avx2::features()), ("avx512", avx512::features())]);
@@ -101,6 +102,7 @@ impl Path {
 
     /// The paths of this processor, the fastest last.
     pub fn all() -> Vec<Self> {
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut, reason = "other processors have one path"))]
         let mut paths = vec![Self::BASELINE];
         #[cfg(target_arch = "x86_64")]
         {
