@@ -3,17 +3,19 @@
 //! Its numbers are made up. With `--hostile`, texts contain what would run in a careless page.
 
 use fedgenie::report::{
-    Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Table, Verdict, html,
+    Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Style, Table,
+    Verdict, html,
 };
 
-const POLICIES: [(&str, [u8; 3]); 6] = [
-    ("bsfl", [213, 94, 0]),
-    ("cs-ucb", [86, 180, 233]),
-    ("genie", [0, 0, 0]),
-    ("random", [0, 114, 178]),
-    ("rbcs-f with a longer name", [0, 158, 115]),
-    ("power-of-choice", [230, 159, 0]),
-];
+/// Policies of most figures; the rest are in the figure of all.
+const POLICIES: [&str; 6] = ["bsfl", "cs-ucb", "genie", "random", "rbcs-f with a longer name", "power-of-choice"];
+
+/// As many as can be told apart in full colours, and one of a second folder.
+const ALL: usize = 17;
+
+fn name(number: usize) -> String {
+    POLICIES.get(number).map_or_else(|| format!("policy {}", number + 1), |&name| name.to_owned())
+}
 
 /// Numbers from 0 to 1 that look like noise (P. L'Ecuyer, 1988).
 struct Noise(u32);
@@ -55,7 +57,7 @@ fn figure(id: &str, title: &str, caption: &str, summary: &[&str], chart: Chart) 
 fn regret() -> Figure {
     let mut noise = Noise(7);
     let mut lines = Vec::new();
-    for (number, (label, _)) in POLICIES.iter().enumerate() {
+    for (number, label) in POLICIES.iter().enumerate() {
         let slope = [0.25, 0.5, 0.0, 1.6, 0.9, 1.2][number];
         let mut sum = 0.0;
         let place = |step: i32| 4.0 * f64::from(step);
@@ -102,7 +104,7 @@ fn regret() -> Figure {
 fn accuracy() -> Figure {
     let mut noise = Noise(99);
     let mut lines = Vec::new();
-    for (number, (label, _)) in POLICIES.iter().enumerate().take(4) {
+    for (number, label) in POLICIES.iter().enumerate().take(4) {
         let pace = [9.0, 14.0, 7.0, 22.0][number];
         let mut time = 0.0;
         let points: Vec<(f64, f64)> = (0..60)
@@ -140,7 +142,7 @@ fn accuracy() -> Figure {
 
 fn sweep() -> Figure {
     let places = [0.1, 0.3, 1.0, 3.0, 10.0];
-    let lines = POLICIES.iter().take(3).enumerate().map(|(number, (label, _))| {
+    let lines = POLICIES.iter().take(3).enumerate().map(|(number, label)| {
         let points: Vec<(f64, f64)> = places
             .iter()
             .map(|&x: &f64| (x, 12.0 + 30.0 * f64::from(number as u8) + 8.0 * (x - 1.0) * (x - 1.0) / (1.0 + x)))
@@ -179,7 +181,7 @@ fn heat() -> Figure {
             })
             .collect(),
     };
-    let panels = POLICIES.iter().map(|(label, _)| panel(label)).collect();
+    let panels = POLICIES.iter().map(|label| panel(label)).collect();
     let texts = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
     figure(
         "final_regret_grid",
@@ -209,14 +211,14 @@ fn bars() -> Figure {
         &["Most of the time is spent on computing."],
         Chart::Bars {
             value: axis("time per round", Some("s"), &[Scale::Linear], [Some(0.0), None]),
-            categories: POLICIES.iter().map(|(label, _)| (*label).to_owned()).collect(),
+            categories: POLICIES.map(str::to_owned).to_vec(),
             parts: parts.iter().enumerate().map(|(part, label)| ((*label).to_owned(), lengths(part))).collect(),
         },
     )
 }
 
 fn intervals() -> Figure {
-    let rows = POLICIES.iter().enumerate().map(|(number, (label, _))| {
+    let rows = POLICIES.iter().enumerate().map(|(number, label)| {
         let value = 14.0 * f64::from(number as u8) - 25.0;
         (
             format!("{label} − random"),
@@ -236,8 +238,28 @@ fn intervals() -> Figure {
     )
 }
 
+/// One line for each of the policies that a report can tell apart.
+fn everybody() -> Figure {
+    let lines = (0..ALL).map(|number| {
+        let course = |step: i32| (f64::from(step), 5.0 + (2.0 + number as f64) * f64::from(step + 1).ln());
+        line(&name(number), LineKind::Mean, (0..40).map(course).collect())
+    });
+    figure(
+        "everybody",
+        "Seventeen policies",
+        "Colour, dash and marker tell them apart.",
+        &["Lines are in the order of the legend."],
+        Chart::Lines {
+            x: axis("round", None, &BOTH, [None, None]),
+            y: axis("value", None, &BOTH, [None, None]),
+            lines: lines.collect(),
+            marks: Vec::new(),
+        },
+    )
+}
+
 fn report() -> Report {
-    let series = POLICIES.iter().map(|&(label, colour)| Series { label: label.to_owned(), colour }).collect();
+    let series = (0..ALL).map(|number| Series { label: name(number), style: Style::of_index(number) }).collect();
     let pair = |name: &str, value: &str| [name.to_owned(), value.to_owned()];
     let facts = vec![
         pair("clients", "100, of which 10 a round"),
@@ -288,7 +310,7 @@ fn report() -> Report {
             ],
         },
         series,
-        figures: vec![regret(), accuracy(), sweep(), heat(), bars(), intervals()],
+        figures: vec![regret(), accuracy(), sweep(), heat(), bars(), intervals(), everybody()],
     }
 }
 

@@ -1,6 +1,7 @@
 //! The arguments of the command line and what they call.
 
 mod catalogue;
+mod cpu;
 mod interruption;
 mod new;
 mod progress;
@@ -36,7 +37,8 @@ enum Command {
     Report(ReportArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
-    /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more.
+    /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more;
+    /// `list cpu` says what was detected of the processor.
     List {
         /// Only this kind.
         kind: Option<String>,
@@ -176,6 +178,7 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments),
+        Command::List { kind } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
         Command::List { kind } => catalogue::list(kind.as_deref()),
         Command::Describe { component } => catalogue::describe(&component),
         Command::Schema => {

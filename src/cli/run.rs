@@ -1,5 +1,6 @@
 //! `fedgenie run`
 
+use super::cpu;
 use super::interruption::{Interruption, resumption};
 use super::progress::Show;
 use super::{RunArguments, print};
@@ -8,6 +9,7 @@ use fedgenie::experiment::{
     Earlier, Experiment, INTERVAL_SEEDS, Outputs, Overrides, ResultFolder, RunId, RunSummary, Summary, Threads,
     artefacts, execute, table,
 };
+use fedgenie::lanes::Path;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
@@ -35,7 +37,11 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         });
     }
     // Everything that can be wrong with the input is found before the first file is written.
-    for warning in experiment.check_worlds(&runs, &cache)? {
+    let mut warnings = experiment.check_worlds(&runs, &cache)?;
+    if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.trains()) {
+        warnings.extend(cpu::warning(Path::detect()));
+    }
+    for warning in warnings {
         eprintln!("fedgenie: warning: {warning}");
     }
     let folder = arguments.out.as_ref().map(|path| ResultFolder::open(path, &experiment, earlier(arguments)));

@@ -4,6 +4,8 @@ usage: report.py CHROMIUM PAGE [FOLDER FOR SCREENSHOTS]
 """
 
 import base64
+import itertools
+import math
 import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -14,7 +16,7 @@ POISON = "<script>window.pwned=1</script>"
 
 
 def drawn(browser):
-    """Per figure: kind, elements in the picture, its size, width of the svg against that of its place."""
+    """Per figure: kind, elements in the picture, its size, width of the svg against that of its box."""
     return browser.evaluate("""figures.map(({ id, chart, plot }) => {
         const svg = plot.querySelector("svg");
         const box = svg ? svg.getBoundingClientRect() : { width: 0, height: 0 };
@@ -26,8 +28,8 @@ def check_drawn(browser, where):
     figures = drawn(browser)
     assert {kind for _, kind, *_ in figures} == {"lines", "heat", "bars", "intervals"}, figures
     for figure in figures:
-        _, _, paths, width, height, place = figure
-        assert paths >= 10 and width >= 240 and height >= 150 and width <= place + 1, f"{where}: not drawn: {figure}"
+        _, _, paths, width, height, room = figure
+        assert paths >= 10 and width >= 240 and height >= 150 and width <= room + 1, f"{where}: not drawn: {figure}"
 
 
 def check_harmless(browser, when):
@@ -86,6 +88,37 @@ def check_tips(browser):
             rows = browser.evaluate(f"figures[{number}].plot.querySelectorAll('.tip tr').length")
             assert rows >= min(lines, 3), f"{figure[0]}: the tip has {rows} rows for {lines} series"
         check_harmless(browser, f"after a tip on {figure[0]}")
+    # Lines under the pointer have more dots.
+    browser.mouse("mouseMoved", 1, 1)
+    browser.settle()
+
+
+def check_styles(browser):
+    """Every two series differ in marker and colour, visibly so where their lines have the same dashes; on screens and on paper."""
+    for scheme in ["light", "dark", "print"]:
+        browser.colours("dark" if scheme == "dark" else "light")
+        if scheme == "print":
+            browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        browser.settle()
+        styles = browser.evaluate("report.series.map(({ label }) => styleOf(label, themeNow()))")
+        assert len(styles) == 17, f"{len(styles)} series"
+        for one, other in itertools.combinations(styles, 2):
+            assert (one["marker"], one["isHollow"]) != (other["marker"], other["isHollow"]), f"{scheme}: {one} {other}"
+            far = math.dist(rgb(one["colour"]), rgb(other["colour"]))
+            assert far > (25 if one["isDashed"] == other["isDashed"] else 10), f"{scheme}: {one} {other}"
+        drawn = browser.evaluate("""[...figures.at(-1).plot.querySelectorAll('svg path[stroke-width="2.2"]')]
+            .map(path => [path.getAttribute('stroke'), path.hasAttribute('stroke-dasharray')])""")
+        expected = [[style["colour"], style["isDashed"]] for style in styles]
+        assert sorted(drawn) == sorted(expected), f"{scheme}: {drawn}"
+        texts = browser.evaluate("[...figures.at(-1).legend.querySelectorAll('path')].map(path => path.getAttribute('d'))")
+        assert texts == [style["marker"] for style in styles], f"{scheme}: the legend shows other markers"
+        if scheme == "print":
+            browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    browser.colours("light")
+
+
+def rgb(colour):
+    return [int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
 
 
 def check_hiding(browser):
@@ -182,7 +215,7 @@ def check_files(browser):
 
 ODD = [
     (0, "c.lines = []"),
-    (0, "c.lines.length = 1; c.places = [[5]]; Object.assign(c.lines[0], { places: 0, band_places: 0, values: [3], low: [2], high: [4] })"),
+    (0, "c.lines.length = 1; c.xs = [[5]]; Object.assign(c.lines[0], { xs: 0, band_xs: 0, values: [3], low: [2], high: [4] })"),
     (0, "c.lines.forEach(line => { line.values.fill(0); line.low.fill(-1); line.high.fill(0); }); f.scales = { x: 'log', y: 'log' }"),
     (0, "f.hidden = new Set(f.names)"),
     (3, "c.panels.forEach(panel => panel.cells.forEach(row => row.fill(null)))"),
@@ -195,7 +228,7 @@ ODD = [
 
 
 def check_odd(browser):
-    """Charts with nothing, one thing or zeros in them: whatever has no number has no place in a picture."""
+    """Charts with nothing, one thing or zeros in them: what has no number is not drawn."""
     for number, change in ODD:
         bad = browser.evaluate(f"""(() => {{
             const f = {{ ...figures[{number}], chart: structuredClone(figures[{number}].chart), hidden: new Set() }};
@@ -248,7 +281,7 @@ def main():
         browser.colours("light")
         browser.open(page)
         browser.settle()
-        steps = [check_page, check_tips, check_hiding, check_scales, check_zoom, check_odd, check_files]
+        steps = [check_page, check_styles, check_tips, check_hiding, check_scales, check_zoom, check_odd, check_files]
         for step in steps:
             step(browser)
             check_harmless(browser, f"after {step.__name__}")

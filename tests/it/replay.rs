@@ -123,6 +123,19 @@ fn a_sweep_over_the_reward_replays() {
     assert_eq!(place.digests("out"), place.digests("again"));
 }
 
+/// An axis of tables alone comes before one of texts: points keep their numbers in the replay.
+#[test]
+fn axes_of_a_sweep_keep_their_order() {
+    let tables = r#""training.optimizer" = [{ sgd = { lr = 0.05 } }, { adam = { lr = 0.1 } }]"#;
+    let mixed = r#""training.schedule" = ["constant", { exponential = { decay = 0.5 } }]"#;
+    let workplace = Workplace::with(&format!("{LEARNING}\n[sweep]\n{tables}\n{mixed}\n"));
+    workplace.run_into("out", &["--seeds", "1"]);
+    let resolved = workplace.text("out/scenario.toml");
+    assert!(resolved.find("training.optimizer").unwrap() < resolved.find("training.schedule").unwrap(), "{resolved}");
+    let verified = workplace.fedgenie(&["verify", "out"]);
+    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+}
+
 #[test]
 fn a_sweeps_resolved_scenario_gives_the_same_digests() {
     let place = Workplace::with(&format!("{BANDIT}\n[sweep]\n\"policy.bsfl.alpha\" = [0.5, 3]\n"));

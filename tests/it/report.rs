@@ -274,7 +274,7 @@ fn several_folders_are_paired_only_in_the_same_world() {
     let same = report(&place, &["one", "two"]);
     let labels: Vec<&str> = same.series.iter().map(|series| series.label.as_str()).collect();
     assert_eq!(labels, ["one: cs-ucb", "one: random", "two: cs-ucb", "two: random"]);
-    let colours: BTreeSet<[u8; 3]> = same.series.iter().map(|series| series.colour).collect();
+    let colours: BTreeSet<[u8; 3]> = same.series.iter().map(|series| series.style.colour).collect();
     assert_eq!(colours.len(), 4, "everybody has a colour");
     let against = |report: &Report, subject: &str| {
         let verdicts = report.verdicts.iter().filter(|verdict| verdict.subject == subject);

@@ -2,9 +2,9 @@
 
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Cast, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{Policies, Policy, PolicyRng, SelectionRequest, ServerView};
 use fedgenie::record::{DropReason, Outcome, Phase, Record};
-use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
+use fedgenie::recorder::{RoundJobs, RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
 use fedgenie::scenario::tree;
 use fedgenie::task::DataCache;
@@ -291,17 +291,18 @@ impl Sink for Seen {
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| client.0).collect::<Vec<_>>();
-        let dropped = summary.dropped.iter().map(|job| (job.client.0, job.phase));
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges } = summary.jobs;
+        let dropped = dropped.iter().map(|job| (job.client.0, job.phase));
         self.rounds.push(SeenRound {
             opened: summary.opened.0,
             closed: summary.closed.0,
-            selected: ids(summary.selected),
-            arrived: ids(summary.arrived),
-            late: ids(summary.late),
+            selected: ids(selected),
+            arrived: ids(arrived),
+            late: ids(late),
             dropped: dropped.collect(),
-            joined: summary.joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
-            lost_late: summary.lost_late.iter().map(|(job, round)| (job.client.0, round.0)).collect(),
-            edges: summary.edges.to_vec(),
+            joined: joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
+            lost_late: lost_late.iter().map(|(job, round)| (job.client.0, round.0)).collect(),
+            edges: edges.clone(),
             is_abandoned: summary.is_abandoned,
             down_bytes: summary.down_bytes,
             up_bytes: summary.up_bytes,
@@ -324,16 +325,17 @@ pub const SETTINGS: RunSettings = RunSettings { evaluate: Evaluations::every(1),
 
 /// Plays rounds of a policy in a world.
 pub fn play(world: &World, policy: Box<dyn Policy>, rounds: u32) -> Result<Played, RunError> {
-    play_cast(world, Cast::from(policy), rounds)
+    play_policies(world, Policies::from(policy), rounds)
 }
 
 /// Plays rounds of several policies in a world.
-pub fn play_cast(world: &World, cast: Cast, rounds: u32) -> Result<Played, RunError> {
-    let mut run = Run::new(world, "double", cast, SETTINGS, Seen::default());
+pub fn play_policies(world: &World, policies: Policies, rounds: u32) -> Result<Played, RunError> {
+    let mut seen = Seen::default();
+    let mut run = Run::new(world, "double", policies, SETTINGS, &mut seen);
     for _ in 0..rounds {
         run.step()?;
     }
     let (timeline, model) = (run.digests().timeline.hex(), run.digests().model.hex());
-    let (_, accounts, seen) = run.finish()?;
+    let (_, accounts) = run.finish()?;
     Ok(Played { seen, accounts, timeline, model })
 }

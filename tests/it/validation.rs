@@ -138,7 +138,7 @@ fn an_unexpected_verdict_is_exit_code_1_and_a_small_budget_may_leave_things_open
     let place = workplace(&wrong);
     let answer = place.fedgenie(&["validate", "order", "--claims", "claims", "--quiet"]);
     assert_eq!(answer.code, 1, "{answer:?}");
-    assert!(answer.stdout.contains("not supported, UNEXPECTED (supported is known)"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("not supported, UNEXPECTED (expected: supported)"), "{}", answer.stdout);
     assert!(answer.stdout.contains("1 verdict is not the one that is known"), "{}", answer.stdout);
     assert!(!place.path("RESULTS.md").exists(), "a part of the claims is no reason to rewrite the results");
 

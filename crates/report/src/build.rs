@@ -5,24 +5,13 @@ use super::model::{Experiment, Report, Series, Table, Verdict};
 use super::settings::add_differing;
 use super::source::Results;
 use super::study::{Better, Quantity, Study, counted, interval};
+use super::style::{self, Labelled};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_simulator::error::Error;
 use fedgenie_simulator::experiment::{INTERVAL_SEEDS, show};
 use fedgenie_simulator::policy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-/// Colours of M. Okabe and K. Ito, "Color Universal Design" (2008), distinguishable with colour-blind eyes.
-const COLOURS: [[u8; 3]; 8] = [
-    [213, 94, 0],
-    [86, 180, 233],
-    [0, 0, 0],
-    [0, 114, 178],
-    [0, 158, 115],
-    [230, 159, 0],
-    [204, 121, 167],
-    [148, 148, 148],
-];
 
 impl Report {
     /// The report on one or several result folders.
@@ -67,12 +56,20 @@ impl Report {
             series: series(results, &labels),
             ..Self::default()
         };
+        if report.series.len() > style::STYLES {
+            report.warnings.push(format!(
+                "{} policies share {} styles of lines: some look the same",
+                report.series.len(),
+                style::STYLES
+            ));
+        }
         if results.len() > 1 {
             add_differing(&mut report.experiments, results);
         }
         let blocks = blocks(results);
         if blocks.len() > 1 {
-            let message = "the folders have different points: each kind has figures of its own";
+            let message =
+                "the folders have different points of the sweep: only folders with the same points share figures";
             report.warnings.push(message.to_owned());
         }
         for (number, folders) in blocks.iter().enumerate() {
@@ -95,15 +92,15 @@ impl Report {
         report
     }
 
-    /// Says between which experiments nothing is compared.
+    /// Warns where experiments cannot be compared.
     fn compare_across(&mut self, study: &Study<'_>, folders: &[usize], prefixes: &[String]) {
         let Some((&first, others)) = folders.split_first() else { return };
         let differing = |&&other: &&usize| !study.results[other].shares_world(&study.results[first]);
         let differing: Vec<&str> = others.iter().filter(differing).map(|&other| prefixes[other].as_str()).collect();
         if !differing.is_empty() {
             self.warnings.push(format!(
-                "{} and {} differ in clients, task or protocol: equal seeds are different worlds, and differences between them \
-                 are left out",
+                "{} and {} differ in clients, task or protocol: equal seeds give different worlds, so differences between them are \
+                 not shown",
                 prefixes[first],
                 differing.join(", ")
             ));
@@ -124,8 +121,8 @@ impl Report {
             }
         }
         self.warnings = warnings;
-        for place in 1..self.figures.len() {
-            let (before, rest) = self.figures.split_at_mut(place);
+        for index in 1..self.figures.len() {
+            let (before, rest) = self.figures.split_at_mut(index);
             let mut number = 2;
             let first = rest[0].id.clone();
             while before.iter().any(|figure| figure.id == rest[0].id) {
@@ -136,7 +133,7 @@ impl Report {
     }
 }
 
-/// What policies of each experiment are prefixed with: nothing if there is one, else its folder's name, made unique.
+/// The prefix of each experiment's policies: nothing if there is one experiment, else its folder's name, made unique.
 fn prefixes(results: &[Results]) -> Vec<String> {
     if results.len() == 1 {
         return vec![String::new()];
@@ -165,40 +162,19 @@ fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// Each policy's colour: of its place in the catalogue, or else the first that is left. Of two folders the second has the lighter
-/// shades of the first one's colours.
+/// The series of all policies that have runs.
 fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
-    let known = |label: &str| policy::CATALOGUE.iter().position(|entry| entry.name == label);
-    let there = |folder: usize, label: &String| results[folder].summary.runs.iter().any(|run| run.arm == *label);
-    // Of three and more folders each policy has a colour of its own, as far as there are colours.
-    let is_shaded = results.len() == 2;
-    let mut named: Vec<(usize, &str, &str)> = Vec::new();
-    for (folder, labels) in labels.iter().enumerate() {
-        for (label, arm) in labels.iter().zip(&results[folder].labels).filter(|(_, arm)| there(folder, arm)) {
-            named.push((folder, label, if is_shaded { arm } else { label }));
+    let mut policies = Vec::new();
+    for (folder, (results, labels)) in results.iter().zip(labels).enumerate() {
+        let has_runs = |name: &String| results.summary.runs.iter().any(|run| run.arm == *name);
+        for (name, label) in results.labels.iter().zip(labels).filter(|(name, _)| has_runs(name)) {
+            policies.push(Labelled { folder, name, label });
         }
     }
-    let taken: Vec<usize> =
-        named.iter().filter_map(|(.., name)| known(name)).map(|place| place % COLOURS.len()).collect();
-    let mut left =
-        (0..COLOURS.len()).filter(|place| !taken.contains(place)).chain(0..).map(|place| place % COLOURS.len());
-    let mut hues: BTreeMap<&str, [u8; 3]> = BTreeMap::new();
-    let mut series = Vec::new();
-    for (folder, label, name) in named {
-        let mut place = || known(name).or_else(|| left.next()).unwrap_or_default();
-        let hue = *hues.entry(name).or_insert_with(|| COLOURS[place() % COLOURS.len()]);
-        let colour = if is_shaded && folder == 1 { hue.map(lighter) } else { hue };
-        series.push(Series { label: label.to_owned(), colour });
-    }
-    series
+    style::series(&policies, |name| policy::CATALOGUE.iter().position(|entry| entry.name == name))
 }
 
-/// Two fifths of the way to white.
-fn lighter(channel: u8) -> u8 {
-    channel + (255 - channel) / 5 * 2
-}
-
-/// What an experiment was.
+/// The facts of an experiment.
 fn experiment(results: &Results, prefix: &str) -> Experiment {
     let summary = &results.summary;
     let mut facts: Vec<[String; 2]> = Vec::new();
@@ -244,18 +220,17 @@ fn experiment(results: &Results, prefix: &str) -> Experiment {
     }
 }
 
-/// How many clients the scenario has: of all its groups.
+/// How many clients the scenario has.
 fn clients(results: &Results) -> Option<String> {
+    let rows = &results.summary.runs.first()?.metrics.selections.rows;
+    if !rows.is_empty() {
+        return Some(rows.iter().map(|row| row.clients).sum::<u64>().to_string());
+    }
     let population = results.section("population")?;
-    let count =
-        |table: &toml::Value| table.get("clients").or_else(|| table.get("count")).and_then(toml::Value::as_integer);
-    let groups = || population.get("group").or_else(|| population.get("groups")).and_then(toml::Value::as_array);
-    let total = count(population).or_else(|| groups()?.iter().map(count).sum::<Option<i64>>());
-    let counted = || {
-        let rows = &results.summary.runs.first()?.metrics.selections.rows;
-        (!rows.is_empty()).then(|| rows.iter().map(|row| row.clients as i64).sum())
-    };
-    counted().or(total).map(|count| count.to_string())
+    let integer = |table: &toml::Value, key: &str| table.get(key).and_then(toml::Value::as_integer);
+    let groups = || population.get("group").and_then(toml::Value::as_array);
+    let of_groups = || groups()?.iter().map(|group| integer(group, "count")).sum::<Option<i64>>();
+    integer(population, "clients").or_else(of_groups).map(|count| count.to_string())
 }
 
 fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
@@ -269,8 +244,8 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
         let seeds = results.seeds.len();
         if seeds < INTERVAL_SEEDS {
             all.push(of(&format!(
-                "{seeds} seed{} no interval: whether a difference is more than chance is not decided",
-                if seeds == 1 { " shows" } else { "s show" }
+                "{seeds} seed{} too few for an interval: no difference is decided",
+                if seeds == 1 { " is" } else { "s are" }
             )));
         }
         let mut missed: BTreeMap<String, (usize, usize)> = BTreeMap::new();
@@ -281,20 +256,20 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
         }
         for (name, (missed, runs)) in missed.into_iter().filter(|(_, (missed, _))| *missed > 0) {
             all.push(of(&format!(
-                "{missed} of {runs} runs did not reach {name}: times to it are means over those that did, and differences over \
-                 seeds in which both did"
+                "{missed} of {runs} runs did not reach {name}: times to it are means over the other runs, and differences use the \
+                 seeds in which both policies reached it"
             )));
         }
     }
     all
 }
 
-/// Every policy against its reference, for each quantity that differs anywhere.
+/// Every policy against its reference, for each quantity with a difference.
 fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for quantity in study.quantities() {
         let found: Vec<(usize, usize, Estimate)> = study
-            .places()
+            .combinations()
             .into_iter()
             .filter_map(|(arm, point)| Some((arm, point, study.difference(arm, point, &quantity.key)?)))
             .collect();
@@ -302,11 +277,11 @@ fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
         // A policy that a sweep does not touch has the same difference at every point: one row says so.
         let is_same =
             |one: &(usize, usize, Estimate), other: &(usize, usize, Estimate)| (one.0, one.2) == (other.0, other.2);
-        for (place, &(arm, point, difference)) in found.iter().enumerate().filter(|_| differs) {
-            if found[..place].iter().any(|earlier| is_same(earlier, &found[place])) {
+        for (index, &(arm, point, difference)) in found.iter().enumerate().filter(|_| differs) {
+            if found[..index].iter().any(|earlier| is_same(earlier, &found[index])) {
                 continue;
             }
-            let points = found[place..].iter().filter(|later| is_same(later, &found[place])).count();
+            let points = found[index..].iter().filter(|later| is_same(later, &found[index])).count();
             let subject = match points {
                 1 => study.words(arm, point),
                 _ if points == study.points.len() => format!("{}, at all {points} points", study.arms[arm].label),
@@ -332,7 +307,7 @@ fn spread(difference: &Estimate) -> f64 {
     difference.ci95.map_or(0.0, |[low, high]| high - low)
 }
 
-/// What the interval of a difference says, and whether that is good.
+/// The verdict on a difference, and whether it is good.
 fn judged(difference: &Estimate, quantity: &Quantity) -> (&'static str, Option<bool>) {
     let better = |found: Better| quantity.better.map(|better| better == found);
     if difference.mean == 0.0 && spread(difference) == 0.0 {
@@ -345,7 +320,7 @@ fn judged(difference: &Estimate, quantity: &Quantity) -> (&'static str, Option<b
     }
 }
 
-/// A mean; of runs that reach a target, how many.
+/// A mean, or the number of runs that reach a target.
 fn cell(key: &str, found: &Estimate) -> String {
     counted(key, found).unwrap_or_else(|| show(found))
 }
@@ -370,7 +345,7 @@ fn table(study: &Study<'_>, table: &mut Table) {
             })
         })
         .collect();
-    for (arm, point) in study.places() {
+    for (arm, point) in study.combinations() {
         let runs = study.arms[arm].runs[point].len();
         let mut row = vec![String::new(); table.columns.len()];
         (row[0], row[1]) = (study.words(arm, point), runs.to_string());

@@ -1,28 +1,28 @@
 //! Values over rounds or virtual time, averaged over seeds.
 //!
 //! Lines are means over seeds: regret is interpolated between rounds, a metric keeps its value until the next evaluation. A
-//! mean ends where the first of its runs does, for beyond it would be a mean of other runs than before. From four seeds on a
-//! band shows the 95 % interval; of fewer, thin lines show the single seeds, each to its own end.
+//! mean curve stops where the shortest of its runs stops: beyond, it would be a mean of fewer runs. From four seeds on a band shows
+//! the 95 % interval; with fewer, thin lines show the single seeds, each to its own end.
 
 use super::model::{Line, LineKind};
-use super::study::{Study, rounded, rounded_place};
+use super::study::{Study, rounded, rounded_x};
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::estimate;
 use fedgenie_simulator::experiment::{CurvePoint, RunSummary};
 
-/// The most places at which a mean is taken, and its interval.
+/// The most points of a mean and its interval.
 const STEPS: usize = 160;
 
-/// Places of the longest line of a single seed.
+/// The most points of a single seed.
 const SEED_STEPS: usize = 120;
 
 /// Seeds from which on an interval is drawn as a band: of fewer, Student's factor makes it many times as wide as the seeds differ.
 pub(super) const BAND_SEEDS: usize = 4;
 
-/// Place and value of one run.
+/// Round or time, and value, of one run.
 pub(super) type Course = Vec<(f64, f64)>;
 
-/// How a value goes on between two points.
+/// The value between two points.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Between {
     Straight,
@@ -37,7 +37,7 @@ pub(super) enum Over {
 }
 
 impl Over {
-    pub fn place(self, point: &CurvePoint) -> f64 {
+    pub fn x(self, point: &CurvePoint) -> f64 {
         match self {
             Self::Rounds => f64::from(point.round),
             Self::Time => point.time_s,
@@ -53,7 +53,7 @@ pub(super) fn lines(
     value: impl Fn(&CurvePoint) -> Option<f64>,
 ) -> Vec<Line> {
     let course = |run: &RunSummary| -> Course {
-        let points = run.curve.iter().filter_map(|point| Some((over.place(point), value(point)?)));
+        let points = run.curve.iter().filter_map(|point| Some((over.x(point), value(point)?)));
         points.filter(|point| point.1.is_finite()).collect()
     };
     let of_arm = |arm: &super::study::Arm<'_>| {
@@ -80,19 +80,19 @@ pub(super) fn lines_of(series: &str, runs: &[Course], between: Between) -> Vec<L
     let mut lines = Vec::new();
     if (2..BAND_SEEDS).contains(&runs.len()) {
         for run in runs {
-            let places = thinned(run.iter().map(|point| point.0).collect(), SEED_STEPS);
-            let points = places.into_iter().map(|place| (place, value_at(run, place, between)));
+            let xs = thinned(run.iter().map(|point| point.0).collect(), SEED_STEPS);
+            let points = xs.into_iter().map(|x| (x, value_at(run, x, between)));
             lines.push(line(LineKind::Seed, points.map(shown).collect(), Vec::new()));
         }
     }
     let (mut mean, mut band) = (Vec::new(), Vec::new());
-    let places = places(runs);
-    for place in places {
-        let values: Vec<f64> = runs.iter().map(|run| value_at(run, place, between)).collect();
+    let xs = xs(runs);
+    for x in xs {
+        let values: Vec<f64> = runs.iter().map(|run| value_at(run, x, between)).collect();
         let Some(found) = estimate(&values) else { continue };
-        mean.push(shown((place, found.mean)));
+        mean.push(shown((x, found.mean)));
         let interval = found.ci95.filter(|_| runs.len() >= BAND_SEEDS);
-        band.extend(interval.map(|interval| (rounded_place(place), interval.map(rounded))));
+        band.extend(interval.map(|interval| (rounded_x(x), interval.map(rounded))));
     }
     if !mean.is_empty() {
         lines.push(line(LineKind::Mean, mean, band));
@@ -100,23 +100,22 @@ pub(super) fn lines_of(series: &str, runs: &[Course], between: Between) -> Vec<L
     lines
 }
 
-fn shown((place, value): (f64, f64)) -> (f64, f64) {
-    (rounded_place(place), rounded(value))
+fn shown((x, value): (f64, f64)) -> (f64, f64) {
+    (rounded_x(x), rounded(value))
 }
 
-/// Where the mean is taken: from where all runs have a value to where the first has its last one, both included; nowhere if
-/// one ends before another begins.
-fn places(runs: &[Course]) -> Vec<f64> {
+/// Where the mean is taken: wherever all runs have a value; nowhere if one ends before another begins.
+fn xs(runs: &[Course]) -> Vec<f64> {
     let start = runs.iter().filter_map(|run| run.first()).map(|first| first.0).fold(f64::NEG_INFINITY, f64::max);
     let end = runs.iter().filter_map(|run| run.last()).map(|last| last.0).fold(f64::INFINITY, f64::min);
-    let is_known_to_all = |place: &f64| (start..=end).contains(place);
+    let is_known_to_all = |x: &f64| (start..=end).contains(x);
     let mut all: Vec<f64> = runs.iter().flatten().map(|point| point.0).filter(is_known_to_all).collect();
     all.sort_by(f64::total_cmp);
     all.dedup();
     thinned(all, STEPS)
 }
 
-/// Of ascending places at most so many, ends included: two thirds evenly spread, the others evenly in their logarithms, so that
+/// At most so many of ascending values, ends included: two thirds evenly spread, the others evenly in their logarithms, so that
 /// the beginning can be seen on a logarithmic axis.
 fn thinned(all: Vec<f64>, most: usize) -> Vec<f64> {
     let (Some(&start), Some(&end)) = (all.first(), all.last()) else { return all };
@@ -124,22 +123,22 @@ fn thinned(all: Vec<f64>, most: usize) -> Vec<f64> {
         return all;
     }
     let even = if start > 0.0 { 2 * most / 3 } else { most - 1 };
-    let nearest = |place: f64| all[all.partition_point(|&known| known < place).min(all.len() - 1)];
-    let mut places: Vec<f64> =
+    let nearest = |x: f64| all[all.partition_point(|&known| known < x).min(all.len() - 1)];
+    let mut xs: Vec<f64> =
         (0..even).map(|step| nearest(start + (end - start) * step as f64 / even as f64)).chain([end]).collect();
     if start > 0.0 {
         let steps = most - even - 1;
-        let place = |step| start * float::power(end / start, step as f64 / steps as f64);
-        places.extend((0..steps).map(|step| nearest(place(step))));
+        let wanted = |step| start * float::power(end / start, step as f64 / steps as f64);
+        xs.extend((0..steps).map(|step| nearest(wanted(step))));
     }
-    places.sort_by(f64::total_cmp);
-    places.dedup();
-    places
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    xs
 }
 
-/// The value of a run at a place, its first before and its last after all that is known.
+/// The value of a run at `x`: its first before its first point, its last after its last one.
 pub(super) fn value_at(run: &[(f64, f64)], x: f64, between: Between) -> f64 {
-    let after = run.partition_point(|&(place, _)| place <= x);
+    let after = run.partition_point(|&(known, _)| known <= x);
     let before = run[after.saturating_sub(1)];
     match run.get(after) {
         Some(next) if between == Between::Straight && next.0 > before.0 && x > before.0 => {
@@ -156,7 +155,7 @@ mod tests {
     #[test]
     fn a_mean_ends_with_its_shortest_run_and_a_seed_with_itself() {
         let long: Course = (0..1_000).map(|step| (0.1 * f64::from(step), f64::from(step))).collect();
-        let short: Course = long[..500].iter().map(|&(place, value)| (place, value + 2.0)).collect();
+        let short: Course = long[..500].iter().map(|&(x, value)| (x, value + 2.0)).collect();
         let runs = [long.clone(), short];
         for between in [Between::Straight, Between::Steps] {
             let lines = lines_of("a", &runs, between);
@@ -171,7 +170,7 @@ mod tests {
         }
         let lines = lines_of("a", &vec![long; 4], Between::Straight);
         let [line] = &lines[..] else { panic!("one line with a band") };
-        assert_eq!(line.band.last().map(|&(place, ends)| (place, ends)), Some((99.9, [999.0, 999.0])));
+        assert_eq!(line.band.last().map(|&(x, ends)| (x, ends)), Some((99.9, [999.0, 999.0])));
         assert!(line.points.iter().map(|point| point.0).eq(line.band.iter().map(|band| band.0)), "a band everywhere");
         assert!(line.band.len() > STEPS / 2 && lines_of("a", &[], Between::Steps).is_empty());
     }
@@ -186,9 +185,9 @@ mod tests {
 
     #[test]
     fn the_beginning_of_a_long_line_is_kept() {
-        let places = thinned((1..=100_000).map(f64::from).collect(), STEPS);
-        assert!(places.len() <= STEPS && places.len() > 140, "{}", places.len());
-        assert_eq!((places[0], *places.last().unwrap()), (1.0, 100_000.0));
-        assert!(places.iter().filter(|&&place| place < 1_000.0).count() > 20);
+        let xs = thinned((1..=100_000).map(f64::from).collect(), STEPS);
+        assert!(xs.len() <= STEPS && xs.len() > 140, "{}", xs.len());
+        assert_eq!((xs[0], *xs.last().unwrap()), (1.0, 100_000.0));
+        assert!(xs.iter().filter(|&&x| x < 1_000.0).count() > 20);
     }
 }

@@ -84,8 +84,8 @@ fn add_line(rows: &mut Vec<Vec<String>>, line: &Line, seed: usize) {
     let label = line.label.clone().or(number).unwrap_or_default();
     let mut band = line.band.iter().peekable();
     for &(x, y) in &line.points {
-        while band.next_if(|(place, _)| *place < x).is_some() {}
-        let [low, high] = ends(band.next_if(|(place, _)| *place == x).map(|(_, ends)| *ends));
+        while band.next_if(|(at, _)| *at < x).is_some() {}
+        let [low, high] = ends(band.next_if(|(at, _)| *at == x).map(|(_, ends)| *ends));
         rows.push(vec![line.series.clone(), kind.to_owned(), label.clone(), x.to_string(), y.to_string(), low, high]);
     }
 }

@@ -7,10 +7,10 @@ mod swept;
 mod totals;
 
 use super::courses::BAND_SEEDS;
-use super::model::{Axis, Figure, Scale};
-use super::study::Study;
+use super::model::{Axis, Figure, Mark, Scale};
+use super::study::{Study, rounded};
 use fedgenie_core::math::statistics::Estimate;
-use fedgenie_simulator::experiment::{INTERVAL_SEEDS, show};
+use fedgenie_simulator::experiment::{INTERVAL_SEEDS, Reached, show};
 use std::collections::BTreeMap;
 
 /// All figures of a study.
@@ -34,9 +34,9 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
     figures.extend(compared::differences(study));
     if study.is_sweep() {
         figures.iter_mut().for_each(|figure| shorten(&mut figure.summary));
-        // What is said of growth is in no table.
-        let place = figures.iter().position(|figure| figure.id == "outcomes").unwrap_or(figures.len());
-        figures.splice(place..place, swept::regrets(study));
+        // Growth is in no table, so its sentences are not cut.
+        let index = figures.iter().position(|figure| figure.id == "outcomes").unwrap_or(figures.len());
+        figures.splice(index..index, swept::regrets(study));
     }
     figures
 }
@@ -53,36 +53,38 @@ fn shorten(summary: &mut Vec<String>) {
     }
 }
 
-/// What lines, bands and thin lines are.
+/// The meaning of lines, bands and thin lines.
 fn how_means_are_shown(study: &Study<'_>) -> String {
     let counts = || study.arms.iter().flat_map(|arm| &arm.runs).map(BTreeMap::len).filter(|&count| count > 0);
     means_of(counts().min().unwrap_or(0), counts().max().unwrap_or(0))
 }
 
-/// What lines of the fewest and the most seeds are.
+/// The same, from the fewest and the most seeds of any line.
 fn means_of(fewest: usize, most: usize) -> String {
-    const BANDS: &str = "bands their 95 % confidence intervals (Student's t)";
-    const ENDS: &str = "A line ends where the first of its runs does.";
+    const ENDS: &str = "A mean curve stops where the shortest of its runs stops.";
     if most < 2 {
         return "One seed.".to_owned();
     }
     let seeds = if fewest < most { format!("{fewest} to {most}") } else { most.to_string() };
+    const BANDS: &str = "Bands are their 95 % confidence intervals (Student's t)";
     let how = match (fewest, most) {
-        (BAND_SEEDS.., _) => BANDS.to_owned(),
-        (_, BAND_SEEDS..) => format!("{BANDS} from {BAND_SEEDS} seeds on, thin lines the single seeds of fewer"),
-        _ => format!("thin lines the single seeds; bands are drawn from {BAND_SEEDS} seeds on"),
+        (BAND_SEEDS.., _) => format!("{BANDS}."),
+        (_, BAND_SEEDS..) => {
+            format!("{BANDS}; where there are fewer than {BAND_SEEDS} seeds, thin lines show the single seeds.")
+        }
+        _ => format!("Thin lines are the single seeds; a band needs {BAND_SEEDS} seeds."),
     };
-    format!("Thick lines are means over {seeds} seeds, {how}. {ENDS}")
+    format!("Thick lines are means over {seeds} seeds. {how} {ENDS}")
 }
 
-/// What whiskers are.
+/// The meaning of whiskers.
 fn how_intervals_are_shown() -> String {
     whiskers("Student's t")
 }
 
-/// What whiskers of somebody's intervals are.
+/// The same, for intervals after this author.
 fn whiskers(whose: &str) -> String {
-    format!("Whiskers are 95 % confidence intervals ({whose}), from {INTERVAL_SEEDS} seeds on.")
+    format!("Whiskers are 95 % confidence intervals ({whose}); they need {INTERVAL_SEEDS} seeds.")
 }
 
 /// A sentence on a mean over seeds.
@@ -90,6 +92,16 @@ fn mean_words(label: &str, estimate: &Estimate, unit: Option<&str>) -> String {
     let seeds = if estimate.n == 1 { "1 seed".to_owned() } else { format!("{} seeds", estimate.n) };
     let unit = unit.map_or_else(String::new, |unit| format!(" {unit}"));
     format!("{label}: {}{unit} ({seeds})", show(estimate).replace('-', "−"))
+}
+
+/// The targets for a metric.
+fn marks(study: &Study<'_>, metric: &str) -> Vec<Mark> {
+    let mark = |reached: &Reached| {
+        let target = &reached.target;
+        let value = target.at_least.or(target.at_most).filter(|_| target.metric == metric)?;
+        Some(Mark { label: format!("target: {}", reached.name().replace('_', " ")), value: rounded(value) })
+    };
+    study.targets().into_iter().filter_map(mark).collect()
 }
 
 /// An axis that can also be logarithmic.
@@ -109,8 +121,8 @@ mod tests {
     fn captions_say_how_many_seeds_and_what_is_drawn_of_them() {
         assert_eq!(means_of(1, 1), "One seed.");
         let words = means_of(3, 5);
-        assert!(words.contains("over 3 to 5 seeds") && words.contains("from 4 seeds on, thin lines"), "{words}");
-        assert!(means_of(2, 3).contains("bands are drawn from 4 seeds on"));
-        assert!(means_of(20, 20).starts_with("Thick lines are means over 20 seeds, bands their 95 %"));
+        assert!(words.contains("over 3 to 5 seeds") && words.contains("fewer than 4 seeds, thin lines"), "{words}");
+        assert!(means_of(2, 3).contains("a band needs 4 seeds"));
+        assert!(means_of(20, 20).starts_with("Thick lines are means over 20 seeds. Bands are their 95 %"));
     }
 }

@@ -7,13 +7,13 @@
 //! # Safety
 //! Texts of a report are untrusted. The template escapes them; the JSON has no `<`; the scripts write them as text, never as HTML.
 //! Should all that fail, the page's policy still runs only scripts that carry its nonce, and lets nothing through to a network. The
-//! nonce is a hash of everything that the page shows: who writes a text into a report would have to know the hash of what they write.
+//! nonce is a hash of everything that the page shows: an attacker would have to write a text that contains the hash of itself.
 //!
 //! # Determinism
 //! The same report gives the same bytes.
 
 mod data_tables;
-mod island;
+mod json;
 mod numbers;
 #[cfg(test)]
 mod tests;
@@ -44,9 +44,9 @@ const LICENCES: [&str; 3] = [
 
 /// The report as an HTML page: one file, which may be opened from a disk, sent by mail and printed.
 ///
-/// Values in the page have six significant digits, places nine.
+/// Values in the page have six significant digits, horizontal coordinates nine.
 pub fn html(report: &Report) -> String {
-    let island = island::island(report);
-    let page = view::page(report, &island);
+    let data = json::json(report);
+    let page = view::page(report, &data);
     page.render().expect("writing to memory does not fail")
 }

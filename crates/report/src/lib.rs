@@ -20,6 +20,7 @@ mod model;
 mod settings;
 mod source;
 mod study;
+mod style;
 mod svg;
 mod theory;
 mod write;
@@ -30,5 +31,6 @@ pub use model::{
     Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Table, Verdict,
 };
 pub use source::Results;
+pub use style::{Marker, Outline, Style};
 pub use svg::draw as svg;
 pub use write::{FigureFormat, write_figures, write_page, write_with_records};

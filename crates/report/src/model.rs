@@ -1,8 +1,9 @@
 //! The contents of a report, before it is drawn.
 //!
-//! All texts may come from a scenario and are untrusted: whoever writes them into HTML or SVG escapes them. Numbers are finite;
-//! what is not known is left out.
+//! All texts may come from a scenario and are untrusted: they are escaped when they are written into HTML or SVG. Numbers are
+//! finite; unknown ones are left out.
 
+use super::style::Style;
 use serde::Serialize;
 
 /// Everything that a report shows.
@@ -12,13 +13,13 @@ pub struct Report {
     pub title: String,
     /// What was run: one entry per result folder.
     pub experiments: Vec<Experiment>,
-    /// What a careful user should know, each once.
+    /// Warnings, each once.
     pub warnings: Vec<String>,
-    /// What differs from what, and whether it is more than chance.
+    /// Comparisons of policies, and whether they are significant.
     pub verdicts: Vec<Verdict>,
     /// Results per policy and point: final values with intervals.
     pub results: Table,
-    /// The policies, in order, each with its colour for all pictures.
+    /// The policies, in order, each with its looks in all figures.
     pub series: Vec<Series>,
     /// The pictures, in order.
     pub figures: Vec<Figure>,
@@ -46,7 +47,7 @@ pub struct Verdict {
     pub quantity: String,
     /// The policy (and the sweep's point, where there are several).
     pub subject: String,
-    /// With which one.
+    /// The other policy.
     pub against: String,
     /// Subject minus other, with its 95 % interval where there is one.
     pub difference: Interval,
@@ -76,13 +77,14 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// A policy (or another thing that has a line) and its colour.
+/// A policy (or another thing that has a line) and its looks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
     /// Its label.
     pub label: String,
-    /// Red, green, blue.
-    pub colour: [u8; 3],
+    /// How it looks in all figures.
+    #[serde(flatten)]
+    pub style: Style,
 }
 
 /// One picture.
@@ -94,7 +96,7 @@ pub struct Figure {
     pub title: String,
     /// How to read it: what is drawn and how it was computed.
     pub caption: String,
-    /// What it shows, in sentences, for people who cannot see it.
+    /// The same in sentences, for people who cannot see it.
     pub summary: Vec<String>,
     /// What is drawn.
     pub chart: Chart,
@@ -141,7 +143,7 @@ pub enum Chart {
     },
     /// Values with intervals, one below the other, with a line at zero.
     Intervals {
-        /// What a place means.
+        /// What the horizontal axis means.
         value: Axis,
         /// Label, series and value.
         rows: Vec<(String, String, Interval)>,
@@ -161,7 +163,7 @@ pub struct Axis {
     pub range: [Option<f64>; 2],
 }
 
-/// How numbers become places.
+/// How numbers become positions on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
@@ -180,9 +182,9 @@ pub struct Line {
     pub role: LineKind,
     /// What it is, in words, where the series alone does not say: "0.42 n^0.61", "bound of Theorem 1".
     pub label: Option<String>,
-    /// Places and values, by ascending place.
+    /// `x` and `y`, by ascending `x`.
     pub points: Vec<(f64, f64)>,
-    /// The 95 % interval at places, by ascending place; empty if there is none.
+    /// `x` and the 95 % interval there, by ascending `x`; empty if there is none.
     pub band: Vec<(f64, [f64; 2])>,
     /// Whether a value stays until the next; otherwise lines are straight.
     pub is_staircase: bool,

@@ -48,7 +48,7 @@ fn add(path: String, value: &Value, settings: &mut BTreeMap<String, String>) {
             table.iter().for_each(|(key, value)| add(format!("{path}.{key}"), value, settings));
         }
         Value::Array(list) if list.iter().any(Value::is_table) => {
-            let item = |(place, value): (usize, &Value)| add(format!("{path}[{}]", place + 1), value, settings);
+            let item = |(index, value): (usize, &Value)| add(format!("{path}[{}]", index + 1), value, settings);
             list.iter().enumerate().for_each(item);
         }
         Value::String(text) => {

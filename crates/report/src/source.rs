@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use std::fs;
 use std::path::Path;
 
-/// What a report is made from: one experiment.
+/// One experiment, ready for a report.
 #[derive(Clone, Debug)]
 pub struct Results {
     /// Name of its folder.
@@ -22,9 +22,9 @@ pub struct Results {
     pub seeds: Vec<u64>,
     /// The policies' labels, in order.
     pub labels: Vec<String>,
-    /// Runs with their courses, and what they come to.
+    /// Runs with their courses, and statistics over them.
     pub summary: Summary,
-    /// What a careful user should know about the folder.
+    /// Warnings about the folder.
     pub warnings: Vec<String>,
     table: toml::Table,
 }
@@ -79,7 +79,7 @@ impl Results {
         let mut runs: Vec<RunSummary> = read.into_iter().flatten().filter(is_known).collect();
         if runs.is_empty() && unreadable == 0 {
             return Err(Error::Usage(format!(
-                "{}: no run ended well, so that there is nothing to report; run the scenario again to see why",
+                "{}: no run succeeded, so there is nothing to report; run the scenario again to see why",
                 folder.display()
             )));
         }
@@ -110,8 +110,7 @@ impl Results {
             results.warnings.push(format!("the runs are of fedgenie {}, the report is of {own}", results.version));
         }
         if results.summary.runs.iter().any(|run| run.metrics.selections.windows.is_empty()) {
-            let what =
-                "some runs were written by a version that kept no counts over rounds: pictures of them are left out";
+            let what = "some runs come from a version without selection counts over rounds: their figures are left out";
             results.warnings.push(what.to_owned());
         }
         results.note_missing();
@@ -122,8 +121,7 @@ impl Results {
         let expected = self.summary.points.len() * self.seeds.len() * self.labels.len();
         let missing = expected.saturating_sub(self.summary.runs.len());
         if missing > 0 {
-            self.warnings
-                .push(format!("{missing} of {expected} runs are missing: means are over those that are there"));
+            self.warnings.push(format!("{missing} of {expected} runs are missing: means are over the others"));
         }
     }
 
@@ -157,7 +155,7 @@ impl Results {
     }
 }
 
-/// What is said of a folder whose experiment was interrupted.
+/// The error for a folder whose experiment was interrupted.
 fn unfinished(folder: &Path) -> String {
     let runs = fs::read_dir(folder.join(RUNS_FOLDER)).into_iter().flatten().flatten();
     let complete = match runs.filter(|run| run.path().join(RUN_FILE).is_file()).count() {

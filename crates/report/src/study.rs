@@ -37,7 +37,7 @@ impl<'a> Arm<'a> {
     }
 }
 
-/// What is better.
+/// The better direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Better {
     Lower,
@@ -90,12 +90,12 @@ impl<'a> Study<'a> {
     pub fn new(results: &'a [Results], folders: &[usize], labels: &[Vec<String>]) -> Self {
         let mut arms: Vec<Arm<'a>> = Vec::new();
         for &folder in folders {
-            let place = arms.len();
+            let first = arms.len();
             let from = &results[folder];
             let same = arms.iter().find(|arm| results[arm.folder].shares_world(from)).map(|arm| arm.reference);
             for (label, arm) in labels[folder].iter().zip(&from.labels) {
                 let arm = Arm::new(label.clone(), folder, from, arm);
-                arms.push(Arm { reference: same.unwrap_or(place), ..arm });
+                arms.push(Arm { reference: same.unwrap_or(first), ..arm });
             }
         }
         Self { results, arms, points: &results[folders[0]].summary.points }
@@ -122,7 +122,11 @@ impl<'a> Study<'a> {
             runs: vec![self.arms[arm].runs[point].clone()],
             numbers: vec![self.arms[arm].numbers[point].clone()],
         };
-        Self { results: self.results, arms: self.places().into_iter().map(arm).collect(), points: &self.points[..1] }
+        Self {
+            results: self.results,
+            arms: self.combinations().into_iter().map(arm).collect(),
+            points: &self.points[..1],
+        }
     }
 
     pub fn is_sweep(&self) -> bool {
@@ -142,7 +146,7 @@ impl<'a> Study<'a> {
     }
 
     /// Every policy at every point that has runs.
-    pub fn places(&self) -> Vec<(usize, usize)> {
+    pub fn combinations(&self) -> Vec<(usize, usize)> {
         let all = (0..self.points.len()).flat_map(|point| (0..self.arms.len()).map(move |arm| (arm, point)));
         all.filter(|&(arm, point)| !self.arms[arm].runs[point].is_empty()).collect()
     }
@@ -179,7 +183,7 @@ impl<'a> Study<'a> {
                 names.push(name.clone());
             }
         }
-        // What the whole model does comes before what single clients get.
+        // Metrics of the global model come before those of clients.
         names.sort_by_key(|name| (name.starts_with("client_"), name.contains("accuracy")));
         names
     }
@@ -208,7 +212,7 @@ impl<'a> Study<'a> {
         targets
     }
 
-    /// What policies are compared by, the most important first; nothing that is zero everywhere.
+    /// The quantities by which policies are compared, the most important first; none that is zero everywhere.
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut all = Vec::new();
         for name in self.metrics() {
@@ -249,7 +253,7 @@ impl<'a> Study<'a> {
     }
 }
 
-/// What is better of a metric: less loss, more accuracy; of a spread neither.
+/// The better direction of a metric: lower loss, higher accuracy; a spread has none.
 fn better_metric(name: &str) -> Option<Better> {
     match name {
         _ if name.ends_with("_sd") => None,
@@ -264,7 +268,7 @@ pub(super) fn regret_words(meter: &str) -> String {
     format!("cumulative {meter} regret")
 }
 
-/// What is shown of a mean: its interval only where there are seeds enough.
+/// A mean, with its interval if there are enough seeds.
 pub(super) fn interval(estimate: &Estimate) -> Interval {
     let ci95 = estimate.ci95.filter(|_| estimate.n >= INTERVAL_SEEDS).map(|ends| ends.map(rounded));
     Interval { value: rounded(estimate.mean), ci95 }
@@ -281,8 +285,8 @@ pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
-/// A place on an axis: to seven significant digits.
-pub(super) fn rounded_place(value: f64) -> f64 {
+/// A horizontal coordinate, to seven significant digits.
+pub(super) fn rounded_x(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }
 

@@ -6,6 +6,7 @@ mod axis;
 mod bars;
 mod heat;
 mod intervals;
+mod key;
 mod lines;
 
 use super::model::{Axis, Chart, Figure, Series};
@@ -64,18 +65,18 @@ enum Anchor {
 }
 
 /// Writes a text at the height of its middle.
-fn text(area: &Area<'_>, text: &str, place: (i32, i32), size: i32, anchor: Anchor) -> Result<(), Failed> {
+fn text(area: &Area<'_>, text: &str, position: (i32, i32), size: i32, anchor: Anchor) -> Result<(), Failed> {
     let horizontal = match anchor {
         Anchor::Left => HPos::Left,
         Anchor::Centre => HPos::Center,
         Anchor::Right => HPos::Right,
     };
     let style = ("sans-serif", size).into_text_style(area).pos(Pos::new(horizontal, VPos::Center));
-    area.draw(&Text::new(text.to_owned(), place, style))?;
+    area.draw(&Text::new(text.to_owned(), position, style))?;
     Ok(())
 }
 
-/// Draws a horizontal axis' ticks, numbers and title under a plot between two heights; `place` gives a value's pixel.
+/// Draws a horizontal axis' ticks, numbers and title under a plot between two heights.
 fn horizontal(
     area: &Area<'_>,
     axis: &axis::Axis,
@@ -90,12 +91,6 @@ fn horizontal(
     }
     area.draw(&PathElement::new([(ends[0], bottom), (ends[1], bottom)], BLACK))?;
     text(area, title, ((ends[0] + ends[1]) / 2, bottom + 34), 15, Anchor::Centre)
-}
-
-/// The colour of a series: black if it has none.
-fn colour(series: &[Series], label: &str) -> RGBColor {
-    let found = series.iter().find(|series| series.label == label);
-    found.map_or(BLACK, |series| RGBColor(series.colour[0], series.colour[1], series.colour[2]))
 }
 
 /// Label and unit.

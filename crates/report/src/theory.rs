@@ -1,28 +1,28 @@
-//! What theory says of the mean regret, beside what was measured: fitted growth and the bound of Theorem 1.
+//! Fitted growth of the mean regret, and the bound of Theorem 1.
 
 use super::courses::{Between, Course, Over, value_at};
 use super::model::{Line, LineKind};
-use super::study::{Arm, Study, rounded, rounded_place};
+use super::study::{Arm, Study, rounded, rounded_x};
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::growth::{Fit, Model, exponent, fit, mean_curve};
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::rng::Streams;
 use fedgenie_simulator::experiment::{RunSummary, number};
 
-/// What the dashed lines are.
-pub(super) const FITS: &str = "Dashed lines are fitted to the means over the last 90 % of the rounds: of a ln n + b, a n^p + b and \
-                               a n + b the one with the lowest criterion of Akaike. The fit is one of least squares at 48 rounds \
-                               that are evenly spread on a logarithmic axis, each weighted by the inverse variance between seeds \
-                               (of one seed, relative errors count alike): early rounds, where seeds agree, weigh most. Points of \
-                               one curve depend on each other, so that the choice is less certain than it looks; the interval of \
-                               p is a bootstrap over seeds.";
+/// The meaning of the thin dashed lines.
+pub(super) const FITS: &str = "Thin dashed lines are growth curves, fitted to the means over the last 90 % of the rounds: of \
+                               a ln n + b, a n^p + b and a n + b, the one with the lowest Akaike information criterion. The fit \
+                               minimises squared errors at 48 rounds, evenly spaced on a logarithmic axis. Each error is weighted by \
+                               the inverse variance between seeds (with one seed, relative errors weigh alike), so early rounds, \
+                               where seeds agree, weigh most. The points of a curve depend on each other, so the choice of the form \
+                               is less certain than the criterion says. The interval of p is a bootstrap over seeds.";
 
-/// What the dotted line is.
+/// The meaning of the dotted line.
 pub(super) const BOUND: &str = "The dotted line is the bound of Theorem 1 (Ben Ami, Cohen, Zhao, 2025), averaged over the seeds' \
-                                worlds; it may lie far above.";
+                                worlds; it may lie far above the measurements.";
 
-/// Places at which curves are fitted.
-const PLACES: usize = 48;
+/// How many rounds of a curve are fitted.
+const FITTED_ROUNDS: usize = 48;
 
 /// The fewest rounds whose growth is fitted.
 const LEAST_ROUNDS: f64 = 100.0;
@@ -32,7 +32,7 @@ const RESAMPLES: u32 = 200;
 /// A power whose exponent is this near to 0 or 1 is a logarithm or a line, however well its last digits fit.
 const SAME: f64 = 0.005;
 
-/// What stands beside the mean regret over rounds: lines, and sentences on them.
+/// Lines beside the mean regret over rounds, and sentences on them.
 #[derive(Debug, Default)]
 pub(super) struct Theory {
     pub lines: Vec<Line>,
@@ -45,7 +45,7 @@ pub(super) fn of_mean_regret(study: &Study<'_>) -> Theory {
     let mut theory = Theory::default();
     for arm in &study.arms {
         let course = |run: &RunSummary| -> Course {
-            run.curve.iter().filter_map(|point| Some((Over::Rounds.place(point), point.regret.mean?))).collect()
+            run.curve.iter().filter_map(|point| Some((Over::Rounds.x(point), point.regret.mean?))).collect()
         };
         let courses: Vec<Course> = arm.all_runs().map(course).filter(|course| !course.is_empty()).collect();
         let last = courses.iter().filter_map(|course| course.last()).map(|point| point.0).fold(f64::INFINITY, f64::min);
@@ -69,28 +69,30 @@ pub(super) fn of_mean_regret(study: &Study<'_>) -> Theory {
     theory
 }
 
-/// The form that fits best, and what can be said of it; none for a short or a constant curve.
+/// The form that fits best, and a sentence on it; none for a short or a constant curve.
 fn fitted(courses: &[Course], last: f64) -> Option<(Fit, String)> {
     if last < LEAST_ROUNDS {
         return None;
     }
-    let places = spaced(last / 10.0, last);
-    let at_places = |course: &Course| places.iter().map(|&n| value_at(course, n, Between::Straight)).collect();
-    let curves: Vec<Vec<f64>> = courses.iter().map(at_places).collect();
+    let rounds = spaced(last / 10.0, last);
+    let at_rounds = |course: &Course| rounds.iter().map(|&n| value_at(course, n, Between::Straight)).collect();
+    let curves: Vec<Vec<f64>> = courses.iter().map(at_rounds).collect();
     if curves.iter().flatten().any(|value| !value.is_finite()) {
         return None;
     }
-    let forms = fit(&mean_curve(&places, &curves))?;
+    let forms = fit(&mean_curve(&rounds, &curves))?;
     let is_other = |found: &Fit| found.model == Model::Power && [0.0, 1.0].iter().any(|p| (found.p - p).abs() < SAME);
     let best = forms.into_iter().filter(|found| !is_other(found)).min_by(|one, two| one.aic.total_cmp(&two.aic))?;
-    let (p, interval) = exponent(&places, &curves, RESAMPLES, &Streams::new(1))?;
+    let (p, interval) = exponent(&rounds, &curves, RESAMPLES, &Streams::new(1))?;
     let interval = interval.map_or_else(String::new, |[low, high]| format!(", 95 % interval {low:.3} to {high:.3}"));
     Some((best, format!("{}; as a power, p = {p:.3}{interval}", best.formula())))
 }
 
-/// Places evenly spread on a logarithmic axis.
+/// Rounds evenly spread on a logarithmic axis.
 fn spaced(first: f64, last: f64) -> Vec<f64> {
-    (0..PLACES).map(|step| first * float::power(last / first, step as f64 / (PLACES - 1) as f64)).collect()
+    (0..FITTED_ROUNDS)
+        .map(|step| first * float::power(last / first, step as f64 / (FITTED_ROUNDS - 1) as f64))
+        .collect()
 }
 
 fn line(
@@ -101,7 +103,7 @@ fn line(
     last: f64,
     value: impl Fn(f64) -> Option<f64>,
 ) -> Line {
-    let points = spaced(first.max(1.0), last).into_iter().filter_map(|n| Some((rounded_place(n), rounded(value(n)?))));
+    let points = spaced(first.max(1.0), last).into_iter().filter_map(|n| Some((rounded_x(n), rounded(value(n)?))));
     Line {
         series: arm.label.clone(),
         role,

@@ -220,7 +220,7 @@ impl Experiment {
             let Some((&first, others)) = seeds.split_first() else { continue };
             let world = self.world(point, first, cache)?;
             for arm in arms.into_iter().map(|arm| &scenario.arms[arm]) {
-                world.cast(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+                world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
             warnings.extend(world.learner.iter().flat_map(Learner::warnings));
             warnings.extend(world.warnings);
@@ -235,25 +235,25 @@ impl Experiment {
     ///
     /// # Errors
     /// If the run ends early; what it recorded up to then is in the sink.
-    pub fn run_one<S: Sink + Send>(
+    pub fn run_one(
         &self,
         id: &RunId,
         world: &World,
-        sink: S,
+        sink: &mut dyn Sink,
         threads: &Threads,
         model_file: Option<&Path>,
-    ) -> Result<(RunSummary, S), Error> {
+    ) -> Result<RunSummary, Error> {
         let scenario = &self.points[id.point].1;
         let arm = &scenario.arms[id.arm];
-        let cast = world.cast(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+        let policies = world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
         let settings = RunSettings {
             evaluate: scenario.sections.evaluate.plan(scenario.sections.stop.end()),
             record_every: scenario.sections.record.every,
             parallel: false,
         };
-        let speeds = world.genie.as_ref().map(|genie| &*genie.mean_speeds);
-        let sink = Metered::new(sink, Bins::new(&world.population, speeds));
-        let mut run = Run::new(world, &arm.label, cast, settings, sink);
+        let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
+        let mut metered = Metered::new(sink, Bins::new(&world.population, speeds));
+        let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
         let mut curve = Curve::default();
         let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets);
         let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
@@ -277,24 +277,26 @@ impl Experiment {
         if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
             files::write_file(file, &contents)?;
         }
-        let (mut summary, sink) = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        let mut summary = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy);
         summary.warnings = world.learner.iter().filter_map(|learner| got_worse(learner, world, &summary)).collect();
-        Ok((summary, sink))
+        Ok(summary)
     }
 }
 
 /// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward
 /// that regret is measured in, exactly, with everybody there and every update waited for.
 fn bound(world: &World, policy: &PolicyConfig) -> Option<Bound> {
-    let (PolicyConfig::Bsfl(config), Rule::Rounds(rule), Some(genie)) = (policy, &world.rule, &world.genie) else {
+    let (PolicyConfig::Bsfl(config), Rule::Rounds(rule), Some(truth)) = (policy, &world.protocol.rule, &world.truth)
+    else {
         return None;
     };
     let waits_for_all = rule.ask == rule.take && rule.cut.is_none() && world.population.availability().is_always();
-    if !waits_for_all || !world.meters.contains(&Meter::Mean) || !config.maximises(&genie.reward) {
+    if !waits_for_all || !truth.meters.contains(&Meter::Mean) || !config.maximises(&truth.genie.reward) {
         return None;
     }
-    Bound::of(genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
+    Bound::of(&truth.genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
 }
 
 /// Whether training ended in a loss far above that of the model it began with.

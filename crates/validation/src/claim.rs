@@ -1,4 +1,4 @@
-//! The file that states a claim.
+//! The file of a claim.
 //!
 //! ```toml
 //! title = "BSFL beats random selection"
@@ -28,10 +28,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How much work a validation may be.
+/// The extent of a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// A minute: shows that everything works.
+    /// A minute: tests that everything works.
     Smoke,
     /// Enough to decide.
     Full,
@@ -44,13 +44,13 @@ pub struct Claim {
     pub name: String,
     /// The folder of the file.
     pub folder: PathBuf,
-    /// What is claimed, in a line.
+    /// The claim in a line.
     pub title: String,
-    /// Where it is claimed.
+    /// Its source.
     pub source: String,
-    /// What can tell, by name.
+    /// The scenarios, by name.
     pub scenarios: BTreeMap<String, ScenarioUse>,
-    /// What is checked.
+    /// The checks.
     pub checks: Vec<Check>,
 }
 
@@ -105,23 +105,23 @@ impl ScenarioUse {
 /// One number of a claim and its rule.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// What is claimed of the number.
+    /// The claim about the number.
     pub claim: String,
     /// The paper's value.
     pub paper: Option<String>,
-    /// How the number is found.
+    /// The statistic.
     pub statistic: StatisticConfig,
-    /// How it is found with the small budget.
+    /// The statistic of the small budget.
     pub smoke_statistic: StatisticConfig,
-    /// Which of the statistic's numbers are judged; all, if none is named.
+    /// The judged numbers of the statistic; all, if none is named.
     pub measure: Vec<String>,
-    /// Where the claim puts it.
+    /// The rule for the number.
     pub holds: Rule,
-    /// The verdict we know, by the number's label; the empty label is for all others.
+    /// The expected verdict by the number's label; the empty label is for all others.
     pub expected: BTreeMap<String, Verdict>,
     /// The same with the small budget.
     pub smoke_expected: BTreeMap<String, Verdict>,
-    /// Why it is so.
+    /// The explanation.
     pub because: Option<String>,
 }
 
@@ -206,7 +206,7 @@ impl Check {
         }
     }
 
-    /// The verdict that is known of a number.
+    /// The expected verdict on a number.
     pub fn expected(&self, label: &str, budget: Budget) -> Option<Verdict> {
         let expected = match budget {
             Budget::Smoke => &self.smoke_expected,
@@ -235,7 +235,7 @@ impl Claim {
         })
     }
 
-    /// Says which check an error is about.
+    /// Adds the check to an error.
     pub(super) fn explain(&self, check: &Check, error: Error) -> Error {
         match error {
             Error::Usage(message) => Error::Usage(format!("claim {}: {:?}: {message}", self.name, check.claim)),

@@ -1,4 +1,4 @@
-//! Runs what claims need, each thing once.
+//! Runs the scenarios of claims, each of them once.
 
 use super::claim::{Budget, Check, Claim};
 use super::statistic::Measurement;
@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A scenario's runs: point by point, seed by seed, policy by policy.
 #[derive(Debug)]
-pub struct Played {
+pub struct ScenarioRuns {
     /// The scenario.
     pub experiment: Experiment,
     /// Its runs, all complete.
     pub runs: Vec<RunSummary>,
 }
 
-impl Played {
+impl ScenarioRuns {
     /// The runs of a policy at a point, in the order of seeds.
     ///
     /// # Errors
@@ -42,22 +42,22 @@ impl Played {
 /// What identifies a set of runs: file, seeds, settings.
 type Key = (PathBuf, u32, Vec<(String, String)>);
 
-/// Where claims are checked.
+/// Runs scenarios for claims, and keeps the runs and the measurements.
 pub struct Laboratory<'a> {
     budget: Budget,
     threads: &'a Threads,
     progress: &'a dyn Progress,
     data: Option<PathBuf>,
     cache: DataCache,
-    played: Mutex<BTreeMap<Key, Arc<Played>>>,
+    completed: Mutex<BTreeMap<Key, Arc<ScenarioRuns>>>,
     measured: Mutex<BTreeMap<String, Arc<Measurement>>>,
 }
 
 impl<'a> Laboratory<'a> {
     /// An empty laboratory; `data` is the folder of data sets.
     pub fn new(budget: Budget, threads: &'a Threads, progress: &'a dyn Progress, data: Option<PathBuf>) -> Self {
-        let (played, measured) = (Mutex::default(), Mutex::default());
-        Self { budget, threads, progress, data, cache: DataCache::default(), played, measured }
+        let (completed, measured) = (Mutex::default(), Mutex::default());
+        Self { budget, threads, progress, data, cache: DataCache::default(), completed, measured }
     }
 
     /// How much work is allowed.
@@ -75,7 +75,7 @@ impl<'a> Laboratory<'a> {
         &self.cache
     }
 
-    /// What a check's statistic finds; each statistic with the same parameters and scenarios is worked out once.
+    /// The measurement for a check; a statistic with the same parameters and scenarios is computed once.
     ///
     /// # Errors
     /// If a scenario is wrong, a run fails, or parameters do not fit.
@@ -86,7 +86,7 @@ impl<'a> Laboratory<'a> {
         if let Some(measurement) = known {
             return Ok(measurement);
         }
-        let measurement = Arc::new(statistic.measure(&Bench { laboratory: self, claim })?);
+        let measurement = Arc::new(statistic.measure(&Context { laboratory: self, claim })?);
         self.measured.lock().unwrap_or_else(PoisonError::into_inner).insert(key, measurement.clone());
         Ok(measurement)
     }
@@ -96,30 +96,30 @@ impl<'a> Laboratory<'a> {
         Experiment::load(file, &Overrides { set: set.clone(), seeds: Some(*seeds), data: self.data.clone() })
     }
 
-    fn play(&self, key: Key) -> Result<Arc<Played>, Error> {
-        let known = self.played.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        if let Some(played) = known {
-            return Ok(played);
+    fn runs(&self, key: Key) -> Result<Arc<ScenarioRuns>, Error> {
+        let known = self.completed.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(completed) = known {
+            return Ok(completed);
         }
         let experiment = self.load(&key)?;
-        let places = experiment.runs();
-        let runs = execute(&experiment, &places, None, self.threads, &self.cache, self.progress);
+        let planned = experiment.runs();
+        let runs = execute(&experiment, &planned, None, self.threads, &self.cache, self.progress);
         let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let played = Arc::new(Played { experiment, runs });
-        self.played.lock().unwrap_or_else(PoisonError::into_inner).insert(key, played.clone());
-        Ok(played)
+        let completed = Arc::new(ScenarioRuns { experiment, runs });
+        self.completed.lock().unwrap_or_else(PoisonError::into_inner).insert(key, completed.clone());
+        Ok(completed)
     }
 }
 
-/// The laboratory, as a statistic of one claim sees it.
+/// What a statistic may ask for: runs and scenarios of one claim.
 #[derive(Clone, Copy)]
-pub struct Bench<'a> {
-    /// All of it.
+pub struct Context<'a> {
+    /// Threads, budget and data sets.
     pub laboratory: &'a Laboratory<'a>,
     claim: &'a Claim,
 }
 
-impl Bench<'_> {
+impl Context<'_> {
     fn key(&self, name: &str) -> Result<Key, Error> {
         let Some(scenario) = self.claim.scenarios.get(name) else {
             let known: Vec<_> = self.claim.scenarios.keys().map(String::as_str).collect();
@@ -133,8 +133,8 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// If there is no such scenario, it is wrong, or a run fails.
-    pub fn play(&self, scenario: &str) -> Result<Arc<Played>, Error> {
-        self.laboratory.play(self.key(scenario)?)
+    pub fn runs(&self, scenario: &str) -> Result<Arc<ScenarioRuns>, Error> {
+        self.laboratory.runs(self.key(scenario)?)
     }
 
     /// One of the claim's scenarios, for statistics that carry it out themselves.
@@ -145,19 +145,7 @@ impl Bench<'_> {
         self.laboratory.load(&self.key(scenario)?)
     }
 
-    /// Something for every run of an experiment, in their order, on all threads.
-    ///
-    /// # Errors
-    /// The first in that order.
-    pub fn for_runs<T: Send>(
-        &self,
-        experiment: &Experiment,
-        work: impl Fn(&RunId) -> Result<T, Error> + Sync,
-    ) -> Result<Vec<T>, Error> {
-        self.map(&experiment.runs(), work)
-    }
-
-    /// Something for every item, in their order, on all threads.
+    /// Carries out a function for every item on all threads; results are in the order of the items.
     ///
     /// # Errors
     /// The first in that order.
@@ -186,4 +174,17 @@ impl Bench<'_> {
         };
         results.into_iter().map(taken).collect()
     }
+}
+
+/// The planned runs of one policy of an experiment.
+///
+/// # Errors
+/// If the experiment has no such policy.
+pub fn runs_of(experiment: &Experiment, policy: &str) -> Result<Vec<RunId>, Error> {
+    let is_its = |run: &RunId| experiment.points[run.point].1.arms[run.arm].label == policy;
+    let runs: Vec<RunId> = experiment.runs().into_iter().filter(is_its).collect();
+    if runs.is_empty() {
+        return Err(Error::Usage(format!("there is no policy {policy:?}")));
+    }
+    Ok(runs)
 }

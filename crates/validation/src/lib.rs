@@ -1,11 +1,11 @@
-//! Claims, and what the data say about them.
+//! Claims, and verdicts of the data on them.
 //!
 //! ```text
 //! validation/claims/*.toml ─▶ Claim { scenarios, checks } ─▶ laboratory: runs ─▶ statistic ─▶ value, interval ─▶ rule ─▶ verdict
 //! ```
 //!
-//! A claim is a file: what is claimed and where, the scenarios that can tell, the statistic, the rule, and the verdict that is
-//! expected. A claim that does not hold is a result: it stays, with its explanation.
+//! A claim is a file: the claim and its source, scenarios, a statistic, a rule, and the expected verdict. A claim that does not hold
+//! is a result: it stays, with its explanation.
 //!
 //! Statistics are components: one file each in `validation/statistic`, and one line in [`StatisticConfig`]'s list.
 

@@ -1,4 +1,4 @@
-//! What validations found, as a table for the terminal and as `RESULTS.md`.
+//! Results of validations, as a table for the terminal and as `RESULTS.md`.
 
 use super::claim::{Budget, Check, Claim};
 use super::statistic::{Details, Measured, Measurement, shown_interval};
@@ -11,31 +11,31 @@ use std::sync::Arc;
 /// One judged number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What is claimed.
+    /// The claim.
     pub claim: String,
-    /// Which of several numbers; empty if there is one.
+    /// The number's name; empty if there is one only.
     pub label: String,
     /// The paper's value.
     pub paper: Option<String>,
-    /// Where the claim puts the number.
+    /// The rule.
     pub rule: String,
     /// The number.
     pub value: f64,
-    /// Its 95 % interval; none for what is exact, and for what rests on too few seeds to have one.
+    /// Its 95 % interval; a deterministic number has none, nor has one of too few seeds.
     pub ci95: Option<[f64; 2]>,
-    /// On how many seeds, instances or replications it rests.
+    /// Number of seeds, instances or replications behind it.
     pub n: usize,
-    /// What the data say.
+    /// The verdict of the data.
     pub verdict: Verdict,
-    /// What they are known to say.
+    /// The expected verdict.
     pub expected: Option<Verdict>,
-    /// Whether the number was found with the small budget, which may leave anything undecided.
+    /// Whether the number is of the small budget, which may leave anything undecided.
     pub is_smoke: bool,
 }
 
 impl Row {
-    /// Whether the data say what they are known to say. A small budget may leave undecided what is known, and chance may decide
-    /// what is not.
+    /// Whether the verdict is the expected one. With a small budget, an undecided verdict is never unexpected, and neither is a
+    /// decided one where `undecided` is expected.
     pub fn is_as_expected(&self) -> bool {
         let undecided = Some(Verdict::Undecided);
         let is_open = self.is_smoke && (Some(self.verdict) == undecided || self.expected == undecided);
@@ -47,12 +47,12 @@ impl Row {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckResult {
     /// The judged numbers.
     pub rows: Vec<Row>,
-    /// Why it is so.
+    /// The explanation.
     pub because: Option<String>,
     #[serde(skip)]
     measurement: Arc<Measurement>,
@@ -99,18 +99,18 @@ impl CheckResult {
     }
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClaimResult {
     /// The claim's name.
     pub name: String,
-    /// What is claimed.
+    /// The claim.
     pub title: String,
     /// Where.
     pub source: String,
-    /// What was found.
+    /// Results of its checks.
     pub checks: Vec<CheckResult>,
-    /// How long it took.
+    /// Duration of the check, wall time.
     pub seconds: f64,
 }
 
@@ -125,9 +125,9 @@ impl ClaimResult {
         let mut seen: Vec<*const Measurement> = Vec::new();
         let mut details = Vec::new();
         for check in &self.checks {
-            let place = Arc::as_ptr(&check.measurement);
-            if !seen.contains(&place) {
-                seen.push(place);
+            let address = Arc::as_ptr(&check.measurement);
+            if !seen.contains(&address) {
+                seen.push(address);
                 details.extend(&check.measurement.details);
             }
         }
@@ -208,8 +208,8 @@ fn row_cells(row: &Row) -> [String; 6] {
     let claim = if row.label.is_empty() { row.claim.clone() } else { format!("{}: {}", row.claim, row.label) };
     let verdict = match row.expected {
         _ if row.is_as_expected() => row.verdict.to_string(),
-        Some(expected) => format!("{}, UNEXPECTED ({expected} is known)", row.verdict),
-        None => format!("{}, UNEXPECTED (nothing is known)", row.verdict),
+        Some(expected) => format!("{}, UNEXPECTED (expected: {expected})", row.verdict),
+        None => format!("{}, UNEXPECTED (nothing is expected)", row.verdict),
     };
     [
         claim,
@@ -228,7 +228,7 @@ fn cell(text: &str) -> String {
 
 /// `RESULTS.md`
 pub fn markdown(results: &[ClaimResult], provenance: &Provenance, budget: Budget) -> String {
-    let mut text = String::from("# What the claims came to\n\n");
+    let mut text = String::from("# Verdicts on the claims\n\n");
     let Provenance { version, commit, date, machine } = provenance;
     let budget = match budget {
         Budget::Smoke => "smoke (too small to decide)",
@@ -239,7 +239,8 @@ pub fn markdown(results: &[ClaimResult], provenance: &Provenance, budget: Budget
         text,
         "Written by `fedgenie validate`: version {version}, commit {commit}, {date}, {machine}; budget {budget}, {seconds:.0} s.\n\n\
          A verdict is *supported* if the whole 95 % interval lies where the claim puts the number, *not supported* if it lies elsewhere, and\n\
-         *undecided* otherwise. Numbers without an interval are exact, or, where undecided, rest on too few seeds to have one. The claims are in [claims](claims): scenarios, statistics and rules.\n"
+         *undecided* otherwise. A deterministic quantity has no interval; its value alone decides the verdict. An undecided number without an\n\
+         interval has too few seeds for one. The claims are in [claims](claims): scenarios, statistics and rules.\n"
     );
     let count =
         |verdict: Verdict| results.iter().flat_map(ClaimResult::rows).filter(|row| row.verdict == verdict).count();

@@ -1,6 +1,20 @@
-//! What is measured to judge a claim: one file per statistic.
+//! Statistics by which claims are judged, one file each.
 
-use super::laboratory::Bench;
+mod coverage;
+mod difference;
+mod disagreement;
+mod exponent_coverage;
+mod genie_loss;
+mod groups;
+mod growth;
+mod laws;
+mod solvers;
+mod theorem;
+mod utility;
+mod value;
+mod variance_ratio;
+
+use super::laboratory::Context;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_simulator::error::Error;
 use fedgenie_simulator::experiment::RunSummary;
@@ -9,15 +23,16 @@ use serde::{Deserialize, Serialize};
 /// One number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// What it is about, where a statistic has several numbers: a policy, a pair, a law.
+    /// Its name among the numbers of the statistic: a policy, a pair, a law.
     pub label: String,
     /// The number.
     pub value: f64,
-    /// Its 95 % interval; none for what is exact.
+    /// Its 95 % interval; none for a deterministic number.
     pub ci95: Option<[f64; 2]>,
-    /// On how many seeds, instances or replications it rests.
+    /// Number of seeds, instances or replications behind it.
     pub n: usize,
-    /// Whether chance has no part in it. A number that is not exact and has no interval decides nothing.
+    /// Whether the number is deterministic. A deterministic quantity has no interval; its value alone decides the verdict. A random one
+    /// without an interval leaves it undecided.
     pub is_exact: bool,
 }
 
@@ -31,7 +46,7 @@ impl Measured {
     }
 }
 
-/// A table that shows more than the judged numbers.
+/// A table beside the judged numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Details {
     /// What it shows.
@@ -52,19 +67,17 @@ impl Details {
     }
 }
 
-/// What a statistic found.
+/// The result of a statistic.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measurement {
     /// The numbers.
     pub measured: Vec<Measured>,
-    /// More about them.
+    /// Tables about them.
     pub details: Vec<Details>,
 }
 
 macro_rules! statistics {
     ($($name:literal => $module:ident :: $variant:ident;)+) => {
-        $(mod $module;)+
-
         /// A statistic and its parameters.
         #[derive(Clone, Debug, PartialEq, Deserialize)]
         pub enum StatisticConfig {
@@ -72,12 +85,12 @@ macro_rules! statistics {
         }
 
         impl StatisticConfig {
-            /// Finds the numbers.
+            /// Computes the numbers.
             ///
             /// # Errors
             /// If a scenario is wrong, a run fails, or parameters do not fit.
-            pub fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
-                match self { $(Self::$variant(config) => config.measure(bench),)+ }
+            pub fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
+                match self { $(Self::$variant(config) => config.measure(context),)+ }
             }
         }
     };
@@ -130,12 +143,12 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
     }
 }
 
-/// Refuses an empty list, with which a check would check nothing.
+/// Refuses an empty list: such a check would check nothing.
 fn some(list: &[String], key: &str) -> Result<(), Error> {
     if list.is_empty() { usage(format!("{key} is empty: nothing would be checked")) } else { Ok(()) }
 }
 
-/// The last value that was known at a virtual time.
+/// The last value up to a virtual time.
 fn value_at(
     run: &RunSummary,
     at_s: f64,

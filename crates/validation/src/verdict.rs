@@ -1,18 +1,18 @@
-//! When a claim holds.
+//! Rules and verdicts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What the data say.
+/// The verdict of the data on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The whole interval is where the claim puts the value.
+    /// The whole interval is inside the rule.
     Supported,
-    /// The whole interval is elsewhere.
+    /// The whole interval is outside.
     NotSupported,
-    /// The interval has parts in both.
+    /// The interval is partly inside.
     Undecided,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Where the claim puts the value. Ends belong to it.
+/// The claimed range of a value, ends included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rule {
@@ -54,8 +54,7 @@ impl Rule {
         Ok(())
     }
 
-    /// The verdict on a value that lies in an interval, or is known exactly where there is none. A value that is not a number is
-    /// undecided.
+    /// The verdict on a value with an interval, or on a deterministic one without. A value that is not a number is undecided.
     pub fn judge(&self, value: f64, interval: Option<[f64; 2]>) -> Verdict {
         let [low, high] = interval.unwrap_or([value, value]);
         let (least, most) = (self.at_least.unwrap_or(f64::NEG_INFINITY), self.at_most.unwrap_or(f64::INFINITY));

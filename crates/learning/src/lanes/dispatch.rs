@@ -56,9 +56,14 @@ enum Features {
 macro_rules! clone_with {
     ($path:ident, wide: $wide:literal, $($feature:tt)+) => {
         mod $path {
-            /// Whether this processor has all features of the clone.
+            /// The features of the clone, and whether this processor has each.
+            pub fn features() -> Vec<(&'static str, bool)> {
+                vec![$(($feature, std::arch::is_x86_feature_detected!($feature))),+]
+            }
+
+            /// Whether this processor has all of them.
             pub fn is_detected() -> bool {
-                [$(std::arch::is_x86_feature_detected!($feature)),+] == [true; [$($feature),+].len()]
+                features().iter().all(|&(_, is_there)| is_there)
             }
 
             #[target_feature($(enable = $feature),+)]
@@ -80,6 +85,14 @@ mod baseline {
     pub fn run<K: super::Kernel>(kernel: K) -> K::Output {
         kernel.run::<false>()
     }
+}
+
+/// The processor features of each path of this processor family, with whether this processor has them, the slowest path first.
+pub fn features_of_paths() -> Vec<(&'static str, Vec<(&'static str, bool)>)> {
+    let mut paths = vec![(Path::BASELINE.name(), Vec::new())];
+    #[cfg(target_arch = "x86_64")]
+    paths.extend([("avx2", avx2::features()), ("avx512", avx512::features())]);
+    paths
 }
 
 impl Path {

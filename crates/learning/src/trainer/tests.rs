@@ -221,7 +221,11 @@ fn networks_train_alike_on_every_path_and_any_number_of_threads() {
         assert!(expected.iter().all(|update| !update.diverged && update.parameters != start));
         // Pinned, so that processors that never meet are compared.
         let parameters = expected.iter().flat_map(|update| &update.parameters);
-        assert_eq!(parameters.fold(0xcbf2_9ce4_8422_2325, fowler_noll_vo), pinned, "other bits than on other processors");
+        assert_eq!(
+            parameters.fold(0xcbf2_9ce4_8422_2325, fowler_noll_vo),
+            pinned,
+            "other bits than on other processors"
+        );
         for path in Path::all() {
             for threads in [1, 3] {
                 assert!(on(path, true, threads) == expected, "{path:?} on {threads} threads");

@@ -13,7 +13,7 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
     for quantity in study.quantities() {
         let (mut rows, mut summary) = (Vec::new(), Vec::new());
         let mut against: Vec<&str> = Vec::new();
-        for (arm, point) in study.places() {
+        for (arm, point) in study.combinations() {
             let Some(found) = study.difference(arm, point, &quantity.key) else { continue };
             let reference = study.arms[study.arms[arm].reference].label.as_str();
             if !against.contains(&reference) {
@@ -28,8 +28,8 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
             continue;
         }
         let better = match quantity.better {
-            Some(Better::Lower) => " To the left is better.",
-            Some(Better::Higher) => " To the right is better.",
+            Some(Better::Lower) => " Further left is better.",
+            Some(Better::Higher) => " Further right is better.",
             None => "",
         };
         let whose =
@@ -38,8 +38,8 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
             id: id(&format!("difference-{}", quantity.key)),
             title: format!("Difference in {} to {whose}", quantity.words),
             caption: format!(
-                "Each policy minus {whose}, paired by seed: both met the same world, so that what differs is the policies' \
-                 doing.{better} {}",
+                "Each policy minus {whose}, paired by seed. Both runs of a pair meet the same world, so the difference comes from the \
+                 policies.{better} {}",
                 how_intervals_are_shown()
             ),
             summary,
@@ -54,23 +54,26 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
 
 /// The Gini index of selections of every policy.
 pub(super) fn gini(study: &Study<'_>) -> Option<Figure> {
-    let places = || {
-        study.places().into_iter().filter_map(|(arm, point)| Some((arm, point, study.estimate(arm, point, "gini")?)))
+    let found = || {
+        study
+            .combinations()
+            .into_iter()
+            .filter_map(|(arm, point)| Some((arm, point, study.estimate(arm, point, "gini")?)))
     };
-    if !places().any(|(_, _, found)| found.mean > 0.0) {
+    if !found().any(|(_, _, gini)| gini.mean > 0.0) {
         return None;
     }
     let rows =
-        places().map(|(arm, point, found)| (study.words(arm, point), study.arms[arm].label.clone(), interval(&found)));
+        found().map(|(arm, point, gini)| (study.words(arm, point), study.arms[arm].label.clone(), interval(&gini)));
     Some(Figure {
         id: "gini".to_owned(),
         title: "Gini index of selections".to_owned(),
         caption: format!(
-            "Of the clients' numbers of selections in the whole run: 0 if all are alike, 1 − 1/K if one of K clients gets \
-             everything. {}",
+            "Gini index of the clients' numbers of selections in the whole run: 0 if all are equal, 1 − 1/K if one of K clients is \
+             always selected. {}",
             how_intervals_are_shown()
         ),
-        summary: places().map(|(arm, point, found)| mean_words(&study.words(arm, point), &found, None)).collect(),
+        summary: found().map(|(arm, point, gini)| mean_words(&study.words(arm, point), &gini, None)).collect(),
         chart: Chart::Intervals { value: linear("Gini index", None), rows: rows.collect() },
     })
 }

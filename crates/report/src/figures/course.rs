@@ -2,10 +2,10 @@
 
 use super::super::courses::{Between, Over, lines};
 use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Scale};
-use super::super::study::{Study, capitalised, id, linear, regret_words, rounded};
+use super::super::study::{Study, capitalised, id, linear, regret_words};
 use super::super::theory;
-use super::{either, how_means_are_shown, mean_words};
-use fedgenie_simulator::experiment::{CurvePoint, Reached};
+use super::{either, how_means_are_shown, marks, mean_words};
+use fedgenie_simulator::experiment::CurvePoint;
 
 impl Over {
     fn axis(self) -> Axis {
@@ -33,7 +33,7 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
             let lines = lines(study, Between::Steps, over, value);
             let words = metric.replace('_', " ");
             let caption = format!(
-                "{} of the global model, measured at the end of a round; a value stays until the next measurement. {}",
+                "{} of the global model, measured at the end of a round and held until the next measurement. {}",
                 capitalised(&words),
                 how_means_are_shown(study)
             );
@@ -45,7 +45,7 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
                 over,
                 y: value_axis(&words, &lines, metric.contains("accuracy")),
                 lines,
-                marks: study.targets().into_iter().filter_map(|reached| mark(reached, &metric)).collect(),
+                marks: marks(study, &metric),
             }));
         }
     }
@@ -64,12 +64,6 @@ fn value_axis(words: &str, lines: &[Line], is_share: bool) -> Axis {
         (true, false) => either(linear(words, None), Scale::Linear),
         (false, _) => linear(words, None),
     }
-}
-
-fn mark(reached: &Reached, metric: &str) -> Option<Mark> {
-    let target = &reached.target;
-    let value = target.at_least.or(target.at_most).filter(|_| target.metric == metric)?;
-    Some(Mark { label: format!("target: {}", reached.name().replace('_', " ")), value: rounded(value) })
 }
 
 /// Every meter's cumulative regret over rounds and over virtual time.
@@ -111,28 +105,28 @@ pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
     figures
 }
 
-/// What a meter measures.
+/// The definition of a meter.
 fn meant(meter: &str) -> &'static str {
     match meter {
         "mean" => {
-            "Reward of the best set minus that of the selected one, both with each client's mean speed E[τ_min/τ]: never \
-             negative, and what regret theorems bound"
+            "Reward of the best set minus reward of the selected set, both with each client's mean speed E[τ_min/τ] (never \
+             negative; regret theorems bound it)"
         }
         "realised" => {
-            "Reward of the genie's set minus that of the selected one, both with the latencies that this round really drew"
+            "Reward of the genie's set minus reward of the selected set, both with the latencies drawn in this round"
         }
         "expected" => {
-            "Reward of the genie's set minus that of the selected one, both with the expected speed of the slowest of a set; it \
-             may be negative, because the genie maximises the minimum of means"
+            "Reward of the genie's set minus reward of the selected set, both with the expected speed of a set's slowest client \
+             (it may be negative, because the genie maximises the minimum of means)"
         }
         "expected-exact" => {
-            "Reward of the best set minus that of the selected one, both with the expected speed of the slowest of a set"
+            "Reward of the best set minus reward of the selected set, both with the expected speed of a set's slowest client"
         }
         "counterfactual" => {
-            "Worth of the best set in hindsight minus that of the selected one: what each client's own update is worth, added up, \
-             less the price of the round's time; clients that were not selected train as well to know it"
+            "Value of the best set in hindsight minus value of the selected set (the sum of the values of the clients' own updates, \
+             less the price of the round's time; to measure it, the other clients train as well)"
         }
-        _ => "Reward that was missed",
+        _ => "Missed reward",
     }
 }
 
@@ -146,8 +140,8 @@ pub(super) fn participation(study: &Study<'_>) -> Vec<Figure> {
         id: "jain".to_owned(),
         title: "Jain's index of selections over rounds".to_owned(),
         caption: format!(
-            "(Σc)²/(K·Σc²) of the numbers c of selections so far of all K clients: 1 if all are alike, 1/K if one client gets \
-             everything. {}",
+            "(Σc)²/(K·Σc²), where c is each of the K clients' number of selections so far: 1 if all are equal, 1/K if one client is \
+             always selected. {}",
             how_means_are_shown(study)
         ),
         summary: finals(study, "jain", "after the last round"),
@@ -159,7 +153,7 @@ pub(super) fn participation(study: &Study<'_>) -> Vec<Figure> {
     let unique = Course {
         id: "unique-clients".to_owned(),
         title: "Clients selected at least once over rounds".to_owned(),
-        caption: format!("How many clients have been selected so far. {}", how_means_are_shown(study)),
+        caption: format!("Number of clients selected at least once so far. {}", how_means_are_shown(study)),
         summary: finals(study, "unique_clients", "after the last round"),
         over: Over::Rounds,
         y: Axis { range: [Some(0.0), None], ..linear("clients selected at least once", None) },
@@ -175,7 +169,7 @@ fn finals(study: &Study<'_>, key: &str, when: &str) -> Vec<String> {
         let estimate = study.estimate(arm, point, key)?;
         Some(mean_words(&format!("{} {when}", study.arms[arm].label), &estimate, None))
     };
-    study.places().into_iter().filter_map(value).collect()
+    study.combinations().into_iter().filter_map(value).collect()
 }
 
 struct Course {

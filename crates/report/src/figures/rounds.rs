@@ -1,14 +1,14 @@
-//! Who is selected when, and how long rounds take.
+//! Selections over rounds, and durations of rounds.
 
 use super::super::model::{Axis, Chart, Figure, Line, LineKind, Panel, Scale};
-use super::super::study::{Arm, Study, linear, rounded, rounded_place};
+use super::super::study::{Arm, Study, linear, rounded, rounded_x};
 use super::either;
 use fedgenie_simulator::experiment::number;
 use fedgenie_simulator::metrics::{Durations, Row, Selections};
 
-/// What the colours of selections mean.
-const RATIO: &str = "Colours are a group's share of the selections divided by its share of the clients: 1 is what selecting \
-                     uniformly at random gives.";
+/// The meaning of colours of selections.
+const RATIO: &str = "Colours show a group's share of the selections divided by its share of the clients; uniform random selection \
+                     gives 1.";
 
 /// A policy's selections over all its seeds, in windows of so many rounds; none if its runs count by different rows.
 fn summed(arm: &Arm<'_>, rows: &[Row], rounds_per_window: u32) -> Option<Selections> {
@@ -32,7 +32,7 @@ fn same_rows(one: &[Row], other: &[Row]) -> bool {
     known(one) == known(other)
 }
 
-/// How often each row was selected, as a multiple of what selecting uniformly gives.
+/// Each row's selections relative to uniform selection.
 pub(super) fn ratios(counts: &[u64], rows: &[Row]) -> Vec<Option<f64>> {
     let (all, clients) = (counts.iter().sum::<u64>() as f64, rows.iter().map(|row| row.clients).sum::<u64>() as f64);
     let ratio = |(&count, row): (&u64, &Row)| {
@@ -46,9 +46,9 @@ pub(super) fn ratios(counts: &[u64], rows: &[Row]) -> Vec<Option<f64>> {
 pub(super) fn row_words(arms: &[Arm<'_>], rows: &[Row]) -> (Vec<String>, Axis) {
     let runs = || arms.iter().flat_map(Arm::all_runs).map(|run| &run.metrics.selections);
     let is_by_speed = runs().all(|found| found.is_by_speed);
-    let label = |(place, row): (usize, &Row)| {
+    let label = |(index, row): (usize, &Row)| {
         let same =
-            row.client.filter(|_| runs().all(|found| found.rows.get(place).and_then(|row| row.client) == row.client));
+            row.client.filter(|_| runs().all(|found| found.rows.get(index).and_then(|row| row.client) == row.client));
         match same {
             Some(client) if is_by_speed => format!("client {client} ({})", row.label),
             _ => row.label.clone(),
@@ -77,7 +77,7 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
                 found.push((arm, selections));
             }
             None => warnings.push(format!(
-                "selections of {} are not drawn: its runs counted none, or by other groups than the first policy's",
+                "selections of {} are not drawn: its runs have no counts, or count other groups than the first policy's runs",
                 arm.label
             )),
         }
@@ -101,7 +101,7 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
     Some(Figure {
         id: "selections".to_owned(),
         title: "Selections over rounds".to_owned(),
-        caption: format!("Who is selected, in windows of {rounds}, {seeds}. {RATIO}"),
+        caption: format!("Selections in windows of {rounds}, {seeds}. {RATIO}"),
         summary,
         chart: Chart::Heat {
             x: linear("rounds", None),
@@ -118,7 +118,7 @@ pub(super) fn ratio_axis() -> Axis {
     linear("selections relative to uniform selection", None)
 }
 
-/// What colours of selections mean, for captions.
+/// The meaning of colours of selections, for captions.
 pub(super) const fn ratio_words() -> &'static str {
     RATIO
 }
@@ -131,17 +131,17 @@ fn total_words(label: &str, selections: &Selections, rows: &[String]) -> String 
         (known().max_by(|one, two| one.1.total_cmp(&two.1)), known().min_by(|one, two| one.1.total_cmp(&two.1)));
     match (most, least) {
         (Some((most, high)), Some((least, low))) => format!(
-            "{label}: most often {} ({} times as often as uniformly), least often {} ({})",
+            "{label}: {} selected most often ({} times the uniform share), {} least often ({} times)",
             rows[most],
             number(high),
             rows[least],
             number(low)
         ),
-        _ => format!("{label}: nobody"),
+        _ => format!("{label}: no selections"),
     }
 }
 
-/// What a share of the rounds take at most: exact at the ends, three digits where it is read off between edges of bins.
+/// A quantile: exact at the ends, three digits where it is read off between edges of bins.
 fn quantile_words(durations: &Durations, share: f64) -> String {
     let found = durations.quantile(share).unwrap_or_default();
     if found == durations.min_s || found == durations.max_s {
@@ -163,7 +163,7 @@ pub(super) fn durations(study: &Study<'_>) -> Option<Figure> {
         }
         (shortest, longest) = (shortest.min(all.min_s), longest.max(all.max_s));
         summary.push(format!(
-            "{}: mean {} s, from {} s to {} s, half of the rounds take at most {} and 95 % at most {} ({} rounds)",
+            "{}: mean {} s, minimum {} s, maximum {} s, median {}, 95 % quantile {} ({} rounds)",
             arm.label,
             number(all.mean_s),
             number(all.min_s),
@@ -179,7 +179,7 @@ pub(super) fn durations(study: &Study<'_>) -> Option<Figure> {
             points: all
                 .distribution()
                 .into_iter()
-                .map(|(place, share)| (rounded_place(place), rounded(share)))
+                .map(|(duration_s, share)| (rounded_x(duration_s), rounded(share)))
                 .collect(),
             band: Vec::new(),
             is_staircase: false,
@@ -193,10 +193,10 @@ pub(super) fn durations(study: &Study<'_>) -> Option<Figure> {
     Some(Figure {
         id: "durations".to_owned(),
         title: "Durations of rounds".to_owned(),
-        caption: "The share of rounds, of all seeds together, that take at most so long. Extremes are exact, and how \
-                  many rounds take exactly so long, which a line straight up shows; in between the distribution is known at 20 \
-                  durations per factor of ten and drawn straight from one to the next. Quantiles in the text are read from it, \
-                  means are exact."
+        caption: "Cumulative distribution of the rounds' durations, all seeds together. The minimum and the maximum are exact, and so \
+                  is the share of rounds that take exactly that long (a vertical line). In between, the distribution is known at \
+                  20 durations per factor of ten and interpolated linearly. Quantiles in the text are read from this curve; means \
+                  are exact."
             .to_owned(),
         summary,
         chart: Chart::Lines {

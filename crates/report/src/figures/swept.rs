@@ -1,15 +1,15 @@
 //! A sweep: quantities over what was swept.
 
-use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Panel, Scale};
+use super::super::model::{Axis, Chart, Figure, Line, LineKind, Panel, Scale};
 use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
-use super::{either, how_intervals_are_shown, mean_words, whiskers};
+use super::{either, how_intervals_are_shown, marks, mean_words, whiskers};
 
-/// What was swept.
+/// The kinds of sweeps.
 enum Swept {
     /// One path over numbers: its name and the value at each point.
     Numbers(String, Vec<f64>),
-    /// Two paths: their names, their values in order, and each point's places among them.
+    /// Two paths: their names, their values in order, and each point's column and row.
     Grid([String; 2], [Vec<String>; 2], Vec<[usize; 2]>),
     /// Anything else.
     Points,
@@ -36,12 +36,13 @@ fn swept(study: &Study<'_>) -> Swept {
                 values
             };
             let values = [distinct(one), distinct(two)];
-            let place = |point, path: &String, values: &[String]| {
+            let index = |point, path: &String, values: &[String]| {
                 let value = value(point, path);
                 values.iter().position(|known| *known == value).unwrap_or_default()
             };
-            let places = points.map(|point| [place(point, one, &values[0]), place(point, two, &values[1])]).collect();
-            Swept::Grid([one.clone(), two.clone()], values, places)
+            let positions =
+                points.map(|point| [index(point, one, &values[0]), index(point, two, &values[1])]).collect();
+            Swept::Grid([one.clone(), two.clone()], values, positions)
         }
         _ => Swept::Points,
     }
@@ -55,8 +56,9 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
         study.points[0].keys().map(String::as_str).filter(|path| path.starts_with("regret.")).collect();
     let rewards = (!rewards.is_empty()).then(|| rewards.join(", "));
     for quantity in study.quantities() {
-        // What is the same everywhere is in the table.
-        let means = study.places().into_iter().filter_map(|(arm, point)| study.estimate(arm, point, &quantity.key));
+        // A constant is in the table.
+        let means =
+            study.combinations().into_iter().filter_map(|(arm, point)| study.estimate(arm, point, &quantity.key));
         let means: Vec<f64> = means.map(|estimate| estimate.mean).collect();
         if means.windows(2).all(|pair| pair[0] == pair[1]) && !quantity.key.starts_with("final.") {
             continue;
@@ -69,7 +71,7 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
         };
         let chart = match &swept {
             Swept::Numbers(path, values) => over_numbers(study, &quantity, path, values),
-            Swept::Grid(paths, values, places) => grid(study, &quantity, paths, values, places),
+            Swept::Grid(paths, values, positions) => grid(study, &quantity, paths, values, positions),
             Swept::Points => points(study, &quantity),
         };
         let whiskers = match quantity.key.starts_with("reached.") {
@@ -92,7 +94,7 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
         let mut caption = format!("{} at every point of the sweep. {how}", capitalised(&quantity.words));
         if let Some(paths) = rewards.as_ref().filter(|_| quantity.key.starts_with("regret.")) {
             caption.push_str(&format!(
-                " The sweep changes the reward itself ({paths}): regrets of different points are not in the same units."
+                " The sweep changes the reward ({paths}), so regrets of different points have different units."
             ));
             let warning = format!("the sweep changes {paths}: regrets of its points are measured in different rewards");
             warnings.push(warning);
@@ -101,7 +103,7 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             id: id(&name),
             title: format!("{} over {over}", capitalised(&quantity.words)),
             caption,
-            summary: study.places().into_iter().filter_map(words).collect(),
+            summary: study.combinations().into_iter().filter_map(words).collect(),
             chart,
         });
     }
@@ -120,8 +122,8 @@ fn over_numbers(study: &Study<'_>, quantity: &Quantity, path: &str, values: &[f6
             series: described.label.clone(),
             role: LineKind::Mean,
             label: None,
-            points: found.iter().map(|&(place, estimate)| (place, rounded(estimate.mean))).collect(),
-            band: found.iter().filter_map(|(place, estimate)| Some((*place, interval(estimate).ci95?))).collect(),
+            points: found.iter().map(|&(x, estimate)| (x, rounded(estimate.mean))).collect(),
+            band: found.iter().filter_map(|(x, estimate)| Some((*x, interval(estimate).ci95?))).collect(),
             is_staircase: false,
             has_dots: true,
         }
@@ -132,13 +134,7 @@ fn over_numbers(study: &Study<'_>, quantity: &Quantity, path: &str, values: &[f6
     let x = if low > 0.0 { either(axis, if high >= 10.0 * low { Scale::Log } else { Scale::Linear }) } else { axis };
     let is_positive = lines.iter().flat_map(|line| &line.points).all(|point| point.1 > 0.0);
     let y = if is_positive { either(quantity.axis(), Scale::Linear) } else { quantity.axis() };
-    let metric = quantity.key.strip_prefix("final.");
-    let mark = |reached: &fedgenie_simulator::experiment::Reached| {
-        let target = &reached.target;
-        let value = target.at_least.or(target.at_most).filter(|_| metric == Some(&target.metric))?;
-        Some(Mark { label: format!("target: {}", reached.name().replace('_', " ")), value: rounded(value) })
-    };
-    let marks = study.targets().into_iter().filter_map(mark).collect();
+    let marks = quantity.key.strip_prefix("final.").map_or_else(Vec::new, |metric| marks(study, metric));
     Chart::Lines { x, y, lines, marks }
 }
 
@@ -147,11 +143,11 @@ fn grid(
     quantity: &Quantity,
     paths: &[String; 2],
     values: &[Vec<String>; 2],
-    places: &[[usize; 2]],
+    positions: &[[usize; 2]],
 ) -> Chart {
     let panel = |(arm, described): (usize, &Arm<'_>)| {
         let mut cells = vec![vec![None; values[0].len()]; values[1].len()];
-        for (point, &[column, row]) in places.iter().enumerate() {
+        for (point, &[column, row]) in positions.iter().enumerate() {
             cells[row][column] = study.estimate(arm, point, &quantity.key).map(|found| rounded(found.mean));
         }
         Panel { label: described.label.clone(), cells }
@@ -171,7 +167,7 @@ fn points(study: &Study<'_>, quantity: &Quantity) -> Chart {
         let found = study.estimate(arm, point, &quantity.key)?;
         Some((study.words(arm, point), study.arms[arm].label.clone(), interval(&found)))
     };
-    Chart::Intervals { value: quantity.axis(), rows: study.places().into_iter().filter_map(row).collect() }
+    Chart::Intervals { value: quantity.axis(), rows: study.combinations().into_iter().filter_map(row).collect() }
 }
 
 /// Selections per group in whole runs at every point, a panel for each policy.
@@ -205,7 +201,7 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
     Some(Figure {
         id: "selections".to_owned(),
         title: format!("Selections over {}", paths.join(" and ")),
-        caption: format!("Who is selected in all rounds of all seeds, at every point of the sweep. {}", ratio_words()),
+        caption: format!("Selections in all rounds of all seeds, at every point of the sweep. {}", ratio_words()),
         summary: Vec::new(),
         chart: Chart::Heat {
             x: Axis { label: paths.join(", "), ..linear("", None) },

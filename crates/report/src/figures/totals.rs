@@ -1,4 +1,4 @@
-//! What runs come to: jobs by outcome, computing and traffic used and wasted.
+//! Totals of runs: jobs by outcome, computing and traffic used and wasted.
 
 use super::super::model::{Axis, Chart, Figure};
 use super::super::study::{Study, linear, rounded};
@@ -7,7 +7,7 @@ use fedgenie_simulator::experiment::{RunSummary, number};
 /// The most bars of a figure.
 const MOST_BARS: usize = 48;
 
-/// A part of a bar: what it is, and what a run has of it.
+/// A part of a bar: its label, and its length in a run.
 type Part = (&'static str, fn(&RunSummary) -> f64);
 
 const OUTCOMES: [Part; 5] = [
@@ -30,32 +30,32 @@ const TRAFFIC: [Part; 4] = [
     ("upload, wasted", |run| run.wasted_up_bytes as f64),
 ];
 
-const WASTED: &str = "Wasted is what was spent on jobs whose update was never used: lost, called off, late without being waited \
-                      for, too stale, of an abandoned round, or under way when the run ended.";
+const WASTED: &str = "Work is wasted if its update was never used: the job was lost, cancelled, late and not waited for, too stale, part \
+                      of an abandoned round, or under way when the run ended.";
 
 /// Outcomes, computing and traffic of every policy.
 pub(super) fn totals(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
-    let bars = study.places().len();
+    let bars = study.combinations().len();
     if bars > MOST_BARS {
         warnings.push(format!(
-            "{bars} policies and points are too many for bars of outcomes, computing and traffic; the CSV of summary.json has them"
+            "{bars} combinations of policy and point are too many for bars of outcomes, computing and traffic; summary.json has the \
+             numbers"
         ));
         return Vec::new();
     }
-    // Runs that were written before outcomes were counted have none.
+    // Runs of early versions have no outcomes.
     let counted =
         study.arms.iter().flat_map(|arm| arm.all_runs()).any(|run| run.outcomes.arrived + run.outcomes.late > 0);
     let outcomes = counted.then(|| {
-        let caption = "What became of the jobs, per run, averaged over seeds. A late job was under way when its round closed, \
-                       or its update was too stale; a lost one ended with its client or its link. Jobs are under way at the end \
-                       where the protocol starts them before the round that they count in.";
+        let caption = "Outcomes of jobs per run, averaged over seeds. A late job was under way when its round closed, or its \
+                       update was too stale. A lost job ended because its client or its link failed. Jobs are under way at the \
+                       end if the protocol starts them before the round in which they count.";
         bars_of(study, "outcomes", "Outcomes of jobs", caption, &OUTCOMES, &linear("jobs per run", None))
     });
-    let compute = format!(
-        "Virtual time that clients spent computing, summed over clients, per run, averaged over seeds. {WASTED}"
-    );
+    let compute = format!("Virtual time of computing per run, summed over clients and averaged over seeds. {WASTED}");
     let traffic = format!(
-        "What moved between server and clients, per run, averaged over seeds; of a transfer that was cut, what had moved. {WASTED}"
+        "Bytes between server and clients per run, averaged over seeds; an interrupted transfer counts the bytes that had \
+         moved. {WASTED}"
     );
     let figures = [
         outcomes.flatten(),
@@ -66,18 +66,19 @@ pub(super) fn totals(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figur
 }
 
 fn bars_of(study: &Study<'_>, id: &str, title: &str, caption: &str, parts: &[Part], axis: &Axis) -> Option<Figure> {
-    let places = study.places();
+    let combinations = study.combinations();
     let mean = |of: fn(&RunSummary) -> f64, (arm, point): (usize, usize)| {
         let runs = &study.arms[arm].runs[point];
         runs.values().map(|run| of(run)).sum::<f64>() / runs.len() as f64
     };
     let mut found: Vec<(String, Vec<f64>)> = parts
         .iter()
-        .map(|&(label, of)| (label.to_owned(), places.iter().map(|&place| mean(of, place)).collect()))
+        .map(|&(label, of)| (label.to_owned(), combinations.iter().map(|&combination| mean(of, combination)).collect()))
         .collect();
     found.retain(|(_, lengths)| lengths.iter().any(|&length| length > 0.0));
-    let longest =
-        (0..places.len()).map(|bar| found.iter().map(|(_, lengths)| lengths[bar]).sum::<f64>()).fold(0.0, f64::max);
+    let longest = (0..combinations.len())
+        .map(|bar| found.iter().map(|(_, lengths)| lengths[bar]).sum::<f64>())
+        .fold(0.0, f64::max);
     if longest <= 0.0 {
         return None;
     }
@@ -89,8 +90,8 @@ fn bars_of(study: &Study<'_>, id: &str, title: &str, caption: &str, parts: &[Par
         let unit = unit.as_deref().map_or_else(String::new, |unit| format!(" [{unit}]"));
         format!("{}: {}{unit}", study.words(arm, point), parts.join(", "))
     };
-    let summary = places.iter().enumerate().map(words).collect();
-    let categories = places.iter().map(|&(arm, point)| study.words(arm, point)).collect();
+    let summary = combinations.iter().enumerate().map(words).collect();
+    let categories = combinations.iter().map(|&(arm, point)| study.words(arm, point)).collect();
     let value = Axis { unit, range: [Some(0.0), None], ..axis.clone() };
     Some(Figure {
         id: id.to_owned(),

@@ -45,15 +45,15 @@ fn of_lines(x: &Axis, y: &Axis, lines: &[Line]) -> DataTable {
     let has_others = lines.iter().any(|line| line.role != LineKind::Seed);
     let listed: Vec<&Line> =
         lines.iter().filter(|line| line.role != LineKind::Seed || !has_others).take(MOST).collect();
-    // What was measured decides; a fitted curve can be read off anywhere.
+    // Measurements decide; a fitted curve has a value everywhere.
     let has_means = lines.iter().any(|line| line.role == LineKind::Mean);
     let measured = listed.iter().filter(|line| line.role == LineKind::Mean || !has_means);
-    let mut places: Vec<f64> = measured.flat_map(|line| line.points.iter().map(|&(x, _)| x)).collect();
-    places.sort_by(f64::total_cmp);
-    places.dedup();
-    let chosen = thinned(places.len());
-    let row = |&place: &usize| {
-        let x = places[place];
+    let mut xs: Vec<f64> = measured.flat_map(|line| line.points.iter().map(|&(x, _)| x)).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let chosen = thinned(xs.len());
+    let row = |&index: &usize| {
+        let x = xs[index];
         let cell =
             |line: &&Line| value_at(line, x).map_or_else(|| "–".to_owned(), |value| with_ends(value, band_at(line, x)));
         (text(x), listed.iter().map(cell).collect())
@@ -66,9 +66,9 @@ fn of_lines(x: &Axis, y: &Axis, lines: &[Line]) -> DataTable {
     };
     let columns = std::iter::once(axis(x)).chain(listed.iter().map(heading)).collect();
     let rows: Vec<_> = chosen.iter().map(row).collect();
-    let mut notes = vec![note(rows.len(), places.len(), "places")];
-    if listed.iter().any(|line| places.iter().any(|&place| !has_point(line, place))) {
-        notes.push("Where a line has no point of its own, its value is read off the line.".to_owned());
+    let mut notes = vec![note(rows.len(), xs.len(), "points")];
+    if listed.iter().any(|line| xs.iter().any(|&x| !has_point(line, x))) {
+        notes.push("Between its points, a line's value is read off the line.".to_owned());
     }
     if listed.len() < lines.len() {
         notes.push(format!("{} of {} lines; the CSV has all.", listed.len(), lines.len()));
@@ -82,7 +82,7 @@ fn has_point(line: &Line, x: f64) -> bool {
     line.points.binary_search_by(|point| point.0.total_cmp(&x)).is_ok()
 }
 
-/// The line's value at a place; none outside of it.
+/// The line's value at `x`; none outside of it.
 fn value_at(line: &Line, x: f64) -> Option<f64> {
     let after = line.points.partition_point(|point| point.0 <= x);
     let &(left, value) = line.points.get(after.checked_sub(1)?)?;
@@ -94,10 +94,10 @@ fn value_at(line: &Line, x: f64) -> Option<f64> {
     }
 }
 
-/// The interval that is known for this very place.
+/// The interval that is known at exactly `x`.
 fn band_at(line: &Line, x: f64) -> Option<[f64; 2]> {
-    let place = line.band.binary_search_by(|(place, _)| place.total_cmp(&x)).ok()?;
-    line.band.get(place).map(|&(_, ends)| ends)
+    let index = line.band.binary_search_by(|(known, _)| known.total_cmp(&x)).ok()?;
+    line.band.get(index).map(|&(_, ends)| ends)
 }
 
 fn of_panel([x, y, value]: [&Axis; 3], columns: &[String], rows: &[String], panel: &Panel) -> DataTable {
@@ -119,12 +119,11 @@ fn of_panel([x, y, value]: [&Axis; 3], columns: &[String], rows: &[String], pane
 
 fn of_bars(value: &Axis, categories: &[String], parts: &[(String, Vec<f64>)]) -> DataTable {
     let chosen = thinned(categories.len());
-    let cell =
-        |lengths: &[f64], place: usize| lengths.get(place).map_or_else(|| "–".to_owned(), |&length| text(length));
-    let row = |&place: &usize| {
-        let total = parts.iter().filter_map(|(_, lengths)| lengths.get(place)).sum();
-        let cells = parts.iter().map(|(_, lengths)| cell(lengths, place)).chain(std::iter::once(text(total)));
-        (categories[place].clone(), cells.collect())
+    let cell = |lengths: &[f64], bar: usize| lengths.get(bar).map_or_else(|| "–".to_owned(), |&length| text(length));
+    let row = |&bar: &usize| {
+        let total = parts.iter().filter_map(|(_, lengths)| lengths.get(bar)).sum();
+        let cells = parts.iter().map(|(_, lengths)| cell(lengths, bar)).chain(std::iter::once(text(total)));
+        (categories[bar].clone(), cells.collect())
     };
     let headings = parts.iter().map(|(label, _)| label.clone());
     DataTable {
@@ -137,8 +136,8 @@ fn of_bars(value: &Axis, categories: &[String], parts: &[(String, Vec<f64>)]) ->
 
 fn of_intervals(value: &Axis, rows: &[(String, String, Interval)]) -> DataTable {
     let chosen = thinned(rows.len());
-    let row = |&place: &usize| {
-        let (label, series, value) = &rows[place];
+    let row = |&index: &usize| {
+        let (label, series, value) = &rows[index];
         (label.clone(), vec![series.clone(), interval(value)])
     };
     let is_known = rows.iter().any(|(_, _, value)| value.ci95.is_some());

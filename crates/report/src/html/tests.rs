@@ -1,7 +1,9 @@
 //! What a page must be, whatever the report says.
 
 use super::*;
-use crate::{Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Scale, Series, Table, Verdict};
+use crate::{
+    Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Scale, Series, Style, Table, Verdict,
+};
 use serde_json::Value;
 
 const POISON: &str = "<script>window.pwned=1</script>\"'&--></script><!--\u{2028}";
@@ -57,7 +59,7 @@ fn report() -> Report {
             is_better: Some(true),
         }],
         results: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
-        series: vec![Series { label: text("first"), colour: [0, 0, 0] }],
+        series: vec![Series { label: text("first"), style: Style::of_index(0) }],
         figures: vec![
             figure(Chart::Lines {
                 x: axis("x"),
@@ -78,7 +80,7 @@ fn report() -> Report {
                 categories: vec![text("first")],
                 parts: vec![(text("part"), vec![1.5]), (text("other"), vec![2.0])],
             }),
-            figure(Chart::Intervals { value: axis("place"), rows: vec![(text("label"), text("first"), known)] }),
+            figure(Chart::Intervals { value: axis("difference"), rows: vec![(text("label"), text("first"), known)] }),
         ],
     }
 }
@@ -147,13 +149,13 @@ fn the_data_are_those_of_the_report() {
     assert_eq!(data["series"], serde_json::to_value(&report.series).unwrap());
     let chart = &data["figures"][0]["chart"];
     assert_eq!(chart["kind"], "lines");
-    assert_eq!(chart["places"].as_array().unwrap().len(), 1, "lines share their places");
+    assert_eq!(chart["xs"].as_array().unwrap().len(), 1, "lines share their coordinates");
     let Chart::Lines { lines, .. } = &report.figures[0].chart else { panic!("the first figure has lines") };
     for (line, written) in lines.iter().zip(chart["lines"].as_array().unwrap()) {
         assert_eq!(written["series"], line.series.as_str());
-        for (step, &(place, value)) in line.points.iter().enumerate() {
+        for (step, &(x, value)) in line.points.iter().enumerate() {
             let read = |list: &Value| list[step].as_f64().unwrap();
-            assert!((read(&chart["places"][0]) - place).abs() <= 1e-8 * place);
+            assert!((read(&chart["xs"][0]) - x).abs() <= 1e-8 * x);
             assert!((read(&written["values"]) - value).abs() <= 1e-5 * value);
             assert!((read(&written["high"]) - line.band[step].1[1]).abs() <= 1e-5 * value);
         }
@@ -166,9 +168,9 @@ fn the_data_are_those_of_the_report() {
 #[test]
 fn numbers_are_there_without_a_script() {
     let page = html(&report());
-    assert!(page.contains("25 of 40 places, evenly spread; the CSV has all."));
+    assert!(page.contains("25 of 40 points, evenly spread; the CSV has all."));
     assert!(page.contains("2 of 3 lines; the CSV has all."), "seeds are listed only where there is no mean");
-    assert!(page.contains("<th scope=\"row\">66.3</th><td>39.123 [35.602, 41.862]</td>"), "the last place is there");
+    assert!(page.contains("<th scope=\"row\">66.3</th><td>39.123 [35.602, 41.862]</td>"), "the last row is there");
     assert!(page.contains("<td>0.33333</td><td>–</td>"), "a cell without a value");
     assert!(page.contains("<td>1.5</td><td>2</td><td>3.5</td>"), "a bar and its sum");
     assert!(page.contains("<td>-1.25 [-2, -0.5]</td>"), "an interval");
@@ -187,7 +189,7 @@ fn a_line_is_read_where_it_has_no_point() {
     straight.points.insert(1, (1.0, 2.0));
     let chart = Chart::Lines { x: axis("x"), y: axis("y"), lines: vec![staircase, straight], marks: Vec::new() };
     let tables = data_tables::data_tables(&chart);
-    let rows: Vec<_> = tables[0].rows.iter().map(|(place, cells)| format!("{place}: {}", cells.join(" "))).collect();
+    let rows: Vec<_> = tables[0].rows.iter().map(|(x, cells)| format!("{x}: {}", cells.join(" "))).collect();
     assert_eq!(rows, ["0: 1 1", "1: 1 2", "2: 5 5", "3: – 6"]);
 }
 

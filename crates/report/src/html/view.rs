@@ -17,7 +17,7 @@ pub(super) struct Page<'a> {
     library: &'static str,
     scripts: [&'static str; 6],
     licences: [&'static str; 3],
-    island: &'a str,
+    data: &'a str,
     experiments: &'a [Experiment],
     /// Facts' names, each with its value per experiment.
     facts: Vec<(&'a str, Vec<&'a str>)>,
@@ -38,14 +38,14 @@ struct VerdictView<'a> {
 struct FigureView<'a> {
     of: &'a Figure,
     number: usize,
-    /// Read aloud in the place of the picture.
+    /// Read aloud instead of the picture.
     spoken: String,
     tables: Vec<DataTable>,
     /// How high the picture is before it is drawn, so that the page does not jump.
     height: usize,
 }
 
-pub(super) fn page<'a>(report: &'a Report, island: &'a str) -> Page<'a> {
+pub(super) fn page<'a>(report: &'a Report, data: &'a str) -> Page<'a> {
     let all = serde_json::to_vec(report).expect("numbers and texts are always JSON");
     Page {
         title: &report.title,
@@ -54,7 +54,7 @@ pub(super) fn page<'a>(report: &'a Report, island: &'a str) -> Page<'a> {
         library: LIBRARY,
         scripts: SCRIPTS,
         licences: LICENCES,
-        island,
+        data,
         experiments: &report.experiments,
         facts: facts(&report.experiments),
         warnings: &report.warnings,
@@ -76,7 +76,7 @@ fn facts(experiments: &[Experiment]) -> Vec<(&str, Vec<&str>)> {
         experiment.facts.iter().position(|[name, _]| name == wanted)
     };
     let row = |name| {
-        let cell = |experiment| value(experiment, name).map_or("–", |place| experiment.facts[place][1].as_str());
+        let cell = |experiment| value(experiment, name).map_or("–", |index| experiment.facts[index][1].as_str());
         (name, experiments.iter().map(cell).collect())
     };
     names.into_iter().map(row).collect()
@@ -96,7 +96,7 @@ fn verdict(of: &Verdict) -> VerdictView<'_> {
     }
 }
 
-fn figure((place, of): (usize, &Figure)) -> FigureView<'_> {
+fn figure((index, of): (usize, &Figure)) -> FigureView<'_> {
     let spoken = std::iter::once(format!("{}.", of.title)).chain(of.summary.iter().cloned());
     let height = match &of.chart {
         Chart::Lines { .. } | Chart::Heat { .. } => 420,
@@ -105,7 +105,7 @@ fn figure((place, of): (usize, &Figure)) -> FigureView<'_> {
     };
     FigureView {
         of,
-        number: place + 1,
+        number: index + 1,
         spoken: spoken.collect::<Vec<_>>().join(" "),
         tables: data_tables(&of.chart),
         height,

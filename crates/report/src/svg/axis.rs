@@ -4,13 +4,13 @@ use fedgenie_core::math::float;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 
-/// An axis from one place to another; places are values, or their decimal logarithms.
+/// An axis between two positions; these are values, or their decimal logarithms.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub low: f64,
     pub high: f64,
     pub is_logarithmic: bool,
-    /// Place on the axis and text.
+    /// Position on the axis, and text.
     ticks: Vec<(f64, String)>,
 }
 
@@ -21,35 +21,35 @@ impl Axis {
     }
 
     /// Where a value lies, at the frame if beyond.
-    pub fn place(&self, value: f64) -> f64 {
-        let place = match (self.is_logarithmic, value > 0.0) {
+    pub fn position(&self, value: f64) -> f64 {
+        let position = match (self.is_logarithmic, value > 0.0) {
             (true, true) => float::log10(value),
             (true, false) => self.low,
             (false, _) => value,
         };
-        place.clamp(self.low, self.high)
+        position.clamp(self.low, self.high)
     }
 
-    /// How far along the axis a place lies, from 0 to 1.
-    pub fn share(&self, place: f64) -> f64 {
-        (place - self.low) / (self.high - self.low)
+    /// How far along the axis a position lies, from 0 to 1.
+    pub fn share(&self, position: f64) -> f64 {
+        (position - self.low) / (self.high - self.low)
     }
 
-    /// The pixel of a place between two.
-    pub fn pixel(&self, place: f64, [first, last]: [i32; 2]) -> i32 {
-        first + float::floor(f64::from(last - first) * self.share(place) + 0.5) as i32
+    /// The pixel of a position between those of the ends.
+    pub fn pixel(&self, position: f64, [first, last]: [i32; 2]) -> i32 {
+        first + float::floor(f64::from(last - first) * self.share(position) + 0.5) as i32
     }
 
     /// Leaves out ticks between whole numbers.
     pub fn keep_whole_ticks(&mut self) {
-        let value = |place: f64| if self.is_logarithmic { float::power(10.0, place) } else { place };
-        let is_whole = |place: f64| (value(place) - float::floor(value(place) + 0.5)).abs() < 1e-9;
-        self.ticks.retain(|(place, _)| is_whole(*place));
+        let value = |position: f64| if self.is_logarithmic { float::power(10.0, position) } else { position };
+        let is_whole = |position: f64| (value(position) - float::floor(value(position) + 0.5)).abs() < 1e-9;
+        self.ticks.retain(|(position, _)| is_whole(*position));
         let without_zeros = |text: &mut String| text.truncate(text.find(".0").unwrap_or(text.len()));
         self.ticks.iter_mut().for_each(|(_, text)| without_zeros(text));
     }
 
-    /// Places and texts of ticks.
+    /// Positions and texts of ticks.
     pub fn ticks(&self) -> &[(f64, String)] {
         &self.ticks
     }
@@ -59,12 +59,12 @@ impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    fn map(&self, place: &f64, (first, last): (i32, i32)) -> i32 {
-        self.pixel(*place, [first, last])
+    fn map(&self, position: &f64, (first, last): (i32, i32)) -> i32 {
+        self.pixel(*position, [first, last])
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        let all = || self.ticks.iter().map(|(place, _)| *place).collect();
+        let all = || self.ticks.iter().map(|(position, _)| *position).collect();
         if hint.weight().allow_light_points() { Vec::new() } else { all() }
     }
 
@@ -74,8 +74,8 @@ impl Ranged for Axis {
 }
 
 impl ValueFormatter<f64> for Axis {
-    fn format_ext(&self, place: &f64) -> String {
-        let distance = |tick: &&(f64, String)| (tick.0 - place).abs();
+    fn format_ext(&self, position: &f64) -> String {
+        let distance = |tick: &&(f64, String)| (tick.0 - position).abs();
         let nearest = self.ticks.iter().min_by(|one, two| distance(one).total_cmp(&distance(two)));
         nearest.map_or_else(String::new, |(_, text)| text.clone())
     }
@@ -112,9 +112,9 @@ fn logarithmic_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
     let mut ticks = Vec::new();
     for exponent in float::floor(low) as i32..=float::ceil(high) as i32 {
         for &factor in factors.iter().filter(|_| exponent % every == 0) {
-            let place = float::log10(factor as f64) + f64::from(exponent);
-            if (low - 1e-9..=high + 1e-9).contains(&place) {
-                ticks.push((place, number(factor, exponent)));
+            let position = float::log10(factor as f64) + f64::from(exponent);
+            if (low - 1e-9..=high + 1e-9).contains(&position) {
+                ticks.push((position, number(factor, exponent)));
             }
         }
     }

@@ -70,13 +70,13 @@ pub(super) fn draw(
     let (plot_height, panel_height) = (cell_height * rows.len() as i32, cell_height * rows.len() as i32 + 78);
     let height = (HEADING + down * panel_height + 10).max(HEADING + SCALE_HEIGHT);
     picture(&cut(heading, 100), height, |area| {
-        for (place, panel) in panels.iter().enumerate() {
-            let left = labels + 10 + (place % across) as i32 * width;
-            let top = HEADING + (place / across) as i32 * panel_height + 24;
+        for (index, panel) in panels.iter().enumerate() {
+            let left = labels + 10 + (index % across) as i32 * width;
+            let top = HEADING + (index / across) as i32 * panel_height + 24;
             let ends = [left, left + width - 24];
             text(area, &cut(&panel.label, LETTERS), (left, top - 12), 14, Anchor::Left)?;
             grid(area, panel, &shades, [columns.len(), rows.len()], ends, [top, top + plot_height])?;
-            if place % across == 0 {
+            if index % across == 0 {
                 let every = (13 + cell_height) / cell_height;
                 for (row, label) in rows.iter().enumerate().step_by(every.max(1) as usize) {
                     let middle = top + plot_height - cell_height * row as i32 - cell_height / 2;
@@ -105,8 +105,8 @@ fn grid(
     [left, right]: [i32; 2],
     [top, bottom]: [i32; 2],
 ) -> Result<(), Failed> {
-    let edge = |first: i32, last: i32, place: usize, count: usize| {
-        first + (i64::from(last - first) * place as i64 / count.max(1) as i64) as i32
+    let edge = |first: i32, last: i32, cell: usize, count: usize| {
+        first + (i64::from(last - first) * cell as i64 / count.max(1) as i64) as i32
     };
     // Numbers where there is room for them.
     let has_numbers = (right - left) / columns.max(1) as i32 >= 44 && (bottom - top) / rows.max(1) as i32 >= 16;

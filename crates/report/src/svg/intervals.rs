@@ -2,7 +2,8 @@
 
 use super::super::model::{self, Interval, Series};
 use super::axis::{Axis, bounds};
-use super::{Anchor, HEADING, LETTERS, WIDTH, colour, cut, horizontal, label_room, picture, text, words};
+use super::key::{colour, marker, style};
+use super::{Anchor, HEADING, LETTERS, WIDTH, cut, horizontal, label_room, picture, text, words};
 use plotters::prelude::*;
 
 const ROW: i32 = 24;
@@ -27,16 +28,17 @@ pub(super) fn draw(
         let zero = axis.pixel(0.0, ends);
         area.draw(&PathElement::new([(zero, top), (zero, bottom)], BLACK.mix(0.7)))?;
         for (row, (label, of, found)) in rows.iter().enumerate() {
-            let (y, colour) = (top + ROW * row as i32 + ROW / 2 + 4, colour(series, of));
+            let (y, style) = (top + ROW * row as i32 + ROW / 2 + 4, style(series, of));
             text(area, &cut(label, LETTERS), (ends[0] - 6, y), 13, Anchor::Right)?;
             if let Some([low, high]) = found.ci95 {
                 let [from, to] = [axis.pixel(low, ends), axis.pixel(high, ends)];
-                area.draw(&PathElement::new([(from, y), (to, y)], colour.stroke_width(2)))?;
+                let stroke = colour(&style).stroke_width(2);
+                area.draw(&PathElement::new([(from, y), (to, y)], stroke))?;
                 for end in [from, to] {
-                    area.draw(&PathElement::new([(end, y - 5), (end, y + 5)], colour.stroke_width(2)))?;
+                    area.draw(&PathElement::new([(end, y - 5), (end, y + 5)], stroke))?;
                 }
             }
-            area.draw(&Circle::new((axis.pixel(found.value, ends), y), 4, colour.filled()))?;
+            marker(area, &style, (axis.pixel(found.value, ends), y))?;
         }
         Ok(())
     })

@@ -1,10 +1,14 @@
 //! Lines, bands and a legend where there is room for it.
 
 use super::super::model::{self, Line, LineKind, Mark, Scale, Series};
+use super::super::style::Style;
 use super::axis::{Axis, bounds};
-use super::{WIDTH, colour, cut, words};
+use super::{Failed, WIDTH, cut, key, words};
 use fedgenie_core::math::float;
 use plotters::prelude::*;
+
+/// Height of the plot with its axes and heading.
+const HEIGHT: i32 = 480;
 
 /// What is drawn: all but bounds, which may lie far above everything, decide where axes end.
 fn measured(lines: &[Line]) -> impl Iterator<Item = &Line> {
@@ -40,8 +44,8 @@ fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark]) -> Option<A
 
 fn horizontal_axis(axis: &model::Axis, lines: &[Line]) -> Option<Axis> {
     let is_logarithmic = axis.scales.first() == Some(&Scale::Log);
-    let places = measured(lines).flat_map(|line| &line.points).map(|point| point.0);
-    let [low, high] = bounds(places.filter(|&place| !is_logarithmic || place > 0.0));
+    let xs = measured(lines).flat_map(|line| &line.points).map(|point| point.0);
+    let [low, high] = bounds(xs.filter(|&x| !is_logarithmic || x > 0.0));
     if !(low.is_finite() && high.is_finite()) {
         return None;
     }
@@ -54,26 +58,36 @@ fn horizontal_axis(axis: &model::Axis, lines: &[Line]) -> Option<Axis> {
     Some(Axis::new(low - margin, high + margin, is_logarithmic))
 }
 
-/// The corner where least is drawn.
-fn free_corner(lines: &[Line], labels: usize, x: &Axis, y: &Axis) -> SeriesLabelPosition {
-    let share = |axis: &Axis, value: f64| axis.share(axis.place(value));
+/// The corner where least is drawn: whether it is on the right, and above.
+fn free_corner(lines: &[Line], labels: usize, x: &Axis, y: &Axis) -> [bool; 2] {
+    let share = |axis: &Axis, value: f64| axis.share(axis.position(value));
     let height = 0.08 * (labels + 1) as f64;
-    let corners = [
-        (SeriesLabelPosition::UpperLeft, false, true),
-        (SeriesLabelPosition::UpperRight, true, true),
-        (SeriesLabelPosition::LowerRight, true, false),
-        (SeriesLabelPosition::LowerLeft, false, false),
-    ];
-    let covered = |right: bool, up: bool| {
-        let inside = |&&(place, value): &&(f64, f64)| {
-            let (place, value) = (share(x, place), share(y, value));
-            (if right { place > 0.72 } else { place < 0.28 })
+    let covered = |&[right, up]: &[bool; 2]| {
+        let inside = |&&(across, value): &&(f64, f64)| {
+            let (across, value) = (share(x, across), share(y, value));
+            (if right { across > 0.72 } else { across < 0.28 })
                 && (if up { value > 1.0 - height } else { value < height })
         };
         measured(lines).map(|line| line.points.iter().filter(inside).count()).sum::<usize>()
     };
-    let least = corners.into_iter().min_by_key(|&(_, right, up)| covered(right, up));
-    least.map_or(SeriesLabelPosition::UpperLeft, |(corner, ..)| corner)
+    [[false, true], [true, true], [true, false], [false, false]]
+        .into_iter()
+        .min_by_key(covered)
+        .unwrap_or([false, true])
+}
+
+/// The points of a line that have markers: a few, evenly spread over the picture, other ones for each of the lines.
+fn marked(points: &[(f64, f64)], x: &Axis, order: usize, lines: usize) -> Vec<(f64, f64)> {
+    const MARKERS: usize = 6;
+    let share = |point: &(f64, f64)| x.share(x.position(point.0));
+    let mut found: Vec<(f64, f64)> = Vec::new();
+    for step in 0..MARKERS {
+        let wanted = (step as f64 + (order as f64 + 0.5) / lines as f64) / MARKERS as f64;
+        let distance = |point: &(f64, f64)| (share(point) - wanted).abs();
+        let nearest = points.iter().min_by(|one, other| distance(one).total_cmp(&distance(other)));
+        found.extend(nearest.filter(|point| distance(point) < 0.6 / MARKERS as f64 && found.last() != Some(*point)));
+    }
+    found
 }
 
 /// The corners of a line that keeps each value until the next.
@@ -85,6 +99,71 @@ fn corners<T: Copy>(points: &[(f64, T)], is_staircase: bool) -> Vec<(f64, T)> {
     points.first().copied().into_iter().chain(points.windows(2).flat_map(corner)).collect()
 }
 
+type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
+
+/// The axes of a picture.
+struct Axes {
+    x: Axis,
+    y: Axis,
+}
+
+impl Axes {
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.x.position(x), self.y.position(y))
+    }
+
+    /// Whether a point can be drawn: a logarithmic axis has no zero.
+    fn have(&self, &(x, y): &(f64, f64)) -> bool {
+        let has = |axis: &Axis, value: f64| !axis.is_logarithmic || value > 0.0;
+        has(&self.x, x) && has(&self.y, y)
+    }
+}
+
+/// A line with its band or whiskers.
+fn draw_line(chart: &mut Plot<'_, '_>, line: &Line, style: &Style, axes: &Axes) -> Result<(), Failed> {
+    let colour = key::colour(style);
+    let at = |point| axes.at(point);
+    let band = corners(&line.band, line.is_staircase);
+    if line.has_dots {
+        for (x, [low, high]) in band {
+            let ends = [at((x, low)), at((x, high))];
+            chart.draw_series(LineSeries::new(ends, colour.mix(0.5).stroke_width(1)))?;
+        }
+    } else if !band.is_empty() {
+        let upper = band.iter().map(|&(x, [_, high])| at((x, high)));
+        let lower = band.iter().rev().map(|&(x, [low, _])| at((x, low)));
+        let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
+        chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.18))))?;
+    }
+    let points = corners(&line.points, line.is_staircase).into_iter().filter(|point| axes.have(point));
+    let thin = colour.stroke_width(1);
+    match line.role {
+        LineKind::Mean if style.is_dashed => {
+            let [dash, gap] = key::DASH;
+            chart.draw_series(DashedLineSeries::new(points.map(at), dash, gap, colour.stroke_width(2)))?;
+        }
+        LineKind::Mean => {
+            chart.draw_series(LineSeries::new(points.map(at), colour.stroke_width(2)))?;
+        }
+        LineKind::Seed => {
+            chart.draw_series(LineSeries::new(points.map(at), colour.mix(0.4).stroke_width(1)))?;
+        }
+        LineKind::Fit => {
+            chart.draw_series(DashedLineSeries::new(points.map(at), 7, 5, thin))?;
+        }
+        LineKind::Bound => {
+            // A bound is drawn as far as it is within the frame.
+            let y = &axes.y;
+            let shown = points.filter(|&(_, value)| {
+                let position = if y.is_logarithmic { float::log10(value) } else { value };
+                (y.low..=y.high).contains(&position)
+            });
+            chart.draw_series(DashedLineSeries::new(shown.map(at), 2, 4, thin))?;
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn draw(
     heading: &str,
     [x_model, y_model]: [&model::Axis; 2],
@@ -92,26 +171,27 @@ pub(super) fn draw(
     marks: &[Mark],
     series: &[Series],
 ) -> Option<String> {
-    let (mut x, y) = (horizontal_axis(x_model, lines)?, vertical_axis(y_model, lines, marks)?);
+    let mut axes = Axes { x: horizontal_axis(x_model, lines)?, y: vertical_axis(y_model, lines, marks)? };
     if x_model.label == "round" {
-        x.keep_whole_ticks();
+        axes.x.keep_whole_ticks();
     }
-    let at = |(place, value): (f64, f64)| (x.place(place), y.place(value));
-    let is_inside = |&(place, value): &(f64, f64)| {
-        let known = |axis: &Axis, value: f64| !axis.is_logarithmic || value > 0.0;
-        known(&x, place) && known(&y, value)
-    };
+    let means: Vec<&Line> = lines.iter().filter(|line| line.role == LineKind::Mean).collect();
+    let name = |line: &&Line| (line.label.as_ref().unwrap_or(&line.series).clone(), key::style(series, &line.series));
+    let names: Vec<(String, Style)> = means.iter().map(name).collect();
+    let has_legend = names.len() > 1 || names.len() == 1 && lines[0].label.is_none();
+    let below = if has_legend { key::height_below(&names) } else { 0 };
     let mut svg = String::new();
     let drawn = (|| {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, 480)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, (HEIGHT + below) as u32)).into_drawing_area();
         area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&area)
+        let (plot, _) = area.split_vertically(HEIGHT);
+        let mut chart = ChartBuilder::on(&plot)
             .caption(cut(heading, 100), ("sans-serif", 18))
             .margin(12)
             .margin_right(32)
             .x_label_area_size(42)
             .y_label_area_size(70)
-            .build_cartesian_2d(x.clone(), y.clone())?;
+            .build_cartesian_2d(axes.x.clone(), axes.y.clone())?;
         chart
             .configure_mesh()
             .x_desc(words(x_model))
@@ -122,62 +202,27 @@ pub(super) fn draw(
             .label_style(("sans-serif", 13))
             .draw()?;
         for mark in marks {
-            let line = [(x.low, y.place(mark.value)), (x.high, y.place(mark.value))];
+            let line = [(axes.x.low, mark.value), (axes.x.high, mark.value)].map(|(x, y)| (x, axes.y.position(y)));
             chart.draw_series(DashedLineSeries::new(line, 6, 4, BLACK.mix(0.6).stroke_width(1)))?;
         }
         for line in lines {
-            let colour = colour(series, &line.series);
-            let band = corners(&line.band, line.is_staircase);
-            if line.has_dots {
-                for (place, [low, high]) in band {
-                    let ends = [at((place, low)), at((place, high))];
-                    chart.draw_series(LineSeries::new(ends, colour.mix(0.5).stroke_width(1)))?;
-                }
-                let dots = line.points.iter().filter(|point| is_inside(point));
-                chart.draw_series(dots.map(|&point| Circle::new(at(point), 4, colour.filled())))?;
-            } else if !band.is_empty() {
-                let upper = band.iter().map(|&(place, [_, high])| at((place, high)));
-                let lower = band.iter().rev().map(|&(place, [low, _])| at((place, low)));
-                let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
-                chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.18))))?;
-            }
-            let points = corners(&line.points, line.is_staircase).into_iter().filter(is_inside);
-            let legend = move |(x, y): (i32, i32)| PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(3));
-            match line.role {
-                LineKind::Mean => {
-                    let style = colour.stroke_width(2);
-                    chart
-                        .draw_series(LineSeries::new(points.map(at), style))?
-                        .label(cut(line.label.as_ref().unwrap_or(&line.series), 40))
-                        .legend(legend);
-                }
-                LineKind::Seed => {
-                    chart.draw_series(LineSeries::new(points.map(at), colour.mix(0.4).stroke_width(1)))?;
-                }
-                LineKind::Fit => {
-                    chart.draw_series(DashedLineSeries::new(points.map(at), 7, 5, colour.stroke_width(1)))?;
-                }
-                LineKind::Bound => {
-                    // A bound is drawn as far as it is within the frame.
-                    let shown = points.filter(|&(_, value)| {
-                        let place = if y.is_logarithmic { float::log10(value) } else { value };
-                        (y.low..=y.high).contains(&place)
-                    });
-                    chart.draw_series(DashedLineSeries::new(shown.map(at), 2, 4, colour.stroke_width(1)))?;
-                }
+            draw_line(&mut chart, line, &key::style(series, &line.series), &axes)?;
+        }
+        for (index, (line, (_, style))) in means.iter().zip(&names).enumerate() {
+            let points: Vec<(f64, f64)> = line.points.iter().copied().filter(|point| axes.have(point)).collect();
+            let marked = if line.has_dots { points } else { marked(&points, &axes.x, index, means.len()) };
+            for point in marked {
+                key::marker(&area, style, chart.backend_coord(&axes.at(point)))?;
             }
         }
-        let labels = lines.iter().filter(|line| line.role == LineKind::Mean).count();
-        if labels > 1 || labels == 1 && lines[0].label.is_none() {
-            chart
-                .configure_series_labels()
-                .position(free_corner(lines, labels, &x, &y))
-                .background_style(WHITE.mix(0.85))
-                .border_style(BLACK.mix(0.3))
-                .label_font(("sans-serif", 14))
-                .draw()?;
+        if below > 0 {
+            key::below(&area, &names, HEIGHT)?;
+        } else if has_legend {
+            let corner = free_corner(lines, names.len(), &axes.x, &axes.y);
+            key::inside(&area, &names, chart.plotting_area().get_pixel_range(), corner)?;
         }
-        area.present()
+        area.present()?;
+        Ok::<(), Failed>(())
     })();
     drawn.is_ok().then_some(svg)
 }
@@ -208,7 +253,7 @@ mod tests {
         let share = model(Scale::Linear, [Some(0.0), Some(1.0)]);
         let axis = vertical_axis(&share, &lines, &[]).unwrap();
         assert_eq!((axis.low, axis.high, axis.is_logarithmic), (0.0, 1.0, false));
-        assert_eq!((axis.place(3.2), axis.place(-2.0)), (1.0, 0.0));
+        assert_eq!((axis.position(3.2), axis.position(-2.0)), (1.0, 0.0));
         let free = model(Scale::Linear, [None, None]);
         let axis = vertical_axis(&free, &lines, &[]).unwrap();
         assert!((-0.2..0.0).contains(&axis.low) && (1.2..1.3).contains(&axis.high));

@@ -2,7 +2,7 @@
 
 use super::{Experiment, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
-use crate::recorder::{NoSink, RunFileOptions, Sink};
+use crate::recorder::{NoSink, RunFileOptions};
 use crate::run::{Run, RunError};
 use crate::task::DataCache;
 use crate::world::World;
@@ -48,7 +48,7 @@ impl Threads {
     }
 
     /// Plays a round, with the clients spread over all threads if some have nothing else to do.
-    pub(super) fn step<S: Sink + Send>(&self, run: &mut Run<'_, S>) -> Result<(), RunError> {
+    pub(super) fn step(&self, run: &mut Run<'_>) -> Result<(), RunError> {
         let spread = self.count > 1 && run.trains() && self.active.load(Ordering::Relaxed) < self.count;
         run.set_parallel(spread);
         if spread { self.pool.install(|| run.step()) } else { run.step() }
@@ -114,7 +114,7 @@ pub fn execute(
             let result = guarded(run, || {
                 let world = world_of(slot, || experiment.world(run.point, run.seed, cache).map_err(Error::from))?;
                 match outputs {
-                    None => experiment.run_one(run, &world, NoSink, threads, None).map(|(summary, _)| summary),
+                    None => experiment.run_one(run, &world, &mut NoSink, threads, None),
                     Some(outputs) => outputs.folder.carry_out(experiment, run, &world, outputs, threads),
                 }
             });

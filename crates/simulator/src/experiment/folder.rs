@@ -122,25 +122,25 @@ impl ResultFolder {
     ) -> Result<RunSummary, Error> {
         let unfinished = self.process.join(&run.name);
         let failed = |source| Error::Write { path: unfinished.clone(), source };
-        let files = RunFiles::create(&unfinished, outputs.files).map_err(failed)?;
+        let mut files = RunFiles::create(&unfinished, outputs.files).map_err(failed)?;
         let model_file = outputs.models.then(|| unfinished.join(MODEL_FILE));
-        let result = experiment.run_one(run, world, files, threads, model_file.as_deref());
+        let result = experiment.run_one(run, world, &mut files, threads, model_file.as_deref());
         let summary = match result {
-            Ok((summary, files)) => {
+            Ok(summary) => {
                 files.finish().map_err(failed)?;
                 write_json(&unfinished.join(RUN_FILE), &summary.with_curve())?;
                 Ok(summary)
             }
-            Err(error) => match Failure::of(&error) {
-                Some(failure) => {
-                    write_json(&unfinished.join(FAILURE_FILE), &failure)?;
-                    Err(error)
-                }
-                None => {
+            Err(error) => {
+                // Writes what is still in memory.
+                drop(files);
+                let Some(failure) = Failure::of(&error) else {
                     fs::remove_dir_all(&unfinished).map_err(failed)?;
                     return Err(error);
-                }
-            },
+                };
+                write_json(&unfinished.join(FAILURE_FILE), &failure)?;
+                Err(error)
+            }
         };
         self.publish(run).map_err(failed)?;
         summary

@@ -2,8 +2,7 @@
 
 use super::estimates::{differences, estimates};
 use super::{Curve, CurvePoint, Reached, RunId};
-use crate::metrics::{Metered, Outcomes, RunMetrics, gini};
-use crate::recorder::Sink;
+use crate::metrics::{Outcomes, RunMetrics, gini};
 use crate::run::{Run, RunError};
 use crate::scenario::Point;
 use fedgenie_core::math::statistics::Estimate;
@@ -122,13 +121,13 @@ pub struct RunWithCurve<'a> {
 }
 
 impl RunSummary {
-    pub(super) fn of<S: Sink>(
+    pub(super) fn of(
         id: &RunId,
         label: &str,
-        run: Run<'_, Metered<S>>,
+        run: Run<'_>,
         curve: Curve,
         reached: Vec<Reached>,
-    ) -> Result<(Self, S), RunError> {
+    ) -> Result<Self, RunError> {
         let counts = run.counts();
         let mut summary = Self {
             arm: label.to_owned(),
@@ -159,9 +158,7 @@ impl RunSummary {
             bound: None,
             metrics: RunMetrics::default(),
         };
-        let (metrics, accounts, sink) = run.finish()?;
-        let (folded, outcomes, sink) = sink.finish();
-        (summary.metrics, summary.outcomes) = (folded, outcomes);
+        let (metrics, accounts) = run.finish()?;
         summary.final_metrics = metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
         let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
@@ -172,7 +169,7 @@ impl RunSummary {
         summary.wasted_up_bytes = accounts.wasted_up_bytes;
         summary.dispatched = accounts.dispatched;
         summary.arrived = accounts.arrived;
-        Ok((summary, sink))
+        Ok(summary)
     }
 
     /// The summary with the run's course.

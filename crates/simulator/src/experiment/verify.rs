@@ -169,14 +169,14 @@ fn verify_run(
     let world = experiment.world(run.point, run.seed, cache)?;
     let found =
         |round, event, what| Ok(Some(Difference { run: Some(run.name.clone()), round: Some(round), event, what }));
-    let comparison = match Comparison::open(&folder.join(RUNS_FOLDER).join(&run.name)) {
+    let mut comparison = match Comparison::open(&folder.join(RUNS_FOLDER).join(&run.name)) {
         Ok(comparison) => comparison,
         Err(error) => {
             let run = Some(run.name.clone());
             return Ok(Some(Difference { run, round: None, event: None, what: error.to_string() }));
         }
     };
-    let (summary, comparison) = match experiment.run_one(run, &world, comparison, threads, None) {
+    let summary = match experiment.run_one(run, &world, &mut comparison, threads, None) {
         Ok(result) => result,
         Err(Error::Run { source: RunError::Io(error), .. }) => {
             // The comparison ends the replay through this error; see below.
@@ -234,7 +234,7 @@ fn capture(
     round: u32,
     threads: &Threads,
 ) -> Result<Vec<String>, Error> {
-    match experiment.run_one(run, world, Capture::of(round), threads, None) {
+    match experiment.run_one(run, world, &mut Capture::of(round), threads, None) {
         Err(Error::Run { source: RunError::Io(error), .. }) => {
             let records = error.into_inner().and_then(|inner| inner.downcast::<Captured>().ok());
             Ok(records.map_or_else(Vec::new, |records| records.0))

@@ -6,15 +6,15 @@
 //! below their mean.
 
 use super::{Measured, Measurement, usage};
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::Experiment;
+use crate::laboratory::Context;
 use fedgenie_core::math::float::exp;
 use fedgenie_core::math::statistics::{Estimate, estimate, paired_difference, proportion};
-use fedgenie_simulator::recorder::NoSink;
 use fedgenie_core::rng::{Purpose, Streams};
+use fedgenie_simulator::error::Error;
+use fedgenie_simulator::experiment::Experiment;
+use fedgenie_simulator::recorder::NoSink;
 use fedgenie_simulator::run::{Run, RunSettings};
 use fedgenie_simulator::scenario::tree;
-use crate::laboratory::Bench;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -54,18 +54,19 @@ fn contains(found: Option<Estimate>, truth: f64) -> bool {
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
-        let root = tree::parse(Path::new("coverage"), SCENARIO).map_err(fedgenie_simulator::scenario::ScenarioError::from)?;
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
+        let root =
+            tree::parse(Path::new("coverage"), SCENARIO).map_err(fedgenie_simulator::scenario::ScenarioError::from)?;
         let experiment = Experiment::from_tree(&root, Path::new("."), None)?;
         if self.seeds < 2 || self.replications == 0 {
             return usage("an interval needs two seeds, and a share a replication");
         }
         let replications: Vec<u32> = (0..self.replications).collect();
-        let found = bench.map(&replications, |&replication| {
+        let found = context.map(&replications, |&replication| {
             let (mut random, mut in_turn) = (Vec::new(), Vec::new());
             for seed in 0..self.seeds {
                 let seed = u64::from(replication) * u64::from(self.seeds) + u64::from(seed) + 1;
-                let world = experiment.world(0, seed, bench.laboratory.cache())?;
+                let world = experiment.world(0, seed, context.laboratory.cache())?;
                 for (arm, times) in [(0, &mut random), (1, &mut in_turn)] {
                     let scenario = experiment.first();
                     let policy = world.policy(&scenario.arms[arm].policy);
@@ -90,8 +91,8 @@ impl Config {
             ])
         })?;
         let labels = ["mean over seeds", "paired difference", "proportion"];
-        let measured = labels.into_iter().enumerate().map(|(place, label)| {
-            let hits = found.iter().filter(|hits| hits[place]).count() as u64;
+        let measured = labels.into_iter().enumerate().map(|(index, label)| {
+            let hits = found.iter().filter(|hits| hits[index]).count() as u64;
             Measured::estimate(label, proportion(hits, u64::from(self.replications)))
         });
         Ok(Measurement { measured: measured.collect(), details: Vec::new() })

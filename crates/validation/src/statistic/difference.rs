@@ -1,9 +1,9 @@
 //! Differences between policies, paired by seed.
 
 use super::{Measured, Measurement, number};
-use fedgenie_simulator::error::Error;
+use crate::laboratory::Context;
 use fedgenie_core::math::statistics::paired_difference;
-use crate::laboratory::Bench;
+use fedgenie_simulator::error::Error;
 use serde::Deserialize;
 
 /// Parameters.
@@ -23,14 +23,14 @@ pub struct Config {
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         super::some(&self.against, "against")?;
         if self.against.contains(&self.policy) {
             return super::usage(format!("{} is compared with itself", self.policy));
         }
-        let played = bench.play(&self.scenario)?;
+        let completed = context.runs(&self.scenario)?;
         let values = |policy: &str| -> Result<Vec<f64>, Error> {
-            played.of(policy, 0)?.into_iter().map(|run| number(run, &self.value, self.at_s)).collect()
+            completed.of(policy, 0)?.into_iter().map(|run| number(run, &self.value, self.at_s)).collect()
         };
         let mine = values(&self.policy)?;
         let mut measured = Vec::new();

@@ -1,9 +1,9 @@
-//! Pairs of policies that two meters put in different orders, each of them beyond chance.
+//! Pairs of policies that two meters order differently, both significantly.
 
 use super::{Details, Measured, Measurement, number, shown_interval};
-use fedgenie_simulator::error::Error;
+use crate::laboratory::Context;
 use fedgenie_core::math::statistics::{Estimate, paired_difference};
-use crate::laboratory::Bench;
+use fedgenie_simulator::error::Error;
 use serde::Deserialize;
 
 /// Parameters.
@@ -16,12 +16,12 @@ pub struct Config {
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
-        let played = bench.play(&self.scenario)?;
-        let policies = played.policies();
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
+        let completed = context.runs(&self.scenario)?;
+        let policies = completed.policies();
         let [left, right] = &self.values;
         let values = |policy: &str, value: &str| -> Result<Vec<f64>, Error> {
-            played.of(policy, 0)?.into_iter().map(|run| number(run, value, None)).collect()
+            completed.of(policy, 0)?.into_iter().map(|run| number(run, value, None)).collect()
         };
         let sign = |found: &Estimate| match found.ci95 {
             Some([low, _]) if low > 0.0 => 1,
@@ -31,8 +31,8 @@ impl Config {
         let title = format!("Differences between policies by {left} and {right}, where their signs differ");
         let mut details = Details::new(title, &["pair", left, right, "beyond chance"]);
         let (mut pairs, mut opposite) = (0, 0);
-        for (place, one) in policies.iter().enumerate() {
-            for other in &policies[place + 1..] {
+        for (index, one) in policies.iter().enumerate() {
+            for other in &policies[index + 1..] {
                 let compare = |value: &str| -> Result<Option<Estimate>, Error> {
                     Ok(paired_difference(&values(one, value)?, &values(other, value)?))
                 };

@@ -4,12 +4,12 @@
 //! those of a cumulative regret do.
 
 use super::{Measured, Measurement};
-use fedgenie_simulator::error::Error;
+use crate::laboratory::Context;
 use fedgenie_core::math::float::{power, sqrt};
 use fedgenie_core::math::statistics::growth::exponent;
 use fedgenie_core::math::statistics::proportion;
 use fedgenie_core::rng::{Purpose, Streams};
-use crate::laboratory::Bench;
+use fedgenie_simulator::error::Error;
 use serde::Deserialize;
 
 /// Parameters.
@@ -26,10 +26,10 @@ const TRUTH: f64 = 0.6;
 const POINTS: u32 = 24;
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
-        let places: Vec<f64> = (0..POINTS).map(|k| power(10.0, 3.0 + 3.0 * f64::from(k) / f64::from(POINTS - 1))).collect();
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
+        let xs: Vec<f64> = (0..POINTS).map(|k| power(10.0, 3.0 + 3.0 * f64::from(k) / f64::from(POINTS - 1))).collect();
         let replications: Vec<u32> = (0..self.replications).collect();
-        let hits = bench.map(&replications, |&replication| {
+        let hits = context.map(&replications, |&replication| {
             let curve = |seed: u32| -> Vec<f64> {
                 let mut rng = Streams::new(3).stream(Purpose::Resampling, replication, seed);
                 let factor = 0.8 + 0.4 * rng.uniform();
@@ -41,10 +41,10 @@ impl Config {
                     before = n;
                     factor * power(n, TRUTH) + walk
                 };
-                places.iter().map(value).collect()
+                xs.iter().map(value).collect()
             };
             let curves: Vec<Vec<f64>> = (0..self.seeds).map(curve).collect();
-            let found = exponent(&places, &curves, self.resamples, &Streams::new(u64::from(replication)));
+            let found = exponent(&xs, &curves, self.resamples, &Streams::new(u64::from(replication)));
             Ok(found.and_then(|(_, interval)| interval).is_some_and(|[low, high]| low <= TRUTH && TRUTH <= high))
         })?;
         let hits = hits.into_iter().filter(|&hit| hit).count() as u64;

@@ -1,16 +1,15 @@
-//! What the genie itself loses, per round, when its realised rewards are compared with `min μ`.
+//! The genie's own loss per round, when its realised rewards are compared with `min μ`.
 //!
 //! `min_{k∈G} μ_k − min_{k∈G} τ_min/τ_{k,t}` averaged over rounds, and beside it what theory says of the same sets:
 //! `min_{k∈G} μ_k − E[min_{k∈G} τ_min/τ_k]`, by quadrature. Their difference has mean zero, which checks both.
 
 use super::{Measured, Measurement, usage};
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::RunId;
+use crate::laboratory::{Context, runs_of};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::statistics::{estimate, paired_difference};
 use fedgenie_core::record::Record;
+use fedgenie_simulator::error::Error;
 use fedgenie_simulator::recorder::{RoundMark, RoundSummary, Sink};
-use crate::laboratory::Bench;
 use serde::Deserialize;
 use std::io;
 
@@ -19,7 +18,7 @@ use std::io;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     scenario: String,
-    /// The label of the genie, or of any policy of which this is to be known.
+    /// The label of the genie or of another policy.
     policy: String,
 }
 
@@ -33,26 +32,23 @@ impl Sink for Rounds {
     }
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
-        self.0.push((summary.selected.to_vec(), (summary.closed - summary.opened).seconds()));
+        self.0.push((summary.jobs.selected.clone(), (summary.closed - summary.opened).seconds()));
         Ok(())
     }
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
-        let experiment = bench.experiment(&self.scenario)?;
-        let is_mine = |place: &RunId| experiment.points[place.point].1.arms[place.arm].label == self.policy;
-        let places: Vec<RunId> = experiment.runs().into_iter().filter(is_mine).collect();
-        if places.is_empty() {
-            return usage(format!("there is no policy {:?}", self.policy));
-        }
-        let losses = bench.map(&places, |place| {
-            let world = experiment.world(place.point, place.seed, bench.laboratory.cache())?;
-            let (Some(genie), Some(expected)) = (&world.genie, &world.expected) else {
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
+        let experiment = context.experiment(&self.scenario)?;
+        let losses = context.map(&runs_of(&experiment, &self.policy)?, |run| {
+            let world = experiment.world(run.point, run.seed, context.laboratory.cache())?;
+            let Some((genie, Some(expected))) = world.truth.as_ref().map(|truth| (&truth.genie, &truth.expected))
+            else {
                 return usage("the scenario needs the meter `expected`");
             };
-            let (_, Rounds(rounds)) =
-                experiment.run_one(place, &world, Rounds::default(), bench.laboratory.threads(), None)?;
+            let mut sink = Rounds::default();
+            experiment.run_one(run, &world, &mut sink, context.laboratory.threads(), None)?;
+            let Rounds(rounds) = sink;
             let tau_min = genie.reward.tau_min.seconds();
             let (mut realised, mut theory) = (0.0, 0.0);
             for (selected, duration) in &rounds {

@@ -1,15 +1,15 @@
-//! How selections are spread over groups of clients as time goes on.
+//! Selections per group of clients over time.
 //!
 //! Groups are in the order of the scenario, from the fastest to the slowest; windows are the recorded rounds. With a sweep, numbers are
 //! compared between its points, seed by seed.
 
 use super::{Details, Measured, Measurement, shown, usage};
-use fedgenie_simulator::error::Error;
+use crate::laboratory::{Context, runs_of};
 use fedgenie_core::math::statistics::{estimate, paired_difference};
-use fedgenie_simulator::metrics::gini;
 use fedgenie_core::record::Record;
+use fedgenie_simulator::error::Error;
+use fedgenie_simulator::metrics::gini;
 use fedgenie_simulator::recorder::{RoundMark, RoundSummary, Sink};
-use crate::laboratory::Bench;
 use serde::Deserialize;
 use std::io;
 
@@ -55,24 +55,21 @@ fn inequality(counts: &[f64]) -> f64 {
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
-        let experiment = bench.experiment(&self.scenario)?;
-        let mut places = experiment.runs();
-        places.retain(|place| experiment.points[place.point].1.arms[place.arm].label == self.policy);
-        if places.is_empty() {
-            return usage(format!("there is no policy {:?}", self.policy));
-        }
-        let windows = bench.map(&places, |place| {
-            let world = experiment.world(place.point, place.seed, bench.laboratory.cache())?;
-            let sink = Windows::default();
-            let (_, Windows(windows)) = experiment.run_one(place, &world, sink, bench.laboratory.threads(), None)?;
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
+        let experiment = context.experiment(&self.scenario)?;
+        let runs = runs_of(&experiment, &self.policy)?;
+        let windows = context.map(&runs, |run| {
+            let world = experiment.world(run.point, run.seed, context.laboratory.cache())?;
+            let mut sink = Windows::default();
+            experiment.run_one(run, &world, &mut sink, context.laboratory.threads(), None)?;
+            let Windows(windows) = sink;
             if windows.len() < 2 || windows[0].len() < 2 {
                 return usage("the scenario needs named groups, and more rounds than two windows of record.every");
             }
             Ok(windows)
         })?;
         let of_point = |point: usize, number: &dyn Fn(&[Vec<f64>]) -> f64| -> Vec<f64> {
-            let mine = places.iter().zip(&windows).filter(|(place, _)| place.point == point);
+            let mine = runs.iter().zip(&windows).filter(|(run, _)| run.point == point);
             mine.map(|(_, windows)| number(windows)).collect()
         };
         let last = |windows: &[Vec<f64>]| windows[windows.len() - 1].clone();
@@ -103,11 +100,12 @@ impl Config {
                 }
             }
             // From point to point, the least change: positive if the number rises all the way.
-            let rises = (1..names.len()).filter_map(|point| {
-                paired_difference(&of_point(point, number), &of_point(point - 1, number))
-            });
+            let rises = (1..names.len())
+                .filter_map(|point| paired_difference(&of_point(point, number), &of_point(point - 1, number)));
             let least = rises.min_by(|one, two| one.mean.total_cmp(&two.mean));
-            measured.extend(least.map(|found| Measured::estimate(format!("{label}: least rise from point to point"), found)));
+            measured.extend(
+                least.map(|found| Measured::estimate(format!("{label}: least rise from point to point"), found)),
+            );
         }
         let details = names.iter().enumerate().map(|(point, name)| {
             let groups: Vec<String> = (1..=windows[0][0].len()).map(|group| format!("group {group}")).collect();
@@ -117,7 +115,9 @@ impl Config {
             let count = windows[0].len();
             for window in [0, 1, count / 4, count / 2, count - 1] {
                 let share = |group: usize| {
-                    let shares = of_point(point, &|windows| 100.0 * windows[window][group] / windows[window].iter().sum::<f64>());
+                    let shares = of_point(point, &|windows| {
+                        100.0 * windows[window][group] / windows[window].iter().sum::<f64>()
+                    });
                     shares.iter().sum::<f64>() / shares.len() as f64
                 };
                 let cells = (0..groups.len()).map(|group| shown(share(group)));

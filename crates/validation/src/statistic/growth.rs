@@ -1,15 +1,15 @@
 //! The exponent `p` of `a n^p + b` fitted to a mean regret curve, with a bootstrap interval over seeds.
 //!
 //! See [`fedgenie_core::math::statistics::growth`]. Points lie on a logarithmic grid; the three models are compared by Akaike's criterion, and with
-//! `a √(n ln n) + b` besides. An exponent of −1, the end of what is searched, is that of a curve that has become flat.
+//! `a √(n ln n) + b` besides. A flat curve has the exponent −1, the end of the search.
 
 use super::{Details, Measured, Measurement, shown, usage};
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::{Curve, RunSummary};
+use crate::laboratory::Context;
 use fedgenie_core::math::float::{ceil, power};
 use fedgenie_core::math::statistics::growth::{Model, exponent, fit, gap_free_aic, mean_curve};
 use fedgenie_core::rng::Streams;
-use crate::laboratory::Bench;
+use fedgenie_simulator::error::Error;
+use fedgenie_simulator::experiment::{Curve, RunSummary};
 use serde::Deserialize;
 
 /// Parameters.
@@ -37,9 +37,9 @@ const fn thousand() -> u32 {
 
 /// Rounds of the logarithmic grid that curves keep.
 fn grid(from: u32, to: u32) -> Vec<u32> {
-    let place = |j: u32| ceil(power(10.0, f64::from(j) / f64::from(Curve::PER_DECADE)));
+    let kept = |j: u32| ceil(power(10.0, f64::from(j) / f64::from(Curve::PER_DECADE)));
     let mut rounds: Vec<u32> = (0..10 * Curve::PER_DECADE)
-        .map(place)
+        .map(kept)
         .filter(|&round| round >= f64::from(from) && round <= f64::from(to))
         .map(|round| round as u32)
         .collect();
@@ -62,12 +62,12 @@ impl Config {
         rounds.iter().map(value).collect()
     }
 
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         super::some(&self.policies, "policies")?;
-        let played = bench.play(&self.scenario)?;
-        let last = played.runs.iter().map(|run| run.rounds).min().unwrap_or_default();
+        let completed = context.runs(&self.scenario)?;
+        let last = completed.runs.iter().map(|run| run.rounds).min().unwrap_or_default();
         let rounds = grid(self.from, last);
-        let places: Vec<f64> = rounds.iter().map(|&round| f64::from(round)).collect();
+        let xs: Vec<f64> = rounds.iter().map(|&round| f64::from(round)).collect();
         let title = format!("Fits to the {} regret from n = {} to {last}", self.meter, self.from);
         let columns = [
             "policy",
@@ -83,14 +83,14 @@ impl Config {
         let mut details = Details::new(title, &columns);
         let mut measured = Vec::new();
         for policy in &self.policies {
-            let runs = played.of(policy, 0)?;
+            let runs = completed.of(policy, 0)?;
             let curves = runs.iter().map(|run| self.curve(run, &rounds)).collect::<Result<Vec<_>, _>>()?;
-            let points = mean_curve(&places, &curves);
+            let points = mean_curve(&xs, &curves);
             let end = points.last().map_or(0.0, |point| point.value);
             let Some(fits) = fit(&points) else {
                 return usage(format!("the regret of {policy} is {end} at every point, or there are too few points"));
             };
-            let Some((p, ci95)) = exponent(&places, &curves, self.resamples, &Streams::new(1)) else {
+            let Some((p, ci95)) = exponent(&xs, &curves, self.resamples, &Streams::new(1)) else {
                 return usage(format!("the regret of {policy} has no exponent"));
             };
             let least = fits.iter().map(|fit| fit.aic).fold(f64::INFINITY, f64::min);

@@ -3,14 +3,14 @@
 //! The smallest p-value over all laws, multiplied by their number (Bonferroni): below 0.01 one of them would be refuted.
 
 use super::{Details, Measured, Measurement, shown};
+use crate::laboratory::Context;
 use fedgenie_core::law::{
     AnyLaw, Constant, Empirical, Exponential, Gamma, Law, LawError, Lognormal, Mixture, Pareto, TruncatedNormal,
     Uniform, Weibull,
 };
-use fedgenie_simulator::error::Error;
 use fedgenie_core::math::statistics::kolmogorov;
 use fedgenie_core::rng::{Purpose, Streams};
-use crate::laboratory::Bench;
+use fedgenie_simulator::error::Error;
 use serde::Deserialize;
 
 /// Parameters.
@@ -44,11 +44,11 @@ fn laws() -> Result<Vec<(&'static str, AnyLaw)>, LawError> {
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         let laws = laws().map_err(|error| Error::Usage(error.to_string()))?;
         let streams = Streams::new(2026);
         let numbered: Vec<(usize, &(&str, AnyLaw))> = laws.iter().enumerate().collect();
-        let found = bench.map(&numbered, |(number, (_, law))| {
+        let found = context.map(&numbered, |(number, (_, law))| {
             // As a run: client by client and round by round, the first of the three phases.
             let variate = |round: u32| law.quantile(streams.stream(Purpose::Latency, *number as u32, round).uniform());
             let mut sample: Vec<f64> = (1..=self.samples).map(variate).collect();

@@ -4,18 +4,17 @@
 //! neighbourhoods and to greedy search; SA and ALSA start from the same random state. Numbers are means over seeds.
 
 use super::{Details, Measured, Measurement, shown, usage};
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::RunId;
+use crate::clock::seconds_of;
+use crate::laboratory::{Context, runs_of};
 use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::oracle::annealing::{Annealing, Config as AnnealingConfig, Search};
 use fedgenie_core::oracle::greedy::Greedy;
 use fedgenie_core::oracle::{Exact, Instance, Solver};
+use fedgenie_core::rng::StreamRng;
+use fedgenie_simulator::error::Error;
 use fedgenie_simulator::policy::PolicyConfig;
 use fedgenie_simulator::recorder::NoSink;
-use fedgenie_core::rng::StreamRng;
 use fedgenie_simulator::run::{Run, RunSettings};
-use crate::clock::seconds_of;
-use crate::laboratory::Bench;
 use serde::Deserialize;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -93,14 +92,14 @@ impl Comparing {
         tally.seconds[4] += seconds;
         let (mut found, mut last) = ([0.0; 4], [0.0; 3]);
         let mut set = Vec::new();
-        for (place, annealing) in self.annealing.iter_mut().enumerate() {
+        for (search, annealing) in self.annealing.iter_mut().enumerate() {
             let mut rng = rng.clone();
             let (value, seconds) = seconds_of(|| annealing.solve(instance, &mut rng, &mut set));
-            found[place] = value;
-            last[place] = annealing.final_value();
-            tally.seconds[place] += seconds;
-            tally.final_gap[place] += best - last[place];
-            let course = &mut tally.course[place];
+            found[search] = value;
+            last[search] = annealing.final_value();
+            tally.seconds[search] += seconds;
+            tally.final_gap[search] += best - last[search];
+            let course = &mut tally.course[search];
             course.resize(self.marks.len(), 0.0);
             for (sum, &mark) in course.iter_mut().zip(&self.marks) {
                 *sum += best - annealing.trace()[mark];
@@ -110,10 +109,10 @@ impl Comparing {
         let (value, seconds) = seconds_of(|| self.greedy.solve(instance, &mut rng, &mut set));
         found[3] = value;
         tally.seconds[3] += seconds;
-        for (place, value) in found.into_iter().enumerate() {
-            assert!(value <= best + SOLVED, "{} found {value}, above the optimum {best}", NAMES[place]);
-            tally.solved[place] += u32::from(value >= best - SOLVED);
-            tally.gap[place] += best - value;
+        for (solver, value) in found.into_iter().enumerate() {
+            assert!(value <= best + SOLVED, "{} found {value}, above the optimum {best}", NAMES[solver]);
+            tally.solved[solver] += u32::from(value >= best - SOLVED);
+            tally.gap[solver] += best - value;
         }
         tally.above += u32::from(last[1] > last[0] + SOLVED);
         tally.best_above += u32::from(found[1] > found[0] + SOLVED);
@@ -122,18 +121,16 @@ impl Comparing {
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
-        let experiment = bench.experiment(&self.scenario)?;
-        let is_mine = |place: &RunId| experiment.points[place.point].1.arms[place.arm].label == self.policy;
-        let places: Vec<RunId> = experiment.runs().into_iter().filter(is_mine).collect();
-        let tallies = bench.map(&places, |place| {
-            let scenario = &experiment.points[place.point].1;
-            let world = experiment.world(place.point, place.seed, bench.laboratory.cache())?;
-            let PolicyConfig::Bsfl(config) = &scenario.arms[place.arm].policy else {
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
+        let experiment = context.experiment(&self.scenario)?;
+        let tallies = context.map(&runs_of(&experiment, &self.policy)?, |planned| {
+            let scenario = &experiment.points[planned.point].1;
+            let world = experiment.world(planned.point, planned.seed, context.laboratory.cache())?;
+            let PolicyConfig::Bsfl(config) = &scenario.arms[planned.arm].policy else {
                 return usage(format!("{:?} is not of the kind bsfl", self.policy));
             };
-            let Some(genie) = &world.genie else { return usage("the scenario needs [regret]") };
-            let delta_max = 2.0 * genie.reward.alpha + 1.0;
+            let Some(truth) = &world.truth else { return usage("the scenario needs [regret]") };
+            let delta_max = 2.0 * truth.genie.reward.alpha + 1.0;
             let annealing = |search| AnnealingConfig { search, steps: self.steps, delta_max, trace: true };
             let build = |search| Annealing::build(annealing(search)).map_err(|error| Error::Usage(error.to_string()));
             let [plain, forward, symmetric] = SEARCHES.map(build);
@@ -157,7 +154,7 @@ impl Config {
             let mut run = Run::new(&world, &self.policy, policy, settings, NoSink);
             let Some(rounds) = scenario.sections.stop.rounds else { return usage("the scenario needs stop.rounds") };
             for _ in 0..rounds {
-                run.step().map_err(|source| Error::Run { run: place.name.clone(), source })?;
+                run.step().map_err(|source| Error::Run { run: planned.name.clone(), source })?;
             }
             let tally = tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match tally.instances {
@@ -165,9 +162,6 @@ impl Config {
                 _ => Ok(tally),
             }
         })?;
-        if tallies.is_empty() {
-            return usage(format!("there is no policy {:?}", self.policy));
-        }
         Ok(self.report(&tallies))
     }
 
@@ -188,22 +182,24 @@ impl Config {
             share("share in which ALSA's best is above SA's", &|tally| tally.best_above),
             share("share in which ALSA's best is not below SA's", &|tally| tally.best_above + tally.best_level),
         ];
-        let columns = ["solver", "share solved", "mean gap of the best state", "mean gap of the last state", "µs an instance"];
+        let columns =
+            ["solver", "share solved", "mean gap of the best state", "mean gap of the last state", "µs an instance"];
         let mut details = Details::new(format!("{instances} instances, {} steps of annealing", self.steps), &columns);
-        for (place, name) in NAMES.into_iter().enumerate() {
-            let solved = share(&format!("share solved by {name}"), &|tally| tally.solved[place]);
+        for (solver, name) in NAMES.into_iter().enumerate() {
+            let solved = share(&format!("share solved by {name}"), &|tally| tally.solved[solver]);
             details.rows.push(vec![
                 name.to_owned(),
                 shown(solved.value),
-                row(&|tally| tally.gap[place]),
-                if place < 3 { row(&|tally| tally.final_gap[place]) } else { String::new() },
-                row(&|tally| 1e6 * tally.seconds[place]),
+                row(&|tally| tally.gap[solver]),
+                if solver < 3 { row(&|tally| tally.final_gap[solver]) } else { String::new() },
+                row(&|tally| 1e6 * tally.seconds[solver]),
             ]);
             measured.push(solved);
         }
         let exact = row(&|tally| 1e6 * tally.seconds[4]);
         details.rows.push(vec!["exact".to_owned(), "1".to_owned(), "0".to_owned(), String::new(), exact]);
-        let mut course = Details::new("Mean gap of the current state to the optimum", &["step", NAMES[0], NAMES[1], NAMES[2]]);
+        let mut course =
+            Details::new("Mean gap of the current state to the optimum", &["step", NAMES[0], NAMES[1], NAMES[2]]);
         for (index, mark) in marks(self.steps).into_iter().enumerate() {
             let cell = |search: usize| row(&|tally: &Tally| tally.course[search][index]);
             course.rows.push(vec![mark.to_string(), cell(0), cell(1), cell(2)]);

@@ -6,14 +6,14 @@
 //! prove all of them.
 
 use super::{Details, Measured, Measurement, shown};
+use crate::laboratory::Context;
 use fedgenie_core::law::{AnyLaw, Exponential, Gamma, Law, Lognormal};
+use fedgenie_core::oracle::bound::Bound;
+use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use fedgenie_simulator::error::Error;
 use fedgenie_simulator::experiment::{Experiment, RunSummary};
-use fedgenie_core::oracle::bound::Bound;
 use fedgenie_simulator::recorder::NoSink;
-use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use fedgenie_simulator::scenario::tree;
-use crate::laboratory::Bench;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -92,7 +92,7 @@ fn scenario(world: u32, rounds: u32) -> String {
     text
 }
 
-/// What became of one world.
+/// The result for one world.
 struct Found {
     cells: Vec<String>,
     /// The largest regret over bound, at any round.
@@ -110,18 +110,29 @@ fn largest_ratio(run: &RunSummary, bound: &Bound) -> Option<f64> {
     Some(largest)
 }
 
-/// The round from which on the bound says more than that no round loses more than `Δ_max`.
+/// The first round at which the bound is below the trivial one, `n Δ_max`.
 fn first_telling_round(bound: &Bound) -> Option<f64> {
     let says_more = |n: &f64| bound.at(*n).is_some_and(|at| at < bound.delta_max * n);
     (0..400).map(|k| fedgenie_core::math::float::power(10.0, f64::from(k) / 20.0)).find(says_more)
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         let worlds: Vec<u32> = (1..=self.worlds).collect();
-        let found = bench.map(&worlds, |&world| self.one(world, bench))?;
+        let found = context.map(&worlds, |&world| self.one(world, context))?;
         let columns = [
-            "world", "K", "m", "α", "β", "q", "Δ_min", "Δ_max", "R(n)", "bound", "largest R/bound", "bound below n·Δ_max from n",
+            "world",
+            "K",
+            "m",
+            "α",
+            "β",
+            "q",
+            "Δ_min",
+            "Δ_max",
+            "R(n)",
+            "bound",
+            "largest R/bound",
+            "bound below n·Δ_max from n",
         ];
         let title = format!("Worlds of {} rounds", self.rounds);
         let details =
@@ -133,23 +144,27 @@ impl Config {
         })
     }
 
-    fn one(&self, number: u32, bench: &Bench<'_>) -> Result<Found, Error> {
+    fn one(&self, number: u32, context: &Context<'_>) -> Result<Found, Error> {
         let text = scenario(number, self.rounds);
         let name = format!("world {number} of the claim");
         let root = tree::parse(Path::new(&name), &text).map_err(fedgenie_simulator::scenario::ScenarioError::from)?;
         let experiment = Experiment::from_tree(&root, Path::new("."), None)?;
-        let laboratory = bench.laboratory;
+        let laboratory = context.laboratory;
         let world = experiment.world(0, u64::from(number), laboratory.cache())?;
-        let [place] = &experiment.runs()[..] else { return super::usage("a world has one run") };
-        let (run, _) = experiment.run_one(place, &world, NoSink, laboratory.threads(), None)?;
+        let [planned] = &experiment.runs()[..] else { return super::usage("a world has one run") };
+        let run = experiment.run_one(planned, &world, &mut NoSink, laboratory.threads(), None)?;
         let scenario = &experiment.first().sections;
-        let Some(genie) = &world.genie else { return super::usage("a world has a genie") };
+        let Some(truth) = &world.truth else { return super::usage("a world has a genie") };
+        let genie = &truth.genie;
         let quantum = genie.reward.quantum.unwrap_or_default();
         for mean in &genie.mean_speeds {
             let steps = mean / quantum;
-            assert!((steps - fedgenie_core::math::float::floor(steps + 0.5)).abs() < 1e-6, "a mean speed of {mean} is off the grid");
+            assert!(
+                (steps - fedgenie_core::math::float::floor(steps + 0.5)).abs() < 1e-6,
+                "a mean speed of {mean} is off the grid"
+            );
         }
-        let cohort = world.rule.ask();
+        let cohort = world.protocol.rule.ask();
         let bound = Bound::of(genie, &world.shares, cohort);
         let Some((bound, delta_min)) = bound.and_then(|bound| Some((bound, bound.delta_min?))) else {
             return super::usage(format!("{name} has no bound"));

@@ -6,12 +6,12 @@
 //! by their 80 % quantile. `κ` is drawn from 0.25, 0.5, 1, 2.
 
 use super::{Details, Measured, Measurement, shown};
-use fedgenie_simulator::error::Error;
+use crate::clock::seconds_of;
+use crate::laboratory::Context;
 use fedgenie_core::math::statistics::{estimate, proportion, quantile};
 use fedgenie_core::oracle::free_size::{enumerate, greedy, maximise};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
-use crate::clock::seconds_of;
-use crate::laboratory::Bench;
+use fedgenie_simulator::error::Error;
 use serde::Deserialize;
 
 /// Parameters.
@@ -54,7 +54,7 @@ fn draw(clients: u32, rng: &mut StreamRng) -> Instance {
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         let streams = Streams::new(1);
         let mut details = Details::new(
             format!("{} instances per size", self.instances),
@@ -64,7 +64,7 @@ impl Config {
         let mut relative = Vec::new();
         for &clients in &self.clients {
             let numbers: Vec<u32> = (0..self.instances).collect();
-            let found = bench.map(&numbers, |&number| {
+            let found = context.map(&numbers, |&number| {
                 let mut rng = streams.stream(Purpose::Resampling, number, clients);
                 let Instance { utilities, times, price } = draw(clients, &mut rng);
                 let (best, _) = maximise(&utilities, &times, price);
@@ -72,7 +72,8 @@ impl Config {
                 let by_force = (clients <= ENUMERATED).then(|| enumerate(&utilities, &times, price));
                 Ok((best, by_rule, by_force))
             })?;
-            let same = found.iter().filter(|(best, _, force)| force.is_some_and(|force| (force - best).abs() < SAME)).count();
+            let same =
+                found.iter().filter(|(best, _, force)| force.is_some_and(|force| (force - best).abs() < SAME)).count();
             let gaps: Vec<f64> = found.iter().map(|(best, rule, _)| best - rule).collect();
             let solved = gaps.iter().filter(|gap| **gap < SAME).count();
             let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -92,7 +93,8 @@ impl Config {
             (all, optimal) = (all + found.len(), optimal + solved);
             relative.push(mean(&gaps) / mean(&bests));
         }
-        let mut times = Details::new("Time of the exact walk", &["clients", "ms", "ns per client and log2 of their number"]);
+        let mut times =
+            Details::new("Time of the exact walk", &["clients", "ms", "ns per client and log2 of their number"]);
         let mut clients = 1_000;
         while clients <= self.largest {
             let mut rng = streams.stream(Purpose::Resampling, 0, clients);

@@ -1,9 +1,9 @@
 //! A number of runs, as a mean over seeds.
 
 use super::{Measured, Measurement, number};
-use fedgenie_simulator::error::Error;
+use crate::laboratory::Context;
 use fedgenie_core::math::statistics::estimate;
-use crate::laboratory::Bench;
+use fedgenie_simulator::error::Error;
 use serde::Deserialize;
 
 /// Parameters.
@@ -20,12 +20,12 @@ pub struct Config {
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         super::some(&self.policies, "policies")?;
-        let played = bench.play(&self.scenario)?;
+        let completed = context.runs(&self.scenario)?;
         let mut measured = Vec::new();
         for policy in &self.policies {
-            let runs = played.of(policy, 0)?;
+            let runs = completed.of(policy, 0)?;
             let values = runs.iter().map(|run| number(run, &self.value, self.at_s)).collect::<Result<Vec<_>, _>>()?;
             let Some(found) = estimate(&values) else {
                 return super::usage(format!("{} of {policy} is not finite", self.value));

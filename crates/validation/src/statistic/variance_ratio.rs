@@ -1,13 +1,13 @@
-//! What common random numbers are worth: variance of a difference as if unpaired, over its variance when paired.
+//! Gain of common random numbers: the variance of an unpaired difference over that of the paired one.
 //!
-//! For two policies with values `x_s`, `y_s` over seeds the ratio is `(var x + var y) / var(x − y)`: how many times as many seeds would be
-//! needed without pairing. Intervals are percentiles of a bootstrap over seeds.
+//! For two policies with values `x_s`, `y_s` over seeds the ratio is `(var x + var y) / var(x − y)`: the factor by which more seeds
+//! would be needed without pairing. Intervals are percentiles of a bootstrap over seeds.
 
 use super::{Details, Measured, Measurement, number, shown, shown_interval};
-use fedgenie_simulator::error::Error;
+use crate::laboratory::Context;
 use fedgenie_core::math::statistics::{quantile, variance};
 use fedgenie_core::rng::{Purpose, Streams};
-use crate::laboratory::Bench;
+use fedgenie_simulator::error::Error;
 use serde::Deserialize;
 
 /// Parameters.
@@ -34,21 +34,21 @@ fn ratio(pairs: &[(f64, f64)]) -> f64 {
 }
 
 impl Config {
-    pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
-        let played = bench.play(&self.scenario)?;
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
+        let completed = context.runs(&self.scenario)?;
         let policies: Vec<String> =
-            played.policies().into_iter().filter(|policy| !self.without.contains(policy)).collect();
+            completed.policies().into_iter().filter(|policy| !self.without.contains(policy)).collect();
         let mut columns = Vec::new();
         for policy in &policies {
-            let runs = played.of(policy, 0)?;
+            let runs = completed.of(policy, 0)?;
             columns.push(runs.iter().map(|run| number(run, &self.value, None)).collect::<Result<Vec<_>, _>>()?);
         }
         let seeds = columns.first().map_or(0, Vec::len);
         let mut all = Vec::new();
-        for (place, one) in columns.iter().enumerate() {
-            for (other, values) in columns.iter().enumerate().skip(place + 1) {
+        for (index, one) in columns.iter().enumerate() {
+            for (other, values) in columns.iter().enumerate().skip(index + 1) {
                 let pairs: Vec<(f64, f64)> = one.iter().copied().zip(values.iter().copied()).collect();
-                all.push((format!("{} and {}", policies[place], policies[other]), pairs));
+                all.push((format!("{} and {}", policies[index], policies[other]), pairs));
             }
         }
         if all.is_empty() || seeds < 3 {
@@ -60,7 +60,9 @@ impl Config {
             .map(|resample| {
                 let mut rng = streams.stream(Purpose::Resampling, resample, 0);
                 let chosen: Vec<usize> = (0..seeds).map(|_| rng.below(seeds as u64) as usize).collect();
-                all.iter().map(|(_, pairs)| ratio(&chosen.iter().map(|&seed| pairs[seed]).collect::<Vec<_>>())).collect()
+                all.iter()
+                    .map(|(_, pairs)| ratio(&chosen.iter().map(|&seed| pairs[seed]).collect::<Vec<_>>()))
+                    .collect()
             })
             .collect();
         let interval = |mut values: Vec<f64>| {
@@ -78,7 +80,11 @@ impl Config {
         let ratios: Vec<f64> = all.iter().map(|(_, pairs)| ratio(pairs)).collect();
         for (index, ((pair, _), &found)) in all.iter().zip(&ratios).enumerate() {
             let ends = interval(resampled.iter().map(|values| values[index]).collect());
-            details.rows.push(vec![pair.clone(), shown_interval(found, ends), shown(fedgenie_core::math::float::sqrt(found))]);
+            details.rows.push(vec![
+                pair.clone(),
+                shown_interval(found, ends),
+                shown(fedgenie_core::math::float::sqrt(found)),
+            ]);
         }
         let middle = Measured {
             label: "median over pairs".to_owned(),

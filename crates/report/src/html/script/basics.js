@@ -7,18 +7,22 @@ const THEMES = {
 };
 const FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
-// One sign per series, so that colour is never the only difference; each fills a box of 10 × 10.
-const SIGNS = [
-  "M5,0A5,5,0,1,1,5,10A5,5,0,1,1,5,0Z",
-  "M.6,.6L9.4,.6L9.4,9.4L.6,9.4Z",
-  "M5,0L10,9.4L0,9.4Z",
-  "M5,-.6L10.2,5L5,10.6L-.2,5Z",
-  "M0,.6L10,.6L5,10Z",
-  "M2,0L5,3L8,0L10,2L7,5L10,8L8,10L5,7L2,10L0,8L3,5L0,2Z",
-  "M3.4,0L6.6,0L6.6,3.4L10,3.4L10,6.6L6.6,6.6L6.6,10L3.4,10L3.4,6.6L0,6.6L0,3.4L3.4,3.4Z",
-  "M5,0L6.2,3.4L10,3.5L7,5.8L8.1,9.5L5,7.3L1.9,9.5L3,5.8L0,3.5L3.8,3.4Z",
-];
 const DASHES = { mean: [], seed: [], fit: [7, 4], bound: [1.5, 3.5] };
+// Long enough not to be taken for a fitted curve.
+const LONG_DASHES = [14, 4];
+
+// The marker of what is no policy of the report.
+const CIRCLE = "M0,-5A5,5,0,1,1,0,5A5,5,0,1,1,0,-5Z";
+
+// The dashes of a line: those of its role, or for a mean those of its series.
+function dashesOf(style, role) {
+  return role === "mean" && style.isDashed ? LONG_DASHES : DASHES[role];
+}
+
+// How a marker is painted: filled with an edge of paper, or the other way round.
+function markerPaint({ colour, paper, isHollow }) {
+  return isHollow ? { fill: paper, edge: colour, width: 1.4 } : { fill: colour, edge: paper, width: 1 };
+}
 
 function luminance(colour) {
   const [red, green, blue] = colour.map(part => {
@@ -89,8 +93,8 @@ function linearTicks(low, high, most) {
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = unit * (unit === 1 ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10]).find(factor => unit * factor >= rough * 0.999);
   const ticks = [];
-  for (let place = Math.ceil(low / step - 1e-9); place * step <= high + step * 1e-9; place++) {
-    ticks.push(Number((place * step).toPrecision(12)));
+  for (let count = Math.ceil(low / step - 1e-9); count * step <= high + step * 1e-9; count++) {
+    ticks.push(Number((count * step).toPrecision(12)));
   }
   return ticks;
 }
@@ -108,7 +112,7 @@ function logTicks(low, high, most) {
   const whole = within(powers.map(power => Number((10 ** power).toPrecision(12))));
   if (whole.length < 2) return linearTicks(low, high, most).filter(value => value > 0);
   const every = Math.ceil(whole.length / most);
-  return whole.filter((_, place) => place % every === 0);
+  return whole.filter((_, index) => index % every === 0);
 }
 
 // Where an axis begins and ends, given what it must show: { low, high, isLog }.
@@ -122,7 +126,7 @@ function frameOf(values, isLog, range, pad) {
     [low, high] = [low / room, high * room];
   } else {
     const room = high > low ? (high - low) * pad : Math.abs(high) * 0.1 || 1;
-    // A line along the edge would be cut in half, and zero is a place that people look for.
+    // A line along the edge would be cut in half, and people look for zero.
     if (low >= 0 && low < high * 0.3 && pad > 0) low = 0;
     else low -= room;
     high += room;
@@ -151,12 +155,20 @@ function svgElement(name, attributes) {
 }
 
 // How a series looks, for legends and tips.
-function sample(colour, sign, role) {
+function sample(style, role) {
   const svg = svgElement("svg", { width: 30, height: 12, viewBox: "0 0 30 12", "aria-hidden": "true" });
-  const line = { x1: 0, y1: 6, x2: 30, y2: 6, stroke: colour, "stroke-width": role === "seed" ? 1 : 2.2 };
-  if (DASHES[role].length) line["stroke-dasharray"] = DASHES[role].join(" ");
+  const line = { x1: 0, y1: 6, x2: 30, y2: 6, stroke: style.colour, "stroke-width": role === "seed" ? 1 : 2.2 };
+  const dashes = dashesOf(style, role);
+  if (dashes.length) line["stroke-dasharray"] = dashes.join(" ");
+  // A dash at each end, so that the marker does not cover the gap.
+  if (dashes === LONG_DASHES) line["stroke-dasharray"] = "11 8";
   svg.append(svgElement("line", line));
-  if (sign && role === "mean") svg.append(svgElement("path", { d: sign, fill: colour, transform: "translate(10.5 1.5) scale(.9)" }));
+  if (role === "mean") {
+    const { fill, edge, width } = markerPaint(style);
+    // The edge of a filled marker is behind it, so that nothing of a small one is covered.
+    const order = style.isHollow ? "fill" : "stroke";
+    svg.append(svgElement("path", { d: style.marker, fill, stroke: edge, "stroke-width": style.isHollow ? width : 2 * width, "paint-order": order, transform: "translate(15 6) scale(.95)" }));
+  }
   return svg;
 }
 

@@ -61,11 +61,11 @@ function heatLayout(figure, width, head) {
   const panelHeight = cellHeight * rows;
   const top = head + 38;
   const line = panelHeight + 54;
-  const rects = panels.map((panel, place) => ({
+  const rects = panels.map((panel, index) => ({
     panel,
-    left: left + (place % across) * (panelWidth + 24),
-    top: top + 20 + Math.floor(place / across) * line,
-    isFirst: place % across === 0,
+    left: left + (index % across) * (panelWidth + 24),
+    top: top + 20 + Math.floor(index / across) * line,
+    isFirst: index % across === 0,
   }));
   const lines = Math.ceil(panels.length / across) || 1;
   return { rects, left, panelWidth, panelHeight, cellHeight, top, bottom: top + lines * line, height: top + lines * line + 92 };
@@ -88,17 +88,17 @@ function heatOption(figure, look) {
   // As many labels as have room in full; a number that is cut off would be another number.
   const longest = Math.max(1, ...chart.columns.map(text => text.length));
   const skipped = Math.max(0, Math.ceil((7 * Math.min(longest, 24) + 10) / columnWidth) - 1);
-  layout.rects.forEach(({ panel, left, top, isFirst }, place) => {
+  layout.rects.forEach(({ panel, left, top, isFirst }, index) => {
     option.title.push({ text: shortened(panel.label, Math.floor(layout.panelWidth / 6.8)), left, top: top - 20, padding: 0,
       textStyle: { color: theme.ink, fontSize: 13, fontWeight: 600 } });
     option.grid.push({ left, top, width: layout.panelWidth, height: layout.panelHeight, outerBoundsMode: "none", show: true, backgroundColor: theme.empty, borderWidth: 0 });
     const label = { color: theme.faint, fontSize: 11.5, hideOverlap: true };
-    option.xAxis.push({ ...quiet, type: "category", gridIndex: place, data: chart.columns, axisLabel: { ...label, interval: skipped, formatter: text => shortened(text, 24) } });
-    option.yAxis.push({ ...quiet, type: "category", gridIndex: place, data: chart.rows, axisLabel: { ...label, show: isFirst, formatter: text => shortened(text, Math.floor(layout.left / 6.4)) } });
+    option.xAxis.push({ ...quiet, type: "category", gridIndex: index, data: chart.columns, axisLabel: { ...label, interval: skipped, formatter: text => shortened(text, 24) } });
+    option.yAxis.push({ ...quiet, type: "category", gridIndex: index, data: chart.rows, axisLabel: { ...label, show: isFirst, formatter: text => shortened(text, Math.floor(layout.left / 6.4)) } });
     const data = [];
     panel.cells.forEach((row, down) => row.forEach((value, across) => {
       if (value === null) return;
-      // What has no place on a logarithmic scale has no colour, but it is known.
+      // Zero is not on a logarithmic scale: it has no colour, but it is known.
       const isOff = scale.isLog && value <= 0;
       const share = isOff ? 0 : Math.max(0, Math.min(1, shareOf(scale, value)));
       const text = words(value, 3);
@@ -107,7 +107,7 @@ function heatOption(figure, look) {
       if (isOff) data.push({ value: [across, down, share], visualMap: false, itemStyle: { color: theme.empty }, label: { ...label, color: theme.ink } });
       else data.push({ value: [across, down, share], label });
     }));
-    option.series.push({ type: "heatmap", name: panel.label, xAxisIndex: place, yAxisIndex: place, data, animation: false,
+    option.series.push({ type: "heatmap", name: panel.label, xAxisIndex: index, yAxisIndex: index, data, animation: false,
       itemStyle: { borderColor: theme.paper, borderWidth: 1 }, emphasis: { itemStyle: { borderColor: theme.ink, borderWidth: 2 } } });
   });
   option.title.push({ text: `${shortened(axisName(chart.x), Math.floor(width / 8))} →`, left: layout.left, top: layout.bottom - 8, padding: 0,
@@ -119,7 +119,7 @@ function heatOption(figure, look) {
 function colourBar(scale, name, layout, width, theme) {
   const length = Math.min(360, width - layout.left - 30);
   const [left, top] = [layout.left, layout.bottom + 44];
-  const stops = HEAT.map((color, place) => ({ offset: place / (HEAT.length - 1), color }));
+  const stops = HEAT.map((color, index) => ({ offset: index / (HEAT.length - 1), color }));
   const text = (words, x, y, size, fill, align) => ({ type: "text", silent: true, x, y, style: { text: words, fill, font: `${size}px ${FONT}`, align, verticalAlign: "top" } });
   const ticks = (scale.isLog ? logTicks : linearTicks)(scale.low, scale.high, Math.max(3, Math.floor(length / 70)));
   const bar = { type: "rect", silent: true, shape: { x: left, y: top, width: length, height: 12 }, style: { fill: { type: "linear", x: 0, y: 0, x2: 1, y2: 0, colorStops: stops } } };
@@ -139,8 +139,8 @@ function barsHeight(figure, head) {
 function barsOption(figure, look) {
   const { chart, hidden } = figure;
   const { theme, width, height } = look;
-  const shown = chart.categories.map((name, place) => ({ name, place })).filter(({ name }) => !hidden.has(name));
-  const ends = shown.flatMap(({ place }) => [1, -1].map(side => chart.parts.reduce((sum, [, lengths]) => sum + Math.max(0, side * (lengths[place] ?? 0)), 0) * side));
+  const shown = chart.categories.map((name, index) => ({ name, index })).filter(({ name }) => !hidden.has(name));
+  const ends = shown.flatMap(({ index }) => [1, -1].map(side => chart.parts.reduce((sum, [, lengths]) => sum + Math.max(0, side * (lengths[index] ?? 0)), 0) * side));
   const frame = frameOf(extreme([0, ...ends]), false, chart.value.range, 0.02);
   if (Math.min(0, ...ends) === 0) frame.low = Math.max(0, chart.value.range[0] ?? 0);
   const left = labelWidth(shown.map(({ name }) => name), width * 0.36);
@@ -153,7 +153,7 @@ function barsOption(figure, look) {
     const digits = length => words(length, 3);
     return {
       type: "bar", stack: "all", name: label, animation: false, barWidth: 22,
-      data: shown.map(({ place }) => lengths[place] ?? 0),
+      data: shown.map(({ index }) => lengths[index] ?? 0),
       itemStyle: { color: fill, borderColor: theme.paper, borderWidth: 1, decal: hatch ? { symbol: "rect", symbolSize: 1, ...hatch, color: hatchColour(fill) } : undefined },
       emphasis: { disabled: true },
       label: { show: true, position: "inside", fontSize: 11.5, color: isDark(fill) ? "#fff" : "#111", textBorderColor: fill, textBorderWidth: 3,
@@ -197,16 +197,17 @@ function intervalsOption(figure, look) {
   Object.assign(value, { name: shortened(axisName(chart.value), Math.floor(width / 9)), nameLocation: "middle", nameGap: 28, nameTextStyle: { color: theme.ink, fontSize: 13 } });
   const mark = (params, api) => {
     const row = rows[params.dataIndex];
-    const { colour, sign } = figure.style(row.series, theme);
+    const style = figure.style(row.series, theme);
+    const { fill, edge, width: edgeWidth } = markerPaint(style);
     const y = api.coord([0, params.dataIndex])[1] + (narrow ? 8 : 0);
     const at = number => api.coord([number, params.dataIndex])[0];
-    const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth: 2 } });
+    const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: style.colour, lineWidth: 2 } });
     const children = [];
     if (row.ci95) {
       const [low, high] = row.ci95.map(at);
       children.push(line(low, y, high, y), line(low, y - 5, low, y + 5), line(high, y - 5, high, y + 5));
     }
-    children.push({ type: "path", shape: { pathData: sign, x: at(row.value) - 6, y: y - 6, width: 12, height: 12 }, style: { fill: colour, stroke: theme.paper, lineWidth: 1 } });
+    children.push({ type: "path", shape: { pathData: style.marker, x: at(row.value) - 6, y: y - 6, width: 12, height: 12 }, style: { fill, stroke: edge, lineWidth: edgeWidth } });
     if (narrow) children.push({ type: "text", x: left + 4, y: y - 12, style: { text: shortened(row.label, Math.floor(width / 7)), fill: theme.ink, font: `12px ${FONT}`, verticalAlign: "bottom", backgroundColor: theme.paper, padding: [0, 3] } });
     return { type: "group", children };
   };
@@ -216,7 +217,7 @@ function intervalsOption(figure, look) {
     yAxis: { type: "category", inverse: true, data: rows.map(row => row.label), axisTick: { show: false }, axisLine: { lineStyle: { color: theme.faint } },
       splitLine: { show: false }, axisLabel: { show: !narrow, color: theme.ink, fontSize: 12.5, interval: 0, formatter: text => shortened(text, Math.floor(left / 6.4)) } },
     series: [{
-      type: "custom", animation: false, clip: false, renderItem: mark, data: rows.map((row, place) => [row.value, place]), encode: { x: 0, y: 1 },
+      type: "custom", animation: false, clip: false, renderItem: mark, data: rows.map((row, index) => [row.value, index]), encode: { x: 0, y: 1 },
       markLine: { silent: true, symbol: "none", animation: false, label: { show: false }, lineStyle: { color: theme.ink, type: "solid", width: 1.2 }, data: [{ xAxis: 0 }] },
     }],
     tooltip: { trigger: "axis", axisPointer: { type: "shadow", shadowStyle: { color: theme.faint, opacity: 0.12 } } },

@@ -24,8 +24,8 @@ function svgOf(figure) {
   const head = 34 + legend.height;
   const height = KINDS[figure.chart.kind].height(figure, FILE_WIDTH, head);
   // Drawn into an element that nobody sees, and written from its elements: no text is put together with markup anywhere.
-  const place = element("div");
-  const drawn = echarts.init(place, null, { renderer: "svg", width: FILE_WIDTH, height });
+  const box = element("div");
+  const drawn = echarts.init(box, null, { renderer: "svg", width: FILE_WIDTH, height });
   const { frame } = figure;
   const option = KINDS[figure.chart.kind].option(figure, { theme, width: FILE_WIDTH, height, isFile: true, head });
   figure.frame = frame;
@@ -34,7 +34,7 @@ function svgOf(figure) {
     ...option, tooltip: { show: false }, animation: false, textStyle: { fontFamily: FONT }, backgroundColor: theme.paper,
     title: [title, ...(option.title ?? [])],
   });
-  const root = place.querySelector("svg").cloneNode(true);
+  const root = box.querySelector("svg").cloneNode(true);
   drawn.dispose();
   root.removeAttribute("style");
   const name = document.createElementNS("http://www.w3.org/2000/svg", "title");
@@ -69,11 +69,10 @@ function fileLegend(figure, theme) {
   if (chart.kind === "bars") chart.parts.forEach(([label], index) => add(label, partSample(index)));
   if (chart.kind === "lines" || chart.kind === "intervals") {
     for (const name of figure.names.filter(name => !figure.hidden.has(name))) {
-      const { colour, sign } = figure.style(name, theme);
-      add(name, sample(colour, sign, "mean"));
+      add(name, sample(figure.style(name, theme), "mean"));
     }
     for (const line of keyedLines(figure)) {
-      add(keyOf(figure, line), sample(figure.style(line.series, theme).colour, "", line.role));
+      add(keyOf(figure, line), sample(figure.style(line.series, theme), line.role));
     }
   }
   return { group, height: group.childElementCount ? y - 34 + 26 : 0 };
@@ -108,11 +107,11 @@ const TABLES = {
   lines(chart) {
     const rows = [["series", "kind", "label", axisName(chart.x), axisName(chart.y), "ci95 low", "ci95 high"]];
     for (const line of chart.lines) {
-      const [places, bands] = [chart.places[line.places], chart.places[line.band_places]];
-      const ends = new Map(bands.map((place, at) => [place, [line.low[at], line.high[at]]]));
-      const values = new Map(places.map((place, at) => [place, line.values[at]]));
-      const all = [...new Set([...places, ...bands])].sort((one, other) => one - other);
-      for (const place of all) rows.push([line.series, line.role, line.label, place, values.get(place), ...(ends.get(place) ?? [null, null])]);
+      const [xs, bands] = [chart.xs[line.xs], chart.xs[line.band_xs]];
+      const ends = new Map(bands.map((x, at) => [x, [line.low[at], line.high[at]]]));
+      const values = new Map(xs.map((x, at) => [x, line.values[at]]));
+      const all = [...new Set([...xs, ...bands])].sort((one, other) => one - other);
+      for (const x of all) rows.push([line.series, line.role, line.label, x, values.get(x), ...(ends.get(x) ?? [null, null])]);
     }
     for (const mark of chart.marks) rows.push([null, "mark", mark.label, null, mark.value, null, null]);
     return rows;
@@ -126,7 +125,7 @@ const TABLES = {
   },
   bars(chart) {
     const rows = [["bar", "part", axisName(chart.value)]];
-    chart.categories.forEach((category, place) => chart.parts.forEach(([part, lengths]) => rows.push([category, part, lengths[place]])));
+    chart.categories.forEach((category, index) => chart.parts.forEach(([part, lengths]) => rows.push([category, part, lengths[index]])));
     return rows;
   },
   intervals(chart) {

@@ -1,39 +1,39 @@
 // Line charts.
 "use strict";
 
-// The value of a line at a place, null outside of it; the same rule as in the tables.
-function lineAt(chart, line, place) {
-  return read(chart.places[line.places], line.values, line.is_staircase, place);
+// The value of a line at `x`, null outside of it; the same rule as in the tables.
+function lineAt(chart, line, x) {
+  return read(chart.xs[line.xs], line.values, line.is_staircase, x);
 }
 
-function bandAt(chart, line, place) {
-  const places = chart.places[line.band_places];
-  const ends = [line.low, line.high].map(values => read(places, values, line.is_staircase, place));
+function bandAt(chart, line, x) {
+  const xs = chart.xs[line.band_xs];
+  const ends = [line.low, line.high].map(values => read(xs, values, line.is_staircase, x));
   return ends[0] === null ? null : ends;
 }
 
-function read(places, values, isStaircase, place) {
-  let [low, high] = [0, places.length];
+function read(xs, values, isStaircase, x) {
+  let [low, high] = [0, xs.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (places[middle] <= place) low = middle + 1;
+    if (xs[middle] <= x) low = middle + 1;
     else high = middle;
   }
   if (low === 0) return null;
-  const [left, value] = [places[low - 1], values[low - 1]];
-  if (left === place) return value;
-  if (low === places.length) return null;
-  return isStaircase ? value : value + ((values[low] - value) * (place - left)) / (places[low] - left);
+  const [left, value] = [xs[low - 1], values[low - 1]];
+  if (left === x) return value;
+  if (low === xs.length) return null;
+  return isStaircase ? value : value + ((values[low] - value) * (x - left)) / (xs[low] - left);
 }
 
 // What of a line is in the window, its values at the window's edges included.
-function* inWindow(places, values, isStaircase, window) {
+function* inWindow(xs, values, isStaircase, window) {
   for (const edge of window) {
-    const value = read(places, values, isStaircase, edge);
+    const value = read(xs, values, isStaircase, edge);
     if (value !== null) yield value;
   }
-  for (let point = 0; point < places.length; point++) {
-    if (places[point] >= window[0] && places[point] <= window[1]) yield values[point];
+  for (let point = 0; point < xs.length; point++) {
+    if (xs[point] >= window[0] && xs[point] <= window[1]) yield values[point];
   }
 }
 
@@ -52,15 +52,15 @@ function lineFrames(figure) {
   const shown = chart.lines.filter(line => !hidden.has(line.series));
   const all = shown.length ? shown : chart.lines;
   const isLog = { x: scales.x === "log", y: scales.y === "log" };
-  const places = all.flatMap(line => chart.places[line.places]);
+  const xs = all.flatMap(line => chart.xs[line.xs]);
   // Whiskers at the first and the last dot would be cut in half.
   const pad = all.some(line => line.has_dots) ? 0.04 : 0;
-  const x = frameOf(extreme(places.filter(place => !isLog.x || place > 0)), isLog.x, chart.x.range, pad);
+  const x = frameOf(extreme(xs.filter(x => !isLog.x || x > 0)), isLog.x, chart.x.range, pad);
   if (figure.window) [x.low, x.high] = figure.window;
   const values = kinds => all.filter(kinds).flatMap(line => {
     const window = [x.low, x.high];
-    const lists = [[line.places, line.values], [line.band_places, line.low], [line.band_places, line.high]];
-    const found = lists.flatMap(([of, list]) => [...inWindow(chart.places[of], list, line.is_staircase, window)]);
+    const lists = [[line.xs, line.values], [line.band_xs, line.low], [line.band_xs, line.high]];
+    const found = lists.flatMap(([of, list]) => [...inWindow(chart.xs[of], list, line.is_staircase, window)]);
     return isLog.y ? found.filter(value => value > 0) : found;
   });
   const measured = extreme(values(line => line.role !== "bound"));
@@ -96,15 +96,15 @@ function wholeTicks(axis) {
 }
 
 function polygon(chart, line, frames) {
-  const places = chart.places[line.band_places];
+  const xs = chart.xs[line.band_xs];
   const bottom = frames.y.isLog ? frames.y.low * 1e-3 : -Infinity;
   const ends = [[], []];
-  places.forEach((place, point) => {
-    if (frames.x.isLog && place <= 0) return;
+  xs.forEach((x, point) => {
+    if (frames.x.isLog && x <= 0) return;
     if (frames.y.isLog && line.high[point] <= 0) return;
     [line.low, line.high].forEach((values, end) => {
-      if (line.is_staircase && point > 0) ends[end].push([place, Math.max(values[point - 1], bottom)]);
-      ends[end].push([place, Math.max(values[point], bottom)]);
+      if (line.is_staircase && point > 0) ends[end].push([x, Math.max(values[point - 1], bottom)]);
+      ends[end].push([x, Math.max(values[point], bottom)]);
     });
   });
   return [...ends[1], ...ends[0].reverse()];
@@ -112,12 +112,12 @@ function polygon(chart, line, frames) {
 
 // A whisker at each dot that has an interval.
 function whiskers(chart, line, frames, colour) {
-  const places = chart.places[line.band_places];
+  const xs = chart.xs[line.band_xs];
   const bottom = frames.y.isLog ? frames.y.low * 1e-3 : -Infinity;
   const data = [];
-  places.forEach((place, point) => {
-    if ((frames.x.isLog && place <= 0) || (frames.y.isLog && line.high[point] <= 0)) return;
-    data.push([place, line.high[point], Math.max(line.low[point], bottom)]);
+  xs.forEach((x, point) => {
+    if ((frames.x.isLog && x <= 0) || (frames.y.isLog && line.high[point] <= 0)) return;
+    data.push([x, line.high[point], Math.max(line.low[point], bottom)]);
   });
   return {
     type: "custom", z: 3, data, encode: { x: 0, y: [1, 2] }, tooltip: { show: false },
@@ -130,21 +130,21 @@ function whiskers(chart, line, frames, colour) {
   };
 }
 
-// Few places of a line, spread evenly over the picture, other ones for each series: there its sign is drawn, on points of the line.
-function signPlaces(chart, line, frame, order, of) {
-  const [places, values] = [chart.places[line.places], line.values];
+// Where a line has markers: at a few of its points, spread evenly over the picture, other ones for each series.
+function markedPoints(chart, line, frame, order, of) {
+  const [xs, values] = [chart.xs[line.xs], line.values];
   const points = [];
   for (let step = 0; step < 6; step++) {
     const wanted = valueAt(frame, (step + (order + 0.5) / of) / 6);
     let nearest = -1;
-    places.forEach((place, point) => {
-      const isIn = place >= frame.low && place <= frame.high;
-      if (isIn && (nearest < 0 || Math.abs(place - wanted) < Math.abs(places[nearest] - wanted))) nearest = point;
+    xs.forEach((x, point) => {
+      const isIn = x >= frame.low && x <= frame.high;
+      if (isIn && (nearest < 0 || Math.abs(x - wanted) < Math.abs(xs[nearest] - wanted))) nearest = point;
     });
-    const beyond = nearest < 0 || Math.abs(shareOf(frame, places[nearest]) - shareOf(frame, wanted)) > 0.1;
+    const beyond = nearest < 0 || Math.abs(shareOf(frame, xs[nearest]) - shareOf(frame, wanted)) > 0.1;
     if (!beyond && !points.includes(nearest)) points.push(nearest);
   }
-  return points.map(point => [places[point], values[point]]);
+  return points.map(point => [xs[point], values[point]]);
 }
 
 // The picture. `look` has theme, width, height, and whether it is for a file, which needs heading and legend of its own.
@@ -167,10 +167,13 @@ function lineOption(figure, look) {
 
   const series = [];
   const names = figure.names.filter(name => !hidden.has(name));
-  const point = (place, value) => [place, frames.y.isLog && value <= 0 ? "-" : value];
+  const point = (x, value) => [x, frames.y.isLog && value <= 0 ? "-" : value];
   for (const line of chart.lines) {
     if (hidden.has(line.series)) continue;
     const style = figure.style(line.series, theme);
+    const { fill, edge, width: edgeWidth } = markerPaint(style);
+    const dashes = dashesOf(style, line.role);
+    const marker = { symbol: `path://${style.marker}`, symbolKeepAspect: true, itemStyle: { color: fill, borderColor: edge, borderWidth: edgeWidth, opacity: 1 } };
     const common = { silent: true, animation: false, emphasis: { disabled: true }, clip: true };
     if (line.has_dots && line.low.length > 0) {
       series.push({ ...common, ...whiskers(chart, line, frames, style.colour) });
@@ -179,23 +182,21 @@ function lineOption(figure, look) {
       series.push({
         ...common, type: "custom", z: 1, data: [[frames.x.low, frames.y.high]], tooltip: { show: false },
         renderItem: (_, api) => ({
-          type: "polygon", silent: true, shape: { points: outline.map(place => api.coord(place)) },
+          type: "polygon", silent: true, shape: { points: outline.map(point => api.coord(point)) },
           style: { fill: style.colour, opacity: theme.veil },
         }),
       });
     }
-    const data = chart.places[line.places].map((place, at) => point(place, line.values[at])).filter(([place]) => !frames.x.isLog || place > 0);
+    const data = chart.xs[line.xs].map((x, at) => point(x, line.values[at])).filter(([x]) => !frames.x.isLog || x > 0);
     series.push({
       ...common, type: "line", name: line.role === "mean" ? line.series : undefined, data, z: line.role === "mean" ? 4 : 2,
-      step: line.is_staircase ? "end" : false, symbol: line.role === "mean" ? `path://${style.sign}` : "circle",
-      symbolSize: line.role === "mean" ? 8 : 4, showSymbol: line.has_dots, showAllSymbol: true, itemStyle: { color: style.colour, opacity: 1 },
-      lineStyle: { color: style.colour, width: { mean: 2.2, seed: 1, fit: 1.6, bound: 2 }[line.role], type: DASHES[line.role].length ? DASHES[line.role] : "solid",
+      step: line.is_staircase ? "end" : false, ...marker, symbolSize: 9, showSymbol: line.has_dots, showAllSymbol: true,
+      lineStyle: { color: style.colour, width: { mean: 2.2, seed: 1, fit: 1.6, bound: 2 }[line.role], type: dashes.length ? dashes : "solid",
         opacity: line.role === "seed" ? 0.45 : 1, cap: line.role === "bound" ? "round" : "butt" },
     });
     if (line.role === "mean" && !line.has_dots) {
-      const places = signPlaces(chart, line, frames.x, names.indexOf(line.series), names.length).filter(([, value]) => !frames.y.isLog || value > 0);
-      series.push({ ...common, type: "scatter", name: line.series, data: places, symbol: `path://${style.sign}`, symbolSize: 9, z: 5,
-        itemStyle: { color: style.colour, borderColor: theme.paper, borderWidth: 1, opacity: 1 }, tooltip: { show: false } });
+      const marked = markedPoints(chart, line, frames.x, names.indexOf(line.series), names.length).filter(([, value]) => !frames.y.isLog || value > 0);
+      series.push({ ...common, type: "scatter", name: line.series, data: marked, ...marker, symbolSize: 9, z: 5, tooltip: { show: false } });
     }
   }
   series.push({

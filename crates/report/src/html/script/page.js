@@ -34,23 +34,23 @@ function keyOf(figure, line) {
   return `${line.series}: ${line.label ?? line.role}${isBeyond ? " (leaves the frame)" : ""}`;
 }
 
-function styleOf(name, theme, others) {
-  const place = report.series.findIndex(series => series.label === name);
-  if (place >= 0) return { colour: paint(report.series[place].colour, theme), sign: SIGNS[place % SIGNS.length] };
-  return { colour: theme.faint, sign: SIGNS[(report.series.length + Math.max(0, others.indexOf(name))) % SIGNS.length] };
+function styleOf(name, theme) {
+  const found = report.series.find(series => series.label === name);
+  if (!found) return { colour: theme.faint, marker: CIRCLE, isDashed: false, isHollow: false, paper: theme.paper };
+  return { colour: paint(found.colour, theme), marker: found.marker, isDashed: found.is_dashed, isHollow: found.is_hollow, paper: theme.paper };
 }
 
 function scalesOf(chart) {
   return Object.fromEntries(["x", "y", "value"].filter(axis => chart[axis]).map(axis => [axis, chart[axis].scales[0] ?? "linear"]));
 }
 
-const figures = report.figures.map((data, place) => {
-  const root = document.getElementById(`figure-${place + 1}`);
+const figures = report.figures.map((data, index) => {
+  const root = document.getElementById(`figure-${index + 1}`);
   const names = namesIn(data.chart);
   return {
     ...data, names, root, hidden: new Set(), window: null, scales: scalesOf(data.chart),
     plot: root.querySelector(".plot"), legend: root.querySelector(".legend"), controls: root.querySelector(".controls"),
-    style: (name, theme) => styleOf(name, theme, names), picture: null, width: 0,
+    style: styleOf, picture: null, width: 0,
   };
 });
 
@@ -96,7 +96,7 @@ function toggle(label, drawn, isOn, act) {
   return button;
 }
 
-// Elements are made anew; whoever came here by keyboard keeps their place.
+// Elements are made anew; the one with the keyboard's focus keeps it.
 function refill(box, children) {
   const focused = [...box.children].indexOf(document.activeElement);
   box.replaceChildren(...children);
@@ -105,16 +105,14 @@ function refill(box, children) {
 
 function drawLegend(figure, theme) {
   const buttons = figure.names.map(name => {
-    const { colour, sign } = figure.style(name, theme);
-    return toggle(name, sample(colour, sign, "mean"), !figure.hidden.has(name), () => {
+    return toggle(name, sample(figure.style(name, theme), "mean"), !figure.hidden.has(name), () => {
       flip(figure, name, !figure.hidden.has(name));
       draw(figure);
       drawEverywhere();
     });
   });
   const keys = keyedLines(figure).map(line => {
-    const { colour } = figure.style(line.series, theme);
-    return element("span", { class: "key" }, sample(colour, "", line.role), element("span", {}, keyOf(figure, line)));
+    return element("span", { class: "key" }, sample(figure.style(line.series, theme), line.role), element("span", {}, keyOf(figure, line)));
   });
   const parts = figure.chart.kind !== "bars" ? [] : figure.chart.parts.map(([label], index) => element("span", { class: "key" }, partSample(index), element("span", {}, label)));
   const lineEnd = keys.length + parts.length ? [element("span", { class: "break" })] : [];
@@ -134,16 +132,18 @@ function drawEverywhere() {
   document.getElementById("hint").hidden = false;
   box.hidden = used.length < 2;
   const buttons = used.map(({ label }) => {
-    const { colour, sign } = styleOf(label, themeNow(), []);
     const having = figures.filter(figure => figure.names.includes(label));
     const isOn = having.some(figure => !figure.hidden.has(label));
-    return toggle(label, sample(colour, sign, "mean"), isOn, () => {
+    return toggle(label, sample(styleOf(label, themeNow()), "mean"), isOn, () => {
       for (const figure of having) flip(figure, label, isOn);
       having.forEach(draw);
       drawEverywhere();
     });
   });
   refill(box, [element("span", { class: "name" }, "All figures:"), ...buttons]);
+  // A heading that a link leads to must not be under the row.
+  const isAbove = getComputedStyle(box).position === "sticky";
+  document.documentElement.style.scrollPaddingTop = isAbove ? `${box.offsetHeight + 16}px` : "";
 }
 
 function controlButton(text, label, act) {
@@ -236,8 +236,8 @@ function listenToPointer(figure) {
   plot.addEventListener("wheel", event => {
     if (!event.ctrlKey) return;
     event.preventDefault();
-    const [place, factor] = [shareAt(event), event.deltaY > 0 ? 1.3 : 1 / 1.3];
-    zoom(figure, place - place * factor, place + (1 - place) * factor);
+    const [share, factor] = [shareAt(event), event.deltaY > 0 ? 1.3 : 1 / 1.3];
+    zoom(figure, share - share * factor, share + (1 - share) * factor);
   }, { passive: false });
 }
 

@@ -1,17 +1,17 @@
 //! What the page's scripts need of a report, as JSON that may stand inside a `<script>` element.
 //!
-//! Places that several lines share are there once, numbers have no more digits than a picture can show, and of a long band every
-//! other place is there: a page with many lines becomes a third as long.
+//! Lines with the same horizontal coordinates share one list of them, numbers have no more digits than a picture can show, and of a
+//! long band every other point is kept: a page with many lines becomes a third as long.
 
 use super::numbers::rounded;
 use crate::{Axis, Chart, Figure, Line, LineKind, Mark, Report, Series};
 use serde::Serialize;
 
-const PLACE_DIGITS: usize = 9;
+const X_DIGITS: usize = 9;
 const VALUE_DIGITS: usize = 6;
 
 #[derive(Serialize)]
-struct Island<'a> {
+struct Page<'a> {
     title: &'a str,
     series: &'a [Series],
     figures: Vec<Picture<'a>>,
@@ -36,8 +36,8 @@ struct Lines<'a> {
     kind: &'static str,
     x: &'a Axis,
     y: &'a Axis,
-    /// Lists of places; a line names its own by number.
-    places: Vec<Vec<f64>>,
+    /// Lists of horizontal coordinates; a line names its own by index.
+    xs: Vec<Vec<f64>>,
     lines: Vec<Columns<'a>>,
     marks: &'a [Mark],
 }
@@ -49,18 +49,19 @@ struct Columns<'a> {
     label: Option<&'a str>,
     is_staircase: bool,
     has_dots: bool,
-    places: usize,
+    /// Indices into the lists.
+    xs: usize,
     values: Vec<f64>,
-    band_places: usize,
+    band_xs: usize,
     low: Vec<f64>,
     high: Vec<f64>,
 }
 
 /// The JSON.
-pub(super) fn island(report: &Report) -> String {
+pub(super) fn json(report: &Report) -> String {
     let figures = report.figures.iter().map(picture).collect();
-    let island = Island { title: &report.title, series: &report.series, figures };
-    let json = serde_json::to_string(&island).expect("numbers and texts are always JSON");
+    let page = Page { title: &report.title, series: &report.series, figures };
+    let json = serde_json::to_string(&page).expect("numbers and texts are always JSON");
     harmless(&json)
 }
 
@@ -98,24 +99,24 @@ fn in_few_digits(chart: &Chart) -> Chart {
     chart
 }
 
-/// Bands of more places lose every other one.
+/// Bands of more points lose every other one.
 const LONG_BAND: usize = 80;
 
 /// What is drawn of a band, its ends included.
 fn thinned(band: &[(f64, [f64; 2])]) -> Vec<(f64, [f64; 2])> {
-    let is_kept = |place: usize| band.len() <= LONG_BAND || place.is_multiple_of(2) || place + 1 == band.len();
-    band.iter().enumerate().filter(|&(place, _)| is_kept(place)).map(|(_, &ends)| ends).collect()
+    let is_kept = |index: usize| band.len() <= LONG_BAND || index.is_multiple_of(2) || index + 1 == band.len();
+    band.iter().enumerate().filter(|&(index, _)| is_kept(index)).map(|(_, &ends)| ends).collect()
 }
 
 fn columns<'a>(x: &'a Axis, y: &'a Axis, lines: &'a [Line], marks: &'a [Mark]) -> Lines<'a> {
-    let mut places: Vec<Vec<f64>> = Vec::new();
+    let mut xs: Vec<Vec<f64>> = Vec::new();
     let mut number = |wanted: Vec<f64>| {
-        places.iter().position(|known| *known == wanted).unwrap_or_else(|| {
-            places.push(wanted);
-            places.len() - 1
+        xs.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+            xs.push(wanted);
+            xs.len() - 1
         })
     };
-    let place = |x: f64| rounded(x, PLACE_DIGITS);
+    let shown = |x: f64| rounded(x, X_DIGITS);
     let value = |y: f64| rounded(y, VALUE_DIGITS);
     let line = |line: &'a Line| {
         let band = thinned(&line.band);
@@ -125,13 +126,13 @@ fn columns<'a>(x: &'a Axis, y: &'a Axis, lines: &'a [Line], marks: &'a [Mark]) -
             label: line.label.as_deref(),
             is_staircase: line.is_staircase,
             has_dots: line.has_dots,
-            places: number(line.points.iter().map(|&(x, _)| place(x)).collect()),
+            xs: number(line.points.iter().map(|&(x, _)| shown(x)).collect()),
             values: line.points.iter().map(|&(_, y)| value(y)).collect(),
-            band_places: number(band.iter().map(|&(x, _)| place(x)).collect()),
+            band_xs: number(band.iter().map(|&(x, _)| shown(x)).collect()),
             low: band.iter().map(|&(_, [low, _])| value(low)).collect(),
             high: band.iter().map(|&(_, [_, high])| value(high)).collect(),
         }
     };
     let lines = lines.iter().map(line).collect();
-    Lines { kind: "lines", x, y, places, lines, marks }
+    Lines { kind: "lines", x, y, xs, lines, marks }
 }
