@@ -131,18 +131,16 @@ impl ResultFolder {
                 write_json(&unfinished.join(RUN_FILE), &summary.with_curve())?;
                 Ok(summary)
             }
-            Err(error) => match Failure::of(&error) {
-                Some(failure) => {
-                    // Writes what is still in memory.
-                    drop(files);
-                    write_json(&unfinished.join(FAILURE_FILE), &failure)?;
-                    Err(error)
-                }
-                None => {
+            Err(error) => {
+                // Writes what is still in memory.
+                drop(files);
+                let Some(failure) = Failure::of(&error) else {
                     fs::remove_dir_all(&unfinished).map_err(failed)?;
                     return Err(error);
-                }
-            },
+                };
+                write_json(&unfinished.join(FAILURE_FILE), &failure)?;
+                Err(error)
+            }
         };
         self.publish(run).map_err(failed)?;
         summary
