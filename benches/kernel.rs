@@ -49,7 +49,7 @@ fn kernel(pending: usize, steps: usize, increments: &[u64], cancel: bool) -> f64
     let mut victim = 0;
     let start = Instant::now();
     for step in 0..steps {
-        let Some(fedgenie::kernel::Fired::Event(event)) = kernel.next() else { break };
+        let Some(fedgenie::kernel::Occurrence::Event(event)) = kernel.next() else { break };
         black_box(event);
         let time = VirtualTime(kernel.now().0 + increments[step % increments.len()]);
         handles[event as usize] = kernel.schedule(time, 0, event);

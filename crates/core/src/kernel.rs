@@ -68,7 +68,7 @@ impl PartialOrd for Key {
 
 /// What [`Kernel::next`] hands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fired<E, T> {
+pub enum Occurrence<E, T> {
     /// A scheduled event.
     Event(E),
     /// A timer, known by its id; it is no longer set.
@@ -157,17 +157,17 @@ impl<E: Copy, T: Hash + Eq> Kernel<E, T> {
 
     /// Advances the clock to the next event or timer and hands it out. O(log n).
     #[expect(clippy::should_implement_trait, reason = "a kernel is no iterator: events are scheduled between calls")]
-    pub fn next(&mut self) -> Option<Fired<E, T>> {
+    pub fn next(&mut self) -> Option<Occurrence<E, T>> {
         let timer = self.timers.peek().map(|(_, Reverse(key))| *key);
         let timer_is_first = timer.is_some_and(|timer| self.queue.peek().is_none_or(|event| timer < event));
-        let (key, fired) = if timer_is_first {
-            self.timers.pop().map(|(id, Reverse(key))| (key, Fired::Timer(id)))?
+        let (key, occurrence) = if timer_is_first {
+            self.timers.pop().map(|(id, Reverse(key))| (key, Occurrence::Timer(id)))?
         } else {
-            self.queue.pop().map(|(key, event)| (key, Fired::Event(event)))?
+            self.queue.pop().map(|(key, event)| (key, Occurrence::Event(event)))?
         };
         assert!(key.time >= self.now, "virtual time never goes back");
         self.now = key.time;
-        Some(fired)
+        Some(occurrence)
     }
 
     fn next_key(&mut self, time: VirtualTime, class: u8) -> Key {
@@ -229,11 +229,11 @@ mod tests {
         assert_eq!(
             order,
             [
-                (10, Fired::Event("first, scheduled first")),
-                (10, Fired::Event("first, scheduled second")),
-                (10, Fired::Event("second class")),
-                (10, Fired::Timer(7)),
-                (20, Fired::Event("late")),
+                (10, Occurrence::Event("first, scheduled first")),
+                (10, Occurrence::Event("first, scheduled second")),
+                (10, Occurrence::Event("second class")),
+                (10, Occurrence::Timer(7)),
+                (20, Occurrence::Event("late")),
             ]
         );
     }
@@ -249,13 +249,14 @@ mod tests {
         };
         let (fifo, one, two) = (order(Ties::Fifo), order(Ties::Shuffled(1)), order(Ties::Shuffled(2)));
         assert!(fifo != one && one != two && one == order(Ties::Shuffled(1)));
-        let kind = |&(now, fired): &(u64, Fired<u64, u8>)| match fired {
-            Fired::Event(event) => (now, event / 100 % 2),
-            Fired::Timer(_) => unreachable!("no timer was set"),
+        let kind = |&(now, fired): &(u64, Occurrence<u64, u8>)| match fired {
+            Occurrence::Event(event) => (now, event / 100 % 2),
+            Occurrence::Timer(_) => unreachable!("no timer was set"),
         };
         assert!(fifo.iter().map(kind).eq(one.iter().map(kind)), "instants and classes stay in order");
         let mut sorted = one;
-        let event = |&(_, fired): &(u64, Fired<u64, u8>)| if let Fired::Event(event) = fired { event } else { 0 };
+        let event =
+            |&(_, fired): &(u64, Occurrence<u64, u8>)| if let Occurrence::Event(event) = fired { event } else { 0 };
         sorted.sort_by_key(event);
         assert!(sorted.iter().map(event).eq(0..1_000), "every event once");
     }
@@ -271,7 +272,7 @@ mod tests {
         assert!(kernel.clear_timer(&0));
         assert!(!kernel.clear_timer(&0));
         assert_eq!(kernel.pending(), 1);
-        assert_eq!(kernel.next(), Some(Fired::Event(2)));
+        assert_eq!(kernel.next(), Some(Occurrence::Event(2)));
         assert!(!kernel.cancel(second), "an event that fired cannot be withdrawn");
         assert_eq!(kernel.next(), None);
     }
@@ -281,7 +282,7 @@ mod tests {
         let mut kernel: Kernel<u32, u8> = Kernel::default();
         kernel.set_timer(0, at(5), 0);
         kernel.set_timer(0, at(9), 0);
-        assert_eq!(kernel.next(), Some(Fired::Timer(0)));
+        assert_eq!(kernel.next(), Some(Occurrence::Timer(0)));
         assert_eq!(kernel.now(), at(9));
         assert_eq!(kernel.next(), None);
     }

@@ -1,7 +1,8 @@
-//! Folds over closed rounds: what is known of a run beside its course, in memory that does not grow with the number of rounds.
+//! Folds over closed rounds: what is known of a run beside its course, in memory that does not grow with the number of
+//! rounds.
 //!
-//! [`Metered`] sits between a run and its sink and sees each [`RoundSummary`], the object that `rounds.jsonl` is written from,
-//! recorded or not: what a report shows and what the file holds come from the same object.
+//! [`Metered`] sits between a run and its sink and sees each [`RoundSummary`], the object that `rounds.jsonl` is
+//! written from, recorded or not: what a report shows and what the file holds come from the same object.
 //!
 //! # Cost
 //! Per round a look at the last bin of durations, per selected client an addition. Memory: a byte per client, at most

@@ -5,8 +5,8 @@
 //! [`Genie`]'s knowledge.
 //!
 //! # Adding a policy
-//! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), `Config::build` and the type, and add one line to
-//! the `policies!` list below. Scenario parser, `list`, `describe` and the JSON schema follow from it.
+//! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), `Config::build` and the type, and add one
+//! line to the `policies!` list below. Scenario parser, `list`, `describe` and the JSON schema follow from it.
 
 mod candidates;
 
@@ -147,7 +147,8 @@ pub enum Waited {
 }
 
 impl Waited {
-    /// The effective latency: what a round waits for this job. None for a job that was called off, which was not observed.
+    /// The effective latency: what a round waits for this job. None for a job that was called off, which was not
+    /// observed.
     pub const fn effective(self) -> Option<Span> {
         match self {
             Self::Arrived(span) | Self::TimedOut(span) => Some(span),
@@ -212,10 +213,10 @@ pub trait Policy: Send {
         selection: &mut Vec<ClientId>,
     );
 
-    /// Learns. In each round of its server a policy is told, in this order: one [`Feedback::Job`] per job, in the order of
-    /// arrival, missing ones last; one [`Feedback::Trained`] per update that is aggregated, ascending by client; one
-    /// [`Feedback::Round`]. Under `buffered` a job is told as soon as it ends. A policy that chooses edge servers is told of no
-    /// training. An edge server's policy is told nothing of a round that the cloud called off.
+    /// Learns. In each round of its server a policy is told, in this order: one [`Feedback::Job`] per job, in the order
+    /// of arrival, missing ones last; one [`Feedback::Trained`] per update that is aggregated, ascending by client; one
+    /// [`Feedback::Round`]. Under `buffered` a job is told as soon as it ends. A policy that chooses edge servers is
+    /// told of no training. An edge server's policy is told nothing of a round that the cloud called off.
     fn observe(&mut self, _feedback: &Feedback<'_>) {}
 }
 

@@ -6,15 +6,15 @@
 //!       └── feedback ◀── evaluate ◀── aggregate ◀── train what arrived ◀──┘
 //! ```
 //!
-//! A run has three parts. The *engine* plays jobs on the kernel and records what happens; the *server* has the policy, the
-//! global model and the measurements; the *protocol* decides what to dispatch and when updates are aggregated.
+//! A run has three parts. The *engine* plays jobs on the kernel and records what happens; the *server* has the global
+//! model and the measurements; the *protocol* has the policies, dispatches jobs and decides when a round ends.
 //!
-//! Training is lazy: what an update contains depends on the model at dispatch, the client's data and the client's streams,
-//! never on the clock. All updates that count are therefore trained in one batch at the boundary; a job that was lost or
-//! late and called off is never trained, but its virtual time and traffic are accounted.
+//! Training is lazy: what an update contains depends on the model at dispatch, the client's data and the client's
+//! streams, never on the clock. All updates that count are therefore trained in one batch at the boundary; lost jobs
+//! and late ones that are called off are never trained, but their virtual time and traffic are accounted.
 //!
-//! *Classes of simultaneous events*: phases end first, then clients are lost, then timers ring. An update that arrives at
-//! the instant of the deadline counts.
+//! *Classes of simultaneous events*: phases end first, then clients are lost, then timers ring. An update that arrives
+//! at the instant of the deadline counts.
 
 mod accounts;
 mod audit;
@@ -127,7 +127,8 @@ pub enum RunError {
 /// How a run is carried out, apart from what it computes.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
-    /// When the global model is evaluated; where its `end` does not say which round is the last, it is by [`Run::finish`].
+    /// When the global model is evaluated; where its `end` does not say which round is the last, it is by
+    /// [`Run::finish`].
     pub evaluate: Evaluations,
     /// Rounds between recorded rounds.
     pub record_every: u32,
@@ -188,8 +189,8 @@ impl<'w> Run<'w> {
     /// Plays one round: until the global model has changed, or would have.
     ///
     /// # Errors
-    /// If the policy's choice breaks the rules, a law gives an impossible duration, no client can ever be chosen again, or
-    /// records cannot be kept.
+    /// If the policy's choice breaks the rules, a law gives an impossible duration, no client can ever be chosen again,
+    /// or records cannot be kept.
     pub fn step(&mut self) -> Result<(), RunError> {
         let Self { engine, server, protocol } = self;
         match protocol {

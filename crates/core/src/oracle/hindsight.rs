@@ -1,10 +1,11 @@
 //! Regret in hindsight: what a round lost against the best set, found by training the clients that were not chosen too.
 //!
 //! # Definition
-//! In round `t` every client `i` that could be chosen, chosen or not, trains from the model that the round sends, with the random
-//! numbers that belong to (seed, client, round): its update is, bit for bit, what it would have returned had it been chosen. Let
-//! `S_i` be the utility of that update ([`super::utility`]) and `τ_i` what the round would wait for it: its latency of this round,
-//! at most the timeout or deadline `T`, and `T` if the client would be lost (always `T` under `full_window`). Then
+//! In round `t` every client `i` that could be chosen, chosen or not, trains from the model that the round sends, with
+//! the random numbers that belong to (seed, client, round): its update is, bit for bit, what it would have returned had
+//! it been chosen. Let `S_i` be the utility of that update ([`super::utility`]) and `τ_i` what the round would wait for
+//! it: its latency of this round, at most the timeout or deadline `T`, and `T` if the client would be lost (always `T`
+//! under `full_window`). Then
 //!
 //! ```text
 //! V(S)  = Σ_{i∈S} S_i − κ·max_{i∈S} τ_i / T_semi
@@ -12,34 +13,36 @@
 //! regret of the round = V(G_t) − V(A_t) ≥ 0,     counterfactual = the sum over rounds
 //! ```
 //!
-//! A client that would be lost or late has an update that never counts, as has one without data, and one whose update diverges:
-//! `S_i = 0`. Its `τ_i` counts all the same. `A_t` is what the policy chose; a policy that chooses fewer than `m` clients may be
-//! worth more than `G_t`, and the regret of that round negative. A difference within the solver's tie counts as none.
+//! A client that would be lost or late has an update that never counts, as has one without data, and one whose update
+//! diverges: `S_i = 0`. Its `τ_i` counts all the same. `A_t` is what the policy chose; a policy that chooses fewer than
+//! `m` clients may be worth more than `G_t`, and the regret of that round negative. A difference within the solver's
+//! tie counts as none.
 //!
-//! `G_t` is the best set of the round for the policy's own past: the model it has reached and, where the utility remembers, what
-//! it has seen. It is the best in hindsight, with this round's latencies and this round's mini-batches.
+//! `G_t` is the best set of the round for the policy's own past: the model it has reached and, where the utility
+//! remembers, what it has seen. It is the best in hindsight, with this round's latencies and this round's mini-batches.
 //!
 //! # Inputs
 //! Protocols in rounds of one server, where what a set is worth is a sum: all who are asked are waited for (not
-//! `over-selection` with `take` below `ask`), late updates are dropped, there is no quorum; latencies do not depend on when a job
-//! begins (no traced links, nobody goes away in the middle of a job). Everything else is refused.
+//! `over-selection` with `take` below `ask`), late updates are dropped, there is no quorum; latencies do not depend on
+//! when a job begins (no traced links, nobody goes away in the middle of a job). Everything else is refused.
 //!
 //! # Source
-//! The value is (14)–(16) of MAB-FRS (see [`super::utility::contribution`]), with the latency of the simulated job for (14). That
-//! its optimum can be found and measured is this project's.
+//! The value is (14)–(16) of MAB-FRS (see [`super::utility::contribution`]), with the latency of the simulated job for
+//! (14). That its optimum can be found and measured is this project's.
 //!
 //! # Deviations from the source
-//! The number of clients is fixed to `m`. The paper leaves κ and `T_semi` open: defaults are κ = 0.5, and for `T_semi` the 80th
-//! percentile (nearest rank) over clients of the sum of their phases' mean durations, without losses and timeouts.
+//! The number of clients is fixed to `m`. The paper leaves κ and `T_semi` open: defaults are κ = 0.5, and for `T_semi`
+//! the 80th percentile (nearest rank) over clients of the sum of their phases' mean durations, without losses and
+//! timeouts.
 //!
 //! # Cost
-//! A round trains and tests all clients that could be chosen, and would arrive, instead of those that were; updates of those that
-//! were chosen are trained once. The solve is O(K log K). Memory: the parameters of all candidates.
+//! A round trains and tests all clients that could be chosen, and would arrive, instead of those that were; updates of
+//! those that were chosen are trained once. The solve is O(K log K). Memory: the parameters of all candidates.
 //!
 //! # Determinism
-//! Draws only what the clients' training draws. Nothing else of the run changes: the clock, the accounts, the model and both
-//! digests are those of the same run without this meter. The number is in no digest; `rounds.jsonl` has it, and `verify`
-//! compares that.
+//! Draws only what the clients' training draws. Nothing else of the run changes: the clock, the accounts, the model and
+//! both digests are those of the same run without this meter. The number is in no digest; `rounds.jsonl` has it, and
+//! `verify` compares that.
 //!
 //! # Example
 //! ```toml
@@ -94,12 +97,12 @@ pub struct HindsightRegret {
 }
 
 impl HindsightRegret {
-    /// Adds one round and returns its regret. `speed` and `utility` have one entry per candidate, `chosen` are the positions of
-    /// the selected candidates, ascending; `cohort` is the number that could have been selected.
+    /// Adds one round and returns its regret. `speed` and `utility` have one entry per candidate, `chosen` are the
+    /// positions of the selected candidates, ascending; `cohort` is the number that could have been selected.
     ///
     /// # Panics
-    /// If a number is not finite, the choice is empty, larger than the cohort or names somebody else, or `cohort` were chosen
-    /// and are worth more than the best: broken invariants.
+    /// If a number is not finite, the choice is empty, larger than the cohort or names somebody else, or `cohort` were
+    /// chosen and are worth more than the best: broken invariants.
     pub fn add(&mut self, speed: &[f64], utility: &[f64], cohort: usize, chosen: &[u32]) -> f64 {
         let instance = Instance { speed, gain: utility, cohort, take: cohort };
         let best = self.exact.maximise(&instance, &mut self.best);

@@ -1,18 +1,22 @@
 //! Regret: what a policy's choices lost against the genie's, under the policy's own history.
 //!
 //! # Definition
-//! `G_t` is the genie's set and `A_t` the policy's, both judged with the generalisation function of the policy's own history
-//! `H_t`. Each meter adds up, over rounds, `[speed + gen](G_t) − [speed + gen](A_t)` with `gen(S) = (α/m) Σ_{k∈S} g_k` and
+//! `G_t` is the genie's set and `A_t` the policy's, both judged with the generalisation function of the policy's own
+//! history `H_t`. Each meter adds up, over rounds, `[speed + gen](G_t) − [speed + gen](A_t)` with
+//! `gen(S) = (α/m) Σ_{k∈S} g_k` and
 //!
 //! - `mean`: speed `min_{k∈S} μ_k`. Never negative, because `G_t` maximises it. This is what Theorem 1 bounds.
-//! - `realised`: speed `min_{k∈S} τ_min/τ_{k,t}` with this round's latencies, for clients that were not selected as well.
-//! - `expected`: speed `E[min_{k∈S} τ_min/τ_k] = ∫₀¹ Π_{k∈S} P(τ_k ≤ τ_min/v) dv`. May be negative: `G_t` does not maximise it.
+//! - `realised`: speed `min_{k∈S} τ_min/τ_{k,t}` with this round's latencies, for clients that were not selected as
+//!   well.
+//! - `expected`: speed `E[min_{k∈S} τ_min/τ_k] = ∫₀¹ Π_{k∈S} P(τ_k ≤ τ_min/v) dv`. May be negative: `G_t` does not
+//!   maximise it.
 //! - `expected-exact`: as `expected`, against the best of all sets for it, found by enumeration (at most 10⁶ sets).
 //!
 //! Latencies are effective ones: what the round waits for. Under over-selection "min" reads "`take`-th largest".
 //!
 //! # Source
-//! Ben Ami, Cohen, Zhao, IEEE Access 2025, equation (7), which is defined with realised rewards, proved with mean speeds.
+//! Ben Ami, Cohen, Zhao, IEEE Access 2025, equation (7), which is defined with realised rewards, proved with mean
+//! speeds.
 //!
 //! # Cost
 //! Per round: one exact solve; `realised` draws the genie's latencies; `expected` takes O(nodes · m).
@@ -84,8 +88,8 @@ impl AllSets {
         Self { m, sets, speeds }
     }
 
-    /// The largest value of expected minimum plus gains over all sets of available clients; `gains` by client, NaN where
-    /// a client is not available.
+    /// The largest value of expected minimum plus gains over all sets of available clients; `gains` by client, NaN
+    /// where a client is not available.
     fn best(&self, gains: &[f64]) -> f64 {
         let sets = self.sets.chunks_exact(self.m).zip(&self.speeds);
         let value = |(set, speed): (&[u32], &f64)| set.iter().fold(*speed, |sum, &client| sum + gains[client as usize]);

@@ -1,9 +1,10 @@
 //! What the update of one client is worth to a round: the utility that the regret in hindsight adds up.
 //!
 //! # Definition
-//! A utility gives a number `S_i` for each candidate `i` of a round whose update would count if `i` were chosen; for the others,
-//! and where the number is not finite (the update diverged), `S_i = 0`. What `S_i` is made of is computed from the model that
-//! the round sends, the client's own update, the test data, and what happened in earlier rounds; never from who else is chosen.
+//! A utility gives a number `S_i` for each candidate `i` of a round whose update would count if `i` were chosen; for
+//! the others, and where the number is not finite (the update diverged), `S_i = 0`. What `S_i` is made of is computed
+//! from the model that the round sends, the client's own update, the test data, and what happened in earlier rounds;
+//! never from who else is chosen.
 //!
 //! | utility | `S_i` |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | [`contribution`] | relevance × reputation, plus data quality |
 //!
 //! # Inputs
-//! The test data belong to nobody: a simulator may look at them, a server could not. The functions are plain functions of
-//! numbers, for whoever has those numbers from elsewhere.
+//! The test data belong to nobody: a simulator may look at them, a server could not. The functions are plain functions
+//! of numbers, for whoever has those numbers from elsewhere.
 //!
 //! # Determinism
 //! Draws nothing; sums run in the order of parameters, examples and candidates.

@@ -1,9 +1,10 @@
 //! How long rounds take: exact extremes and mean, and a histogram whose bins are equally wide on a logarithmic scale.
 //!
 //! # Definition
-//! Bin 0 counts durations of zero. Bin `i ≥ 1` counts those of at least `e(i − 1)` and less than `e(i)`, with `e(i)` the
-//! whole number of nanoseconds nearest to `10^(i/20)`: bins are 12 % wide. Rounds that take exactly as long as the shortest or
-//! the longest are counted besides: where a deadline closes rounds, most of them take the same time to the nanosecond.
+//! Bin 0 counts durations of zero. Bin `i ≥ 1` counts those of at least `e(i − 1)` and less than `e(i)`, with `e(i)`
+//! the whole number of nanoseconds nearest to `10^(i/20)`: bins are 12 % wide. Rounds that take exactly as long as the
+//! shortest or the longest are counted besides: where a deadline closes rounds, most of them take the same time to the
+//! nanosecond.
 
 use fedgenie_core::math::float;
 use fedgenie_core::time::Span;
@@ -39,7 +40,8 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Takes in the rounds of another run. Of two shortest times the longer loses its count, and likewise of two longest.
+    /// Takes in the rounds of another run. Of two shortest times the longer loses its count, and likewise of two
+    /// longest.
     pub fn merge(&mut self, other: &Self) {
         if other.rounds == 0 {
             return;
@@ -67,9 +69,9 @@ impl Durations {
         }
     }
 
-    /// The distribution function: durations in seconds, ascending, and the share of rounds that take at most (at an edge of a
-    /// bin: less than) so long. It is exact at every point; the first is the shortest round, the last the longest. Two points of
-    /// one duration are a jump: so many rounds take exactly that long.
+    /// The distribution function: durations in seconds, ascending, and the share of rounds that take at most (at an
+    /// edge of a bin: less than) so long. It is exact at every point; the first is the shortest round, the last the
+    /// longest. Two points of one duration are a jump: so many rounds take exactly that long.
     pub fn distribution(&self) -> Vec<(f64, f64)> {
         if self.rounds == 0 {
             return Vec::new();
@@ -196,8 +198,8 @@ mod tests {
         fold.finish()
     }
 
-    /// 10^(20/20) = 10, 10^(21/20) = 11.2 and 10^(19/20) = 8.9, to the nearest nanosecond: 10 ns lie in bin 21, 11 ns in bin 22, 9 ns in
-    /// bin 20.
+    /// 10^(20/20) = 10, 10^(21/20) = 11.2 and 10^(19/20) = 8.9, to the nearest nanosecond: 10 ns lie in bin 21, 11 ns
+    /// in bin 22, 9 ns in bin 20.
     #[test]
     fn bins_by_hand() {
         let found = folded(&[10, 0, 9, 11, 10, 1, u64::MAX]);

@@ -34,7 +34,8 @@ impl Participation {
     }
 }
 
-/// The Gini index of selection counts: 0 if all are alike or nobody was selected, `1 − 1/K` if one client gets everything.
+/// The Gini index of selection counts: 0 if all are alike or nobody was selected, `1 − 1/K` if one client gets
+/// everything.
 ///
 /// With counts in ascending order, `G = Σ (2i − K − 1)·c_i / (K·Σc)`, `i` from 1; the sums are exact.
 pub fn gini(counts: &[u32]) -> f64 {
@@ -53,7 +54,8 @@ pub fn gini(counts: &[u32]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Of counts 1, 0, 3: Σ = 4, Σ² = 10, Jain 16/30; mean difference over all nine pairs (1+2+3)·2/9 = 4/3, Gini = (4/3)/(2·4/3).
+    /// Of counts 1, 0, 3: Σ = 4, Σ² = 10, Jain 16/30; mean difference over all nine pairs (1+2+3)·2/9 = 4/3, Gini =
+    /// (4/3)/(2·4/3).
     #[test]
     fn indices_by_hand() {
         let mut found = Participation::new(3);

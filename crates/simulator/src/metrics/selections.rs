@@ -1,10 +1,10 @@
 //! Who is selected when: counts per group of clients in windows of rounds.
 //!
 //! # Definition
-//! Rows are the named groups, if there are any and at most 64; or else single clients, if there are at most 40; or else ten
-//! bins of clients, equally large as far as possible. Clients and bins go from the lowest to the highest true mean speed where
-//! that is known, by number otherwise. A window has `2^j` rounds; whenever a 65th window would begin, two neighbours become
-//! one.
+//! Rows are the named groups, if there are any and at most 64; or else single clients, if there are at most 40; or else
+//! ten bins of clients, equally large as far as possible. Clients and bins go from the lowest to the highest true mean
+//! speed where that is known, by number otherwise. A window has `2^j` rounds; whenever a 65th window would begin, two
+//! neighbours become one.
 
 use crate::population::Population;
 use fedgenie_core::id::{ClientId, Round};

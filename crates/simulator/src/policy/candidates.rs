@@ -1,7 +1,7 @@
 //! Who can be chosen at an instant: asked one by one, or listed when a policy wants to see everybody.
 //!
-//! A device is a candidate if it is available and has no job of its own under way. With a million clients most policies need
-//! to know that of a few only, so that the list is made when it is first asked for, once per instant.
+//! A device is a candidate if it is available and has no job of its own under way. With a million clients most policies
+//! need to know that of a few only, so that the list is made when it is first asked for, once per instant.
 
 use crate::population::Cursors;
 use fedgenie_core::id::ClientId;

@@ -1,16 +1,17 @@
 //! Clients, edge servers, cloud.
 //!
 //! # Definition
-//! Each client belongs to one of `edges` edge servers. In a round of the cloud, the cloud's policy chooses edge servers; the
-//! model travels to each of them over its link; the edge server holds `edge_rounds` synchronous rounds among its own clients,
-//! in which the scenario's policy chooses, and from each of which its model is the average of the updates; its model travels
-//! back. The cloud's round is over when all models are there, or at the cloud's timeout, when the edge servers that are
-//! missing and all their jobs are called off. The cloud averages the edge servers' models, weighted by the examples of all
-//! their clients (`weighting = "uniform"`: all alike), and makes its step as `[aggregation]` says.
+//! Each client belongs to one of `edges` edge servers. In a round of the cloud, the cloud's policy chooses edge
+//! servers; the model travels to each of them over its link; the edge server holds `edge_rounds` synchronous rounds
+//! among its own clients, in which the scenario's policy chooses, and from each of which its model is the average of
+//! the updates; its model travels back. The cloud's round is over when all models are there, or at the cloud's timeout,
+//! when the edge servers that are missing and all their jobs are called off. The cloud averages the edge servers'
+//! models, weighted by the examples of all their clients (`weighting = "uniform"`: all alike), and makes its step as
+//! `[aggregation]` says.
 //!
-//! Each edge server has a policy of its own, which sees its clients alone: shares of data and numbers of rounds are the edge
-//! server's. When none of them is available, it waits until one is. The cloud's policy sees an edge server as it would a
-//! client: data size, and the time from the cloud's dispatch to the arrival of the model.
+//! Each edge server has a policy of its own, which sees its clients alone: shares of data and numbers of rounds are the
+//! edge server's. When none of them is available, it waits until one is. The cloud's policy sees an edge server as it
+//! would a client: data size, and the time from the cloud's dispatch to the arrival of the model.
 //!
 //! # Example
 //! ```toml
@@ -24,8 +25,8 @@
 //! ```
 //!
 //! # Source
-//! L. Liu, J. Zhang, S. H. Song, K. B. Letaief, "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020 (`HierFAVG`:
-//! κ₁ is the epochs of `[training]`, κ₂ is `edge_rounds`).
+//! L. Liu, J. Zhang, S. H. Song, K. B. Letaief, "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020
+//! (`HierFAVG`: κ₁ is the epochs of `[training]`, κ₂ is `edge_rounds`).
 
 use super::rounds::SynchronousConfig;
 use super::{RoundRule, positive, within};

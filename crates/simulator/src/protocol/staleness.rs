@@ -1,8 +1,8 @@
 //! How much an update counts that was computed from an older model.
 //!
 //! # Definition
-//! For an update `s` rounds old (0 is fresh): `constant` 1; `polynomial` `(1 + s)^−a`; `hinge` 1 up to `s = b`, beyond it
-//! `1/(1 + a (s − b))`.
+//! For an update `s` rounds old (0 is fresh): `constant` 1; `polynomial` `(1 + s)^−a`; `hinge` 1 up to `s = b`, beyond
+//! it `1/(1 + a (s − b))`.
 //!
 //! # Source
 //! C. Xie, S. Koyejo, I. Gupta, "Asynchronous Federated Optimization", 2019 (arXiv 1903.03934), section 5.2.

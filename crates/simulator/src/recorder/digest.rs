@@ -1,8 +1,8 @@
 //! The replay digest: a chain of BLAKE3 hashes over the canonical bytes of records, one link per round.
 //!
 //! # Definition
-//! `chain_0` is 32 zero bytes; `chain_r = BLAKE3(chain_{r−1} ‖ bytes of the records of round r)`. The first round whose link
-//! differs is the first round that differs. Records of a recorded round also get a CRC-32 each, so that the first
+//! `chain_0` is 32 zero bytes; `chain_r = BLAKE3(chain_{r−1} ‖ bytes of the records of round r)`. The first round whose
+//! link differs is the first round that differs. Records of a recorded round also get a CRC-32 each, so that the first
 //! differing event can be named. The `timeline` chain holds everything but trained values, the `model` chain those.
 
 use fedgenie_core::record::{Record, Stream};

@@ -1,8 +1,8 @@
 //! A run as a picture in virtual time: the trace format of Chrome's profiler, which Perfetto opens.
 //!
 //! # Definition
-//! One JSON object with `traceEvents`, gzip. Processes: 1 the server (or the cloud), 2 the edge servers, 3 the clients, with a
-//! thread each. Times are virtual microseconds with three decimals, so that no nanosecond is lost.
+//! One JSON object with `traceEvents`, gzip. Processes: 1 the server (or the cloud), 2 the edge servers, 3 the clients,
+//! with a thread each. Times are virtual microseconds with three decimals, so that no nanosecond is lost.
 //!
 //! | event | where | what |
 //! |---|---|---|
@@ -141,8 +141,8 @@ impl<W: Write> Timeline<W> {
         self.write(&json!({ "ph": "i", "s": "t", "pid": pid, "tid": tid, "name": name, "ts": ts, "args": args }))
     }
 
-    /// Draws what a record says. What happens outside the rounds that are wanted is followed, so that jobs that reach into
-    /// them are drawn whole, but not drawn.
+    /// Draws what a record says. What happens outside the rounds that are wanted is followed, so that jobs that reach
+    /// into them are drawn whole, but not drawn.
     ///
     /// # Errors
     /// If it cannot be written.

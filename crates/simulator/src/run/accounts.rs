@@ -25,8 +25,8 @@ pub struct Accounts {
     pub compute: Span,
     /// The part of it whose result was never used.
     pub wasted_compute: Span,
-    /// Bytes sent to clients for jobs whose update was never used: lost, called off, late without being carried, too stale,
-    /// of an abandoned round, or under way when the run ends.
+    /// Bytes sent to clients for jobs whose update was never used: lost, called off, late without being carried, too
+    /// stale, of an abandoned round, or under way when the run ends.
     pub wasted_down_bytes: u64,
     /// Bytes that such jobs' clients sent.
     pub wasted_up_bytes: u64,

@@ -80,8 +80,8 @@ impl<'w> Buffered<'w> {
         }
     }
 
-    /// Selects one client after the other until enough are at work or there are no candidates; then a timer rings when there may
-    /// be.
+    /// Selects one client after the other until enough are at work or there are no candidates; then a timer rings when
+    /// there may be.
     fn fill(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
         if self.at_work == self.rule.concurrency {
             return Ok(());

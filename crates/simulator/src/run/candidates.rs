@@ -1,7 +1,7 @@
 //! The clients that each server chooses among, and the list of those that can be chosen now.
 //!
-//! A list is made when a policy first asks for it, and stands until it can be another one: a client of its server begins or ends
-//! a job, or the clock moves where devices come and go.
+//! A list is made when a policy first asks for it, and stands until it can be another one: a client of its server
+//! begins or ends a job, or the clock moves where devices come and go.
 
 use crate::policy::{Busy, Candidates};
 use crate::population::Cursors;
@@ -142,8 +142,8 @@ mod tests {
         assert_eq!(both(&engine), [vec![0, 1, 2], vec![4, 5]]);
     }
 
-    /// Devices are on for 3 s and off for 2 s on average; a list is compared with the answers for single clients, which are not
-    /// kept.
+    /// Devices are on for 3 s and off for 2 s on average; a list is compared with the answers for single clients, which
+    /// are not kept.
     #[test]
     fn lists_follow_the_clock() {
         let world = world(

@@ -34,8 +34,8 @@ impl Cohort {
         self.jobs.iter().try_for_each(|&id| engine.begin(id, model.cloned(), bound))
     }
 
-    /// The server no longer waits for the others. Late jobs go on if they are carried, and are called off otherwise; returns how
-    /// many go on.
+    /// The server no longer waits for the others. Late jobs go on if they are carried, and are called off otherwise;
+    /// returns how many go on.
     pub fn stop_waiting(
         &self,
         engine: &mut Engine<'_>,
@@ -66,8 +66,8 @@ impl Cohort {
         Ok(carried)
     }
 
-    /// Tells the policy of each job: arrivals in their order, then the others in dispatch order. `timeout` is the time after
-    /// dispatch at which the server stopped waiting, if that is why.
+    /// Tells the policy of each job: arrivals in their order, then the others in dispatch order. `timeout` is the time
+    /// after dispatch at which the server stopped waiting, if that is why.
     pub fn report(&self, engine: &Engine<'_>, policy: &mut dyn Policy, timeout: Option<Span>) {
         let others = self.jobs.iter().filter(|&&id| engine.jobs[id].arrived_at.is_none());
         for &id in self.arrived.iter().chain(others) {

@@ -1,5 +1,5 @@
-//! Jobs on the kernel: each goes through download, compute and upload, waits while its device is away, and is delivered or
-//! lost. The protocol decides which jobs are begun, and when the server stops waiting for them.
+//! Jobs on the kernel: each goes through download, compute and upload, waits while its device is away, and is delivered
+//! or lost. The protocol decides which jobs are begun, and when the server stops waiting for them.
 
 mod phases;
 
@@ -13,7 +13,7 @@ use crate::population::{Cursors, Interruption, JobDraw, LatencyError};
 use crate::recorder::{Digests, Sink};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, Round};
-use fedgenie_core::kernel::{Fired, Handle, Kernel};
+use fedgenie_core::kernel::{Handle, Kernel, Occurrence};
 use fedgenie_core::record::{DropReason, Outcome, Phase, Record};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::{Span, VirtualTime};
@@ -158,15 +158,15 @@ impl<'w> Engine<'w> {
     /// The next event, if anything is under way.
     pub fn next(&mut self) -> Result<Option<Event>, RunError> {
         let before = self.now();
-        let Some(fired) = self.kernel.next() else { return Ok(None) };
+        let Some(occurrence) = self.kernel.next() else { return Ok(None) };
         let now = self.now();
         if now > before && !self.cursors.is_always() {
             self.scopes.clock_moved();
         }
-        let event = match fired {
-            Fired::Timer(timer) => Event::Rang(timer),
-            Fired::Event(Scheduled::Travelled(edge)) => Event::Travelled(edge),
-            Fired::Event(Scheduled::PhaseEnded(id)) => {
+        let event = match occurrence {
+            Occurrence::Timer(timer) => Event::Rang(timer),
+            Occurrence::Event(Scheduled::Travelled(edge)) => Event::Travelled(edge),
+            Occurrence::Event(Scheduled::PhaseEnded(id)) => {
                 self.jobs[id].pending = None;
                 self.leave_phase(id, true)?;
                 let Job { client, round, phase, .. } = self.jobs[id];
@@ -182,7 +182,7 @@ impl<'w> Engine<'w> {
                     }
                 }
             }
-            Fired::Event(Scheduled::Lost(id, reason)) => {
+            Occurrence::Event(Scheduled::Lost(id, reason)) => {
                 self.jobs[id].pending = None;
                 self.leave_phase(id, false)?;
                 let job = &mut self.jobs[id];

@@ -4,8 +4,8 @@ use super::Accounts;
 use fedgenie_core::id::Round;
 use fedgenie_core::time::{Span, VirtualTime};
 
-/// When a run is over, as far as that can be seen without evaluating the model: at the end of the first round at which one of
-/// these is reached.
+/// When a run is over, as far as that can be seen without evaluating the model: at the end of the first round at which
+/// one of these is reached.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct End {
     /// This many rounds.

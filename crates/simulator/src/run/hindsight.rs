@@ -1,8 +1,8 @@
-//! The regret in hindsight of a run in rounds: updates of the clients that were not chosen, and the best set of the round. The
-//! definition is in [`fedgenie_core::oracle::hindsight`].
+//! The regret in hindsight of a run in rounds: updates of the clients that were not chosen, and the best set of the
+//! round. The definition is in [`fedgenie_core::oracle::hindsight`].
 //!
-//! The candidates are noted when the round's clients are chosen; the others train when the round has closed, from the model that
-//! it sent. The run itself sees nothing of it.
+//! The candidates are noted when the round's clients are chosen; the others train when the round has closed, from the
+//! model that it sent. The run itself sees nothing of it.
 
 use super::engine::Engine;
 use super::learning::Aggregated;

@@ -20,8 +20,8 @@ pub(super) struct Job {
     pub client: ClientId,
     /// The server's round at dispatch.
     pub round: Round,
-    /// What its draws belong to, beside the client: the round, or the number of the client's job where a client may have
-    /// several in a round.
+    /// What its draws belong to, beside the client: the round, or the number of the client's job where a client may
+    /// have several in a round.
     pub ticket: Round,
     pub draw: JobDraw,
     pub dispatched: VirtualTime,

@@ -61,7 +61,8 @@ pub(super) enum Intake {
     EdgeModels(Vec<EdgeModel>),
 }
 
-/// A round's aggregation. It borrows the global model, so that the updates in it are read before the next aggregation begins.
+/// A round's aggregation. It borrows the global model, so that the updates in it are read before the next aggregation
+/// begins.
 pub(super) struct Aggregated<'a, 'w> {
     pub learning: &'a Learning<'w>,
     /// What the updates said of their training, ascending by client.
@@ -194,8 +195,8 @@ impl<'w> Learning<'w> {
         Ok(Aggregated { learning: self, trained, is_new_model })
     }
 
-    /// Trains the given work for an edge server and averages the updates into its model, which stays as it is if there is nothing
-    /// to average. Returns what the updates said of their training.
+    /// Trains the given work for an edge server and averages the updates into its model, which stays as it is if there
+    /// is nothing to average. Returns what the updates said of their training.
     ///
     /// # Errors
     /// The first client whose update is not finite.

@@ -32,7 +32,8 @@ impl SelectionStreams {
     }
 }
 
-/// What a server knows of its clients before a selection: no answers to a probe, and no gains, which are worked out per round.
+/// What a server knows of its clients before a selection: no answers to a probe, and no gains, which are worked out per
+/// round.
 pub(super) fn view<'a>(world: &'a World, counts: &'a [u32]) -> ServerView<'a> {
     ServerView {
         data_sizes: world.population.data_sizes(),

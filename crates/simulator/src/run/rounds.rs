@@ -1,4 +1,5 @@
-//! Protocols in rounds: select, dispatch, wait for the boundary, aggregate what arrived. See [`crate::protocol::rounds`].
+//! Protocols in rounds: select, dispatch, wait for the boundary, aggregate what arrived. See
+//! [`crate::protocol::rounds`].
 
 mod selection;
 

@@ -80,7 +80,8 @@ impl<'w> Server<'w> {
         }
     }
 
-    /// Ends a round: trains and aggregates what it took in, evaluates where that is due, tells the policy, and records it.
+    /// Ends a round: trains and aggregates what it took in, evaluates where that is due, tells the policy, and records
+    /// it.
     pub fn close(&mut self, engine: &mut Engine<'_>, closing: Closing<'_, 'w>) -> Result<(), RunError> {
         let Closing { opened, jobs, is_abandoned, intake, hindsight, policy } = closing;
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);

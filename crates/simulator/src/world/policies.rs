@@ -1,4 +1,5 @@
-//! The policies of a run in a world: one for each server that selects, and what each may ask about the world when it is built.
+//! The policies of a run in a world: one for each server that selects, and what each may ask about the world when it is
+//! built.
 
 use super::World;
 use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicyConfig};

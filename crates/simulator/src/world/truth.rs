@@ -26,8 +26,8 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Works out mean speeds and, where metered, expected minima. What a careful user should know about them is added to
-    /// `warnings`.
+    /// Works out mean speeds and, where metered, expected minima. What a careful user should know about them is added
+    /// to `warnings`.
     pub(super) fn new(
         reward: Reward,
         meters: &[Meter],

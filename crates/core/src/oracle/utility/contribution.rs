@@ -1,8 +1,8 @@
 //! The contribution score of MAB-FRS: relevance × reputation, plus data quality.
 //!
 //! # Definition
-//! With `Q_t` the quality of the model that round `t` sends (test accuracy of a classifier, negative mean test loss of any
-//! other model) and `Q_t^i` that of the model which client `i` makes of it:
+//! With `Q_t` the quality of the model that round `t` sends (test accuracy of a classifier, negative mean test loss of
+//! any other model) and `Q_t^i` that of the model which client `i` makes of it:
 //!
 //! ```text
 //! Δ_i = Q_t^i − Q_t           R_i ← γ·Δ_i + (1 − γ)·R_i,  0 at first                               (9)
@@ -12,29 +12,32 @@
 //! S_i = a·U_i·R_i + b·D̃_i                                                                          (13)
 //! ```
 //!
-//! The memory `R` is that of the policy's own history: the reputations of those whose updates arrived are updated, and of
-//! nobody else. `S_i` of any candidate is formed with what `R_i` would become: `γ·Δ_i + (1 − γ)·R_i`.
+//! The memory `R` is that of the policy's own history: the reputations of those whose updates arrived are updated, and
+//! of nobody else. `S_i` of any candidate is formed with what `R_i` would become: `γ·Δ_i + (1 − γ)·R_i`.
 //!
 //! # Inputs
 //! Test data, the clients' models, and the losses of the model sent on the clients' own examples.
 //!
 //! # Source
-//! J. Liu, M. Goudarzi, A. N. Toosi, "An ML-driven participant selection technique for federated recommendation system in
-//! edge-cloud computing" (MAB-FRS), 2025, equations (9)–(13). The defaults of γ, a and b are this project's; the paper gives none.
+//! J. Liu, M. Goudarzi, A. N. Toosi, "An ML-driven participant selection technique for federated recommendation system
+//! in edge-cloud computing" (MAB-FRS), 2025, equations (9)–(13). The defaults of γ, a and b are this project's; the
+//! paper gives none.
 //!
 //! # Deviations from the source
 //! - `Q_{t−1}` of (9), "the previous global model accuracy", is that of the model that the round sends.
-//! - (11) asks whether the global model improved in the round that is being decided, which depends on the decision. Here it is
-//!   whether the last round improved it; before the second round it has not. The text under (11) says that large deviations
-//!   are penalised when accuracy stagnates; the formula rewards them, and the formula is what is computed.
+//! - (11) asks whether the global model improved in the round that is being decided, which depends on the decision.
+//!   Here it is whether the last round improved it; before the second round it has not. The text under (11) says that
+//!   large deviations are penalised when accuracy stagnates; the formula rewards them, and the formula is what is
+//!   computed.
 //! - `w_t` of (10) is the model sent, for the same reason.
-//! - The losses of (12) are those of the model sent, before the client trains. The pool of the normalisation is everybody who
-//!   could be chosen in the round; where all `D` are alike, `D̃ = 0`. A client without examples has `D = 0`.
+//! - The losses of (12) are those of the model sent, before the client trains. The pool of the normalisation is
+//!   everybody who could be chosen in the round; where all `D` are alike, `D̃ = 0`. A client without examples has
+//!   `D = 0`.
 //! - The paper's examples for `Q` are held by the server ("validation"); here they are the test data.
 //!
 //! # Cost
-//! A pass over the test data for each candidate, and one over its own examples, one at a time, because losses are squared one
-//! by one.
+//! A pass over the test data for each candidate, and one over its own examples, one at a time, because losses are
+//! squared one by one.
 //!
 //! # Determinism
 //! Draws nothing.

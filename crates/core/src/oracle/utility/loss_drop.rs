@@ -1,8 +1,8 @@
 //! By how much a client's own update lowers the test loss.
 //!
 //! # Definition
-//! `S_i = L(w_t) − L(w_t^i)`: mean loss of the model `w_t` that the round sends less that of the model `w_t^i` that client `i`
-//! makes of it, both on all test examples. Positive if the update helps, on its own.
+//! `S_i = L(w_t) − L(w_t^i)`: mean loss of the model `w_t` that the round sends less that of the model `w_t^i` that
+//! client `i` makes of it, both on all test examples. Positive if the update helps, on its own.
 //!
 //! # Inputs
 //! Test data, which a simulator has and a server does not.
@@ -11,8 +11,8 @@
 //! This project.
 //!
 //! # Deviations from the source
-//! None. The loss of an average of updates is not the average of their losses: the sum of `S_i` over a set says what its
-//! members do one by one, not what they do together.
+//! None. The loss of an average of updates is not the average of their losses: the sum of `S_i` over a set says what
+//! its members do one by one, not what they do together.
 //!
 //! # Cost
 //! One pass over the test data for each candidate that has trained, and one for the model sent.

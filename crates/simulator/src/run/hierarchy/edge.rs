@@ -1,5 +1,5 @@
-//! An edge server: its synchronous rounds among its own clients, between the arrival of the cloud's model and the departure of
-//! its own.
+//! An edge server: its synchronous rounds among its own clients, between the arrival of the cloud's model and the
+//! departure of its own.
 
 use crate::policy::{Policy, RoundReport, ServerView};
 use crate::protocol::HierarchicalRule;
@@ -89,7 +89,8 @@ impl<'w> Edge<'w> {
         self.stage = Stage::Idle;
     }
 
-    /// Opens a round, or waits for a client that can be chosen. `shares` is each client's share of its edge server's data.
+    /// Opens a round, or waits for a client that can be chosen. `shares` is each client's share of its edge server's
+    /// data.
     pub fn open(
         &mut self,
         engine: &mut Engine<'_>,
@@ -138,7 +139,8 @@ impl<'w> Edge<'w> {
         self.cohort.arrived.len() == self.cohort.jobs.len()
     }
 
-    /// Closes a round: averages, and tells the policy. Returns whether another round follows; if not, the model sets out.
+    /// Closes a round: averages, and tells the policy. Returns whether another round follows; if not, the model sets
+    /// out.
     pub fn close(
         &mut self,
         engine: &mut Engine<'_>,

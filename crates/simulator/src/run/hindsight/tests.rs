@@ -101,8 +101,8 @@ const THREE: &str = r#"
     regret.t_semi = "2 s"
 "#;
 
-/// What each of three clients is worth is measured in a run in which it is the only one that is asked: the model is then its
-/// own, and the drop of the test loss its utility.
+/// What each of three clients is worth is measured in a run in which it is the only one that is asked: the model is
+/// then its own, and the drop of the test loss its utility.
 #[test]
 fn utilities_are_those_of_clients_that_are_asked_alone() {
     let alone = with(&format!("{THREE}\n protocol.synchronous.cohort = 1"));

@@ -19,8 +19,8 @@ impl Learning<'_> {
         self.learner.partition.client(client).len()
     }
 
-    /// Trains clients from the model that a round sent, as if they had been asked; update `i` is that of client `i`. Neither the
-    /// global model nor the updates of the clients that were asked change.
+    /// Trains clients from the model that a round sent, as if they had been asked; update `i` is that of client `i`.
+    /// Neither the global model nor the updates of the clients that were asked change.
     pub fn train_in_hindsight(
         &self,
         start: &[f32],

@@ -65,7 +65,8 @@ impl Rounds<'_> {
         self.wait_for_candidates(engine)
     }
 
-    /// Each probed client downloads the model, passes once over its data and answers with one number, which takes no time.
+    /// Each probed client downloads the model, passes once over its data and answers with one number, which takes no
+    /// time.
     fn probe_losses(
         &mut self,
         engine: &mut Engine<'_>,
