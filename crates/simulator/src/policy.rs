@@ -12,7 +12,7 @@ mod candidates;
 
 pub use candidates::{Busy, Candidates};
 
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::oracle::Genie;
 use fedgenie_core::oracle::reward::{History, Reward};
@@ -305,7 +305,7 @@ macro_rules! policies {
             ///
             /// # Errors
             /// Key and sentence, if a parameter has no default here.
-            pub fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), ConfigError> {
+            pub fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), Complaint> {
                 match self { $(Self::$variant(config) => config.resolve(reward),)+ }
             }
 
@@ -313,7 +313,7 @@ macro_rules! policies {
             ///
             /// # Errors
             /// Key and sentence, if the parameters do not fit the scenario.
-            pub fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+            pub fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
                 match self { $(Self::$variant(config) => config.build(context),)+ }
             }
 

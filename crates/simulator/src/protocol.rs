@@ -6,7 +6,7 @@
 //! | `buffered` | one by one, whenever a place is free ([`buffered`]) | when so many updates have arrived |
 //! | `hierarchical` | by their edge server, in its rounds ([`hierarchical`]) | at the edge, and then in the cloud |
 
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -110,7 +110,7 @@ impl ProtocolConfig {
     ///
     /// # Errors
     /// Key and sentence.
-    pub fn rule(&self, clients: usize) -> Result<Rule, ConfigError> {
+    pub fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         match self {
             Self::Synchronous(config) => config.rule(clients).map(Rule::Rounds),
             Self::OverSelection(config) => config.rule(clients).map(Rule::Rounds),
@@ -121,18 +121,18 @@ impl ProtocolConfig {
     }
 }
 
-fn within(key: &'static str, found: usize, most: usize, what: &str) -> Result<usize, ConfigError> {
+fn within(key: &'static str, found: usize, most: usize, what: &str) -> Result<usize, Complaint> {
     if (1..=most).contains(&found) {
         Ok(found)
     } else {
-        Err(ConfigError::new(key, format!("found {found}; expected between 1 and {what} ({most})")))
+        Err(Complaint::new(key, format!("found {found}; expected between 1 and {what} ({most})")))
     }
 }
 
-fn positive(key: &'static str, duration: Duration) -> Result<Span, ConfigError> {
+fn positive(key: &'static str, duration: Duration) -> Result<Span, Complaint> {
     if duration.0 > Span::ZERO {
         Ok(duration.0)
     } else {
-        Err(ConfigError::new(key, "found 0; expected a positive duration"))
+        Err(Complaint::new(key, "found 0; expected a positive duration"))
     }
 }

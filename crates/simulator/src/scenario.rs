@@ -22,7 +22,7 @@ use crate::population::PopulationConfig;
 use crate::protocol::ProtocolConfig;
 use crate::task::{TaskConfig, TaskError, none};
 use crate::world::{WorldError, WorldPlan};
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::aggregate::AggregationConfig;
 use fedgenie_learning::data::DataError;
@@ -145,12 +145,11 @@ impl Scenario {
             regret.resolve();
         }
         sections.evaluate.resolve();
-        let wrong = |path: &str, message: String| ScenarioError::new(tree, path, message);
-        sections.check().map_err(|(path, message)| wrong(&path, message))?;
-        let clients = sections.population.client_count().map_err(|error| wrong(&error.path, error.message))?;
-        let kind = sections.protocol.kind();
-        let rule = sections.protocol.rule(clients);
-        let rule = rule.map_err(|error| wrong(&format!("protocol.{kind}.{}", error.key), error.message))?;
+        let wrong = |complaint: Complaint| ScenarioError::of(tree, complaint);
+        sections.check().map_err(wrong)?;
+        let clients = sections.population.client_count().map_err(wrong)?;
+        let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
+        let rule = protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;
         let reward = sections.regret.as_ref().and_then(RegretConfig::reward);
         let mut arms = read_policies(policies.as_ref(), tree)?;
         for Arm { label, policy } in &mut arms {
@@ -164,7 +163,7 @@ impl Scenario {
         let plan = WorldPlan {
             population,
             task,
-            training: training.local().map_err(|(path, message)| wrong(&format!("training.{path}"), message))?,
+            training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
             inference_share: training.inference_share,
             rule,
             ties: sections.ties.ties(),
@@ -179,7 +178,7 @@ impl Scenario {
     /// Puts file and line to what went wrong when a world was built.
     pub fn explain(&self, error: WorldError) -> ScenarioError {
         match error {
-            WorldError::Scenario { path, message } => {
+            WorldError::Scenario(Complaint { path, message }) => {
                 let path = inherited_from(&self.tree, &path).unwrap_or(path);
                 ScenarioError::new(&self.tree, path, message)
             }
@@ -198,7 +197,7 @@ impl Scenario {
     }
 
     /// Puts file and line to what is wrong with a policy's parameter.
-    pub fn explain_policy(&self, label: &str, error: ConfigError) -> ScenarioError {
+    pub fn explain_policy(&self, label: &str, error: Complaint) -> ScenarioError {
         policy_error(&self.tree, label, error)
     }
 
@@ -250,7 +249,7 @@ fn to_toml(node: &Node) -> toml::Value {
 fn check_keys(tree: &Node) -> Result<(), ScenarioError> {
     let Value::Table(entries) = &tree.value else { return Ok(()) };
     match entries.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
-        Some((key, node)) => Err(ScenarioError::at(&node.place, key, unknown_name("key", key, &KEYS))),
+        Some((key, node)) => Err(ScenarioError::at(&node.origin, key, unknown_name("key", key, &KEYS))),
         None => Ok(()),
     }
 }
@@ -264,9 +263,8 @@ fn inherited_from(tree: &Node, path: &str) -> Option<String> {
     (is_shared && !is_own).then(|| format!("population.{rest}"))
 }
 
-fn policy_error(tree: &Node, label: &str, error: ConfigError) -> ScenarioError {
-    let path = if error.key.is_empty() { format!("policy.{label}") } else { format!("policy.{label}.{}", error.key) };
-    ScenarioError::new(tree, path, error.message)
+fn policy_error(tree: &Node, label: &str, complaint: Complaint) -> ScenarioError {
+    ScenarioError::of(tree, complaint.below(label).below("policy"))
 }
 
 /// Reads `[policy.LABEL]` tables, in the order of the file.
@@ -283,7 +281,7 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
         let path = format!("policy.{label}");
         if !sections::is_name(label) {
             let message = "a label has lower-case letters, digits, - and _ only, because it names a folder";
-            return Err(ScenarioError::at(&node.place, path, message));
+            return Err(ScenarioError::at(&node.origin, path, message));
         }
         let mut body = node.clone();
         let kind = match body.take("kind") {
@@ -320,7 +318,7 @@ pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
     }
     let mut points = vec![(Point::default(), base)];
     for (path, node) in paths {
-        let refuse_values = |message: String| Err(ScenarioError::at(&node.place, format!("sweep.{path}"), message));
+        let refuse_values = |message: String| Err(ScenarioError::at(&node.origin, format!("sweep.{path}"), message));
         let Value::List(values) = &node.value else {
             return refuse_values(format!("found {}; expected a list of values", node.value.describe()));
         };

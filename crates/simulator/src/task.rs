@@ -16,7 +16,7 @@ pub mod source;
 
 pub use source::DataCache;
 
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_learning::data::partition::{Partition, Skew};
 use fedgenie_learning::data::{DataError, Split};
@@ -193,7 +193,7 @@ impl TaskConfig {
     ///
     /// # Errors
     /// Key and sentence.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), Complaint> {
         match self {
             Self::None(config) => config.check()?,
             Self::LinearRegression(config) => config.check()?,

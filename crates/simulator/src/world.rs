@@ -4,10 +4,10 @@ mod counterfactual;
 
 use crate::policy::{BuildContext, Cast, DeclaredDevice, Devices, Policy, PolicyConfig};
 use crate::population::law::{ClientPlace, TimeLaw};
-use crate::population::{Population, PopulationConfig, PopulationError, Work};
+use crate::population::{Population, PopulationConfig, Work};
 use crate::protocol::{LinkConfig, Rule};
 use crate::task::{DataCache, Learner, TaskConfig, TaskError};
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::law::{AnyLaw, ExpectedMinimum, Law};
@@ -90,28 +90,17 @@ pub struct World {
 /// Why a world cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
-    /// Something in the scenario: path and sentence.
-    #[error("{path}: {message}")]
-    Scenario {
-        /// Dotted path below the scenario's root.
-        path: String,
-        /// What was found and what would be right.
-        message: String,
-    },
+    /// Something in the scenario; the path begins at its root.
+    #[error(transparent)]
+    Scenario(#[from] Complaint),
     /// The task's data or partition.
     #[error("task: {0}")]
     Task(#[from] TaskError),
 }
 
-impl From<PopulationError> for WorldError {
-    fn from(error: PopulationError) -> Self {
-        Self::Scenario { path: error.path, message: error.message }
-    }
-}
-
 impl WorldError {
     fn scenario(path: &str, message: impl Into<String>) -> Self {
-        Self::Scenario { path: path.to_owned(), message: message.into() }
+        Self::Scenario(Complaint::new(path, message))
     }
 }
 
@@ -333,7 +322,7 @@ impl World {
     ///
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
-    pub fn policy(&self, config: &PolicyConfig) -> Result<Box<dyn Policy>, ConfigError> {
+    pub fn policy(&self, config: &PolicyConfig) -> Result<Box<dyn Policy>, Complaint> {
         self.with_context(|context| config.build(context))
     }
 
@@ -358,7 +347,7 @@ impl World {
     ///
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
-    pub fn cast(&self, config: &PolicyConfig) -> Result<Cast, ConfigError> {
+    pub fn cast(&self, config: &PolicyConfig) -> Result<Cast, Complaint> {
         let Rule::Hierarchical(rule) = &self.rule else {
             let policy = self.policy(config)?;
             return match &self.rule {
@@ -389,18 +378,18 @@ impl World {
         };
         let cloud = rule.cloud.as_ref().map(|policy| policy.build(&cloud_context).and_then(without_probes)).transpose();
         let cloud = cloud.map_err(|error| {
-            ConfigError::new("", format!("the policy of the cloud: {}: {}", error.key, error.message))
+            Complaint::new("", format!("the policy of the cloud: {}: {}", error.path, error.message))
         })?;
         Ok(Cast { servers, cloud })
     }
 }
 
 /// The policy, unless it asks clients before it selects.
-fn without_probes(policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, ConfigError> {
+fn without_probes(policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, Complaint> {
     if policy.probes() {
         let message = "asks clients before it selects, for which `buffered` and `hierarchical` have no time; take another policy, \
                        last-known losses or a context that takes no time";
-        return Err(ConfigError::new("", message));
+        return Err(Complaint::new("", message));
     }
     Ok(policy)
 }

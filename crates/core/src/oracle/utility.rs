@@ -20,7 +20,7 @@
 pub mod contribution;
 pub mod loss_drop;
 
-use crate::config::ConfigError;
+use crate::config::Complaint;
 use crate::id::ClientId;
 use contribution::Reputations;
 use schemars::JsonSchema;
@@ -56,7 +56,7 @@ impl UtilityConfig {
     ///
     /// # Errors
     /// Key and sentence.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), Complaint> {
         match self {
             Self::LossDrop(_) => Ok(()),
             Self::Contribution(config) => config.check(),

@@ -1,6 +1,6 @@
 //! `[aggregation]`: how updates are weighted, and what the server makes of their mean.
 
-use fedgenie_core::config::{ConfigError, check};
+use fedgenie_core::config::{Complaint, check};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -127,7 +127,7 @@ impl AggregationConfig {
     ///
     /// # Errors
     /// Names the first setting of the server out of its range, by its key below [`ServerConfig::kind`].
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), Complaint> {
         let positive = |key, value| check(key, value, f64::MIN_POSITIVE.., "a number above 0").map(|_| ());
         let share = |key, value| check(key, value, 0.0..1.0, "a number of at least 0 and below 1").map(|_| ());
         match self.server {

@@ -360,7 +360,7 @@ mod tests {
             (ServerConfig::Yogi { lr: 0.1, beta1: 0.9, beta2: 1.0, tau: 1e-3 }, "beta2"),
             (ServerConfig::Adagrad { lr: 0.1, beta1: 0.0, tau: f64::INFINITY }, "tau"),
         ] {
-            assert_eq!(config(Weighting::DataSize, server).check().unwrap_err().key, key);
+            assert_eq!(config(Weighting::DataSize, server).check().unwrap_err().path, key);
         }
     }
 }

@@ -20,7 +20,7 @@ use super::network::build::{LayerId, Window};
 use super::network::ops::Activation;
 use super::network::{Loss, Network, NetworkBuilder};
 use crate::data::Shape;
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,18 +90,18 @@ impl Family {
     ///
     /// # Errors
     /// Key and sentence.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), Complaint> {
         let fits = |size: usize| (1..=MOST_OUTPUTS).contains(&size);
         match self {
             Self::Mlp { hidden, .. } => match hidden.iter().find(|&&size| !fits(size)) {
-                Some(size) => Err(ConfigError::new(
+                Some(size) => Err(Complaint::new(
                     "hidden",
                     format!("found a layer of {size} outputs; expected 1 to {MOST_OUTPUTS}"),
                 )),
                 None => Ok(()),
             },
             Self::Lenet5 { width } if !(1..=64).contains(width) => {
-                Err(ConfigError::new("width", format!("found {width}; expected a whole number from 1 to 64")))
+                Err(Complaint::new("width", format!("found {width}; expected a whole number from 1 to 64")))
             }
             Self::Lenet5 { .. } | Self::SimpleCnn {} | Self::Resnet18 {} => Ok(()),
         }
@@ -120,14 +120,14 @@ impl Family {
     ///
     /// # Errors
     /// If the examples are too small, or an image is not a square where it has to be.
-    pub fn build(&self, shape: Shape, classes: usize) -> Result<Network, ConfigError> {
+    pub fn build(&self, shape: Shape, classes: usize) -> Result<Network, Complaint> {
         if matches!(self, Self::Resnet18 {}) && shape.height != shape.width {
-            return Err(ConfigError::new("model", format!("resnet18 needs square images; found {shape}")));
+            return Err(Complaint::new("model", format!("resnet18 needs square images; found {shape}")));
         }
         let side = self.smallest_side();
         if shape.height < side || shape.width < side {
             let message = format!("{} needs images of at least {side} × {side}; found {shape}", self.kind());
-            return Err(ConfigError::new("model", message));
+            return Err(Complaint::new("model", message));
         }
         Ok(match self {
             Self::Mlp { hidden, activation } => mlp(shape, hidden, *activation, classes),

@@ -31,7 +31,7 @@
 //! the lexicographically smallest wins.
 
 use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError, check};
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::reward::Reward;
@@ -62,7 +62,7 @@ pub struct Config {
 }
 
 impl Config {
-    pub(crate) fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), ConfigError> {
+    pub(crate) fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), Complaint> {
         self.alpha = self.alpha.or(reward.map(|reward| reward.alpha));
         self.beta = self.beta.or(reward.map(|reward| reward.beta));
         self.tau_min = self.tau_min.or(reward.map(|reward| Duration(reward.tau_min)));
@@ -73,15 +73,15 @@ impl Config {
         Ok(())
     }
 
-    fn reward(&self) -> Result<Reward, ConfigError> {
+    fn reward(&self) -> Result<Reward, Complaint> {
         let missing = |key| {
             let message = "is missing, and there is no [regret] to take it from; write for example \
                            alpha = 3.0, beta = 1.2, tau_min = \"50 ms\"";
-            ConfigError::new(key, message)
+            Complaint::new(key, message)
         };
         let tau_min = self.tau_min.ok_or_else(|| missing("tau_min"))?.0;
         if tau_min.0 == 0 {
-            return Err(ConfigError::new("tau_min", "found 0; expected a positive duration"));
+            return Err(Complaint::new("tau_min", "found 0; expected a positive duration"));
         }
         let quantum = check("quantum", self.quantum.unwrap_or(0.0), 0.0.., "0 (none) or a positive number")?;
         Ok(Reward {
@@ -102,8 +102,8 @@ impl Config {
         matches!(self.solver, SolverConfig::Exact {}) && self.reward().is_ok_and(|own| own == *reward)
     }
 
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
-        let solver = self.solver.build(&self.reward()?).map_err(|message| ConfigError::new("solver", message))?;
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
+        let solver = self.solver.build(&self.reward()?).map_err(|message| Complaint::new("solver", message))?;
         self.build_with(context, solver)
     }
 
@@ -111,7 +111,7 @@ impl Config {
     ///
     /// # Errors
     /// Key and sentence, if a parameter does not fit.
-    pub fn build_with(&self, context: &BuildContext<'_>, solver: Box<dyn Solver>) -> Result<Box<dyn Policy>, ConfigError> {
+    pub fn build_with(&self, context: &BuildContext<'_>, solver: Box<dyn Solver>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(Bsfl {
             reward: self.reward()?,
             cohort: context.cohort,

@@ -21,7 +21,7 @@
 //! Uses no random stream. Indices within 1e-12 of the `m`-th best are equal; among them the smallest ids win.
 
 use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::reward::Reward;
@@ -61,13 +61,13 @@ impl Default for LongestLatency {
 
 impl LongestLatency {
     /// The latency in seconds.
-    pub(super) fn seconds(self, context: &BuildContext<'_>) -> Result<f64, ConfigError> {
+    pub(super) fn seconds(self, context: &BuildContext<'_>) -> Result<f64, Complaint> {
         match self {
             Self::Fixed(Duration(span)) if span > Span::ZERO => Ok(span.seconds()),
             Self::Quantile { quantile } if quantile > 0.0 && quantile < 1.0 => {
                 Ok(context.devices.slowest_latency(quantile))
             }
-            _ => Err(ConfigError::new(
+            _ => Err(Complaint::new(
                 "tau_max",
                 "expected a positive duration, or { quantile = u } with u between 0 and 1",
             )),
@@ -81,11 +81,11 @@ pub(super) fn latency_reward(waited: Span, tau_max: f64) -> f64 {
 }
 
 impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), Complaint> {
         Ok(())
     }
 
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(CsUcb {
             tau_max: self.tau_max.seconds(context)?,
             cohort: context.cohort,

@@ -25,7 +25,7 @@
 
 use super::cs_ucb::{LongestLatency, latency_reward};
 use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError, check};
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::reward::Reward;
@@ -53,11 +53,11 @@ const fn half() -> f64 {
 }
 
 impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), Complaint> {
         Ok(())
     }
 
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         let phi = check("phi", self.phi, 0.0..=1.0, "a number between 0 and 1")?;
         let total: f64 = context.data_sizes.iter().map(|&size| f64::from(size)).sum();
         let owed = |&size: &u32| phi * context.cohort as f64 * (f64::from(size) / total);

@@ -21,7 +21,7 @@
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
 use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::GenieSolver;
 use fedgenie_core::oracle::reward::Reward;
@@ -34,14 +34,14 @@ use serde::{Deserialize, Serialize};
 pub struct Config {}
 
 impl Config {
-    pub(crate) fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), ConfigError> {
+    pub(crate) fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), Complaint> {
         match reward {
             Some(_) => Ok(()),
-            None => Err(ConfigError::new("", "the genie maximises the reward of [regret], which this scenario lacks")),
+            None => Err(Complaint::new("", "the genie maximises the reward of [regret], which this scenario lacks")),
         }
     }
 
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(GeniePolicy { cohort: context.cohort, solver: GenieSolver::default(), gains: Vec::new() }))
     }
 }

@@ -26,7 +26,7 @@
 
 use super::random::draw_by_weight;
 use super::{BuildContext, Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::top_m;
@@ -58,14 +58,14 @@ pub enum Losses {
 }
 
 impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), Complaint> {
         Ok(())
     }
 
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         if !context.trains {
             let message = "power-of-choice compares local losses, and with [task.none] there are none; choose a task that trains";
-            return Err(ConfigError::new("", message));
+            return Err(Complaint::new("", message));
         }
         let candidates = self.candidates.unwrap_or((2 * context.cohort).min(context.among));
         if candidates < context.cohort || candidates > context.among {
@@ -73,7 +73,7 @@ impl Config {
                 "found {candidates}; expected between the cohort ({}) and the number of clients ({})",
                 context.cohort, context.among
             );
-            return Err(ConfigError::new("candidates", message));
+            return Err(Complaint::new("candidates", message));
         }
         Ok(Box::new(PowerOfChoice {
             candidates,

@@ -24,7 +24,7 @@
 //! (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the smaller id.
 
 use super::{BuildContext, Candidates, Policy, PolicyRng, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::ln;
 use fedgenie_core::oracle::reward::Reward;
@@ -53,11 +53,11 @@ pub enum Weights {
 }
 
 impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), Complaint> {
         Ok(())
     }
 
-    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(Random { weights: self.weights, deck: Deck::default(), race: Vec::new() }))
     }
 }

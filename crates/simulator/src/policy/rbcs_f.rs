@@ -31,7 +31,7 @@
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
 use super::{BuildContext, DeclaredDevice, Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError, check};
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::oracle::reward::Reward;
@@ -80,11 +80,11 @@ const fn default_context_time() -> Duration {
 }
 
 impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), Complaint> {
         Ok(())
     }
 
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         let ridge = check("ridge", self.ridge, f64::MIN_POSITIVE.., "a number above 0")?;
         let fairness = check("fairness", self.fairness, 0.0..=1.0, "a number between 0 and 1")?;
         Ok(Box::new(RbcsF {

@@ -19,7 +19,7 @@
 //! Uses no random stream. The first round starts with client 0.
 
 use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::reward::Reward;
 use schemars::JsonSchema;
@@ -31,11 +31,11 @@ use serde::{Deserialize, Serialize};
 pub struct Config {}
 
 impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
+    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), Complaint> {
         Ok(())
     }
 
-    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(RoundRobin { next: ClientId(0) }))
     }
 }

@@ -40,7 +40,7 @@
 //! FedBuff weights all clients alike: `weighting = "uniform"`.
 
 use super::{Staleness, positive, within};
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -97,9 +97,9 @@ pub struct BufferedRule {
 }
 
 impl BufferedConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<BufferedRule, ConfigError> {
+    pub(super) fn rule(&self, clients: usize) -> Result<BufferedRule, Complaint> {
         if self.buffer == 0 {
-            return Err(ConfigError::new("buffer", "found 0; expected at least 1"));
+            return Err(Complaint::new("buffer", "found 0; expected at least 1"));
         }
         Ok(BufferedRule {
             concurrency: within("concurrency", self.concurrency, clients, "the number of clients")?,

@@ -31,7 +31,7 @@ use super::rounds::SynchronousConfig;
 use super::{RoundRule, positive, within};
 use crate::policy::PolicyConfig;
 use crate::population::law::TimeLaw;
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
@@ -123,17 +123,17 @@ pub struct HierarchicalRule {
 }
 
 /// The cloud's policy with its defaults; it knows of no reward but its own.
-fn resolved(policy: &PolicyConfig) -> Result<PolicyConfig, ConfigError> {
+fn resolved(policy: &PolicyConfig) -> Result<PolicyConfig, Complaint> {
     let mut policy = policy.clone();
-    policy.resolve(None).map_err(|error| ConfigError::new("cloud.policy", error.message))?;
+    policy.resolve(None).map_err(|error| Complaint::new("cloud.policy", error.message))?;
     Ok(policy)
 }
 
 impl HierarchicalConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<HierarchicalRule, ConfigError> {
+    pub(super) fn rule(&self, clients: usize) -> Result<HierarchicalRule, Complaint> {
         let edges = within("edges", self.edges, clients, "the number of clients")?;
         if self.edge_rounds == 0 {
-            return Err(ConfigError::new("edge_rounds", "found 0; expected at least 1"));
+            return Err(Complaint::new("edge_rounds", "found 0; expected at least 1"));
         }
         let of_edge = |edge: usize| -> Vec<ClientId> {
             match self.assign {
@@ -147,7 +147,7 @@ impl HierarchicalConfig {
         let edge = SynchronousConfig { cohort: self.cohort, timeout: self.timeout, quorum: None }.rule(clients)?;
         let cloud = self.cloud.as_ref();
         if cloud.is_some_and(|cloud| cloud.policy.needs_genie()) {
-            return Err(ConfigError::new(
+            return Err(Complaint::new(
                 "cloud.policy",
                 "the genie knows clients, not edge servers; take another policy",
             ));

@@ -22,7 +22,7 @@
 //! ```
 
 use super::{Staleness, positive, within};
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -113,7 +113,7 @@ pub struct RoundRule {
 }
 
 impl LateConfig {
-    fn carry(&self) -> Result<Option<Staleness>, ConfigError> {
+    fn carry(&self) -> Result<Option<Staleness>, Complaint> {
         match self {
             Self::Drop => Ok(None),
             Self::Carry { staleness } => staleness.checked("late").map(Some),
@@ -121,12 +121,12 @@ impl LateConfig {
     }
 }
 
-fn quorum(found: Option<usize>, take: usize) -> Result<usize, ConfigError> {
+fn quorum(found: Option<usize>, take: usize) -> Result<usize, Complaint> {
     found.map_or(Ok(0), |quorum| within("quorum", quorum, take, "the updates waited for"))
 }
 
 impl SynchronousConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, ConfigError> {
+    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, Complaint> {
         let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
         let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
         let quorum = quorum(self.quorum, cohort)?;
@@ -135,7 +135,7 @@ impl SynchronousConfig {
 }
 
 impl OverSelectionConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, ConfigError> {
+    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, Complaint> {
         let ask = within("ask", self.ask, clients, "the number of clients")?;
         let take = within("take", self.take, ask, "ask")?;
         let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
@@ -145,7 +145,7 @@ impl OverSelectionConfig {
 }
 
 impl DeadlineConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, ConfigError> {
+    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, Complaint> {
         let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
         let cut = Some(positive("deadline", self.deadline)?);
         let (quorum, carry) = (quorum(self.quorum, cohort)?, self.late.carry()?);

@@ -32,7 +32,7 @@
 use super::partition::PartitionConfig;
 use super::source::{DataConfig, classes};
 use super::{DataCache, Material, TaskError};
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::model::Model;
 use fedgenie_learning::model::families::Family;
@@ -66,11 +66,11 @@ impl Config {
         self.start = self.start.as_ref().map(|start| base.join(start));
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(super) fn check(&self) -> Result<(), Complaint> {
         self.data.check()?;
         self.model.check().map_err(|error| {
-            let message = format!("{}, {}: {}", self.model.kind(), error.key, error.message);
-            ConfigError::new("model", message)
+            let message = format!("{}, {}: {}", self.model.kind(), error.path, error.message);
+            Complaint::new("model", message)
         })
     }
 

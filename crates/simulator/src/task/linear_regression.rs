@@ -30,7 +30,7 @@
 use super::partition::PartitionConfig;
 use super::source::DataConfig;
 use super::{DataCache, Material, TaskError};
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::synthetic::LinearData;
 use fedgenie_learning::model::{LinearRegression, Model};
@@ -80,7 +80,7 @@ impl Config {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(super) fn check(&self) -> Result<(), Complaint> {
         let Some(data) = &self.data else { return Ok(()) };
         let drawn = [
             ("features", self.features == default_features()),
@@ -88,7 +88,7 @@ impl Config {
             ("noise", self.noise == default_noise()),
         ];
         if let Some((key, _)) = drawn.into_iter().find(|(_, as_default)| !as_default) {
-            return Err(ConfigError::new(key, "is for drawn examples; leave it out where data is given"));
+            return Err(Complaint::new(key, "is for drawn examples; leave it out where data is given"));
         }
         data.check()
     }

@@ -13,7 +13,7 @@
 //! payload = "1 MB"
 //! ```
 
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::units::{Amount, Bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,10 +32,10 @@ const fn nothing() -> Amount<Bytes> {
 }
 
 impl Config {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(super) fn check(&self) -> Result<(), Complaint> {
         match self.payload.0 {
             bytes if bytes < 0.0 => {
-                Err(ConfigError::new("payload", format!("found {bytes} B; expected an amount of at least 0")))
+                Err(Complaint::new("payload", format!("found {bytes} B; expected an amount of at least 0")))
             }
             _ => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! How a scenario says which training examples go to which client.
 
-use fedgenie_core::config::{ConfigError, check};
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::special::gamma_lower_inverse;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::Dataset;
@@ -129,7 +129,7 @@ impl PartitionConfig {
         matches!(self, Self::Declared {})
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(super) fn check(&self) -> Result<(), Complaint> {
         let shape = |key, value| check(key, value, SHAPES, "a number from 0.001 to 100000").map(|_| ());
         let at_least_one = |key, value: usize| check(key, value as f64, 1.0.., "at least 1").map(|_| ());
         match self {
@@ -287,7 +287,7 @@ mod tests {
             (json!({"user-balance": {"profile": "linear", "index": 1.5}}), "partition.user-balance.index"),
         ];
         for (value, key) in wrong {
-            assert_eq!(parsed(value).check().unwrap_err().key, key);
+            assert_eq!(parsed(value).check().unwrap_err().path, key);
         }
     }
 

@@ -29,7 +29,7 @@
 use super::partition::PartitionConfig;
 use super::source::{DataConfig, classes};
 use super::{DataCache, Material, TaskError};
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::model::weights::read_safetensors;
 use fedgenie_learning::model::{Model, SoftmaxRegression};
@@ -60,7 +60,7 @@ impl Config {
         self.start = self.start.as_ref().map(|start| base.join(start));
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(super) fn check(&self) -> Result<(), Complaint> {
         self.data.check()
     }
 

@@ -4,7 +4,7 @@
 //! one key names the format or the generator. Synthetic examples are drawn only where a scenario asks for them.
 
 use super::TaskError;
-use fedgenie_core::config::{ConfigError, check};
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::cifar::{self, Cifar, load_cifar_folder};
 use fedgenie_learning::data::csv::{Answer, CsvColumns};
@@ -290,15 +290,15 @@ impl DataConfig {
     ///
     /// # Errors
     /// Key below the task's table, and sentence.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), Complaint> {
         match self {
             Self::Source(DataSource::Csv(csv)) => csv.columns().and_then(|_| csv.check_test()),
             Self::Source(DataSource::Synthetic(synthetic)) => {
                 synthetic.generator().check().map_err(|error| match error {
                     DataError::Setting { key, found, expected } => {
-                        ConfigError::new(below_data(key), format!("found {found}; expected {expected}"))
+                        Complaint::new(below_data(key), format!("found {found}; expected {expected}"))
                     }
-                    other => ConfigError::new("data", other.to_string()),
+                    other => Complaint::new("data", other.to_string()),
                 })
             }
             _ => Ok(()),
@@ -389,20 +389,20 @@ fn below_data(key: &'static str) -> &'static str {
 }
 
 impl CsvConfig {
-    fn columns(&self) -> Result<CsvColumns, ConfigError> {
+    fn columns(&self) -> Result<CsvColumns, Complaint> {
         let answer = match (&self.label, &self.target) {
             (Some(label), None) => Answer::Label(label.clone()),
             (None, Some(target)) => Answer::Target(target.clone()),
             (found, _) => {
                 let found = if found.is_some() { "both label and target" } else { "neither label nor target" };
                 let message = format!("found {found}; expected label (a column of classes) or target (of numbers)");
-                return Err(ConfigError::new("data.csv", message));
+                return Err(Complaint::new("data.csv", message));
             }
         };
         Ok(CsvColumns { answer, group: self.group.clone(), shape: self.shape.map(|ShapeConfig(shape)| shape) })
     }
 
-    fn check_test(&self) -> Result<(), ConfigError> {
+    fn check_test(&self) -> Result<(), Complaint> {
         let expected = "expected test (a file) or test_fraction (a share of the rows of train)";
         match (&self.test, self.test_fraction) {
             (Some(_), None) => Ok(()),
@@ -411,10 +411,10 @@ impl CsvConfig {
                 check("data.csv.test_fraction", fraction, range, "a number above 0 and below 1").map(|_| ())
             }
             (Some(_), Some(_)) => {
-                Err(ConfigError::new("data.csv", format!("found both test and test_fraction; {expected}")))
+                Err(Complaint::new("data.csv", format!("found both test and test_fraction; {expected}")))
             }
             (None, None) => {
-                Err(ConfigError::new("data.csv", format!("found neither test nor test_fraction; {expected}")))
+                Err(Complaint::new("data.csv", format!("found neither test nor test_fraction; {expected}")))
             }
         }
     }

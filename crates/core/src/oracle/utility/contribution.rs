@@ -47,7 +47,7 @@
 //! ```
 
 use super::{Candidate, Tried};
-use crate::config::{ConfigError, check};
+use crate::config::{Complaint, check};
 use crate::math::float::{exp, expm1, sqrt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ impl Config {
     ///
     /// # Errors
     /// Key and sentence.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), Complaint> {
         check("gamma", self.gamma, 0.0..=1.0, "a number between 0 and 1")?;
         check("a", self.a, 0.0.., "a number of at least 0")?;
         check("b", self.b, 0.0.., "a number of at least 0").map(|_| ())
@@ -249,7 +249,7 @@ mod tests {
             ("a", Config { a: -1.0, ..Config::default() }),
             ("b", Config { b: f64::INFINITY, ..Config::default() }),
         ] {
-            assert_eq!(config.check().unwrap_err().key, key);
+            assert_eq!(config.check().unwrap_err().path, key);
         }
     }
 }

@@ -69,8 +69,8 @@ fn unfit_shapes_are_refused() {
     ] {
         assert!(family.build(shape, 10).is_ok(), "{family:?}");
     }
-    assert_eq!(Family::Mlp { hidden: vec![0], activation: MlpActivation::Relu }.check().unwrap_err().key, "hidden");
-    assert_eq!(Family::Lenet5 { width: 0 }.check().unwrap_err().key, "width");
+    assert_eq!(Family::Mlp { hidden: vec![0], activation: MlpActivation::Relu }.check().unwrap_err().path, "hidden");
+    assert_eq!(Family::Lenet5 { width: 0 }.check().unwrap_err().path, "width");
 }
 
 fn u(place: usize) -> f64 {

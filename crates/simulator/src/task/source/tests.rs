@@ -98,7 +98,7 @@ fn what_makes_no_sense_is_refused_before_a_file_is_read() {
         (json!({"synthetic": {"deformation": -1.0}}), "data.synthetic.deformation", "found -1"),
     ] {
         let error = parsed(value).check().unwrap_err();
-        assert!(error.key == key && error.message.contains(message), "{error:?}");
+        assert!(error.path == key && error.message.contains(message), "{error:?}");
     }
     for wrong in [
         json!(7),
