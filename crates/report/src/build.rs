@@ -168,7 +168,7 @@ fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
 /// Each policy's colour: of its place in the catalogue, or else the first that is left. Of two folders the second has the lighter
 /// shades of the first one's colours.
 fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
-    let known = |label: &str| policy::CATALOGUE.iter().position(|entry| entry.name == label);
+    let known = |label: &str| policy::CATALOGUE.entries.iter().position(|entry| entry.name == label);
     let there = |folder: usize, label: &String| results[folder].summary.runs.iter().any(|run| run.arm == *label);
     // Of three and more folders each policy has a colour of its own, as far as there are colours.
     let is_shaded = results.len() == 2;

@@ -3,6 +3,7 @@
 //! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose every
 //! default is written out. A sweep makes one plan per point of its grid.
 
+pub mod catalogue;
 mod counterfactual;
 mod evaluation;
 pub mod read;
@@ -28,11 +29,12 @@ use fedgenie_learning::aggregate::AggregationConfig;
 use fedgenie_learning::data::DataError;
 use read::{read, read_kind, unknown_name};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 use tree::{Node, Value};
 
-/// Everything in a scenario but its policies and its sweep.
+/// Everything in a scenario but its policies and its sweep, and the keys of all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sections {
@@ -43,33 +45,51 @@ pub struct Sections {
     pub title: Option<String>,
     /// How many seeds (1, 2, …), or a list of them.
     pub seeds: Seeds,
-    /// When a run ends: at the first of these that is reached.
+    /// End of a run: at the first of these that is reached.
     pub stop: StopConfig,
-    /// The clients.
+    /// Clients: how many they are, how long their jobs take, when they are available.
     pub population: PopulationConfig,
-    /// What they learn.
+    /// What the clients learn.
     #[serde(default = "nothing")]
     pub task: TaskConfig,
-    /// How they train; needed by tasks that train.
+    /// Local training: epochs, batch size, optimizer; needed by tasks that train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<TrainingConfig>,
-    /// When a round is over.
+    /// Protocol: when the server aggregates.
     pub protocol: ProtocolConfig,
-    /// How updates are folded into the global model.
+    /// Aggregation: how updates are weighted, and what the server makes of their mean.
     #[serde(default)]
     pub aggregation: AggregationConfig,
-    /// The reward that regret is measured in.
+    /// Policies, which are read by their labels.
+    #[serde(default, skip_serializing)]
+    #[schemars(skip)]
+    policy: ReadApart,
+    /// Regret: the reward, and the meters that compare a policy with the genie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regret: Option<RegretConfig>,
-    /// How often the global model is evaluated.
+    /// Evaluation: when the global model is tested, and targets for its metrics.
     #[serde(default)]
     pub evaluate: EvaluateConfig,
-    /// How often a round is recorded.
+    /// Records: which rounds are written.
     #[serde(default)]
     pub record: RecordConfig,
     /// The order of simultaneous events of a class.
     #[serde(default, skip_serializing_if = "TiesConfig::is_default")]
     pub ties: TiesConfig,
+    /// The grid, which is expanded before a point of it is read.
+    #[serde(default, skip_serializing)]
+    #[schemars(skip)]
+    sweep: ReadApart,
+}
+
+/// A key at the top of a scenario that has a reader of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ReadApart;
+
+impl<'de> Deserialize<'de> for ReadApart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
 }
 
 fn nothing() -> TaskConfig {
@@ -104,25 +124,6 @@ pub struct Scenario {
     tree: Node,
 }
 
-/// The keys at the top of a scenario.
-const KEYS: [&str; 15] = [
-    "name",
-    "title",
-    "seeds",
-    "stop",
-    "population",
-    "task",
-    "training",
-    "protocol",
-    "aggregation",
-    "policy",
-    "regret",
-    "evaluate",
-    "record",
-    "ties",
-    "sweep",
-];
-
 /// Most points that a sweep may have.
 pub const MOST_POINTS: usize = 10_000;
 
@@ -133,7 +134,6 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong.
     pub fn new(tree: &Node, base: &Path, data: Option<&Path>) -> Result<Self, ScenarioError> {
-        check_keys(tree)?;
         let mut rest = tree.clone();
         rest.take("sweep");
         let policies = rest.take("policy");
@@ -246,14 +246,6 @@ fn to_toml(node: &Node) -> toml::Value {
     }
 }
 
-fn check_keys(tree: &Node) -> Result<(), ScenarioError> {
-    let Value::Table(entries) = &tree.value else { return Ok(()) };
-    match entries.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
-        Some((key, node)) => Err(ScenarioError::at(&node.origin, key, unknown_name("key", key, &KEYS))),
-        None => Ok(()),
-    }
-}
-
 /// Where a group's value is written, if it is not the group's own but the population's.
 fn inherited_from(tree: &Node, path: &str) -> Option<String> {
     let (index, rest) = path.strip_prefix("population.group.")?.split_once('.')?;
@@ -292,7 +284,7 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
                 return Err(ScenarioError::new(tree, format!("{path}.kind"), message));
             }
         };
-        let names: Vec<_> = policy::CATALOGUE.iter().map(|entry| entry.name).collect();
+        let names: Vec<_> = policy::CATALOGUE.entries.iter().map(|entry| entry.name).collect();
         if !names.contains(&kind.as_str()) {
             let path = if node.get("kind").is_some() { format!("{path}.kind") } else { path };
             return Err(ScenarioError::new(tree, path, unknown_name("policy", &kind, &names)));
@@ -380,10 +372,12 @@ mod tests {
     #[test]
     fn the_keys_are_those_of_the_schema() {
         let schema = schema::schema();
+        let tree = tree::parse(Path::new("a.toml"), "unknown = 1").unwrap();
+        let message = read::<Sections>(&tree, "").unwrap_err().complaint.message;
+        let mut keys: Vec<_> = message.split_once("known: ").unwrap().1.split(", ").collect();
         let mut known: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         known.retain(|key| *key != "$schema");
         known.sort_unstable();
-        let mut keys = KEYS;
         keys.sort_unstable();
         assert_eq!(known, keys);
     }

@@ -130,10 +130,9 @@ impl WorldPlan {
         let streams = Streams::new(seed);
         let clients = self.population.client_count()?;
         let material = self.task.material(&streams, cache)?;
-        let payload_bytes = match (&material, &self.task) {
-            (Some(material), _) => material.model.parameters() as u64 * 4,
-            (None, TaskConfig::None(config)) => config.payload.0 as u64,
-            (None, _) => 0,
+        let payload_bytes = match &material {
+            Some(material) => material.model.parameters() as u64 * 4,
+            None => self.task.payload_bytes(),
         };
         let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
         let (population, learner) = match material {
@@ -161,7 +160,7 @@ impl WorldPlan {
                     data: material.data,
                     model: material.model,
                     partition,
-                    classifies: material.classifies,
+                    classifies: self.task.classifies(),
                     start: material.start,
                 };
                 (population, Some(learner))

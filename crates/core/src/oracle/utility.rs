@@ -20,21 +20,35 @@
 pub mod contribution;
 pub mod loss_drop;
 
+use crate::components;
 use crate::config::Complaint;
 use crate::id::ClientId;
 use contribution::Reputations;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Which utility, and its parameters: `utility = "loss-drop"`, `utility = { contribution = { gamma = 0.3 } }`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[schemars(transform = crate::config::allow_bare_kinds)]
-pub enum UtilityConfig {
-    /// By how much the client's own update would lower the test loss.
-    LossDrop(loss_drop::Config),
-    /// Relevance × reputation, plus data quality (MAB-FRS).
-    Contribution(contribution::Config),
+/// A utility's part of a scenario.
+pub trait UtilitySettings {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// A complaint with a path below the utility's table.
+    fn check(&self) -> Result<(), Complaint> {
+        Ok(())
+    }
+
+    /// Whether it looks at the losses of the candidates' own examples.
+    fn needs_data_quality(&self) -> bool {
+        false
+    }
+}
+
+components! {
+    /// Which utility, and its parameters: `utility = "loss-drop"`, `utility = { contribution = { gamma = 0.3 } }`.
+    #[derive(Copy)]
+    #[schemars(transform = crate::config::allow_bare_kinds)]
+    pub enum UtilityConfig: UtilitySettings = "utility" {
+        "loss-drop" => LossDrop(loss_drop::Config) in "utility/loss_drop.rs";
+        "contribution" => Contribution(contribution::Config) in "utility/contribution.rs";
+    }
 }
 
 impl Default for UtilityConfig {
@@ -44,28 +58,17 @@ impl Default for UtilityConfig {
 }
 
 impl UtilityConfig {
-    /// The kind's name.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::LossDrop(_) => "loss-drop",
-            Self::Contribution(_) => "contribution",
-        }
-    }
-
     /// Checks the ranges.
     ///
     /// # Errors
-    /// Key and sentence.
+    /// A complaint with a path below the utility's table.
     pub fn check(&self) -> Result<(), Complaint> {
-        match self {
-            Self::LossDrop(_) => Ok(()),
-            Self::Contribution(config) => config.check(),
-        }
+        self.settings().check()
     }
 
     /// Whether it looks at the losses of the candidates' own examples.
-    pub const fn needs_data_quality(&self) -> bool {
-        matches!(self, Self::Contribution(_))
+    pub fn needs_data_quality(&self) -> bool {
+        self.settings().needs_data_quality()
     }
 }
 

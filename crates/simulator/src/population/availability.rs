@@ -27,7 +27,7 @@ pub mod on_off;
 mod residual;
 pub mod trace;
 
-pub use config::AvailabilityConfig;
+pub use config::{AvailabilityConfig, CATALOGUE};
 pub(super) use config::{GroupPlace, Offsets};
 use config::{OFF_LAW, OFFSET, ON_LAW};
 

@@ -1,8 +1,8 @@
-//! Asynchronous aggregation: a fixed number of clients is at work, and every `buffer` updates make a new model.
+//! Asynchronous: a fixed number of clients is busy, and every `buffer` updates make a new model (FedBuff, FedAsync).
 //!
 //! # Definition
-//! `concurrency` clients are kept busy. Whenever one has delivered, the policy chooses one client for its place, which gets
-//! the newest model; places that become free at the same instant are filled after everything else of that instant, one after
+//! `concurrency` clients are kept busy. Whenever one has delivered, the policy chooses one client instead of it, which gets
+//! the newest model; clients that deliver at the same instant are replaced after everything else of that instant, one after
 //! the other. With every `buffer`-th update the model changes, and a *round* is over. An update is as many rounds
 //! *stale* as models were made since the client was sent its own. With base weights `b_k` of `[aggregation]` and the staleness
 //! weight `s`, the change is `Δ = Σ_k b_k s(stale_k) δ_k / Σ_k b_k`: what staleness takes away stays with the old model.
@@ -10,7 +10,7 @@
 //! model (`"models"`, FedAsync; with `buffer = 1` and a server that averages with `lr = α`, the new model is
 //! `(1 − αs) w + αs w_k`). An update older than `max_staleness` is late: it is not used.
 //!
-//! A client that was lost keeps its place until `timeout` after dispatch, when the server stops waiting for it. A selection
+//! A client that was lost counts as busy until `timeout` after dispatch, when the server stops waiting for it. A selection
 //! chooses one client: a policy's m is 1 and its t counts selections. Policies that probe clients first cannot be used.
 //!
 //! | `staleness` | weight of an update `s` rounds old |
@@ -19,8 +19,8 @@
 //! | `{ polynomial = { exponent = a } }` | `(1 + s)^−a` |
 //! | `{ hinge = { slope = a, grace = b } }` | 1 up to `s = b`, then `1/(1 + a (s − b))` |
 //!
-//! A server that has given up on very many clients since the last update (100 times its places and 10,000 more) ends the run: the timeout
-//! is shorter than every job. When the run's virtual time is over, the round under way is closed without a new model.
+//! If the server has timed out very many clients since the last update (100 times `concurrency` and 10,000 more), the run ends: the
+//! timeout is shorter than every job. When the run's virtual time is over, the round under way is closed without a new model.
 //!
 //! # Example
 //! ```toml
@@ -39,7 +39,7 @@
 //! # Deviations from the source
 //! FedBuff weights all clients alike: `weighting = "uniform"`.
 
-use super::{Staleness, positive, within};
+use super::{ProtocolSettings, Rule, Staleness, positive, within};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
@@ -96,18 +96,18 @@ pub struct BufferedRule {
     pub timeout: Option<Span>,
 }
 
-impl BufferedConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<BufferedRule, Complaint> {
+impl ProtocolSettings for BufferedConfig {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         if self.buffer == 0 {
             return Err(Complaint::new("buffer", "found 0; expected at least 1"));
         }
-        Ok(BufferedRule {
+        Ok(Rule::Buffered(BufferedRule {
             concurrency: within("concurrency", self.concurrency, clients, "the number of clients")?,
             buffer: self.buffer,
             staleness: self.staleness.checked("staleness")?,
             max_staleness: self.max_staleness.unwrap_or(u32::MAX),
             combine: self.combine,
             timeout: self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?,
-        })
+        }))
     }
 }

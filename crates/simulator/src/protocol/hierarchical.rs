@@ -1,4 +1,4 @@
-//! Clients, edge servers, cloud.
+//! Hierarchical: clients train under edge servers, and a cloud averages the edge servers' models (HierFAVG).
 //!
 //! # Definition
 //! Each client belongs to one of `edges` edge servers. In a round of the cloud, the cloud's policy chooses edge servers; the
@@ -28,7 +28,7 @@
 //! κ₁ is the epochs of `[training]`, κ₂ is `edge_rounds`).
 
 use super::rounds::SynchronousConfig;
-use super::{RoundRule, positive, within};
+use super::{ProtocolSettings, RoundRule, Rule, positive, within};
 use crate::policy::PolicyConfig;
 use crate::population::law::TimeLaw;
 use fedgenie_core::config::Complaint;
@@ -96,7 +96,7 @@ pub struct LinkConfig {
 pub struct CloudConfig {
     /// Edge servers per round.
     pub cohort: usize,
-    /// Who chooses them: any policy but the genie, with edge servers in the place of clients.
+    /// Who chooses them: any policy but the genie, with edge servers instead of clients.
     pub policy: PolicyConfig,
     /// The longest a round of the cloud waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,8 +129,8 @@ fn resolved(policy: &PolicyConfig) -> Result<PolicyConfig, Complaint> {
     Ok(policy)
 }
 
-impl HierarchicalConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<HierarchicalRule, Complaint> {
+impl ProtocolSettings for Box<HierarchicalConfig> {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let edges = within("edges", self.edges, clients, "the number of clients")?;
         if self.edge_rounds == 0 {
             return Err(Complaint::new("edge_rounds", "found 0; expected at least 1"));
@@ -144,7 +144,7 @@ impl HierarchicalConfig {
         let members: Vec<Vec<ClientId>> = (0..edges).map(of_edge).collect();
         let smallest = members.iter().map(Vec::len).min().unwrap_or(0);
         within("cohort", self.cohort, smallest, "the clients of the smallest edge server")?;
-        let edge = SynchronousConfig { cohort: self.cohort, timeout: self.timeout, quorum: None }.rule(clients)?;
+        let edge = SynchronousConfig { cohort: self.cohort, timeout: self.timeout, quorum: None }.rounds(clients)?;
         let cloud = self.cloud.as_ref();
         if cloud.is_some_and(|cloud| cloud.policy.needs_genie()) {
             return Err(Complaint::new(
@@ -157,7 +157,7 @@ impl HierarchicalConfig {
             None => edges,
         };
         let cloud_timeout = cloud.and_then(|cloud| cloud.timeout);
-        Ok(HierarchicalRule {
+        Ok(Rule::Hierarchical(Box::new(HierarchicalRule {
             members,
             edge,
             edge_rounds: self.edge_rounds,
@@ -165,6 +165,6 @@ impl HierarchicalConfig {
             edges_per_round,
             cloud: cloud.map(|cloud| resolved(&cloud.policy)).transpose()?,
             cloud_timeout: cloud_timeout.map(|timeout| positive("cloud.timeout", timeout)).transpose()?,
-        })
+        })))
     }
 }

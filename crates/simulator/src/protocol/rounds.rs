@@ -21,7 +21,7 @@
 //! late = { carry = { staleness = { polynomial = { exponent = 0.5 } } } }
 //! ```
 
-use super::{Staleness, positive, within};
+use super::{ProtocolSettings, Rule, Staleness, positive, within};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
@@ -126,7 +126,8 @@ fn quorum(found: Option<usize>, take: usize) -> Result<usize, Complaint> {
 }
 
 impl SynchronousConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, Complaint> {
+    /// The rule of its rounds.
+    pub(super) fn rounds(&self, clients: usize) -> Result<RoundRule, Complaint> {
         let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
         let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
         let quorum = quorum(self.quorum, cohort)?;
@@ -134,21 +135,27 @@ impl SynchronousConfig {
     }
 }
 
-impl OverSelectionConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, Complaint> {
+impl ProtocolSettings for SynchronousConfig {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
+        self.rounds(clients).map(Rule::Rounds)
+    }
+}
+
+impl ProtocolSettings for OverSelectionConfig {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let ask = within("ask", self.ask, clients, "the number of clients")?;
         let take = within("take", self.take, ask, "ask")?;
         let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
         let (quorum, carry) = (quorum(self.quorum, take)?, self.late.carry()?);
-        Ok(RoundRule { ask, take, cut, full_window: false, quorum, carry })
+        Ok(Rule::Rounds(RoundRule { ask, take, cut, full_window: false, quorum, carry }))
     }
 }
 
-impl DeadlineConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, Complaint> {
+impl ProtocolSettings for DeadlineConfig {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
         let cut = Some(positive("deadline", self.deadline)?);
         let (quorum, carry) = (quorum(self.quorum, cohort)?, self.late.carry()?);
-        Ok(RoundRule { ask: cohort, take: cohort, cut, full_window: self.full_window, quorum, carry })
+        Ok(Rule::Rounds(RoundRule { ask: cohort, take: cohort, cut, full_window: self.full_window, quorum, carry }))
     }
 }

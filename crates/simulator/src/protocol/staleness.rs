@@ -43,7 +43,7 @@ impl Staleness {
         }
     }
 
-    pub(super) fn checked(self, key: &'static str) -> Result<Self, Complaint> {
+    pub(super) fn checked(self, key: &str) -> Result<Self, Complaint> {
         let (name, found) = match self {
             Self::Constant => return Ok(self),
             Self::Polynomial { exponent } => ("exponent", exponent),

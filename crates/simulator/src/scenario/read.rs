@@ -267,6 +267,10 @@ impl<'de> de::MapAccess<'de> for Entries<'_, 'de> {
         // An error that a type raised after its value was read has no origin yet.
         seed.deserialize(self.reader.child(node, key)).map_err(|error| error.located(node, &path))
     }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.entries.len() - self.next)
+    }
 }
 
 /// The settings of a kind that is given by its name alone.

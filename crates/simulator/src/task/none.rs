@@ -1,4 +1,4 @@
-//! Nothing is learned: a pure bandit on latencies.
+//! No learning: a pure bandit on latencies.
 //!
 //! # Definition
 //! Clients download, compute and upload as their laws say; no model exists. Data sizes and qualities of the population
@@ -13,6 +13,7 @@
 //! payload = "1 MB"
 //! ```
 
+use super::TaskSettings;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::units::{Amount, Bytes};
 use schemars::JsonSchema;
@@ -31,8 +32,12 @@ const fn nothing() -> Amount<Bytes> {
     Amount::new(0.0)
 }
 
-impl Config {
-    pub(super) fn check(&self) -> Result<(), Complaint> {
+impl TaskSettings for Config {
+    fn payload_bytes(&self) -> u64 {
+        self.payload.0 as u64
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
         match self.payload.0 {
             bytes if bytes < 0.0 => {
                 Err(Complaint::new("payload", format!("found {bytes} B; expected an amount of at least 0")))

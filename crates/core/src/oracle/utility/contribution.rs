@@ -1,4 +1,4 @@
-//! The contribution score of MAB-FRS: relevance × reputation, plus data quality.
+//! Contribution score of MAB-FRS: relevance × reputation, plus data quality.
 //!
 //! # Definition
 //! With `Q_t` the quality of the model that round `t` sends (test accuracy of a classifier, negative mean test loss of any
@@ -46,7 +46,7 @@
 //! utility = { contribution = { gamma = 0.3, b = 1.0 } }
 //! ```
 
-use super::{Candidate, Tried};
+use super::{Candidate, Tried, UtilitySettings};
 use crate::config::{Complaint, check};
 use crate::math::float::{exp, expm1, sqrt};
 use schemars::JsonSchema;
@@ -80,12 +80,12 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks the ranges.
-    ///
-    /// # Errors
-    /// Key and sentence.
-    pub fn check(&self) -> Result<(), Complaint> {
+impl UtilitySettings for Config {
+    fn needs_data_quality(&self) -> bool {
+        true
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
         check("gamma", self.gamma, 0.0..=1.0, "a number between 0 and 1")?;
         check("a", self.a, 0.0.., "a number of at least 0")?;
         check("b", self.b, 0.0.., "a number of at least 0").map(|_| ())

@@ -1,4 +1,4 @@
-//! By how much a client's own update lowers the test loss.
+//! Loss drop: by how much a client's own update lowers the test loss.
 //!
 //! # Definition
 //! `S_i = L(w_t) − L(w_t^i)`: mean loss of the model `w_t` that the round sends less that of the model `w_t^i` that client `i`
@@ -27,6 +27,7 @@
 //! utility = "loss-drop"
 //! ```
 
+use super::UtilitySettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {}
+
+impl UtilitySettings for Config {}
 
 /// `S_i` from the two losses.
 pub const fn loss_drop(sent: f64, own: f64) -> f64 {

@@ -3,6 +3,7 @@
 use super::diurnal::{self};
 use super::{Process, on_off, trace};
 use crate::population::law::{ClientPlace, Parameter};
+use fedgenie_core::catalogue::{Catalogue, Entry};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::Streams;
@@ -10,6 +11,19 @@ use fedgenie_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+
+/// What scenarios can name as availability.
+pub static CATALOGUE: Catalogue = Catalogue {
+    kind: "availability",
+    definition: "AvailabilityConfig",
+    entries: &[
+        Entry { name: "always", summary: "", source: include_str!("always.rs") },
+        Entry { name: "on-off", summary: "", source: include_str!("on_off.rs") },
+        Entry { name: "diurnal", summary: "", source: include_str!("diurnal.rs") },
+        Entry { name: "trace", summary: "", source: include_str!("trace.rs") },
+    ],
+    shared: "",
+};
 
 /// `availability`: when devices are there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
