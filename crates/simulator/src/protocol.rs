@@ -83,14 +83,6 @@ impl Rule {
         }
     }
 
-    /// How many servers select clients.
-    pub fn servers(&self) -> usize {
-        match self {
-            Self::Rounds(_) | Self::Buffered(_) => 1,
-            Self::Hierarchical(rule) => rule.members.len(),
-        }
-    }
-
     /// Whether regret is defined: rounds of one server.
     pub const fn has_regret(&self) -> bool {
         matches!(self, Self::Rounds(_))

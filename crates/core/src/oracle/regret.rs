@@ -39,7 +39,7 @@ use std::sync::Arc;
 pub static CATALOGUE: Catalogue = Catalogue {
     kind: "meter",
     definition: "Meter",
-    entries: &[Entry { name: "counterfactual", summary: "", source: include_str!("counterfactual.rs") }],
+    entries: &[Entry { name: "counterfactual", summary: "", source: include_str!("hindsight.rs") }],
     shared: include_str!("regret.rs"),
 };
 
@@ -238,7 +238,7 @@ impl Meters {
             realised: value(Meter::Realised),
             expected: value(Meter::Expected),
             expected_exact: value(Meter::ExpectedExact),
-            counterfactual: None,
+            hindsight: None,
         }
     }
 }

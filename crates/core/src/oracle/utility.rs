@@ -1,4 +1,4 @@
-//! What the update of one client is worth to a round: the utility that the counterfactual regret adds up.
+//! What the update of one client is worth to a round: the utility that the regret in hindsight adds up.
 //!
 //! # Definition
 //! A utility gives a number `S_i` for each candidate `i` of a round whose update would count if `i` were chosen; for the others,
@@ -23,7 +23,6 @@ pub mod loss_drop;
 use crate::components;
 use crate::config::Complaint;
 use crate::id::ClientId;
-use contribution::Reputations;
 
 /// A utility's part of a scenario.
 pub trait UtilitySettings {
@@ -39,6 +38,18 @@ pub trait UtilitySettings {
     fn needs_data_quality(&self) -> bool {
         false
     }
+
+    /// The utility before the first round of a run with so many clients.
+    fn begin(&self, clients: usize) -> Box<dyn UtilityRun>;
+}
+
+/// A utility during one run, with what it remembers.
+pub trait UtilityRun: std::fmt::Debug + Send {
+    /// Appends `S_i` of each client, in their order. `sent` is the model that the round sends.
+    fn values(&self, sent: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>);
+
+    /// Takes in what the server saw of a round: the updates that arrived.
+    fn remember(&mut self, _sent: ModelScore, _arrived: &mut dyn Iterator<Item = &HindsightClient>) {}
 }
 
 components! {
@@ -72,46 +83,46 @@ impl UtilityConfig {
     }
 }
 
-/// How good a model is on the test data.
+/// A model's score on the test data.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tested {
+pub struct ModelScore {
     /// Mean loss.
     pub loss: f64,
     /// `Q`: the accuracy of a classifier, the negative mean loss of any other model.
     pub quality: f64,
 }
 
-/// A client's own update.
+/// The score of a client's own update.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tried {
+pub struct UpdateScore {
     /// The client's model on the test data.
-    pub tested: Tested,
+    pub model: ModelScore,
     /// `δ`, see [`contribution::deviation`].
     pub deviation: f64,
 }
 
-/// Somebody who could be chosen.
+/// A client that could have been chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
-    /// Who.
+pub struct HindsightClient {
+    /// Its number.
     pub client: ClientId,
     /// Its update, if that would be there when the round closes.
-    pub update: Option<Tried>,
+    pub update: Option<UpdateScore>,
     /// `D`, see [`contribution::data_quality`]; 0 where the utility does not need it.
     pub data_quality: f64,
 }
 
 /// A utility and what it remembers of a run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Utility {
     config: UtilityConfig,
-    reputations: Reputations,
+    run: Box<dyn UtilityRun>,
 }
 
 impl Utility {
     /// Before the first round of so many clients.
     pub fn new(config: UtilityConfig, clients: usize) -> Self {
-        Self { config, reputations: Reputations::new(clients) }
+        Self { config, run: config.settings().begin(clients) }
     }
 
     /// Which utility.
@@ -120,22 +131,14 @@ impl Utility {
     }
 
     /// `S_i` of each candidate, in their order. `sent` is the model that the round sends.
-    pub fn of(&self, sent: Tested, candidates: &[Candidate], values: &mut Vec<f64>) {
+    pub fn of(&self, sent: ModelScore, candidates: &[HindsightClient], values: &mut Vec<f64>) {
         values.clear();
-        match &self.config {
-            UtilityConfig::LossDrop(_) => {
-                let drop = |update: Tried| loss_drop::loss_drop(sent.loss, update.tested.loss);
-                values.extend(candidates.iter().map(|candidate| candidate.update.map_or(0.0, drop)));
-            }
-            UtilityConfig::Contribution(config) => self.reputations.scores(config, sent.quality, candidates, values),
-        }
+        self.run.values(sent, candidates, values);
         values.iter_mut().filter(|value| !value.is_finite()).for_each(|value| *value = 0.0);
     }
 
     /// Takes in what the server saw of a round: the updates that arrived.
-    pub fn remember<'a>(&mut self, sent: Tested, arrived: impl Iterator<Item = &'a Candidate>) {
-        if let UtilityConfig::Contribution(config) = &self.config {
-            self.reputations.remember(config, sent.quality, arrived);
-        }
+    pub fn remember<'a>(&mut self, sent: ModelScore, mut arrived: impl Iterator<Item = &'a HindsightClient>) {
+        self.run.remember(sent, &mut arrived);
     }
 }

@@ -126,7 +126,7 @@ impl<'a> Candidates<'a> {
         is_here && self.admits(client)
     }
 
-    /// The candidate at an index of the scope, if there is one.
+    /// The client at an index of the scope, if it is a candidate.
     pub fn at(&self, index: usize) -> Option<ClientId> {
         let client = if self.is_everyone { ClientId::from_index(index) } else { self.scope[index] };
         self.admits(client).then_some(client)

@@ -405,6 +405,6 @@ impl Sections {
         if meters.windows(2).any(|pair| pair[0] == pair[1]) {
             return complain("regret.meters", "a meter is listed twice");
         }
-        regret.check_counterfactual().map_err(|complaint| complaint.below("regret"))
+        regret.check_hindsight().map_err(|complaint| complaint.below("regret"))
     }
 }

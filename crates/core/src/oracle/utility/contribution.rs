@@ -46,7 +46,7 @@
 //! utility = { contribution = { gamma = 0.3, b = 1.0 } }
 //! ```
 
-use super::{Candidate, Tried, UtilitySettings};
+use super::{HindsightClient, ModelScore, UpdateScore, UtilityRun, UtilitySettings};
 use crate::config::{Complaint, check};
 use crate::math::float::{exp, expm1, sqrt};
 use schemars::JsonSchema;
@@ -83,6 +83,10 @@ impl Default for Config {
 impl UtilitySettings for Config {
     fn needs_data_quality(&self) -> bool {
         true
+    }
+
+    fn begin(&self, clients: usize) -> Box<dyn UtilityRun> {
+        Box::new(Contribution { config: *self, reputations: Reputations::new(clients) })
     }
 
     fn check(&self) -> Result<(), Complaint> {
@@ -131,6 +135,23 @@ pub fn score(config: &Config, relevance: f64, reputation: f64, normalised_qualit
     config.a * (relevance * reputation) + config.b * normalised_quality
 }
 
+/// The score during one run.
+#[derive(Debug)]
+struct Contribution {
+    config: Config,
+    reputations: Reputations,
+}
+
+impl UtilityRun for Contribution {
+    fn values(&self, sent: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>) {
+        self.reputations.scores(&self.config, sent.quality, clients, values);
+    }
+
+    fn remember(&mut self, sent: ModelScore, arrived: &mut dyn Iterator<Item = &HindsightClient>) {
+        self.reputations.remember(&self.config, sent.quality, arrived);
+    }
+}
+
 /// `R` of all clients, and the quality of the model that the last round sent.
 #[derive(Clone, Debug)]
 pub struct Reputations {
@@ -149,17 +170,17 @@ impl Reputations {
         self.previous.is_some_and(|previous| quality > previous)
     }
 
-    fn after(&self, config: &Config, quality: f64, candidate: &Candidate, update: &Tried) -> f64 {
+    fn after(&self, config: &Config, quality: f64, candidate: &HindsightClient, update: &UpdateScore) -> f64 {
         let before = self.reputations[candidate.client.index()];
-        reputation(config.gamma, update.tested.quality - quality, before)
+        reputation(config.gamma, update.model.quality - quality, before)
     }
 
     /// Appends `S` of each candidate: 0 of those whose update does not count.
-    pub fn scores(&self, config: &Config, quality: f64, candidates: &[Candidate], scores: &mut Vec<f64>) {
+    pub fn scores(&self, config: &Config, quality: f64, candidates: &[HindsightClient], scores: &mut Vec<f64>) {
         let mut qualities: Vec<f64> = candidates.iter().map(|candidate| candidate.data_quality).collect();
         min_max(&mut qualities);
         let has_improved = self.has_improved(quality);
-        let one = |(candidate, normalised): (&Candidate, f64)| match &candidate.update {
+        let one = |(candidate, normalised): (&HindsightClient, f64)| match &candidate.update {
             Some(update) => {
                 let reputation = self.after(config, quality, candidate, update);
                 score(config, relevance(update.deviation, has_improved), reputation, normalised)
@@ -170,7 +191,7 @@ impl Reputations {
     }
 
     /// Takes in the updates that arrived in a round which sent a model of such quality.
-    pub fn remember<'a>(&mut self, config: &Config, quality: f64, arrived: impl Iterator<Item = &'a Candidate>) {
+    pub fn remember<'a>(&mut self, config: &Config, quality: f64, arrived: impl Iterator<Item = &'a HindsightClient>) {
         for candidate in arrived {
             if let Some(update) = &candidate.update {
                 let after = self.after(config, quality, candidate, update);
@@ -186,7 +207,6 @@ impl Reputations {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Tested;
     use super::*;
     use crate::id::ClientId;
 
@@ -216,8 +236,8 @@ mod tests {
         let config = Config::default();
         let deviation = std::f64::consts::LN_2;
         let candidate = |client, quality, data_quality| {
-            let update = Some(Tried { tested: Tested { loss: 0.0, quality }, deviation });
-            Candidate { client: ClientId(client), update, data_quality }
+            let update = Some(UpdateScore { model: ModelScore { loss: 0.0, quality }, deviation });
+            HindsightClient { client: ClientId(client), update, data_quality }
         };
         let mut reputations = Reputations::new(3);
         // Gains 0.5, −0.5 and 0; D̃ 0, 1 and 1/2; what is late counts in the pool and is worth nothing.

@@ -27,7 +27,7 @@
 //! utility = "loss-drop"
 //! ```
 
-use super::UtilitySettings;
+use super::{HindsightClient, ModelScore, UpdateScore, UtilityRun, UtilitySettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,18 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Config {}
 
-impl UtilitySettings for Config {}
+impl UtilitySettings for Config {
+    fn begin(&self, _: usize) -> Box<dyn UtilityRun> {
+        Box::new(*self)
+    }
+}
+
+impl UtilityRun for Config {
+    fn values(&self, sent: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>) {
+        let drop = |update: UpdateScore| loss_drop(sent.loss, update.model.loss);
+        values.extend(clients.iter().map(|client| client.update.map_or(0.0, drop)));
+    }
+}
 
 /// `S_i` from the two losses.
 pub const fn loss_drop(sent: f64, own: f64) -> f64 {

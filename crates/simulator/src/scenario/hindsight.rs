@@ -2,7 +2,7 @@
 
 use super::RegretConfig;
 use fedgenie_core::config::Complaint;
-use fedgenie_core::oracle::counterfactual::CounterfactualPlan;
+use fedgenie_core::oracle::hindsight::HindsightPlan;
 use fedgenie_core::time::Span;
 
 /// κ if it is left out.
@@ -18,16 +18,16 @@ impl RegretConfig {
     }
 
     /// What is asked for, if it is.
-    pub(super) fn counterfactual(&self) -> Option<CounterfactualPlan> {
-        self.counterfactual.then(|| CounterfactualPlan {
+    pub(super) fn hindsight(&self) -> Option<HindsightPlan> {
+        self.counterfactual.then(|| HindsightPlan {
             utility: self.utility.unwrap_or_default(),
             kappa: self.kappa.unwrap_or(KAPPA),
             t_semi: self.t_semi.map(|unit| unit.0),
         })
     }
 
-    /// Checks the keys that belong to the counterfactual; the path of a complaint is below `regret`.
-    pub(super) fn check_counterfactual(&self) -> Result<(), Complaint> {
+    /// Checks the keys that belong to the regret in hindsight; the path of a complaint is below `regret`.
+    pub(super) fn check_hindsight(&self) -> Result<(), Complaint> {
         let refuse = |key: &str, message: &str| Err(Complaint::new(key, message));
         if !self.counterfactual {
             let given = [
