@@ -1,6 +1,6 @@
 //! FedGenie: a deterministic discrete-event simulator of federated learning under client selection.
 
-pub use fedgenie_core::{config, id, kernel, law, math, oracle, record, rng, time, units};
+pub use fedgenie_core::{catalogue, config, id, kernel, law, math, oracle, record, rng, time, units};
 pub use fedgenie_learning::{aggregate, data, dense, lanes, model, trainer};
 #[cfg(feature = "report")]
 pub use fedgenie_report as report;

@@ -7,13 +7,13 @@
 use fedgenie::data::partition::counts::{ClassCounts, Scale, class_counts};
 use fedgenie::data::partition::dirichlet::{DirichletClasses, dirichlet};
 use fedgenie::data::partition::iid::iid;
+use fedgenie::data::source::DataConfig;
 use fedgenie::data::{Dataset, Partition, Shape, Split, Targets};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::law::{Gamma, Law};
 use fedgenie::model::{Model, SoftmaxRegression, evaluate};
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::task::DataCache;
-use fedgenie::task::source::DataConfig;
 use fedgenie::trainer::{LocalTraining, OptimizerConfig, TrainingJob, Update, train};
 use ndarray::Array2;
 use std::path::PathBuf;

@@ -1,37 +1,56 @@
 //! Parameters of components: what is said when one does not fit.
 
 use serde_json::{Value, json};
+use std::fmt;
 
-/// A parameter that does not fit.
+/// What is wrong with a value of a scenario. The path is relative to the component that complains; those above it put their own
+/// keys before it with [`Complaint::below`], until it begins at the scenario's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The key within the component's table; empty for the table as a whole.
-    pub key: &'static str,
+pub struct Complaint {
+    /// Dotted path of the key; empty for the component as a whole.
+    pub path: String,
     /// What is wrong and what would be right.
     pub message: String,
 }
 
-impl ConfigError {
-    /// An error about one key.
-    pub fn new(key: &'static str, message: impl Into<String>) -> Self {
-        Self { key, message: message.into() }
+impl Complaint {
+    /// A complaint about the value at a path.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into() }
+    }
+
+    /// The same complaint, as the component sees it that holds this one at a path of its own.
+    #[must_use]
+    pub fn below(mut self, path: &str) -> Self {
+        match (path, self.path.as_str()) {
+            ("", _) => {}
+            (_, "") => path.clone_into(&mut self.path),
+            _ => self.path = format!("{path}.{}", self.path),
+        }
+        self
     }
 }
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_str() {
+            "" => formatter.write_str(&self.message),
+            path => write!(formatter, "{path}: {}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for Complaint {}
 
 /// Checks that a parameter lies in a range; NaN lies in none.
 ///
 /// # Errors
 /// The key, what was found and what would be right.
-pub fn check(
-    key: &'static str,
-    value: f64,
-    range: impl std::ops::RangeBounds<f64>,
-    expected: &str,
-) -> Result<f64, ConfigError> {
+pub fn check(key: &str, value: f64, range: impl std::ops::RangeBounds<f64>, expected: &str) -> Result<f64, Complaint> {
     if value.is_finite() && range.contains(&value) {
         Ok(value)
     } else {
-        Err(ConfigError::new(key, format!("found {value}; expected {expected}")))
+        Err(Complaint::new(key, format!("found {value}; expected {expected}")))
     }
 }
 

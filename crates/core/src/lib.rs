@@ -2,6 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
+pub mod catalogue;
 pub mod config;
 pub mod id;
 pub mod kernel;

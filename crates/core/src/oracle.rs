@@ -58,7 +58,7 @@ pub mod top;
 pub mod utility;
 
 pub use bottleneck::Exact;
-pub use choice::SolverConfig;
+pub use choice::{CATALOGUE as SOLVERS, SolverConfig, SolverSettings};
 pub use genie::{Genie, GenieSolver};
 pub use top::top_m;
 

@@ -31,10 +31,10 @@
 //! not matter.
 
 mod config;
-mod server;
+pub mod server;
 
-pub use config::{AggregationConfig, ServerConfig, Weighting};
-pub use server::ServerOptimizer;
+pub use config::{AggregationConfig, Weighting};
+pub use server::{ServerConfig, ServerOptimizer};
 
 use fedgenie_core::id::{ClientId, Round};
 

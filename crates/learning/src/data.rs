@@ -7,6 +7,7 @@
 //! | [`cifar`] | reader of the binary files of CIFAR-10 and CIFAR-100 |
 //! | [`csv`] | reader of tables as text |
 //! | [`npy`] | reader of NumPy arrays |
+//! | [`source`] | how a scenario says where examples come from |
 //! | [`held_out`] | which rows of a single table are for testing |
 //! | [`synthetic`] | linear regression data, drawn from the seed |
 //! | [`synthetic_images`] | images of classes, drawn from the seed |
@@ -23,6 +24,7 @@ pub mod idx;
 pub mod npy;
 pub mod partition;
 pub mod rows;
+pub mod source;
 pub mod synthetic;
 pub mod synthetic_images;
 

@@ -171,7 +171,7 @@ fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
             policies.push(Labelled { folder, name, label });
         }
     }
-    style::series(&policies, |name| policy::CATALOGUE.iter().position(|entry| entry.name == name))
+    style::series(&policies, |name| policy::CATALOGUE.entries.iter().position(|entry| entry.name == name))
 }
 
 /// The facts of an experiment.

@@ -1,26 +1,34 @@
 //! Client-selection policies: one file each, all behind [`Policy`].
 //!
 //! A policy sees what a server could know ([`ServerView`]), returns a decision, and learns from [`Feedback`]; it never
-//! changes anything itself. The runner checks every decision. Only a policy whose catalogue entry says so meets the
+//! changes anything itself. The runner checks every decision. Only a policy whose settings say so meets the
 //! [`Genie`]'s knowledge.
 //!
 //! # Adding a policy
-//! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), `Config::build` and the type, and add one
-//! line to the `policies!` list below. Scenario parser, `list`, `describe` and the JSON schema follow from it.
+//! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), its [`PolicySettings`] and the policy, declare
+//! the module and add one line to [`PolicyConfig`] below. Scenario parser, `list`, `describe` and the JSON schema follow
+//! from it.
 
+pub mod bsfl;
 mod candidates;
+pub mod cs_ucb;
+pub mod cs_ucb_q;
+pub mod genie;
+pub mod power_of_choice;
+pub mod random;
+pub mod rbcs_f;
+pub mod round_robin;
 
 pub use candidates::{Busy, Candidates};
 
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::components;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::oracle::Genie;
 use fedgenie_core::oracle::reward::{History, Reward};
 use fedgenie_core::record::Outcome;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::time::{Span, VirtualTime};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// One round's question to a policy.
 #[derive(Clone, Copy, Debug)]
@@ -274,75 +282,63 @@ pub trait Devices: std::fmt::Debug {
     fn slowest_latency(&self, u: f64) -> f64;
 }
 
-/// A policy of the catalogue.
-#[derive(Clone, Copy, Debug)]
-pub struct PolicyEntry {
-    /// The kind's name in scenarios.
-    pub name: &'static str,
-    /// The source file, whose opening comment is the documentation.
-    pub source: &'static str,
+/// Parameters of a policy, as a scenario writes them.
+pub trait PolicySettings {
+    /// Writes the defaults that come from the scenario's reward into the parameters.
+    ///
+    /// # Errors
+    /// If a parameter has no default here.
+    fn resolve(&mut self, _reward: Option<&Reward>) -> Result<(), Complaint> {
+        Ok(())
+    }
+
+    /// Makes the policy.
+    ///
+    /// # Errors
+    /// If the parameters do not fit the scenario.
+    fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint>;
+
     /// Whether the policy is shown the truth.
-    pub needs_genie: bool,
+    fn needs_genie(&self) -> bool {
+        false
+    }
 }
 
-macro_rules! policies {
-    ($($name:literal => $module:ident :: $variant:ident, genie: $genie:literal;)+) => {
-        $(pub mod $module;)+
-
-        /// A policy of a scenario: its kind and parameters.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-        pub enum PolicyConfig {
-            $(#[doc = concat!("Policy `", $name, "`.")] #[serde(rename = $name)] $variant($module::Config),)+
-        }
-
-        /// All policies.
-        pub static CATALOGUE: &[PolicyEntry] = &[
-            $(PolicyEntry {
-                name: $name,
-                source: include_str!(concat!("policy/", stringify!($module), ".rs")),
-                needs_genie: $genie,
-            },)+
-        ];
-
-        impl PolicyConfig {
-            /// The kind's name.
-            pub const fn kind(&self) -> &'static str {
-                match self { $(Self::$variant(_) => $name,)+ }
-            }
-
-            /// Writes the defaults that come from the scenario's reward into the parameters.
-            ///
-            /// # Errors
-            /// Key and sentence, if a parameter has no default here.
-            pub fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), ConfigError> {
-                match self { $(Self::$variant(config) => config.resolve(reward),)+ }
-            }
-
-            /// Makes the policy.
-            ///
-            /// # Errors
-            /// Key and sentence, if the parameters do not fit the scenario.
-            pub fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
-                match self { $(Self::$variant(config) => config.build(context),)+ }
-            }
-
-            /// Whether the policy is shown the truth.
-            pub const fn needs_genie(&self) -> bool {
-                match self { $(Self::$variant(_) => $genie,)+ }
-            }
-        }
-    };
+components! {
+    /// A policy of a scenario: its kind and parameters.
+    pub enum PolicyConfig: PolicySettings = "policy" {
+        "random" => Random(random::Config) in "policy/random.rs";
+        "round-robin" => RoundRobin(round_robin::Config) in "policy/round_robin.rs";
+        "genie" => Genie(genie::Config) in "policy/genie.rs";
+        "bsfl" => Bsfl(bsfl::Config) in "policy/bsfl.rs";
+        "cs-ucb" => CsUcb(cs_ucb::Config) in "policy/cs_ucb.rs";
+        "cs-ucb-q" => CsUcbQ(cs_ucb_q::Config) in "policy/cs_ucb_q.rs";
+        "rbcs-f" => RbcsF(rbcs_f::Config) in "policy/rbcs_f.rs";
+        "power-of-choice" => PowerOfChoice(power_of_choice::Config) in "policy/power_of_choice.rs";
+    }
 }
 
-policies! {
-    "random" => random::Random, genie: false;
-    "round-robin" => round_robin::RoundRobin, genie: false;
-    "genie" => genie::Genie, genie: true;
-    "bsfl" => bsfl::Bsfl, genie: false;
-    "cs-ucb" => cs_ucb::CsUcb, genie: false;
-    "cs-ucb-q" => cs_ucb_q::CsUcbQ, genie: false;
-    "rbcs-f" => rbcs_f::RbcsF, genie: false;
-    "power-of-choice" => power_of_choice::PowerOfChoice, genie: false;
+impl PolicyConfig {
+    /// See [`PolicySettings::resolve`].
+    ///
+    /// # Errors
+    /// If a parameter has no default here.
+    pub fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), Complaint> {
+        self.settings_mut().resolve(reward)
+    }
+
+    /// Makes the policy.
+    ///
+    /// # Errors
+    /// If the parameters do not fit the scenario.
+    pub fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
+        self.settings().build(context)
+    }
+
+    /// Whether the policy is shown the truth.
+    pub fn needs_genie(&self) -> bool {
+        self.settings().needs_genie()
+    }
 }
 
 /// The mean of everything observed so far, per client, by the running update of BSFL (11).

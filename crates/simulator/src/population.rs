@@ -19,9 +19,7 @@ pub mod phase;
 pub mod trace;
 
 pub use availability::{Availability, AvailabilityConfig, Cursors, Stretch};
-pub use config::{
-    DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationConfig, PopulationError, Work,
-};
+pub use config::{DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationConfig, Work};
 pub use phase::{Interruption, Need};
 
 use fedgenie_core::id::{ClientId, Round};

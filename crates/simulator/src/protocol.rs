@@ -1,16 +1,15 @@
-//! Protocols: when updates are aggregated, and what becomes of those that are not there by then.
+//! Protocols: when updates are aggregated, and what happens to late ones.
 //!
 //! | protocol | clients are asked | the model changes |
 //! |---|---|---|
 //! | `synchronous`, `over-selection`, `deadline` | together, at the beginning of a round ([`rounds`]) | when the round closes |
-//! | `buffered` | one by one, whenever fewer are at work than may be ([`buffered`]) | when so many updates have arrived |
+//! | `buffered` | one by one, whenever fewer than `concurrency` are busy ([`buffered`]) | when so many updates have arrived |
 //! | `hierarchical` | by their edge server, in its rounds ([`hierarchical`]) | at the edge, and then in the cloud |
 
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::components;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 pub mod buffered;
 pub mod hierarchical;
@@ -22,24 +21,28 @@ pub use hierarchical::{HierarchicalConfig, HierarchicalRule, LinkConfig};
 pub use rounds::{DeadlineConfig, LateConfig, OverSelectionConfig, RoundRule, SynchronousConfig};
 pub use staleness::Staleness;
 
-/// The `[protocol]` section.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum ProtocolConfig {
-    /// Waits for everyone.
-    Synchronous(SynchronousConfig),
-    /// Asks more clients than it waits for.
-    OverSelection(OverSelectionConfig),
-    /// Closes the round at a fixed time after it opened (the semi-asynchronous boundary).
-    Deadline(DeadlineConfig),
-    /// Keeps a number of clients busy and aggregates every so many updates (asynchronous).
-    Buffered(BufferedConfig),
-    /// Clients, edge servers, cloud.
-    Hierarchical(Box<HierarchicalConfig>),
+/// A protocol's part of a scenario.
+pub trait ProtocolSettings {
+    /// Checks the parameters against the number of clients.
+    ///
+    /// # Errors
+    /// A complaint with a path below the protocol's table.
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint>;
 }
 
-/// All protocols, by the names that scenarios use.
-pub const NAMES: [&str; 5] = ["synchronous", "over-selection", "deadline", "buffered", "hierarchical"];
+components! {
+    /// The `[protocol]` section.
+    pub enum ProtocolConfig: ProtocolSettings = "protocol" {
+        /// Synchronous rounds: the server waits for every selected client (FedAvg).
+        "synchronous" => Synchronous(SynchronousConfig) in "protocol/rounds.rs";
+        /// Over-selection: the server asks more clients than it waits for.
+        "over-selection" => OverSelection(OverSelectionConfig) in "protocol/rounds.rs";
+        /// Deadline: a round closes at a fixed time after it opened (semi-asynchronous).
+        "deadline" => Deadline(DeadlineConfig) in "protocol/rounds.rs";
+        "buffered" => Buffered(BufferedConfig) in "protocol/buffered.rs";
+        "hierarchical" => Hierarchical(Box<HierarchicalConfig>) in "protocol/hierarchical.rs";
+    }
+}
 
 /// A protocol's rule, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,44 +90,27 @@ impl Rule {
 }
 
 impl ProtocolConfig {
-    /// The kind's name.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Synchronous(_) => "synchronous",
-            Self::OverSelection(_) => "over-selection",
-            Self::Deadline(_) => "deadline",
-            Self::Buffered(_) => "buffered",
-            Self::Hierarchical(_) => "hierarchical",
-        }
-    }
-
     /// Checks the parameters against the number of clients.
     ///
     /// # Errors
-    /// Key and sentence.
-    pub fn rule(&self, clients: usize) -> Result<Rule, ConfigError> {
-        match self {
-            Self::Synchronous(config) => config.rule(clients).map(Rule::Rounds),
-            Self::OverSelection(config) => config.rule(clients).map(Rule::Rounds),
-            Self::Deadline(config) => config.rule(clients).map(Rule::Rounds),
-            Self::Buffered(config) => config.rule(clients).map(Rule::Buffered),
-            Self::Hierarchical(config) => config.rule(clients).map(|rule| Rule::Hierarchical(Box::new(rule))),
-        }
+    /// A complaint with a path below the protocol's table.
+    pub fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
+        self.settings().rule(clients)
     }
 }
 
-fn within(key: &'static str, found: usize, most: usize, what: &str) -> Result<usize, ConfigError> {
+fn within(key: &str, found: usize, most: usize, what: &str) -> Result<usize, Complaint> {
     if (1..=most).contains(&found) {
         Ok(found)
     } else {
-        Err(ConfigError::new(key, format!("found {found}; expected between 1 and {what} ({most})")))
+        Err(Complaint::new(key, format!("found {found}; expected between 1 and {what} ({most})")))
     }
 }
 
-fn positive(key: &'static str, duration: Duration) -> Result<Span, ConfigError> {
+fn positive(key: &str, duration: Duration) -> Result<Span, Complaint> {
     if duration.0 > Span::ZERO {
         Ok(duration.0)
     } else {
-        Err(ConfigError::new(key, "found 0; expected a positive duration"))
+        Err(Complaint::new(key, "found 0; expected a positive duration"))
     }
 }

@@ -3,6 +3,7 @@
 //! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose every
 //! default is written out. A sweep makes one plan per point of its grid.
 
+pub mod catalogue;
 mod evaluation;
 mod hindsight;
 pub mod read;
@@ -22,17 +23,18 @@ use crate::population::PopulationConfig;
 use crate::protocol::ProtocolConfig;
 use crate::task::{TaskConfig, TaskError, none};
 use crate::world::{WorldError, WorldPlan};
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::aggregate::AggregationConfig;
 use fedgenie_learning::data::DataError;
 use read::{read, read_kind, unknown_name};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 use tree::{Node, Value};
 
-/// Everything in a scenario but its policies and its sweep.
+/// Everything in a scenario but its policies and its sweep, and the keys of all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sections {
@@ -43,33 +45,51 @@ pub struct Sections {
     pub title: Option<String>,
     /// How many seeds (1, 2, …), or a list of them.
     pub seeds: Seeds,
-    /// When a run ends: at the first of these that is reached.
+    /// End of a run: at the first of these that is reached.
     pub stop: StopConfig,
-    /// The clients.
+    /// Clients: how many they are, how long their jobs take, when they are available.
     pub population: PopulationConfig,
-    /// What they learn.
+    /// What the clients learn.
     #[serde(default = "nothing")]
     pub task: TaskConfig,
-    /// How they train; needed by tasks that train.
+    /// Local training: epochs, batch size, optimizer; needed by tasks that train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<TrainingConfig>,
-    /// When a round is over.
+    /// Protocol: when the server aggregates.
     pub protocol: ProtocolConfig,
-    /// How updates are folded into the global model.
+    /// Aggregation: how updates are weighted, and what the server makes of their mean.
     #[serde(default)]
     pub aggregation: AggregationConfig,
-    /// The reward that regret is measured in.
+    /// Policies, which are read by their labels.
+    #[serde(default, skip_serializing)]
+    #[schemars(skip)]
+    policy: ReadApart,
+    /// Regret: the reward, and the meters that compare a policy with the genie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regret: Option<RegretConfig>,
-    /// How often the global model is evaluated.
+    /// Evaluation: when the global model is tested, and targets for its metrics.
     #[serde(default)]
     pub evaluate: EvaluateConfig,
-    /// How often a round is recorded.
+    /// Records: which rounds are written.
     #[serde(default)]
     pub record: RecordConfig,
     /// The order of simultaneous events of a class.
     #[serde(default, skip_serializing_if = "TiesConfig::is_default")]
     pub ties: TiesConfig,
+    /// The grid, which is expanded before a point of it is read.
+    #[serde(default, skip_serializing)]
+    #[schemars(skip)]
+    sweep: ReadApart,
+}
+
+/// A key at the top of a scenario that has a reader of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ReadApart;
+
+impl<'de> Deserialize<'de> for ReadApart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
 }
 
 fn nothing() -> TaskConfig {
@@ -104,25 +124,6 @@ pub struct Scenario {
     tree: Node,
 }
 
-/// The keys at the top of a scenario.
-const KEYS: [&str; 15] = [
-    "name",
-    "title",
-    "seeds",
-    "stop",
-    "population",
-    "task",
-    "training",
-    "protocol",
-    "aggregation",
-    "policy",
-    "regret",
-    "evaluate",
-    "record",
-    "ties",
-    "sweep",
-];
-
 /// Most points that a sweep may have.
 pub const MOST_POINTS: usize = 10_000;
 
@@ -133,7 +134,6 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong.
     pub fn new(tree: &Node, base: &Path, data: Option<&Path>) -> Result<Self, ScenarioError> {
-        check_keys(tree)?;
         let mut rest = tree.clone();
         rest.take("sweep");
         let policies = rest.take("policy");
@@ -145,12 +145,11 @@ impl Scenario {
             regret.resolve();
         }
         sections.evaluate.resolve();
-        let wrong = |path: &str, message: String| ScenarioError::new(tree, path, message);
-        sections.check().map_err(|(path, message)| wrong(&path, message))?;
-        let clients = sections.population.client_count().map_err(|error| wrong(&error.path, error.message))?;
-        let kind = sections.protocol.kind();
-        let rule = sections.protocol.rule(clients);
-        let rule = rule.map_err(|error| wrong(&format!("protocol.{kind}.{}", error.key), error.message))?;
+        let wrong = |complaint: Complaint| ScenarioError::of(tree, complaint);
+        sections.check().map_err(wrong)?;
+        let clients = sections.population.client_count().map_err(wrong)?;
+        let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
+        let rule = protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;
         let reward = sections.regret.as_ref().and_then(RegretConfig::reward);
         let mut arms = read_policies(policies.as_ref(), tree)?;
         for Arm { label, policy } in &mut arms {
@@ -164,7 +163,7 @@ impl Scenario {
         let plan = WorldPlan {
             population,
             task,
-            training: training.local().map_err(|(path, message)| wrong(&format!("training.{path}"), message))?,
+            training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
             inference_share: training.inference_share,
             rule,
             ties: sections.ties.ties(),
@@ -179,7 +178,7 @@ impl Scenario {
     /// Puts file and line to what went wrong when a world was built.
     pub fn explain(&self, error: WorldError) -> ScenarioError {
         match error {
-            WorldError::Scenario { path, message } => {
+            WorldError::Scenario(Complaint { path, message }) => {
                 let path = inherited_from(&self.tree, &path).unwrap_or(path);
                 ScenarioError::new(&self.tree, path, message)
             }
@@ -198,7 +197,7 @@ impl Scenario {
     }
 
     /// Puts file and line to what is wrong with a policy's parameter.
-    pub fn explain_policy(&self, label: &str, error: ConfigError) -> ScenarioError {
+    pub fn explain_policy(&self, label: &str, error: Complaint) -> ScenarioError {
         policy_error(&self.tree, label, error)
     }
 
@@ -252,14 +251,6 @@ fn to_toml(node: &Node) -> toml::Value {
     }
 }
 
-fn check_keys(tree: &Node) -> Result<(), ScenarioError> {
-    let Value::Table(entries) = &tree.value else { return Ok(()) };
-    match entries.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
-        Some((key, node)) => Err(ScenarioError::at(&node.place, key, unknown_name("key", key, &KEYS))),
-        None => Ok(()),
-    }
-}
-
 /// Where a group's value is written, if it is not the group's own but the population's.
 fn inherited_from(tree: &Node, path: &str) -> Option<String> {
     let (index, rest) = path.strip_prefix("population.group.")?.split_once('.')?;
@@ -269,9 +260,8 @@ fn inherited_from(tree: &Node, path: &str) -> Option<String> {
     (is_shared && !is_own).then(|| format!("population.{rest}"))
 }
 
-fn policy_error(tree: &Node, label: &str, error: ConfigError) -> ScenarioError {
-    let path = if error.key.is_empty() { format!("policy.{label}") } else { format!("policy.{label}.{}", error.key) };
-    ScenarioError::new(tree, path, error.message)
+fn policy_error(tree: &Node, label: &str, complaint: Complaint) -> ScenarioError {
+    ScenarioError::of(tree, complaint.below(label).below("policy"))
 }
 
 /// Reads `[policy.LABEL]` tables, in the order of the file.
@@ -288,7 +278,7 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
         let path = format!("policy.{label}");
         if !sections::is_name(label) {
             let message = "a label has lower-case letters, digits, - and _ only, because it names a folder";
-            return Err(ScenarioError::at(&node.place, path, message));
+            return Err(ScenarioError::at(&node.origin, path, message));
         }
         let mut body = node.clone();
         let kind = match body.take("kind") {
@@ -299,7 +289,7 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
                 return Err(ScenarioError::new(tree, format!("{path}.kind"), message));
             }
         };
-        let names: Vec<_> = policy::CATALOGUE.iter().map(|entry| entry.name).collect();
+        let names: Vec<_> = policy::CATALOGUE.entries.iter().map(|entry| entry.name).collect();
         if !names.contains(&kind.as_str()) {
             let path = if node.get("kind").is_some() { format!("{path}.kind") } else { path };
             return Err(ScenarioError::new(tree, path, unknown_name("policy", &kind, &names)));
@@ -325,7 +315,7 @@ pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
     }
     let mut points = vec![(Point::default(), base)];
     for (path, node) in paths {
-        let refuse_values = |message: String| Err(ScenarioError::at(&node.place, format!("sweep.{path}"), message));
+        let refuse_values = |message: String| Err(ScenarioError::at(&node.origin, format!("sweep.{path}"), message));
         let Value::List(values) = &node.value else {
             return refuse_values(format!("found {}; expected a list of values", node.value.describe()));
         };
@@ -387,10 +377,12 @@ mod tests {
     #[test]
     fn the_keys_are_those_of_the_schema() {
         let schema = schema::schema();
+        let tree = tree::parse(Path::new("a.toml"), "unknown = 1").unwrap();
+        let message = read::<Sections>(&tree, "").unwrap_err().complaint.message;
+        let mut keys: Vec<_> = message.split_once("known: ").unwrap().1.split(", ").collect();
         let mut known: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         known.retain(|key| *key != "$schema");
         known.sort_unstable();
-        let mut keys = KEYS;
         keys.sort_unstable();
         assert_eq!(known, keys);
     }

@@ -3,61 +3,93 @@
 //! | task | data | metrics |
 //! |---|---|---|
 //! | `none` | none: a pure bandit | — |
-//! | `linear-regression` | drawn, 6:1 train and test, or tables of numbers, see [`source`] | `test_loss` |
-//! | `softmax-regression` | any with classes, see [`source`] | `test_loss`, `test_accuracy` |
-//! | `classification` | any with classes, see [`source`], by a network | `test_loss`, `test_accuracy` |
+//! | `linear-regression` | drawn, 6:1 train and test, or tables of numbers, see [`fedgenie_learning::data::source`] | `test_loss` |
+//! | `softmax-regression` | any with classes, see [`fedgenie_learning::data::source`] | `test_loss`, `test_accuracy` |
+//! | `classification` | any with classes, see [`fedgenie_learning::data::source`], by a network | `test_loss`, `test_accuracy` |
 
 pub mod classification;
 pub mod linear_regression;
 pub mod none;
-pub mod partition;
 pub mod softmax_regression;
-pub mod source;
 
-pub use source::DataCache;
+pub use fedgenie_learning::data::source::DataCache;
 
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::components;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_learning::data::partition::{Partition, Skew};
+use fedgenie_learning::data::partition::{Partition, PartitionConfig, Skew};
 use fedgenie_learning::data::{DataError, Split};
-use fedgenie_learning::model::Model;
 use fedgenie_learning::model::weights::WeightsError;
-use partition::PartitionConfig;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use fedgenie_learning::model::{Model, ModelError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The `[task]` section.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum TaskConfig {
-    /// Nothing is learned.
-    None(none::Config),
-    /// Linear regression on drawn examples or on tables.
-    LinearRegression(linear_regression::Config),
-    /// Softmax regression on examples of classes.
-    SoftmaxRegression(softmax_regression::Config),
-    /// Classification by a network.
-    Classification(classification::Config),
+/// A task's part of a scenario. What a task does not declare, it has not: by default nothing is learned.
+pub trait TaskSettings {
+    /// What clients learn to predict.
+    fn target(&self) -> Target {
+        Target::Nothing
+    }
+
+    /// Bytes of the model each way, where there is none.
+    fn payload_bytes(&self) -> u64 {
+        0
+    }
+
+    /// How training examples go to clients, for a task that trains.
+    fn partition(&self) -> Option<&PartitionConfig> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
+        None
+    }
+
+    /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user; the partition's
+    /// apart.
+    fn resolve_paths(&mut self, _base: &Path, _data: Option<&Path>) {}
+
+    /// The files that are read, as far as they are there; the partition's apart.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Checks what can be checked without data; the partition apart.
+    ///
+    /// # Errors
+    /// A complaint with a path below the task's table.
+    fn check(&self) -> Result<(), Complaint>;
+
+    /// Data and model of one seed; none for a task that does not train.
+    ///
+    /// # Errors
+    /// If the data cannot be had or do not fit.
+    fn material(&self, _streams: &Streams, _cache: &DataCache) -> Result<Option<Material>, TaskError> {
+        Ok(None)
+    }
 }
 
-/// A task of the catalogue.
-#[derive(Clone, Copy, Debug)]
-pub struct TaskEntry {
-    /// The kind's name in scenarios.
-    pub name: &'static str,
-    /// The source file, whose opening comment is the documentation.
-    pub source: &'static str,
+/// What clients learn to predict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// They do not train.
+    Nothing,
+    /// A number: there is a loss.
+    Number,
+    /// A class: there are a loss and an accuracy.
+    Class,
 }
 
-/// All tasks.
-pub static CATALOGUE: &[TaskEntry] = &[
-    TaskEntry { name: "none", source: include_str!("task/none.rs") },
-    TaskEntry { name: "linear-regression", source: include_str!("task/linear_regression.rs") },
-    TaskEntry { name: "softmax-regression", source: include_str!("task/softmax_regression.rs") },
-    TaskEntry { name: "classification", source: include_str!("task/classification.rs") },
-];
+components! {
+    /// The `[task]` section.
+    pub enum TaskConfig: TaskSettings = "task" {
+        "none" => None(none::Config) in "task/none.rs";
+        "linear-regression" => LinearRegression(linear_regression::Config) in "task/linear_regression.rs";
+        "softmax-regression" => SoftmaxRegression(softmax_regression::Config) in "task/softmax_regression.rs";
+        "classification" => Classification(classification::Config) in "task/classification.rs";
+    }
+}
 
 /// Data and model of a task that trains, before they are spread over clients.
 pub struct Material {
@@ -67,8 +99,6 @@ pub struct Material {
     pub model: Box<dyn Model>,
     /// How the training examples go to clients.
     pub partition: PartitionConfig,
-    /// Whether `test_accuracy` is a metric.
-    pub classifies: bool,
     /// The model to start from, if it is not drawn.
     pub start: Option<Vec<f32>>,
 }
@@ -121,86 +151,47 @@ impl Learner {
 }
 
 impl TaskConfig {
-    /// The kind's name.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::None(_) => "none",
-            Self::LinearRegression(_) => "linear-regression",
-            Self::SoftmaxRegression(_) => "softmax-regression",
-            Self::Classification(_) => "classification",
-        }
-    }
-
     /// Whether clients train.
-    pub const fn trains(&self) -> bool {
-        !matches!(self, Self::None(_))
+    pub fn trains(&self) -> bool {
+        matches!(self.settings().target(), Target::Number | Target::Class)
     }
 
     /// Whether examples have classes, so that there is an accuracy.
-    pub const fn classifies(&self) -> bool {
-        !matches!(self, Self::None(_) | Self::LinearRegression(_))
+    pub fn classifies(&self) -> bool {
+        self.settings().target() == Target::Class
+    }
+
+    /// Bytes of the model each way, where there is none.
+    pub fn payload_bytes(&self) -> u64 {
+        self.settings().payload_bytes()
     }
 
     /// How training examples go to clients, for a task that trains.
-    pub const fn partition(&self) -> Option<&PartitionConfig> {
-        match self {
-            Self::None(_) => None,
-            Self::LinearRegression(config) => Some(&config.partition),
-            Self::SoftmaxRegression(config) => Some(&config.partition),
-            Self::Classification(config) => Some(&config.partition),
-        }
+    pub fn partition(&self) -> Option<&PartitionConfig> {
+        self.settings().partition()
     }
 
     /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        match self {
-            Self::None(_) => {}
-            Self::LinearRegression(config) => config.resolve_paths(base, data),
-            Self::SoftmaxRegression(config) => config.resolve_paths(base, data),
-            Self::Classification(config) => config.resolve_paths(base, data),
-        }
-        if let Some(partition) = self.partition_mut() {
+        self.settings_mut().resolve_paths(base, data);
+        if let Some(partition) = self.settings_mut().partition_mut() {
             partition.resolve_paths(base, data);
         }
     }
 
     /// The files that are read, as far as they are there; names are those of [`TaskConfig::resolve_paths`].
     pub fn files(&self) -> Vec<PathBuf> {
-        let (data, start) = match self {
-            Self::None(_) => (None, None),
-            Self::LinearRegression(config) => (config.data.as_ref(), None),
-            Self::SoftmaxRegression(config) => (Some(&config.data), None),
-            Self::Classification(config) => (Some(&config.data), config.start.as_ref()),
-        };
-        let counts = match self.partition() {
-            Some(PartitionConfig::ClassCounts { file, .. }) => Some(file),
-            _ => None,
-        };
-        let data = data.map_or_else(Vec::new, source::DataConfig::files);
-        data.into_iter().chain([start, counts].into_iter().flatten().cloned()).collect()
-    }
-
-    const fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
-        match self {
-            Self::None(_) => None,
-            Self::LinearRegression(config) => Some(&mut config.partition),
-            Self::SoftmaxRegression(config) => Some(&mut config.partition),
-            Self::Classification(config) => Some(&mut config.partition),
-        }
+        let counts = self.partition().map_or_else(Vec::new, PartitionConfig::files);
+        self.settings().files().into_iter().chain(counts).collect()
     }
 
     /// Checks what can be checked without data.
     ///
     /// # Errors
-    /// Key and sentence.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        match self {
-            Self::None(config) => config.check()?,
-            Self::LinearRegression(config) => config.check()?,
-            Self::SoftmaxRegression(config) => config.check()?,
-            Self::Classification(config) => config.check()?,
-        }
-        self.partition().map_or(Ok(()), PartitionConfig::check)
+    /// A complaint with a path below the task's table.
+    pub fn check(&self) -> Result<(), Complaint> {
+        self.settings().check()?;
+        self.partition().map_or(Ok(()), |partition| partition.check().map_err(|complaint| complaint.below("partition")))
     }
 
     /// Data and model of one seed; none for a task that does not train.
@@ -208,13 +199,17 @@ impl TaskConfig {
     /// # Errors
     /// If the data cannot be had or do not fit.
     pub fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
-        match self {
-            Self::None(_) => Ok(None),
-            Self::LinearRegression(config) => config.material(streams, cache).map(Some),
-            Self::SoftmaxRegression(config) => config.material(streams, cache).map(Some),
-            Self::Classification(config) => config.material(streams, cache).map(Some),
-        }
+        self.settings().material(streams, cache)
     }
+}
+
+/// Number of classes of both parts.
+///
+/// # Errors
+/// If the examples have numbers as targets.
+fn classes(split: &Split) -> Result<usize, ModelError> {
+    let refused = ModelError::Targets { found: "numbers", expected: "classes" };
+    split.train.classes().map(|(_, classes)| classes).ok_or(refused)
 }
 
 /// Why a task cannot be set up.
@@ -225,7 +220,7 @@ pub enum TaskError {
     Data(#[from] DataError),
     /// The data do not fit the model.
     #[error(transparent)]
-    Model(#[from] fedgenie_learning::model::ModelError),
+    Model(#[from] ModelError),
     /// The network cannot be built for such examples.
     #[error("{0}")]
     Network(String),
@@ -235,4 +230,18 @@ pub enum TaskError {
     /// The data cannot be partitioned as asked.
     #[error(transparent)]
     Partition(#[from] fedgenie_learning::data::partition::PartitionError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedgenie_learning::data::{Dataset, Targets};
+    use ndarray::Array2;
+
+    #[test]
+    fn numbers_are_no_classes() {
+        let numbers = Dataset::new(Array2::zeros((2, 1)), Targets::Values(vec![0.5, 1.5]));
+        let error = classes(&Split { train: numbers.clone(), test: numbers }).unwrap_err().to_string();
+        assert_eq!(error, "the model predicts classes, the data has numbers as targets");
+    }
 }

@@ -7,9 +7,10 @@ mod truth;
 pub use truth::Truth;
 
 use crate::population::law::{ClientPlace, TimeLaw};
-use crate::population::{Population, PopulationConfig, PopulationError, Work};
+use crate::population::{Population, PopulationConfig, Work};
 use crate::protocol::{LinkConfig, Rule};
 use crate::task::{DataCache, Learner, TaskConfig, TaskError};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::law::AnyLaw;
@@ -105,28 +106,17 @@ struct Foundation {
 /// Why a world cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
-    /// Something in the scenario: path and sentence.
-    #[error("{path}: {message}")]
-    Scenario {
-        /// Dotted path below the scenario's root.
-        path: String,
-        /// What was found and what would be right.
-        message: String,
-    },
+    /// Something in the scenario; the path begins at its root.
+    #[error(transparent)]
+    Scenario(#[from] Complaint),
     /// The task's data or partition.
     #[error("task: {0}")]
     Task(#[from] TaskError),
 }
 
-impl From<PopulationError> for WorldError {
-    fn from(error: PopulationError) -> Self {
-        Self::Scenario { path: error.path, message: error.message }
-    }
-}
-
 impl WorldError {
     fn scenario(path: &str, message: impl Into<String>) -> Self {
-        Self::Scenario { path: path.to_owned(), message: message.into() }
+        Self::Scenario(Complaint::new(path, message))
     }
 }
 
@@ -166,10 +156,9 @@ impl WorldPlan {
         let streams = Streams::new(seed);
         let clients = self.population.client_count()?;
         let material = self.task.material(&streams, cache)?;
-        let payload_bytes = match (&material, &self.task) {
-            (Some(material), _) => material.model.parameters() as u64 * 4,
-            (None, TaskConfig::None(config)) => config.payload.0 as u64,
-            (None, _) => 0,
+        let payload_bytes = match &material {
+            Some(material) => material.model.parameters() as u64 * 4,
+            None => self.task.payload_bytes(),
         };
         let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
         let (population, learner) = match material {
@@ -197,7 +186,7 @@ impl WorldPlan {
                     data: material.data,
                     model: material.model,
                     partition,
-                    classifies: material.classifies,
+                    classifies: self.task.classifies(),
                     start: material.start,
                 };
                 (population, Some(learner))

@@ -22,6 +22,9 @@
 //! assert_eq!(download.quantile(0.9), 0.025);
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { constant = "250 ms" }
+//! ```
 
 use super::{Catalogued, Dimension, Form, Law, LawError, LawParameter, assert_factor, non_negative, wrong_number};
 use crate::math::float::exp;

@@ -25,6 +25,9 @@
 //! assert_eq!(trace.cdf(0.2), 0.75);
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { empirical = { file = "trace.csv" } }
+//! ```
 
 use super::{Catalogued, Form, Law, LawError, LawParameter, assert_factor, non_negative};
 use crate::math::float::{ceil, exp, floor};

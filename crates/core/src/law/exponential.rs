@@ -24,6 +24,9 @@
 //! assert!((compute.cdf(0.5) - 0.632).abs() < 1e-3);
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { exponential = { mean = "0.8 s", shift = "0.2 s" } }
+//! ```
 
 use super::{
     Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, non_negative,

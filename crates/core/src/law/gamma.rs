@@ -24,6 +24,9 @@
 //! assert!((upload.laplace(10.0) - 0.25).abs() < 1e-15);
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { gamma = { shape = 2.0, scale = "0.1 s" } }
+//! ```
 
 use super::{
     Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, positive,

@@ -25,6 +25,9 @@
 //! assert!((compute.mean() - 0.4184).abs() < 1e-4);
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { lognormal = { median = "0.3 s", sigma = 0.5 } }
+//! ```
 
 use super::{
     Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, positive,

@@ -26,6 +26,9 @@
 //! assert_eq!(compute.quantile(0.8), 2.0);
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { mixture = [{ weight = 3, constant = "20 ms" }, { weight = 1, exponential = { mean = "1 s" } }] }
+//! ```
 
 use super::{AnyLaw, Catalogued, Form, Law, LawError, LawParameter, assert_factor, positive};
 use crate::math::float::sqrt;

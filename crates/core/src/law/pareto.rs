@@ -24,6 +24,9 @@
 //! assert_eq!(Pareto::new(1.0, 0.2)?.mean(), f64::INFINITY);
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { pareto = { shape = 2.5, minimum = "0.1 s" } }
+//! ```
 
 use super::{
     Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, positive,

@@ -27,6 +27,9 @@
 //! assert_eq!(compute.cdf(0.6), 1.0);
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { truncated-normal = { mean = "0.5 s", sd = "0.2 s", min = "0.1 s", max = "2 s" } }
+//! ```
 
 use super::{
     Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, non_negative,

@@ -22,6 +22,9 @@
 //! assert_eq!(compute.quantile(0.5), 0.6);
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { uniform = ["0.1 s", "0.3 s"] }
+//! ```
 
 use super::{
     Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, non_negative,

@@ -22,6 +22,9 @@
 //! assert!((session.laplace(1.0) - 0.25).abs() < 1e-13, "with shape 1 it is exponential");
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
+//! ```toml
+//! latency.compute = { weibull = { shape = 1.5, scale = "0.3 s" } }
+//! ```
 
 use super::{
     Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, positive,

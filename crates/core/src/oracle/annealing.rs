@@ -43,8 +43,16 @@
 //! assert_eq!(set, [0, 2]);
 //! # Ok::<(), fedgenie::oracle::annealing::ConfigError>(())
 //! ```
+//! ```toml
+//! [policy.bsfl]
+//! solver = { alsa = { steps = 1000 } }
+//! # solver = { sa = { steps = 1000 } }
+//! ```
 
+mod config;
 mod neighbourhood;
+
+pub use config::{Accelerated, Plain};
 
 use super::{Instance, Solver, TIE};
 use crate::math::float;

@@ -1,7 +1,7 @@
-//! The exact solver: fix the bottleneck, take the best gains above it, and look at every bottleneck in one walk.
+//! Exact solver: the optimum, found by one walk over the bottlenecks.
 //!
 //! # Definition
-//! For a threshold θ let `P_θ = {k : speed_k ≥ θ}` and `M_θ` the largest sum of gains of a cohort of which at least
+//! Fix the bottleneck, take the best gains above it, and look at every bottleneck. For a threshold θ let `P_θ = {k : speed_k ≥ θ}` and `M_θ` the largest sum of gains of a cohort of which at least
 //! `take` members are in `P_θ`. The optimum is `V* = max_θ θ + M_θ` over the speeds θ that occur: a cohort counted at θ
 //! has a bottleneck of at least θ, and the optimal cohort is counted at its own. With `take == cohort`, `M_θ` is the
 //! sum of the `m = cohort` largest gains of the prefix, which a walk down the speeds keeps in a heap.
@@ -38,6 +38,10 @@
 //! assert_eq!(Exact::new().maximise(&instance, &mut set), 2.75);
 //! assert_eq!(set, [0, 1, 2]);
 //! ```
+//! ```toml
+//! [policy.bsfl]
+//! solver = "exact"
+//! ```
 
 mod filter;
 mod order;
@@ -47,11 +51,14 @@ mod tests;
 mod ties;
 mod walk;
 
-use super::{Instance, Solver, TIE};
+use super::reward::Reward;
+use super::{Instance, Solver, SolverSettings, TIE};
 use crate::rng::StreamRng;
 use filter::Filter;
 use order::{COUNT_UP_TO, Order, place_by_counting};
 use overselect::OverSelection;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ties::{Exchange, Item};
 use walk::{Entry, Threshold, Walk};
 
@@ -65,6 +72,18 @@ const REFINE_FROM: usize = 2_000;
 struct Segment {
     end: usize,
     live: bool,
+}
+
+/// `exact` has no parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Config {}
+
+impl SolverSettings for Config {
+    fn build(&self, _: &Reward) -> Result<Box<dyn Solver>, String> {
+        Ok(Box::new(Exact::new()))
+    }
 }
 
 /// The exact solver, with its reusable buffers.

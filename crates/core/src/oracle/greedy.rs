@@ -1,4 +1,4 @@
-//! The greedy rule: add, one at a time, the candidate that maximises the objective of the partial set.
+//! Greedy heuristic: adds, one at a time, the candidate that maximises the objective of the partial set.
 //!
 //! # Definition
 //! `S₀ = ∅`, `S_{j+1} = S_j ∪ {argmax_k b(S_j ∪ {k}) + Σ gain}`, where `b(S)` is the `min(take, |S|)`-th largest speed.
@@ -29,10 +29,29 @@
 //! assert_eq!(Greedy::new().solve(&instance, &mut rng, &mut set), 1.25);
 //! assert_eq!(set, [0, 1]);
 //! ```
+//! ```toml
+//! [policy.bsfl]
+//! solver = "greedy"
+//! ```
 
-use super::{Instance, Solver, TIE};
+use super::reward::Reward;
+use super::{Instance, Solver, SolverSettings, TIE};
 use crate::math::sum::CompensatedSum;
 use crate::rng::StreamRng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `greedy` has no parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Config {}
+
+impl SolverSettings for Config {
+    fn build(&self, _: &Reward) -> Result<Box<dyn Solver>, String> {
+        Ok(Box::new(Greedy::new()))
+    }
+}
 
 /// The greedy solver, with its reusable buffers.
 #[derive(Clone, Debug, Default)]

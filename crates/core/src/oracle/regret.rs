@@ -20,9 +20,17 @@
 //!
 //! # Cost
 //! Per round: one exact solve; `realised` draws the genie's latencies; `expected` takes O(nodes · m).
+//!
+//! # Example
+//! ```toml
+//! [regret]
+//! tau_min = "50 ms"
+//! meters = ["mean", "realised"]
+//! ```
 
 use super::genie::{Genie, GenieSolver};
 use super::reward::{History, bottleneck};
+use crate::catalogue::{Catalogue, Entry};
 use crate::id::ClientId;
 use crate::law::ExpectedMinimum;
 use crate::math::sum::CompensatedSum;
@@ -31,17 +39,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// What scenarios can name as meter; `counterfactual` is a switch of `[regret]`.
+pub static CATALOGUE: Catalogue = Catalogue {
+    kind: "meter",
+    definition: "Meter",
+    entries: &[Entry { name: "counterfactual", summary: "", source: include_str!("hindsight.rs") }],
+    shared: include_str!("regret.rs"),
+};
+
 /// Name of a regret meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meter {
-    /// Against mean speeds.
+    /// Regret in mean speeds, with Theorem 1 of BSFL as its bound.
     Mean,
-    /// With the actual latencies.
+    /// Regret in realised speeds: with the latencies of the round.
     Realised,
-    /// With the expected minimum.
+    /// Regret in the expected minimum speed of a set.
     Expected,
-    /// With the expected minimum, against its own optimum.
+    /// Regret in the expected minimum speed, against the best of all sets for it.
     ExpectedExact,
 }
 

@@ -21,21 +21,46 @@
 pub mod contribution;
 pub mod loss_drop;
 
-use crate::config::ConfigError;
+use crate::components;
+use crate::config::Complaint;
 use crate::id::ClientId;
-use contribution::Reputations;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Which utility, and its parameters: `utility = "loss-drop"`, `utility = { contribution = { gamma = 0.3 } }`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[schemars(transform = crate::config::allow_bare_kinds)]
-pub enum UtilityConfig {
-    /// By how much the client's own update would lower the test loss.
-    LossDrop(loss_drop::Config),
-    /// Relevance × reputation, plus data quality (MAB-FRS).
-    Contribution(contribution::Config),
+/// A utility's part of a scenario.
+pub trait UtilitySettings {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// A complaint with a path below the utility's table.
+    fn check(&self) -> Result<(), Complaint> {
+        Ok(())
+    }
+
+    /// Whether it looks at the losses of the candidates' own examples.
+    fn needs_data_quality(&self) -> bool {
+        false
+    }
+
+    /// The utility before the first round of a run with so many clients.
+    fn begin(&self, clients: usize) -> Box<dyn UtilityRun>;
+}
+
+/// A utility during one run, with what it remembers.
+pub trait UtilityRun: std::fmt::Debug + Send {
+    /// Appends `S_i` of each client, in their order. `sent` is the model that the round sends.
+    fn values(&self, sent: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>);
+
+    /// Takes in what the server saw of a round: the updates that arrived.
+    fn remember(&mut self, _sent: ModelScore, _arrived: &mut dyn Iterator<Item = &HindsightClient>) {}
+}
+
+components! {
+    /// Which utility, and its parameters: `utility = "loss-drop"`, `utility = { contribution = { gamma = 0.3 } }`.
+    #[derive(Copy)]
+    #[schemars(transform = crate::config::allow_bare_kinds)]
+    pub enum UtilityConfig: UtilitySettings = "utility" {
+        "loss-drop" => LossDrop(loss_drop::Config) in "utility/loss_drop.rs";
+        "contribution" => Contribution(contribution::Config) in "utility/contribution.rs";
+    }
 }
 
 impl Default for UtilityConfig {
@@ -45,28 +70,17 @@ impl Default for UtilityConfig {
 }
 
 impl UtilityConfig {
-    /// The kind's name.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::LossDrop(_) => "loss-drop",
-            Self::Contribution(_) => "contribution",
-        }
-    }
-
     /// Checks the ranges.
     ///
     /// # Errors
-    /// Key and sentence.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        match self {
-            Self::LossDrop(_) => Ok(()),
-            Self::Contribution(config) => config.check(),
-        }
+    /// A complaint with a path below the utility's table.
+    pub fn check(&self) -> Result<(), Complaint> {
+        self.settings().check()
     }
 
     /// Whether it looks at the losses of the candidates' own examples.
-    pub const fn needs_data_quality(&self) -> bool {
-        matches!(self, Self::Contribution(_))
+    pub fn needs_data_quality(&self) -> bool {
+        self.settings().needs_data_quality()
     }
 }
 
@@ -100,16 +114,16 @@ pub struct HindsightClient {
 }
 
 /// A utility and what it remembers of a run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Utility {
     config: UtilityConfig,
-    reputations: Reputations,
+    run: Box<dyn UtilityRun>,
 }
 
 impl Utility {
     /// Before the first round of so many clients.
     pub fn new(config: UtilityConfig, clients: usize) -> Self {
-        Self { config, reputations: Reputations::new(clients) }
+        Self { config, run: config.settings().begin(clients) }
     }
 
     /// Which utility.
@@ -120,20 +134,12 @@ impl Utility {
     /// `S_i` of each candidate, in their order. `sent` is the model that the round sends.
     pub fn of(&self, sent: ModelScore, candidates: &[HindsightClient], values: &mut Vec<f64>) {
         values.clear();
-        match &self.config {
-            UtilityConfig::LossDrop(_) => {
-                let drop = |update: UpdateScore| loss_drop::loss_drop(sent.loss, update.model.loss);
-                values.extend(candidates.iter().map(|candidate| candidate.update.map_or(0.0, drop)));
-            }
-            UtilityConfig::Contribution(config) => self.reputations.scores(config, sent.quality, candidates, values),
-        }
+        self.run.values(sent, candidates, values);
         values.iter_mut().filter(|value| !value.is_finite()).for_each(|value| *value = 0.0);
     }
 
     /// Takes in what the server saw of a round: the updates that arrived.
-    pub fn remember<'a>(&mut self, sent: ModelScore, arrived: impl Iterator<Item = &'a HindsightClient>) {
-        if let UtilityConfig::Contribution(config) = &self.config {
-            self.reputations.remember(config, sent.quality, arrived);
-        }
+    pub fn remember<'a>(&mut self, sent: ModelScore, mut arrived: impl Iterator<Item = &'a HindsightClient>) {
+        self.run.remember(sent, &mut arrived);
     }
 }

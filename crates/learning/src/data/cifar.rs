@@ -1,4 +1,4 @@
-//! Reader of the binary versions of CIFAR-10 and CIFAR-100.
+//! Binary versions of CIFAR-10 and CIFAR-100.
 //!
 //! # Definition
 //! A file is a sequence of rows. A row of CIFAR-10 has 3,073 bytes: the label, below 10, then 1,024 bytes each of red, green
@@ -25,9 +25,54 @@
 //! ```
 
 use super::bytes::ByteReader;
+use super::located;
+use super::source::{DataCache, SourceSettings};
 use super::{DataError, Dataset, Shape, Split, Targets};
+use fedgenie_core::rng::Streams;
 use ndarray::Array2;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+/// Folder of CIFAR-10's binary version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Cifar10Folder(PathBuf);
+
+impl SourceSettings for Cifar10Folder {
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.0 = located(&self.0, base, data);
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        all_files(&self.0)
+    }
+
+    fn load(&self, _: &Streams, _: &DataCache) -> Result<Split, DataError> {
+        load_cifar_folder(&self.0, Cifar::Ten)
+    }
+}
+
+/// Folder of CIFAR-100's binary version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Cifar100Folder(PathBuf);
+
+impl SourceSettings for Cifar100Folder {
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.0 = located(&self.0, base, data);
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        all_files(&self.0)
+    }
+
+    fn load(&self, _: &Streams, _: &DataCache) -> Result<Split, DataError> {
+        load_cifar_folder(&self.0, Cifar::Hundred)
+    }
+}
 
 /// Every image's shape.
 pub const SHAPE: Shape = Shape { channels: 3, height: 32, width: 32 };
@@ -86,16 +131,16 @@ fn official_batches() -> impl Iterator<Item = String> {
 /// Whether the training files have their official names; a folder with `train*.bin` may well call its test file
 /// `test_batch.bin`.
 fn has_official_names(folder: &Path) -> bool {
-    official_batches().any(|name| located(folder, &name).is_some())
+    official_batches().any(|name| present(folder, &name).is_some())
 }
 
 /// The packed or the plain file, whichever is there.
-fn located(folder: &Path, name: &str) -> Option<PathBuf> {
+fn present(folder: &Path, name: &str) -> Option<PathBuf> {
     [folder.join(format!("{name}.gz")), folder.join(name)].into_iter().find(|path| path.is_file())
 }
 
 fn official_file(folder: &Path, name: &str) -> Result<PathBuf, DataError> {
-    located(folder, name).ok_or_else(|| DataError::MissingCifar { folder: folder.to_owned(), file: name.to_owned() })
+    present(folder, name).ok_or_else(|| DataError::MissingCifar { folder: folder.to_owned(), file: name.to_owned() })
 }
 
 /// The files `PREFIX*.bin`, packed or plain, in the order of these names.
@@ -104,7 +149,7 @@ fn files(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, DataError> {
     if names.is_empty() {
         return Err(DataError::MissingCifar { folder: folder.to_owned(), file: format!("{prefix}*.bin") });
     }
-    Ok(names.iter().filter_map(|name| located(folder, name)).collect())
+    Ok(names.iter().filter_map(|name| present(folder, name)).collect())
 }
 
 fn names(folder: &Path, prefix: &str) -> Vec<String> {
@@ -112,7 +157,7 @@ fn names(folder: &Path, prefix: &str) -> Vec<String> {
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.file_name().into_string().ok())
         .map(|name| name.strip_suffix(".gz").map_or(name.clone(), str::to_owned))
-        .filter(|name| name.starts_with(prefix) && name.ends_with(".bin") && located(folder, name).is_some())
+        .filter(|name| name.starts_with(prefix) && name.ends_with(".bin") && present(folder, name).is_some())
         .collect();
     names.sort_unstable();
     names.dedup();
@@ -125,7 +170,7 @@ pub fn all_files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = official
         .chain(names(folder, "train"))
         .chain(names(folder, "test"))
-        .filter_map(|name| located(folder, &name))
+        .filter_map(|name| present(folder, &name))
         .collect();
     files.sort_unstable();
     files.dedup();

@@ -1,4 +1,4 @@
-//! Reader of tables as text: comma-separated values with a header.
+//! CSV tables: comma-separated values with a header.
 //!
 //! # Definition
 //! A row is an example. One column is what is to be predicted: a `label` (classification) or a numeric target (regression).
@@ -29,6 +29,10 @@
 //! data = { csv = { train = "all.csv.gz", test_fraction = 0.2, target = "price", group = "city" } }
 //! data = { csv = { train = "digits.csv", test_fraction = 0.2, label = "digit", shape = [1, 8, 8] } }
 //! ```
+
+mod config;
+
+pub use config::CsvConfig;
 
 use super::rows::Rows;
 use super::{DataError, Dataset, Shape, Split, Targets};

@@ -253,11 +253,22 @@ pub enum DataError {
     /// A generator's setting makes no sense.
     #[error("{key} = {found}: has to be {expected}")]
     Setting {
-        /// Name of the setting.
-        key: &'static str,
+        /// Dotted path of the setting.
+        key: String,
         /// Its value.
         found: String,
         /// What would be right.
         expected: &'static str,
     },
+}
+
+impl DataError {
+    /// The same error, as somebody sees it who holds the settings at a path.
+    #[must_use]
+    pub fn below(self, path: &str) -> Self {
+        match self {
+            Self::Setting { key, found, expected } => Self::Setting { key: format!("{path}.{key}"), found, expected },
+            other => other,
+        }
+    }
 }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// [`DataError::Setting`] if the share is not above 0 and below 1, or the table has a single example.
 pub fn held_out(data: &Dataset, fraction: f64, streams: &Streams) -> Result<Split, DataError> {
-    let refuse = |found, expected| Err(DataError::Setting { key: "test_fraction", found, expected });
+    let refuse = |found, expected| Err(DataError::Setting { key: "test_fraction".to_owned(), found, expected });
     if !(fraction > 0.0 && fraction < 1.0) {
         return refuse(fraction.to_string(), "above 0 and below 1");
     }

@@ -1,4 +1,4 @@
-//! Reader of IDX files, the format of MNIST and Fashion-MNIST.
+//! IDX files: MNIST, Fashion-MNIST and data sets in their format.
 //!
 //! # Definition
 //! Big-endian 32-bit words, then bytes. Images: 2051, number of images, rows, columns, then the pixels of each image row
@@ -25,9 +25,14 @@
 //! ```
 
 use super::bytes::ByteReader;
+use super::located;
+use super::source::{DataCache, SourceSettings};
 use super::{DataError, Dataset, Shape, Split, Targets};
+use fedgenie_core::rng::Streams;
 use ndarray::Array2;
 use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The most data bytes (pixels, labels) that a file may promise: 2^28, which is 1 GiB once they are `f32`.
@@ -38,6 +43,26 @@ pub const IMAGE_MAGIC: u32 = 2051;
 
 /// First word of a file of labels.
 pub const LABEL_MAGIC: u32 = 2049;
+
+/// Folder of the four IDX files of MNIST's names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct IdxFolder(PathBuf);
+
+impl SourceSettings for IdxFolder {
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.0 = located(&self.0, base, data);
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        files(&self.0)
+    }
+
+    fn load(&self, _: &Streams, _: &DataCache) -> Result<Split, DataError> {
+        load_idx_folder(&self.0)
+    }
+}
 
 /// The images of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]

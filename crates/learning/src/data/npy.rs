@@ -1,4 +1,4 @@
-//! Reader of NumPy arrays, the format `.npy`.
+//! NumPy arrays: `.npy` files of features and labels.
 //!
 //! # Definition
 //! Bytes 93 `NUMPY`, a version (1.0, 2.0 or 3.0), the length of the header (little-endian, 2 bytes in version 1, else 4), the
@@ -26,9 +26,14 @@
 mod header;
 
 use super::bytes::ByteReader;
+use super::located;
+use super::source::{DataCache, ShapeConfig, SourceSettings};
 use super::{DataError, Dataset, Shape, Split, Targets};
+use fedgenie_core::rng::Streams;
 use header::{Header, Kind, Number};
 use ndarray::Array2;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The most numbers of a file: 2^28, which is 1 GiB once they are `f32`.
@@ -39,6 +44,45 @@ pub const CLASSES_MAX: usize = 256;
 
 /// Bytes that are unpacked at a time; a multiple of every number's size.
 const BLOCK: u64 = 1 << 16;
+
+/// `{ npy = { .. } }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NpyConfig {
+    /// Features of the training examples: example × feature, example × row × column, or example × channel × row × column.
+    pub train: PathBuf,
+    /// Classes (whole numbers from 0) or numbers to predict (floats) of the training examples.
+    pub train_labels: PathBuf,
+    /// Features of the test examples.
+    pub test: PathBuf,
+    /// Classes or numbers to predict of the test examples.
+    pub test_labels: PathBuf,
+    /// Channels, rows and columns of an image whose pixels the features are, where they have no such dimensions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<ShapeConfig>,
+}
+
+impl SourceSettings for NpyConfig {
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        let Self { train, train_labels, test, test_labels, .. } = self;
+        [train, train_labels, test, test_labels].into_iter().for_each(|file| *file = located(file, base, data));
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        [&self.train, &self.train_labels, &self.test, &self.test_labels].map(PathBuf::clone).to_vec()
+    }
+
+    fn load(&self, _: &Streams, _: &DataCache) -> Result<Split, DataError> {
+        self.arrays().load()
+    }
+}
+
+impl NpyConfig {
+    fn arrays(&self) -> NpyArrays {
+        let Self { train, train_labels, test, test_labels, shape } = self.clone();
+        NpyArrays { train, train_labels, test, test_labels, shape: shape.map(|ShapeConfig(shape)| shape) }
+    }
+}
 
 /// Features and labels of both parts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`iid::iid`] | as even as possible | as they fall, or equal on every client (stratified) |
 //! | [`gamma::gamma`] | proportional to Gamma variates | as they fall |
-//! | [`declared`] | as the scenario says | as they fall |
+//! | [`declared::declared`] | as the scenario says | as they fall |
 //! | [`dirichlet::dirichlet`] | as they result | each class spread by a Dirichlet variate |
 //! | [`two_level::two_level`] | as they result | the same, first over servers, then over each server's clients |
 //! | [`shards::label_shards`] | as even as possible | a few each |
@@ -23,6 +23,7 @@
 
 pub mod balance;
 pub mod counts;
+pub mod declared;
 pub mod dirichlet;
 mod error;
 pub mod gamma;
@@ -37,8 +38,109 @@ pub mod zipf;
 pub use error::PartitionError;
 pub use skew::Skew;
 
+use super::Dataset;
+use fedgenie_core::components;
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
+use std::path::{Path, PathBuf};
+
+/// A partition's part of a scenario.
+pub trait PartitionSettings {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// A complaint with a path below the partition's table.
+    fn check(&self) -> Result<(), Complaint> {
+        Ok(())
+    }
+
+    /// Makes file names relative to `data`, the folder given by the user, or else to `base`, the folder of the scenario.
+    fn resolve_paths(&mut self, _base: &Path, _data: Option<&Path>) {}
+
+    /// The files that are read.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Whether sizes come from the population.
+    fn is_declared(&self) -> bool {
+        false
+    }
+
+    /// Spreads the examples over clients. `sizes` are the population's.
+    ///
+    /// # Errors
+    /// If the examples do not suffice, have no classes or groups where such are needed, or a file is not what it should be.
+    fn deal(
+        &self,
+        data: &Dataset,
+        clients: usize,
+        sizes: &[u32],
+        streams: &Streams,
+    ) -> Result<Partition, PartitionError>;
+}
+
+components! {
+    /// `partition = "iid"`, `partition = { dirichlet = { alpha = 0.5 } }`, …
+    pub enum PartitionConfig: PartitionSettings = "partition" {
+        "iid" => Iid(iid::EvenSizes) in "partition/iid.rs";
+        "gamma-sized" => GammaSized(gamma::GammaSizes) in "partition/gamma.rs";
+        "dirichlet" => Dirichlet(dirichlet::DirichletClasses) in "partition/dirichlet.rs";
+        "dirichlet-two-level" => DirichletTwoLevel(two_level::TwoLevel) in "partition/two_level.rs";
+        "label-shards" => LabelShards(shards::LabelShards) in "partition/shards.rs";
+        "zipf-sized" => ZipfSized(zipf::ZipfSizes) in "partition/zipf.rs";
+        "user-balance" => UserBalance(balance::UserBalance) in "partition/balance.rs";
+        "by-column" => ByColumn(groups::Groups) in "partition/groups.rs";
+        "class-counts" => ClassCounts(counts::TableOfCounts) in "partition/counts.rs";
+        "declared" => Declared(declared::DeclaredSizes) in "partition/declared.rs";
+    }
+}
+
+impl Default for PartitionConfig {
+    fn default() -> Self {
+        Self::Iid(iid::EvenSizes::default())
+    }
+}
+
+impl PartitionConfig {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// A complaint whose path begins with the partition's name.
+    pub fn check(&self) -> Result<(), Complaint> {
+        self.settings().check().map_err(|complaint| complaint.below(self.kind()))
+    }
+
+    /// Makes file names relative to `data`, the folder given by the user, or else to `base`, the folder of the scenario.
+    pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.settings_mut().resolve_paths(base, data);
+    }
+
+    /// The files that are read.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.settings().files()
+    }
+
+    /// Whether sizes come from the population.
+    pub fn is_declared(&self) -> bool {
+        self.settings().is_declared()
+    }
+
+    /// Spreads the examples over clients. `sizes` are the population's, for `declared`.
+    ///
+    /// # Errors
+    /// If the examples do not suffice, have no classes or groups where such are needed, or a file is not what it should be.
+    pub fn build(
+        &self,
+        data: &Dataset,
+        clients: usize,
+        sizes: &[u32],
+        streams: &Streams,
+    ) -> Result<Partition, PartitionError> {
+        self.settings().deal(data, clients, sizes, streams)
+    }
+}
 
 /// The examples of every client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,21 +184,6 @@ impl Partition {
     pub fn examples(&self) -> usize {
         self.examples.len()
     }
-}
-
-/// Deals out a random order of the examples in sizes that the caller gives, zero allowed; the rest belongs to nobody.
-///
-/// # Errors
-/// No clients, or sizes that add up to more than there is.
-pub fn declared(examples: usize, sizes: &[usize], streams: &Streams) -> Result<Partition, PartitionError> {
-    if sizes.is_empty() {
-        return Err(PartitionError::NoClients);
-    }
-    let declared = sizes.iter().fold(0_usize, |sum, &size| sum.saturating_add(size));
-    if declared > examples {
-        return Err(PartitionError::DeclaredTooMany { declared, examples });
-    }
-    Ok(Partition::deal(shuffled(examples, streams), sizes))
 }
 
 /// All examples in random order.
@@ -153,6 +240,16 @@ fn deal_by_class(by_class: &[Vec<u32>], counts: &[usize]) -> Partition {
         sizes.push(client.iter().sum());
     }
     Partition::deal(order, &sizes)
+}
+
+/// Fewest examples per client, if a scenario does not say.
+const fn one_example() -> usize {
+    1
+}
+
+/// Checks the shape of a Gamma law: quantiles are exact to 1e-11 from 0.001 to 100000.
+fn check_shape(key: &str, shape: f64) -> Result<(), Complaint> {
+    check(key, shape, 1e-3..=1e5, "a number from 0.001 to 100000").map(|_| ())
 }
 
 fn check_positive(key: &'static str, found: f64) -> Result<(), PartitionError> {

@@ -50,7 +50,7 @@ impl LinearData {
     }
 
     fn check(&self) -> Result<(), DataError> {
-        let refuse = |key, found, expected| Err(DataError::Setting { key, found, expected });
+        let refuse = |key: &str, found, expected| Err(DataError::Setting { key: key.to_owned(), found, expected });
         if self.examples < 4 {
             return refuse("examples", self.examples.to_string(), "at least 4, so that both parts have some");
         }

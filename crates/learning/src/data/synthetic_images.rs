@@ -1,4 +1,4 @@
-//! Images of classes, drawn from the seed: a prototype per class, deformed and with noise.
+//! Synthetic images: a prototype per class, deformed and noisy, drawn from the seed.
 //!
 //! # Definition
 //! The prototype of a class is, channel by channel, `½ + Σ_k a_k cos(2π(u_k x/W + v_k y/H) + φ_k) / (2 Σ_k a_k)` at
@@ -28,6 +28,10 @@
 //! ```toml
 //! data = { synthetic = { classes = 10, channels = 1, height = 28, width = 28, train = 6000, test = 1000 } }
 //! ```
+
+mod config;
+
+pub use config::SyntheticConfig;
 
 use super::{DataError, Dataset, Shape, Split, Targets};
 use fedgenie_core::math::{float::cos, float::floor, special::normal_quantile as standard_normal};
@@ -91,7 +95,7 @@ impl SyntheticImages {
     /// # Errors
     /// [`DataError::Setting`] names the setting that makes no sense.
     pub fn check(&self) -> Result<(), DataError> {
-        let refuse = |key, found, expected| Err(DataError::Setting { key, found, expected });
+        let refuse = |key: &str, found, expected| Err(DataError::Setting { key: key.to_owned(), found, expected });
         if !(2..=256).contains(&self.classes) {
             return refuse("classes", self.classes.to_string(), "from 2 to 256");
         }

@@ -40,17 +40,30 @@
 //! each parameter is then treated alone, in `f32`, by rounded operations that are never fused. The norm is added up
 //! in `f64`, square `j` in sum `j mod 16`, the 16 sums folded in halves. So neither the width of vectors nor the number
 //! of threads changes a bit.
+//!
+//! # Example
+//! ```toml
+//! [training]
+//! optimizer = { sgd = { lr = 0.01, momentum = 0.9 } }
+//! # optimizer = { adam = { lr = 0.001 } }
+//! # optimizer = { adamw = { lr = 0.001 } }
+//! ```
 
 use super::TrainingError;
+use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::math::float::{sqrt, sqrt_f32};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// What scenarios can name as optimizer.
+pub static CATALOGUE: Catalogue =
+    Catalogue { kind: "optimizer", definition: "OptimizerConfig", entries: &[], shared: include_str!("optimizer.rs") };
 
 /// An optimizer as a scenario writes it, for example `{ sgd = { lr = 5e-3, momentum = 0.9 } }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum OptimizerConfig {
-    /// Stochastic gradient descent.
+    /// Stochastic gradient descent, plain or with momentum.
     Sgd {
         /// Learning rate; positive.
         lr: f64,
@@ -67,7 +80,7 @@ pub enum OptimizerConfig {
         #[serde(default)]
         dampening: f64,
     },
-    /// Adam with weight decay in the gradient.
+    /// Adam, with weight decay added to the gradient.
     Adam {
         /// Learning rate; positive.
         lr: f64,
@@ -84,7 +97,7 @@ pub enum OptimizerConfig {
         #[serde(default)]
         weight_decay: f64,
     },
-    /// Adam with weight decay apart from the gradient.
+    /// AdamW: Adam with decoupled weight decay.
     #[serde(rename = "adamw")]
     AdamW {
         /// Learning rate; positive.

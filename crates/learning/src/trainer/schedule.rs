@@ -31,26 +31,36 @@
 //! Portable functions of `math::float` only.
 //!
 //! # Example
-//! `schedule = "constant"`, `schedule = { exponential = { decay = 0.995 } }`, `schedule = { cosine = { rounds = 200, warmup = 5 } }`
+//! ```toml
+//! [training]
+//! schedule = { cosine = { rounds = 200, warmup = 5 } }
+//! # schedule = "constant"
+//! # schedule = { exponential = { decay = 0.995 } }
+//! ```
 
 use super::TrainingError;
+use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::math::float::{cos, power};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
+
+/// What scenarios can name as schedule.
+pub static CATALOGUE: Catalogue =
+    Catalogue { kind: "schedule", definition: "Schedule", entries: &[], shared: include_str!("schedule.rs") };
 
 /// A schedule as a scenario writes it; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(transform = fedgenie_core::config::allow_bare_kinds)]
 pub enum Schedule {
-    /// The optimizer's learning rate throughout.
+    /// Constant learning rate.
     Constant {
         /// Rounds in which the learning rate rises to its full height.
         #[serde(default)]
         warmup: u32,
     },
-    /// Smaller by the same factor from round to round.
+    /// Exponential decay: the learning rate shrinks by the same factor every round.
     Exponential {
         /// The factor; above 0 and at most 1.
         decay: f64,
@@ -58,7 +68,7 @@ pub enum Schedule {
         #[serde(default)]
         warmup: u32,
     },
-    /// Smaller by a factor from time to time.
+    /// Step decay: the learning rate shrinks by a factor every so many rounds.
     Step {
         /// Rounds between the steps; at least 1.
         every: u32,
@@ -68,7 +78,7 @@ pub enum Schedule {
         #[serde(default)]
         warmup: u32,
     },
-    /// Half a wave of a cosine.
+    /// Cosine annealing: the learning rate falls along half a wave of a cosine.
     Cosine {
         /// Rounds after warm-up until the floor is reached; at least 1.
         rounds: u32,
@@ -79,7 +89,7 @@ pub enum Schedule {
         #[serde(default)]
         warmup: u32,
     },
-    /// A straight line.
+    /// Linear decay: the learning rate falls along a straight line.
     Linear {
         /// Rounds after warm-up until the floor is reached; at least 1.
         rounds: u32,

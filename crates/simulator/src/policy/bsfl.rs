@@ -1,4 +1,4 @@
-//! BSFL: bandit scheduling for federated learning.
+//! BSFL (bandit scheduling for federated learning): upper confidence bounds of speed, plus a term for balanced participation.
 //!
 //! # Definition
 //! ```text
@@ -30,8 +30,8 @@
 //! The exact and greedy solvers use no stream; annealing uses (solver, 0, round). Sets within 1e-12 of the best are equal;
 //! the lexicographically smallest wins.
 
-use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError, check};
+use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView};
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::reward::Reward;
@@ -61,8 +61,8 @@ pub struct Config {
     pub solver: SolverConfig,
 }
 
-impl Config {
-    pub(crate) fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), ConfigError> {
+impl PolicySettings for Config {
+    fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), Complaint> {
         self.alpha = self.alpha.or(reward.map(|reward| reward.alpha));
         self.beta = self.beta.or(reward.map(|reward| reward.beta));
         self.tau_min = self.tau_min.or(reward.map(|reward| Duration(reward.tau_min)));
@@ -73,45 +73,46 @@ impl Config {
         Ok(())
     }
 
-    fn reward(&self) -> Result<Reward, ConfigError> {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
+        let solver = self.solver.build(&self.reward()?).map_err(|message| Complaint::new("solver", message))?;
+        self.build_with(context, solver)
+    }
+}
+
+impl Config {
+    fn reward(&self) -> Result<Reward, Complaint> {
         let missing = |key| {
             let message = "is missing, and there is no [regret] to take it from; write for example \
                            alpha = 3.0, beta = 1.2, tau_min = \"50 ms\"";
-            ConfigError::new(key, message)
+            Complaint::new(key, message)
         };
         let tau_min = self.tau_min.ok_or_else(|| missing("tau_min"))?.0;
         if tau_min.0 == 0 {
-            return Err(ConfigError::new("tau_min", "found 0; expected a positive duration"));
+            return Err(Complaint::new("tau_min", "found 0; expected a positive duration"));
         }
         let quantum = check("quantum", self.quantum.unwrap_or(0.0), 0.0.., "0 (none) or a positive number")?;
         Ok(Reward {
             tau_min,
             alpha: check("alpha", self.alpha.ok_or_else(|| missing("alpha"))?, 0.0.., "a number of at least 0")?,
-            beta: check(
-                "beta",
-                self.beta.ok_or_else(|| missing("beta"))?,
-                f64::MIN_POSITIVE..,
-                "a number above 0",
-            )?,
+            beta: check("beta", self.beta.ok_or_else(|| missing("beta"))?, f64::MIN_POSITIVE.., "a number above 0")?,
             quantum: (quantum > 0.0).then_some(quantum),
         })
     }
 
     /// Whether the policy maximises this reward, and exactly.
     pub(crate) fn maximises(&self, reward: &Reward) -> bool {
-        matches!(self.solver, SolverConfig::Exact {}) && self.reward().is_ok_and(|own| own == *reward)
+        matches!(self.solver, SolverConfig::Exact(_)) && self.reward().is_ok_and(|own| own == *reward)
     }
 
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
-        let solver = self.solver.build(&self.reward()?).map_err(|message| ConfigError::new("solver", message))?;
-        self.build_with(context, solver)
-    }
-
-    /// The policy with a solver of its own, in the place of `solver`.
+    /// The policy with a solver of its own instead of `solver`.
     ///
     /// # Errors
     /// Key and sentence, if a parameter does not fit.
-    pub fn build_with(&self, context: &BuildContext<'_>, solver: Box<dyn Solver>) -> Result<Box<dyn Policy>, ConfigError> {
+    pub fn build_with(
+        &self,
+        context: &BuildContext<'_>,
+        solver: Box<dyn Solver>,
+    ) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(Bsfl {
             reward: self.reward()?,
             cohort: context.cohort,
@@ -153,7 +154,7 @@ impl Policy for Bsfl {
         let gain = view.gains(&self.reward, ask, self.cohort, &mut self.gains);
         let instance = Instance { speed: &self.bounds, gain, cohort, take };
         self.solver.solve(&instance, rng.solver, &mut self.chosen);
-        selection.extend(self.chosen.iter().map(|&place| available[place as usize]));
+        selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {

@@ -1,4 +1,4 @@
-//! CS-UCB: the `m` clients with the highest upper confidence bound of a normalised latency reward.
+//! CS-UCB: the `m` clients with the highest upper confidence bounds of a normalised latency reward.
 //!
 //! # Definition
 //! `y = max(0, 1 − τ/τ_max)`; index `ȳ_k + sqrt((m+1)·ln t / n_k)`, `+∞` if `n_k = 0`; the top `m`.
@@ -20,11 +20,10 @@
 //! # Determinism
 //! Uses no random stream. Indices within 1e-12 of the `m`-th best are equal; among them the smallest ids win.
 
-use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
-use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
@@ -61,13 +60,13 @@ impl Default for LongestLatency {
 
 impl LongestLatency {
     /// The latency in seconds.
-    pub(super) fn seconds(self, context: &BuildContext<'_>) -> Result<f64, ConfigError> {
+    pub(super) fn seconds(self, context: &BuildContext<'_>) -> Result<f64, Complaint> {
         match self {
             Self::Fixed(Duration(span)) if span > Span::ZERO => Ok(span.seconds()),
             Self::Quantile { quantile } if quantile > 0.0 && quantile < 1.0 => {
                 Ok(context.devices.slowest_latency(quantile))
             }
-            _ => Err(ConfigError::new(
+            _ => Err(Complaint::new(
                 "tau_max",
                 "expected a positive duration, or { quantile = u } with u between 0 and 1",
             )),
@@ -80,12 +79,8 @@ pub(super) fn latency_reward(waited: Span, tau_max: f64) -> f64 {
     (1.0 - waited.seconds() / tau_max).max(0.0)
 }
 
-impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
-        Ok(())
-    }
-
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+impl PolicySettings for Config {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(CsUcb {
             tau_max: self.tau_max.seconds(context)?,
             cohort: context.cohort,
@@ -120,7 +115,7 @@ impl Policy for CsUcb {
             (mean, count) => mean + sqrt(exploration / f64::from(count)),
         }));
         top_m(&self.scores, ask.sizes(available).0, &mut self.chosen);
-        selection.extend(self.chosen.iter().map(|&place| available[place as usize]));
+        selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {

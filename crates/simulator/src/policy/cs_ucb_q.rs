@@ -1,4 +1,4 @@
-//! CS-UCB-Q: upper confidence bounds of latency with virtual queues that keep every client's share.
+//! CS-UCB-Q: upper confidence bounds of latency, with virtual queues that keep every client's share of selections.
 //!
 //! # Definition
 //! ```text
@@ -24,11 +24,10 @@
 //! Uses no random stream. Scores within 1e-12 of the `m`-th best are equal; among them the smallest ids win.
 
 use super::cs_ucb::{LongestLatency, latency_reward};
-use super::{BuildContext, Feedback, Policy, PolicyRng, SampleMeans, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError, check};
+use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView};
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
-use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::top_m;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,12 +51,8 @@ const fn half() -> f64 {
     0.5
 }
 
-impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
-        Ok(())
-    }
-
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+impl PolicySettings for Config {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         let phi = check("phi", self.phi, 0.0..=1.0, "a number between 0 and 1")?;
         let total: f64 = context.data_sizes.iter().map(|&size| f64::from(size)).sum();
         let owed = |&size: &u32| phi * context.cohort as f64 * (f64::from(size) / total);
@@ -104,7 +99,7 @@ impl Policy for CsUcbQ {
             (1.0 - self.beta) * optimistic + self.beta * self.queues[client.index()]
         }));
         top_m(&self.scores, ask.sizes(available).0, &mut self.chosen);
-        selection.extend(self.chosen.iter().map(|&place| available[place as usize]));
+        selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {

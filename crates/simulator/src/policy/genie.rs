@@ -1,4 +1,4 @@
-//! The genie: knows every client's mean speed and maximises the scenario's reward exactly.
+//! Genie: knows every client's mean speed and maximises the scenario's reward exactly.
 //!
 //! # Definition
 //! `G_t = argmax_{|S|=m} min_{k∈S} μ_k + (α/m) Σ_{k∈S} g_k`, with `μ_k = E[τ_min/τ_k]` of the effective latency and `g`
@@ -20,8 +20,8 @@
 //! # Determinism
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
-use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use super::{BuildContext, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::GenieSolver;
 use fedgenie_core::oracle::reward::Reward;
@@ -33,16 +33,20 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Config {}
 
-impl Config {
-    pub(crate) fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), ConfigError> {
+impl PolicySettings for Config {
+    fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), Complaint> {
         match reward {
             Some(_) => Ok(()),
-            None => Err(ConfigError::new("", "the genie maximises the reward of [regret], which this scenario lacks")),
+            None => Err(Complaint::new("", "the genie maximises the reward of [regret], which this scenario lacks")),
         }
     }
 
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(GeniePolicy { cohort: context.cohort, solver: GenieSolver::default(), gains: Vec::new() }))
+    }
+
+    fn needs_genie(&self) -> bool {
+        true
     }
 }
 

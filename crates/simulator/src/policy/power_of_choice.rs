@@ -25,10 +25,9 @@
 //! ids win.
 
 use super::random::draw_by_weight;
-use super::{BuildContext, Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::rng::StreamRng;
 use schemars::JsonSchema;
@@ -57,15 +56,12 @@ pub enum Losses {
     LastKnown,
 }
 
-impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
-        Ok(())
-    }
-
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+impl PolicySettings for Config {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         if !context.trains {
-            let message = "power-of-choice compares local losses, and with [task.none] there are none; choose a task that trains";
-            return Err(ConfigError::new("", message));
+            let message =
+                "power-of-choice compares local losses, and with [task.none] there are none; choose a task that trains";
+            return Err(Complaint::new("", message));
         }
         let candidates = self.candidates.unwrap_or((2 * context.cohort).min(context.among));
         if candidates < context.cohort || candidates > context.among {
@@ -73,7 +69,7 @@ impl Config {
                 "found {candidates}; expected between the cohort ({}) and the number of clients ({})",
                 context.cohort, context.among
             );
-            return Err(ConfigError::new("candidates", message));
+            return Err(Complaint::new("candidates", message));
         }
         Ok(Box::new(PowerOfChoice {
             candidates,
@@ -155,7 +151,7 @@ impl Policy for PowerOfChoice {
             self.scores.retain(|_| there.next() == Some(&true));
         }
         top_m(&self.scores, ask.cohort.min(self.drawn.len()), &mut self.chosen);
-        selection.extend(self.chosen.iter().map(|&place| self.drawn[place as usize]));
+        selection.extend(self.chosen.iter().map(|&index| self.drawn[index as usize]));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {

@@ -1,4 +1,4 @@
-//! Random selection, uniform or proportional to data size.
+//! Random selection: uniform, or with probability proportional to data size.
 //!
 //! # Definition
 //! `uniform`: every set of `m` available clients is equally likely. `data-size`: `m` successive draws without
@@ -23,11 +23,10 @@
 //! Stream (policy, 0, round). `uniform` draws by a Fisher–Yates shuffle that goes as far as it is needed; `data-size` by exponential races
 //! (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the smaller id.
 
-use super::{BuildContext, Candidates, Policy, PolicyRng, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use super::{BuildContext, Candidates, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::ln;
-use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::StreamRng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,12 +51,8 @@ pub enum Weights {
     DataSize,
 }
 
-impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
-        Ok(())
-    }
-
-    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+impl PolicySettings for Config {
+    fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(Random { weights: self.weights, deck: Deck::default(), race: Vec::new() }))
     }
 }
@@ -99,8 +94,8 @@ fn draw_uniform(
     // Whoever is drawn and cannot be chosen is put aside, which leaves the others equally likely.
     let most_draws = 16 * count + 64;
     while selection.len() < count && deck.swaps.len() < most_draws {
-        let Some(place) = deck.draw(rng) else { return };
-        selection.extend(candidates.at(place));
+        let Some(index) = deck.draw(rng) else { return };
+        selection.extend(candidates.at(index));
     }
     if selection.len() < count {
         // Few can be chosen: the rest is drawn from a list of them.
@@ -119,7 +114,7 @@ fn draw_uniform(
 #[derive(Default)]
 struct Deck {
     cards: Vec<u32>,
-    /// With which place each drawn one was swapped.
+    /// With which index each drawn one was swapped.
     swaps: Vec<u32>,
 }
 
@@ -127,8 +122,8 @@ impl Deck {
     /// All numbers below `size` are in the deck, in their order.
     fn gather(&mut self, size: usize) {
         if self.cards.len() == size {
-            for (place, swapped) in self.swaps.drain(..).enumerate().rev() {
-                self.cards.swap(place, swapped as usize);
+            for (index, swapped) in self.swaps.drain(..).enumerate().rev() {
+                self.cards.swap(index, swapped as usize);
             }
         } else {
             self.cards = (0..size as u32).collect();
@@ -137,14 +132,14 @@ impl Deck {
     }
 
     fn draw(&mut self, rng: &mut StreamRng) -> Option<usize> {
-        let place = self.swaps.len();
-        if place == self.cards.len() {
+        let index = self.swaps.len();
+        if index == self.cards.len() {
             return None;
         }
-        let chosen = place + rng.below((self.cards.len() - place) as u64) as usize;
-        self.cards.swap(place, chosen);
+        let chosen = index + rng.below((self.cards.len() - index) as u64) as usize;
+        self.cards.swap(index, chosen);
         self.swaps.push(chosen as u32);
-        Some(self.cards[place] as usize)
+        Some(self.cards[index] as usize)
     }
 }
 

@@ -1,4 +1,4 @@
-//! RBCS-F: contextual estimates of latency with fairness queues.
+//! RBCS-F: contextual bandit (ridge regression of latency) with fairness queues.
 //!
 //! # Definition
 //! Per client a ridge regression of latency on the context `c = [compute s, selected in last round, transfer s]`:
@@ -30,11 +30,12 @@
 //! # Determinism
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
-use super::{BuildContext, DeclaredDevice, Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError, check};
+use super::{
+    BuildContext, DeclaredDevice, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView,
+};
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
-use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::{Exact, Instance};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::time::Span;
@@ -79,12 +80,8 @@ const fn default_context_time() -> Duration {
     Duration(Span(10_000_000))
 }
 
-impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
-        Ok(())
-    }
-
-    pub(crate) fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+impl PolicySettings for Config {
+    fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         let ridge = check("ridge", self.ridge, f64::MIN_POSITIVE.., "a number above 0")?;
         let fairness = check("fairness", self.fairness, 0.0..=1.0, "a number between 0 and 1")?;
         Ok(Box::new(RbcsF {
@@ -215,7 +212,7 @@ impl Policy for RbcsF {
         }
         let instance = Instance { speed: &self.speeds, gain: &self.gains, cohort, take };
         self.solver.maximise(&instance, &mut self.chosen);
-        selection.extend(self.chosen.iter().map(|&place| available[place as usize]));
+        selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {

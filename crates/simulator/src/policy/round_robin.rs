@@ -1,4 +1,4 @@
-//! Round-robin: the next `m` clients in a fixed cycle.
+//! Round-robin selection: clients take turns in a fixed cycle.
 //!
 //! # Definition
 //! The clients stand in a circle by id. Each round takes the first `m` available ones after the last one taken.
@@ -18,10 +18,9 @@
 //! # Determinism
 //! Uses no random stream. The first round starts with client 0.
 
-use super::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
-use fedgenie_core::config::{ConfigError};
+use super::{BuildContext, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::oracle::reward::Reward;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,12 +29,8 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Config {}
 
-impl Config {
-    pub(crate) const fn resolve(&mut self, _: Option<&Reward>) -> Result<(), ConfigError> {
-        Ok(())
-    }
-
-    pub(crate) fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, ConfigError> {
+impl PolicySettings for Config {
+    fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(RoundRobin { next: ClientId(0) }))
     }
 }
@@ -56,7 +51,7 @@ impl Policy for RoundRobin {
         let scope = ask.available.scope();
         let start = scope.partition_point(|&client| client < self.next);
         let circle = (start..scope.len()).chain(0..start);
-        selection.extend(circle.filter_map(|place| ask.available.at(place)).take(ask.cohort));
+        selection.extend(circle.filter_map(|index| ask.available.at(index)).take(ask.cohort));
         if let Some(last) = selection.last() {
             self.next = ClientId(last.0 + 1);
         }

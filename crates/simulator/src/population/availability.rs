@@ -27,12 +27,13 @@ pub mod on_off;
 mod residual;
 pub mod trace;
 
-pub use config::AvailabilityConfig;
-use config::{Complaint, OFF_LAW, OFFSET, ON_LAW};
+pub use config::{AvailabilityConfig, CATALOGUE};
 pub(super) use config::{GroupPlace, Offsets};
+use config::{OFF_LAW, OFFSET, ON_LAW};
 
 use diurnal::Diurnal;
 use draws::Draws;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::Streams;
 use fedgenie_core::time::{Span, VirtualTime};
@@ -97,7 +98,7 @@ impl Availability {
         config: &AvailabilityConfig,
         group: &GroupPlace<'_>,
         notes: &mut Vec<String>,
-    ) -> Result<(), (String, String)> {
+    ) -> Result<(), Complaint> {
         let process = config.process(group, notes)?;
         // Neighbours that are always there are one group.
         let goes_on = matches!((self.groups.last(), &process), (Some((_, Process::Always)), Process::Always));

@@ -7,6 +7,7 @@ use super::availability::AvailabilityConfig;
 use super::law::{FactorLaw, LinkParameter, PlainParameter, TimeLaw};
 use super::phase::Interruption;
 use build::Builder;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
 use fedgenie_core::units::{Amount, PerSecond};
 use fedgenie_learning::trainer::LocalTraining;
@@ -141,21 +142,6 @@ pub struct DropoutConfig {
     pub upload: Option<Amount<PerSecond>>,
 }
 
-/// Why a population cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PopulationError {
-    /// Dotted path below the scenario's root.
-    pub path: String,
-    /// What was found and what would be right.
-    pub message: String,
-}
-
-impl PopulationError {
-    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into() }
-    }
-}
-
 /// What a job consists of, for device profiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
@@ -169,7 +155,7 @@ pub struct Work<'a> {
 
 impl PopulationConfig {
     /// The groups with everything they inherit, and their sizes.
-    fn groups(&self) -> Result<Vec<(String, GroupConfig, usize)>, PopulationError> {
+    fn groups(&self) -> Result<Vec<(String, GroupConfig, usize)>, Complaint> {
         let whole = GroupConfig {
             data_size: self.data_size.clone(),
             data_quality: self.data_quality.clone(),
@@ -182,7 +168,7 @@ impl PopulationConfig {
         };
         if self.group.is_empty() {
             let message = "the number of clients is missing; write for example clients = 20";
-            let clients = self.clients.ok_or_else(|| PopulationError::new("population.clients", message))?;
+            let clients = self.clients.ok_or_else(|| Complaint::new("population.clients", message))?;
             return Ok(vec![("population".to_owned(), whole, clients)]);
         }
         let counts = self.group_counts()?;
@@ -204,7 +190,7 @@ impl PopulationConfig {
     }
 
     /// Clients per group: counts as given, shares by largest remainder of what `clients` says.
-    fn group_counts(&self) -> Result<Vec<usize>, PopulationError> {
+    fn group_counts(&self) -> Result<Vec<usize>, Complaint> {
         let mut counts = vec![0; self.group.len()];
         let mut shares = Vec::new();
         for (index, group) in self.group.iter().enumerate() {
@@ -214,13 +200,10 @@ impl PopulationConfig {
                 (None, Some(share)) if share > 0.0 && share <= 1.0 => shares.push((index, share)),
                 (None, Some(share)) => {
                     let message = format!("found {share}; expected a number above 0 and at most 1");
-                    return Err(PopulationError::new(format!("{path}.share"), message));
+                    return Err(Complaint::new(format!("{path}.share"), message));
                 }
                 _ => {
-                    return Err(PopulationError::new(
-                        path,
-                        "give either count or share, such as count = 50 or share = 0.1",
-                    ));
+                    return Err(Complaint::new(path, "give either count or share, such as count = 50 or share = 0.1"));
                 }
             }
         }
@@ -229,11 +212,11 @@ impl PopulationConfig {
             if shares.is_empty() {
                 return Ok(counts);
             }
-            return Err(PopulationError::new("population.clients", "is missing; shares need the number of clients"));
+            return Err(Complaint::new("population.clients", "is missing; shares need the number of clients"));
         };
         let wrong = |found: String| {
             let message = format!("found {clients}, but the groups add up to {found}; make them agree");
-            Err(PopulationError::new("population.clients", message))
+            Err(Complaint::new("population.clients", message))
         };
         let exact: Vec<(usize, f64)> = shares.iter().map(|&(index, share)| (index, share * clients as f64)).collect();
         let shared: f64 = exact.iter().map(|(_, exact)| exact).sum();
@@ -260,12 +243,12 @@ impl PopulationConfig {
     ///
     /// # Errors
     /// If it is missing, zero, too large, or contradicts the groups.
-    pub fn client_count(&self) -> Result<usize, PopulationError> {
+    pub fn client_count(&self) -> Result<usize, Complaint> {
         let clients: usize = self.groups()?.iter().map(|(_, _, count)| count).sum();
         if clients == 0 || u32::try_from(clients).is_err() {
             let message = format!("found {clients} clients; expected between 1 and {}", u32::MAX);
             let path = if self.clients.is_some() { "population.clients" } else { "population" };
-            return Err(PopulationError::new(path, message));
+            return Err(Complaint::new(path, message));
         }
         Ok(clients)
     }
@@ -285,7 +268,7 @@ impl PopulationConfig {
     ///
     /// # Errors
     /// Path, what was found and what would be right.
-    pub fn build(&self, work: &Work<'_>, streams: &Streams) -> Result<Population, PopulationError> {
+    pub fn build(&self, work: &Work<'_>, streams: &Streams) -> Result<Population, Complaint> {
         let clients = self.client_count()?;
         let mut builder = Builder::new(clients, work, streams);
         for (path, group, count) in self.groups()? {

@@ -1,4 +1,4 @@
-//! Asynchronous aggregation: a fixed number of clients is at work, and every `buffer` updates make a new model.
+//! Asynchronous: a fixed number of clients is busy, and every `buffer` updates make a new model (FedBuff, FedAsync).
 //!
 //! # Definition
 //! `concurrency` clients are kept busy. Whenever one has delivered, the policy chooses its successor, which gets the
@@ -41,8 +41,8 @@
 //! # Deviations from the source
 //! FedBuff weights all clients alike: `weighting = "uniform"`.
 
-use super::{Staleness, positive, within};
-use fedgenie_core::config::ConfigError;
+use super::{ProtocolSettings, Rule, Staleness, positive, within};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -98,18 +98,18 @@ pub struct BufferedRule {
     pub timeout: Option<Span>,
 }
 
-impl BufferedConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<BufferedRule, ConfigError> {
+impl ProtocolSettings for BufferedConfig {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         if self.buffer == 0 {
-            return Err(ConfigError::new("buffer", "found 0; expected at least 1"));
+            return Err(Complaint::new("buffer", "found 0; expected at least 1"));
         }
-        Ok(BufferedRule {
+        Ok(Rule::Buffered(BufferedRule {
             concurrency: within("concurrency", self.concurrency, clients, "the number of clients")?,
             buffer: self.buffer,
             staleness: self.staleness.checked("staleness")?,
             max_staleness: self.max_staleness.unwrap_or(u32::MAX),
             combine: self.combine,
             timeout: self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?,
-        })
+        }))
     }
 }

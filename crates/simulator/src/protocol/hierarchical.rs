@@ -1,4 +1,4 @@
-//! Clients, edge servers, cloud.
+//! Hierarchical: clients train under edge servers, and a cloud averages the edge servers' models (HierFAVG).
 //!
 //! # Definition
 //! Each client belongs to one of `edges` edge servers. In a round of the cloud, the cloud's policy chooses edge
@@ -29,10 +29,10 @@
 //! (`HierFAVG`: κ₁ is the epochs of `[training]`, κ₂ is `edge_rounds`).
 
 use super::rounds::SynchronousConfig;
-use super::{RoundRule, positive, within};
+use super::{ProtocolSettings, RoundRule, Rule, positive, within};
 use crate::policy::PolicyConfig;
 use crate::population::law::TimeLaw;
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
@@ -124,17 +124,17 @@ pub struct HierarchicalRule {
 }
 
 /// The cloud's policy with its defaults; it knows of no reward but its own.
-fn resolved(policy: &PolicyConfig) -> Result<PolicyConfig, ConfigError> {
+fn resolved(policy: &PolicyConfig) -> Result<PolicyConfig, Complaint> {
     let mut policy = policy.clone();
-    policy.resolve(None).map_err(|error| ConfigError::new("cloud.policy", error.message))?;
+    policy.resolve(None).map_err(|error| Complaint::new("cloud.policy", error.message))?;
     Ok(policy)
 }
 
-impl HierarchicalConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<HierarchicalRule, ConfigError> {
+impl ProtocolSettings for Box<HierarchicalConfig> {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let edges = within("edges", self.edges, clients, "the number of clients")?;
         if self.edge_rounds == 0 {
-            return Err(ConfigError::new("edge_rounds", "found 0; expected at least 1"));
+            return Err(Complaint::new("edge_rounds", "found 0; expected at least 1"));
         }
         let of_edge = |edge: usize| -> Vec<ClientId> {
             match self.assign {
@@ -145,10 +145,10 @@ impl HierarchicalConfig {
         let members: Vec<Vec<ClientId>> = (0..edges).map(of_edge).collect();
         let smallest = members.iter().map(Vec::len).min().unwrap_or(0);
         within("cohort", self.cohort, smallest, "the clients of the smallest edge server")?;
-        let edge = SynchronousConfig { cohort: self.cohort, timeout: self.timeout, quorum: None }.rule(clients)?;
+        let edge = SynchronousConfig { cohort: self.cohort, timeout: self.timeout, quorum: None }.rounds(clients)?;
         let cloud = self.cloud.as_ref();
         if cloud.is_some_and(|cloud| cloud.policy.needs_genie()) {
-            return Err(ConfigError::new(
+            return Err(Complaint::new(
                 "cloud.policy",
                 "the genie knows clients, not edge servers; take another policy",
             ));
@@ -158,7 +158,7 @@ impl HierarchicalConfig {
             None => edges,
         };
         let cloud_timeout = cloud.and_then(|cloud| cloud.timeout);
-        Ok(HierarchicalRule {
+        Ok(Rule::Hierarchical(Box::new(HierarchicalRule {
             members,
             edge,
             edge_rounds: self.edge_rounds,
@@ -166,6 +166,6 @@ impl HierarchicalConfig {
             edges_per_round,
             cloud: cloud.map(|cloud| resolved(&cloud.policy)).transpose()?,
             cloud_timeout: cloud_timeout.map(|timeout| positive("cloud.timeout", timeout)).transpose()?,
-        })
+        })))
     }
 }

@@ -21,8 +21,8 @@
 //! late = { carry = { staleness = { polynomial = { exponent = 0.5 } } } }
 //! ```
 
-use super::{Staleness, positive, within};
-use fedgenie_core::config::ConfigError;
+use super::{ProtocolSettings, Rule, Staleness, positive, within};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -113,7 +113,7 @@ pub struct RoundRule {
 }
 
 impl LateConfig {
-    fn carry(&self) -> Result<Option<Staleness>, ConfigError> {
+    fn carry(&self) -> Result<Option<Staleness>, Complaint> {
         match self {
             Self::Drop => Ok(None),
             Self::Carry { staleness } => staleness.checked("late").map(Some),
@@ -121,12 +121,13 @@ impl LateConfig {
     }
 }
 
-fn quorum(found: Option<usize>, take: usize) -> Result<usize, ConfigError> {
+fn quorum(found: Option<usize>, take: usize) -> Result<usize, Complaint> {
     found.map_or(Ok(0), |quorum| within("quorum", quorum, take, "the updates waited for"))
 }
 
 impl SynchronousConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, ConfigError> {
+    /// The rule of its rounds.
+    pub(super) fn rounds(&self, clients: usize) -> Result<RoundRule, Complaint> {
         let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
         let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
         let quorum = quorum(self.quorum, cohort)?;
@@ -134,21 +135,27 @@ impl SynchronousConfig {
     }
 }
 
-impl OverSelectionConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, ConfigError> {
+impl ProtocolSettings for SynchronousConfig {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
+        self.rounds(clients).map(Rule::Rounds)
+    }
+}
+
+impl ProtocolSettings for OverSelectionConfig {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let ask = within("ask", self.ask, clients, "the number of clients")?;
         let take = within("take", self.take, ask, "ask")?;
         let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
         let (quorum, carry) = (quorum(self.quorum, take)?, self.late.carry()?);
-        Ok(RoundRule { ask, take, cut, full_window: false, quorum, carry })
+        Ok(Rule::Rounds(RoundRule { ask, take, cut, full_window: false, quorum, carry }))
     }
 }
 
-impl DeadlineConfig {
-    pub(super) fn rule(&self, clients: usize) -> Result<RoundRule, ConfigError> {
+impl ProtocolSettings for DeadlineConfig {
+    fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
         let cut = Some(positive("deadline", self.deadline)?);
         let (quorum, carry) = (quorum(self.quorum, cohort)?, self.late.carry()?);
-        Ok(RoundRule { ask: cohort, take: cohort, cut, full_window: self.full_window, quorum, carry })
+        Ok(Rule::Rounds(RoundRule { ask: cohort, take: cohort, cut, full_window: self.full_window, quorum, carry }))
     }
 }

@@ -7,7 +7,7 @@
 //! # Source
 //! C. Xie, S. Koyejo, I. Gupta, "Asynchronous Federated Optimization", 2019 (arXiv 1903.03934), section 5.2.
 
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::math::float::power;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ impl Staleness {
         }
     }
 
-    pub(super) fn checked(self, key: &'static str) -> Result<Self, ConfigError> {
+    pub(super) fn checked(self, key: &str) -> Result<Self, Complaint> {
         let (name, found) = match self {
             Self::Constant => return Ok(self),
             Self::Polynomial { exponent } => ("exponent", exponent),
@@ -52,7 +52,7 @@ impl Staleness {
         if found.is_finite() && found >= 0.0 {
             Ok(self)
         } else {
-            Err(ConfigError::new(key, format!("found {name} {found}; expected a number of at least 0")))
+            Err(Complaint::new(key, format!("found {name} {found}; expected a number of at least 0")))
         }
     }
 }

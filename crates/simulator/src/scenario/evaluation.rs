@@ -1,6 +1,7 @@
 //! When the global model is evaluated, and what is made of its metrics: targets, and the end of a run that no longer improves.
 
 use crate::run::{End, Evaluations};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -55,11 +56,8 @@ pub struct PlateauConfig {
     pub least: f64,
 }
 
-/// Path below the table that was checked, and sentence.
-type Complaint = (String, String);
-
 fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
-    Err((path.to_owned(), message.into()))
+    Err(Complaint::new(path, message))
 }
 
 fn check_metric(found: &str, metrics: &[&str]) -> Result<(), Complaint> {
@@ -67,7 +65,7 @@ fn check_metric(found: &str, metrics: &[&str]) -> Result<(), Complaint> {
         return Ok(());
     }
     let known = if metrics.is_empty() { "none, because nothing is learned".to_owned() } else { metrics.join(", ") };
-    complain(".metric", format!("found {found:?}; this task's metrics are: {known}"))
+    complain("metric", format!("found {found:?}; this task's metrics are: {known}"))
 }
 
 impl EvaluateConfig {
@@ -89,8 +87,8 @@ impl EvaluateConfig {
             let (one, two) = (pair[0].0.seconds(), pair[1].0.seconds());
             return complain("at", format!("found {two} s after {one} s; expected ascending instants"));
         }
-        for (place, target) in self.targets.iter().enumerate() {
-            target.check(metrics).or_else(|(path, message)| complain(&format!("targets[{place}]{path}"), message))?;
+        for (index, target) in self.targets.iter().enumerate() {
+            target.check(metrics).map_err(|complaint| complaint.below(&format!("targets[{index}]")))?;
         }
         Ok(())
     }
@@ -113,7 +111,7 @@ impl TargetConfig {
         match (self.at_least, self.at_most) {
             (Some(value), None) | (None, Some(value)) if value.is_finite() => {
                 if self.metric.contains("accuracy") && !(0.0..=1.0).contains(&value) {
-                    let key = if self.at_least.is_some() { ".at_least" } else { ".at_most" };
+                    let key = if self.at_least.is_some() { "at_least" } else { "at_most" };
                     return complain(key, format!("found {value}; expected an accuracy, a share from 0 to 1"));
                 }
                 Ok(())
@@ -135,10 +133,10 @@ impl PlateauConfig {
     pub(super) fn check(&self, metrics: &[&str]) -> Result<(), Complaint> {
         check_metric(&self.metric, metrics)?;
         if self.evaluations == 0 {
-            return complain(".evaluations", "found 0; expected at least 1");
+            return complain("evaluations", "found 0; expected at least 1");
         }
         if !(self.least >= 0.0 && self.least.is_finite()) {
-            return complain(".least", format!("found {}; expected a number of at least 0", self.least));
+            return complain("least", format!("found {}; expected a number of at least 0", self.least));
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The keys of `[regret]` that belong to its `counterfactual`.
 
 use super::RegretConfig;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::oracle::hindsight::HindsightPlan;
 use fedgenie_core::time::Span;
 
@@ -25,9 +26,9 @@ impl RegretConfig {
         })
     }
 
-    /// Key below `regret` and sentence.
-    pub(super) fn check_hindsight(&self) -> Result<(), (String, String)> {
-        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+    /// Checks the keys that belong to the regret in hindsight; the path of a complaint is below `regret`.
+    pub(super) fn check_hindsight(&self) -> Result<(), Complaint> {
+        let refuse = |key: &str, message: &str| Err(Complaint::new(key, message));
         if !self.counterfactual {
             let given = [
                 ("utility", self.utility.is_some()),
@@ -35,19 +36,19 @@ impl RegretConfig {
                 ("t_semi", self.t_semi.is_some()),
             ];
             return match given.iter().find(|(_, is_given)| *is_given) {
-                Some((key, _)) => refuse(key, "is for counterfactual = true, which is not given".to_owned()),
+                Some((key, _)) => refuse(key, "is for counterfactual = true, which is not given"),
                 None => Ok(()),
             };
         }
         if let Some(kappa) = self.kappa
             && !(kappa.is_finite() && kappa >= 0.0)
         {
-            return refuse("kappa", format!("found {kappa}; expected a number of at least 0"));
+            return refuse("kappa", &format!("found {kappa}; expected a number of at least 0"));
         }
         if self.t_semi.is_some_and(|unit| unit.0 == Span::ZERO) {
-            return refuse("t_semi", "found 0; expected a positive duration".to_owned());
+            return refuse("t_semi", "found 0; expected a positive duration");
         }
         let Some(utility) = &self.utility else { return Ok(()) };
-        utility.check().or_else(|error| refuse(&format!("utility.{}.{}", utility.kind(), error.key), error.message))
+        utility.check().map_err(|complaint| complaint.below(utility.kind()).below("utility"))
     }
 }

@@ -3,20 +3,19 @@
 //! A serde deserializer over [`Node`]. Every error names file, line and path, what was found and what would be right; a
 //! misspelt key or kind proposes the nearest one that exists.
 
-use super::tree::{Node, Place, SyntaxError, Value};
+use super::tree::{Node, Origin, SyntaxError, Value};
+use fedgenie_core::config::Complaint;
 use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 use std::fmt;
 use std::sync::LazyLock;
 
-/// What is wrong with a scenario, and where.
+/// What is wrong with a scenario, and in which file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     /// File and line, where known.
-    pub place: Option<Place>,
-    /// Dotted path of the key, for example `population.latency.compute`.
-    pub path: String,
-    /// What was found and what would be right, in one sentence or two.
-    pub message: String,
+    pub origin: Option<Origin>,
+    /// What is wrong; the path begins at the scenario's root.
+    pub complaint: Complaint,
     /// Whether `found …` is still to be put before the message, by the reader that knows what was found.
     wants_found: bool,
 }
@@ -25,45 +24,47 @@ impl std::error::Error for ScenarioError {}
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = &self.place {
-            write!(formatter, "{place}: ")?;
+        if let Some(origin) = &self.origin {
+            write!(formatter, "{origin}: ")?;
         }
-        if !self.path.is_empty() {
-            write!(formatter, "{}: ", self.path)?;
-        }
-        formatter.write_str(&self.message)
+        self.complaint.fmt(formatter)
     }
 }
 
 impl From<SyntaxError> for ScenarioError {
-    fn from(error: SyntaxError) -> Self {
-        Self { place: Some(error.place), path: String::new(), message: error.message, wants_found: false }
+    fn from(SyntaxError { origin, message }: SyntaxError) -> Self {
+        Self::at(&origin, "", message)
     }
 }
 
 impl ScenarioError {
     /// An error about the value at a path of the tree (or about what is missing there).
     pub fn new(tree: &Node, path: impl Into<String>, message: impl Into<String>) -> Self {
-        let path = path.into();
-        Self { place: Some(tree.nearest_place(&path).clone()), path, message: message.into(), wants_found: false }
+        Self::of(tree, Complaint::new(path, message))
+    }
+
+    /// A complaint about a tree, with the line of the value at its path (or of what is nearest to it).
+    pub fn of(tree: &Node, complaint: Complaint) -> Self {
+        Self { origin: Some(tree.nearest_origin(&complaint.path).clone()), complaint, wants_found: false }
     }
 
     fn bare(message: String, wants_found: bool) -> Self {
-        Self { place: None, path: String::new(), message, wants_found }
+        Self { origin: None, complaint: Complaint::new("", message), wants_found }
     }
 
-    /// An error about a value whose place is known.
-    pub(super) fn at(place: &Place, path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: Some(place.clone()), path: path.into(), message: message.into(), wants_found: false }
+    /// An error about a value of known origin.
+    pub(super) fn at(origin: &Origin, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { origin: Some(origin.clone()), complaint: Complaint::new(path, message), wants_found: false }
     }
 
     /// Fills in what the innermost reader knows and the visitor did not.
     fn located(mut self, node: &Node, path: &str) -> Self {
-        if self.place.is_none() {
-            self.place = Some(node.place.clone());
-            self.path = path.to_owned();
+        if self.origin.is_none() {
+            self.origin = Some(node.origin.clone());
+            path.clone_into(&mut self.complaint.path);
             if self.wants_found {
-                self.message = format!("found {}; expected {}", node.value.describe(), self.message);
+                self.complaint.message =
+                    format!("found {}; expected {}", node.value.describe(), self.complaint.message);
                 self.wants_found = false;
             }
         }
@@ -73,30 +74,11 @@ impl ScenarioError {
 
 /// The name nearest to what was written, if any is near: at most a third of its letters differ.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let distance = |name: &str| edit_distance(&written.to_lowercase(), name);
+    let written = written.to_lowercase();
+    // Letters to insert, delete, replace or swap with their neighbour.
+    let distance = |name: &str| strsim::osa_distance(&written, name);
     let best = names.into_iter().min_by_key(|name| distance(name))?;
     (distance(best) <= 1 + written.len().max(best.len()) / 3).then_some(best)
-}
-
-/// Number of letters to insert, delete, replace or swap with their neighbour (Damerau, restricted).
-fn edit_distance(from: &str, to: &str) -> usize {
-    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
-    let mut rows = vec![vec![0; to.len() + 1]; from.len() + 1];
-    for i in 0..=from.len() {
-        for j in 0..=to.len() {
-            rows[i][j] = if i == 0 || j == 0 {
-                i.max(j)
-            } else {
-                let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
-                let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-                if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
-                    best = best.min(rows[i - 2][j - 2] + 1);
-                }
-                best
-            };
-        }
-    }
-    rows[from.len()][to.len()]
 }
 
 /// The sentence for a name that does not exist among `names`.
@@ -231,8 +213,8 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             _ => Err(ScenarioError::bare("one kind: a name, or a table with exactly one key".to_owned(), true)),
         };
         result.map_err(|mut error| {
-            if error.place.as_ref() == Some(&NOTHING.place) {
-                error.place = Some(self.node.place.clone());
+            if error.origin.as_ref() == Some(&NOTHING.origin) {
+                error.origin = Some(self.node.origin.clone());
             }
             error.located(self.node, &self.path)
         })
@@ -282,14 +264,18 @@ impl<'de> de::MapAccess<'de> for Entries<'_, 'de> {
         let (key, node) = &self.entries[self.next];
         self.next += 1;
         let path = self.reader.child(node, key).path;
-        // An error that a type raised after its value was read has no place yet.
+        // An error that a type raised after its value was read has no origin yet.
         seed.deserialize(self.reader.child(node, key)).map_err(|error| error.located(node, &path))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.entries.len() - self.next)
     }
 }
 
 /// The settings of a kind that is given by its name alone.
 static NOTHING: LazyLock<Node> =
-    LazyLock::new(|| Node { value: Value::Table(Vec::new()), place: Place { source: "default".into(), line: None } });
+    LazyLock::new(|| Node { value: Value::Table(Vec::new()), origin: Origin { source: "default".into(), line: None } });
 
 struct Kind<'de> {
     kind: &'de str,

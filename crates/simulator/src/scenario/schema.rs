@@ -45,7 +45,7 @@ fn policy_schema(generator: &mut SchemaGenerator) -> (Value, Value) {
     let whole = generator.root_schema_for::<PolicyConfig>().to_value();
     let definitions = whole.get("$defs").cloned().unwrap_or_default();
     let (mut by_label, mut by_kind) = (serde_json::Map::new(), Vec::new());
-    for entry in policy::CATALOGUE {
+    for entry in policy::CATALOGUE.entries {
         let variants = whole["oneOf"].as_array();
         let variant = variants.and_then(|variants| variants.iter().find(|v| v["properties"].get(entry.name).is_some()));
         let mut body = variant.map_or(json!({ "type": "object" }), |variant| variant["properties"][entry.name].clone());

@@ -3,6 +3,7 @@
 use super::Sections;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use crate::run::End;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
@@ -132,25 +133,24 @@ impl TrainingConfig {
     /// The checked settings.
     ///
     /// # Errors
-    /// Path below `training` and sentence.
+    /// A complaint with a path below `training`.
     pub(super) fn local(&self) -> Result<LocalTraining, Complaint> {
         let length = match (self.epochs, self.steps) {
             (Some(_), Some(_)) => return complain("steps", "give epochs or steps, not both"),
             (epochs, None) => Length::Epochs(epochs.unwrap_or(1)),
             (None, Some(steps)) => Length::Steps(steps),
         };
-        let refuse = |prefix: &str, error: &TrainingError| {
-            let path = if prefix.is_empty() { error.key.to_owned() } else { format!("{prefix}.{}", error.key) };
-            let (found, expected) = (error.found, error.expected);
-            if found.is_finite() && !(found as f32).is_finite() {
-                return (path, format!("found {found:e}; expected {expected}, which goes up to {:.1e}", f32::MAX));
-            }
-            (path, format!("found {found}; expected {expected}"))
+        let refuse = |path: &str, TrainingError { key, found, expected }: TrainingError| {
+            let message = match found.is_finite() && !(found as f32).is_finite() {
+                true => format!("found {found:e}; expected {expected}, which goes up to {:.1e}", f32::MAX),
+                false => format!("found {found}; expected {expected}"),
+            };
+            Complaint::new(key, message).below(path)
         };
-        check_regularisation(self.clip, Some(self.proximal)).map_err(|error| refuse("", &error))?;
-        self.schedule.check().map_err(|error| refuse(&format!("schedule.{}", self.schedule.kind()), &error))?;
+        check_regularisation(self.clip, Some(self.proximal)).map_err(|error| refuse("", error))?;
+        self.schedule.check().map_err(|error| refuse(&format!("schedule.{}", self.schedule.kind()), error))?;
         let optimizer = Optimizer::new(&self.optimizer)
-            .map_err(|error| refuse(&format!("optimizer.{}", self.optimizer.kind()), &error))?;
+            .map_err(|error| refuse(&format!("optimizer.{}", self.optimizer.kind()), error))?;
         let local = LocalTraining {
             length,
             batch: self.batch,
@@ -159,7 +159,7 @@ impl TrainingConfig {
             clip: self.clip.map(|clip| clip as f32),
             proximal: self.proximal as f32,
         };
-        local.check().map_err(|error| refuse("", &error))?;
+        local.check().map_err(|error| refuse("", error))?;
         Ok(local)
     }
 }
@@ -267,11 +267,8 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 100 && text.chars().all(fine)
 }
 
-/// Path and sentence.
-type Complaint = (String, String);
-
 fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
-    Err((path.to_owned(), message.into()))
+    Err(Complaint::new(path, message))
 }
 
 impl Sections {
@@ -287,18 +284,14 @@ impl Sections {
             return complain("record.every", "found 0; expected a number of rounds of at least 1");
         }
         let metrics = self.metrics();
-        self.evaluate.check(&metrics).or_else(|(path, message)| complain(&format!("evaluate.{path}"), message))?;
+        self.evaluate.check(&metrics).map_err(|complaint| complaint.below("evaluate"))?;
         if let Some(plateau) = &self.stop.plateau {
-            plateau.check(&metrics).or_else(|(path, message)| complain(&format!("stop.plateau{path}"), message))?;
+            plateau.check(&metrics).map_err(|complaint| complaint.below("stop.plateau"))?;
         }
-        self.task
-            .check()
-            .or_else(|error| complain(&format!("task.{}.{}", self.task.kind(), error.key), error.message))?;
+        self.task.check().map_err(|complaint| complaint.below(self.task.kind()).below("task"))?;
         self.check_training()?;
-        self.aggregation.check().or_else(|error| {
-            let kind = self.aggregation.server.kind();
-            complain(&format!("aggregation.server.{kind}.{}", error.key), error.message)
-        })?;
+        let server = self.aggregation.server.kind();
+        self.aggregation.check().map_err(|complaint| complaint.below(server).below("aggregation.server"))?;
         self.check_regret()
     }
 
@@ -345,7 +338,7 @@ impl Sections {
             return complain("stop.traffic", format!("found {} B; expected a positive amount", traffic.0));
         }
         let Some(target) = target else { return Ok(()) };
-        target.check(&self.metrics()).or_else(|(path, message)| complain(&format!("stop.target{path}"), message))
+        target.check(&self.metrics()).map_err(|complaint| complaint.below("stop.target"))
     }
 
     /// Names of the task's metrics.
@@ -379,7 +372,7 @@ impl Sections {
             let found = training.inference_share;
             return complain("training.inference_share", format!("found {found}; expected a number of at least 0"));
         }
-        training.local().map(|_| ()).map_err(|(path, message)| (format!("training.{path}"), message))
+        training.local().map(|_| ()).map_err(|complaint| complaint.below("training"))
     }
 
     fn check_regret(&self) -> Result<(), Complaint> {
@@ -412,6 +405,6 @@ impl Sections {
         if meters.windows(2).any(|pair| pair[0] == pair[1]) {
             return complain("regret.meters", "a meter is listed twice");
         }
-        regret.check_hindsight().or_else(|(key, message)| complain(&format!("regret.{key}"), message))
+        regret.check_hindsight().map_err(|complaint| complaint.below("regret"))
     }
 }

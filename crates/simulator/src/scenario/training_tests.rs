@@ -8,7 +8,7 @@ use std::path::Path;
 
 fn from<T: DeserializeOwned>(key: &str, text: &str) -> Result<T, String> {
     let tree = parse(Path::new("a.toml"), &format!("{key} = {text}")).unwrap();
-    read(tree.get(key).unwrap(), "").map_err(|error| error.message)
+    read(tree.get(key).unwrap(), "").map_err(|error| error.complaint.message)
 }
 
 const fn sgd(lr: f64, momentum: f64, nesterov: bool) -> OptimizerConfig {

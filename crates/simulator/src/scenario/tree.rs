@@ -11,14 +11,14 @@ use toml::de::{DeTable, DeValue};
 
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Origin {
     /// The file's name as given, or `--set`.
     pub source: Arc<str>,
     /// Line, from 1; none where the format does not tell (JSON values, the command line).
     pub line: Option<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(formatter, "{}:{line}", self.source),
@@ -27,13 +27,13 @@ impl fmt::Display for Place {
     }
 }
 
-/// One value of the file and its place.
+/// One value of the file and where it was written.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The value.
     pub value: Value,
     /// Where it was written; for a table, the line of its first key or header.
-    pub place: Place,
+    pub origin: Origin,
 }
 
 /// What a scenario file can hold. Tables keep the order of the file.
@@ -57,7 +57,7 @@ pub enum Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     /// Where it went wrong.
-    pub place: Place,
+    pub origin: Origin,
     /// What is wrong and what would be right.
     pub message: String,
 }
@@ -67,7 +67,7 @@ pub fn parse(name: &Path, text: &str) -> Result<Node, SyntaxError> {
     let source: Arc<str> = name.display().to_string().into();
     if name.extension().is_some_and(|extension| extension == "json") {
         let Json(value) = serde_json::from_str(text).map_err(|error| SyntaxError {
-            place: Place { source: source.clone(), line: Some(error.line()) },
+            origin: Origin { source: source.clone(), line: Some(error.line()) },
             message: format!("this is not JSON that a scenario can be read from: {error}"),
         })?;
         return Ok(with_source(value, &source));
@@ -76,7 +76,7 @@ pub fn parse(name: &Path, text: &str) -> Result<Node, SyntaxError> {
         let line = error.span().map(|span| line_of(text, span.start));
         let written = line.and_then(|line| text.lines().nth(line - 1)).map_or("", str::trim);
         let message = format!("this is not TOML: {}, in {written:?}", error.message());
-        SyntaxError { place: Place { source: source.clone(), line }, message }
+        SyntaxError { origin: Origin { source: source.clone(), line }, message }
     })?;
     from_toml_table(table.get_ref(), text, &source, 1)
 }
@@ -84,11 +84,11 @@ pub fn parse(name: &Path, text: &str) -> Result<Node, SyntaxError> {
 /// Reads one TOML value, as on the right of `--set path=value`; what is no TOML value is a text.
 pub fn parse_value(text: &str, source: &str) -> Node {
     let source: Arc<str> = source.into();
-    let place = Place { source: source.clone(), line: None };
+    let origin = Origin { source: source.clone(), line: None };
     let node = DeValue::parse(text).ok().and_then(|value| from_toml(value.get_ref(), text, &source, 1).ok());
     match node {
-        Some(node) => Node { place, ..node },
-        None => Node { value: Value::Text(text.to_owned()), place },
+        Some(node) => Node { origin, ..node },
+        None => Node { value: Value::Text(text.to_owned()), origin },
     }
 }
 
@@ -102,12 +102,12 @@ fn from_toml_table(table: &DeTable<'_>, text: &str, source: &Arc<str>, line: usi
         let line = line_of(text, key.span().start);
         entries.push((key.get_ref().to_string(), from_toml(value.get_ref(), text, source, line)?));
     }
-    Ok(Node { value: Value::Table(entries), place: Place { source: source.clone(), line: Some(line) } })
+    Ok(Node { value: Value::Table(entries), origin: Origin { source: source.clone(), line: Some(line) } })
 }
 
 fn from_toml(value: &DeValue<'_>, text: &str, source: &Arc<str>, line: usize) -> Result<Node, SyntaxError> {
-    let place = Place { source: source.clone(), line: Some(line) };
-    let refuse = |message: String| SyntaxError { place: place.clone(), message };
+    let origin = Origin { source: source.clone(), line: Some(line) };
+    let refuse = |message: String| SyntaxError { origin: origin.clone(), message };
     let value = match value {
         DeValue::Boolean(truth) => Value::Boolean(*truth),
         DeValue::String(string) => Value::Text(string.to_string()),
@@ -127,7 +127,7 @@ fn from_toml(value: &DeValue<'_>, text: &str, source: &Arc<str>, line: usize) ->
         }
         DeValue::Table(table) => return from_toml_table(table, text, source, line),
     };
-    Ok(Node { value, place })
+    Ok(Node { value, origin })
 }
 
 /// A JSON value that refuses what a scenario must not leave open: keys given twice, and null.
@@ -143,7 +143,7 @@ struct JsonVisitor;
 
 impl JsonVisitor {
     fn node(Json(value): Json) -> Node {
-        Node { value, place: Place { source: Arc::default(), line: None } }
+        Node { value, origin: Origin { source: Arc::default(), line: None } }
     }
 }
 
@@ -199,7 +199,7 @@ fn with_source(value: Value, source: &Arc<str>) -> Node {
         Value::Table(entries) => Value::Table(entries.into_iter().map(|(key, node)| (key, again(node))).collect()),
         plain => plain,
     };
-    Node { value, place: Place { source: source.clone(), line: None } }
+    Node { value, origin: Origin { source: source.clone(), line: None } }
 }
 
 impl Node {
@@ -219,8 +219,8 @@ impl Node {
         })
     }
 
-    /// The place of the deepest part of a path that exists, for errors about what is missing or derived.
-    pub fn nearest_place(&self, path: &str) -> &Place {
+    /// The origin of the deepest part of a path that exists, for errors about what is missing or derived.
+    pub fn nearest_origin(&self, path: &str) -> &Origin {
         let mut node = self;
         for key in path.split('.') {
             let next = match &node.value {
@@ -232,7 +232,7 @@ impl Node {
                 None => break,
             }
         }
-        &node.place
+        &node.origin
     }
 
     /// Removes an entry of a table and returns it.
@@ -249,20 +249,20 @@ impl Node {
     /// Writes `node` at a dotted path, making tables on the way.
     ///
     /// # Errors
-    /// If the path leads through something that is neither a table nor an existing place of a list.
+    /// If the path leads through something that is neither a table nor an existing index of a list.
     pub fn set(&mut self, path: &str, node: Self) -> Result<(), SyntaxError> {
         let mut here = self;
         for key in path.split('.') {
             if key.is_empty() {
                 let message = format!("the path {path:?} has an empty part; write for example policy.bsfl.alpha");
-                return Err(SyntaxError { place: node.place, message });
+                return Err(SyntaxError { origin: node.origin, message });
             }
-            let place = node.place.clone();
-            let refuse = move |message| SyntaxError { place, message };
+            let origin = node.origin.clone();
+            let refuse = move |message| SyntaxError { origin, message };
             here = match &mut here.value {
                 Value::Table(entries) => {
                     let index = entries.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
-                        let empty = Self { value: Value::Table(Vec::new()), place: node.place.clone() };
+                        let empty = Self { value: Value::Table(Vec::new()), origin: node.origin.clone() };
                         entries.push((key.to_owned(), empty));
                         entries.len() - 1
                     });
@@ -312,9 +312,9 @@ mod tests {
     fn values_remember_their_lines() {
         let text = "name = \"x\"\n\n[policy.bsfl]\nalpha = 3.0\n[[population.group]]\ncount = 1\n[[population.group]]\ncount = 2\n";
         let tree = parse(Path::new("a.toml"), text).unwrap();
-        assert_eq!(tree.at("policy.bsfl.alpha").unwrap().place.line, Some(4));
-        assert_eq!(tree.at("population.group.1.count").unwrap().place.line, Some(8));
-        assert_eq!(tree.nearest_place("policy.bsfl.beta").line, Some(3));
+        assert_eq!(tree.at("policy.bsfl.alpha").unwrap().origin.line, Some(4));
+        assert_eq!(tree.at("population.group.1.count").unwrap().origin.line, Some(8));
+        assert_eq!(tree.nearest_origin("policy.bsfl.beta").line, Some(3));
     }
 
     #[test]
@@ -330,6 +330,6 @@ mod tests {
     #[test]
     fn a_syntax_error_names_its_line() {
         let error = parse(Path::new("a.toml"), "a = 1\nb = = 2\n").unwrap_err();
-        assert_eq!(error.place.to_string(), "a.toml:2");
+        assert_eq!(error.origin.to_string(), "a.toml:2");
     }
 }

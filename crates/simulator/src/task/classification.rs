@@ -1,4 +1,4 @@
-//! Classification by a network: images or tables, any family of [`fedgenie_learning::model::families`].
+//! Classification by a neural network (MLP, LeNet-5, simple CNN, ResNet-18) on images or tables.
 //!
 //! # Definition
 //! The network's outputs are scores of the classes; loss: mean cross-entropy of their softmax; accuracy: share of test examples
@@ -29,11 +29,11 @@
 //! partition = { dirichlet = { alpha = 0.5 } }
 //! ```
 
-use super::partition::PartitionConfig;
-use super::source::{DataConfig, classes};
-use super::{DataCache, Material, TaskError};
-use fedgenie_core::config::ConfigError;
+use super::{DataCache, Material, Target, TaskError, TaskSettings, classes};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::partition::PartitionConfig;
+use fedgenie_learning::data::source::DataConfig;
 use fedgenie_learning::model::Model;
 use fedgenie_learning::model::families::Family;
 use fedgenie_learning::model::weights::read_safetensors;
@@ -60,27 +60,43 @@ pub struct Config {
     pub partition: PartitionConfig,
 }
 
-impl Config {
-    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+impl TaskSettings for Config {
+    fn target(&self) -> Target {
+        Target::Class
+    }
+
+    fn partition(&self) -> Option<&PartitionConfig> {
+        Some(&self.partition)
+    }
+
+    fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
+        Some(&mut self.partition)
+    }
+
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.data.resolve_paths(base, data);
         self.start = self.start.as_ref().map(|start| base.join(start));
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        self.data.check()?;
+    fn files(&self) -> Vec<PathBuf> {
+        self.data.files().into_iter().chain(self.start.clone()).collect()
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
+        self.data.check().map_err(|complaint| complaint.below("data"))?;
         self.model.check().map_err(|error| {
-            let message = format!("{}, {}: {}", self.model.kind(), error.key, error.message);
-            ConfigError::new("model", message)
+            let message = format!("{}, {}: {}", self.model.kind(), error.path, error.message);
+            Complaint::new("model", message)
         })
     }
 
-    pub(super) fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Material, TaskError> {
+    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
         let data = self.data.load(self.normalize, streams, cache)?;
         let model =
             self.model.build(data.train.shape(), classes(&data)?).map_err(|error| TaskError::Network(error.message))?;
         model.fits(&data.train)?;
         model.fits(&data.test)?;
         let start = self.start.as_ref().map(|start| read_safetensors(&model, start)).transpose()?;
-        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: true, start })
+        Ok(Some(Material { data, model: Box::new(model), partition: self.partition.clone(), start }))
     }
 }

@@ -1,4 +1,4 @@
-//! Linear regression on drawn examples or on tables of numbers.
+//! Linear regression: predicts a number, from drawn examples or tables.
 //!
 //! # Definition
 //! Prediction `w·x + b`; loss: mean squared error. Unless `data` is given, the examples are drawn: `features` inputs uniform in
@@ -27,16 +27,16 @@
 //! partition = "iid"
 //! ```
 
-use super::partition::PartitionConfig;
-use super::source::DataConfig;
-use super::{DataCache, Material, TaskError};
-use fedgenie_core::config::ConfigError;
+use super::{DataCache, Material, Target, TaskError, TaskSettings};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::partition::PartitionConfig;
+use fedgenie_learning::data::source::DataConfig;
 use fedgenie_learning::data::synthetic::LinearData;
 use fedgenie_learning::model::{LinearRegression, Model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// `[task.linear-regression]`
@@ -52,7 +52,7 @@ pub struct Config {
     /// Standard deviation of the target's noise.
     #[serde(default = "default_noise")]
     pub noise: f64,
-    /// Files to learn from, in the place of drawn examples.
+    /// Files to learn from, instead of drawn examples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataConfig>,
     /// Whether each feature is standardised with the mean and deviation of the training examples.
@@ -73,14 +73,30 @@ const fn default_noise() -> f64 {
     0.5
 }
 
-impl Config {
-    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+impl TaskSettings for Config {
+    fn target(&self) -> Target {
+        Target::Number
+    }
+
+    fn partition(&self) -> Option<&PartitionConfig> {
+        Some(&self.partition)
+    }
+
+    fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
+        Some(&mut self.partition)
+    }
+
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         if let Some(files) = &mut self.data {
             files.resolve_paths(base, data);
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    fn files(&self) -> Vec<PathBuf> {
+        self.data.as_ref().map_or_else(Vec::new, DataConfig::files)
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
         let Some(data) = &self.data else { return Ok(()) };
         let drawn = [
             ("features", self.features == default_features()),
@@ -88,12 +104,12 @@ impl Config {
             ("noise", self.noise == default_noise()),
         ];
         if let Some((key, _)) = drawn.into_iter().find(|(_, as_default)| !as_default) {
-            return Err(ConfigError::new(key, "is for drawn examples; leave it out where data is given"));
+            return Err(Complaint::new(key, "is for drawn examples; leave it out where data is given"));
         }
-        data.check()
+        data.check().map_err(|complaint| complaint.below("data"))
     }
 
-    pub(super) fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Material, TaskError> {
+    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
         let data = match &self.data {
             Some(data) => data.load(self.normalize, streams, cache)?,
             None => {
@@ -105,6 +121,6 @@ impl Config {
         let model = LinearRegression::new(data.train.width());
         model.fits(&data.train)?;
         model.fits(&data.test)?;
-        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: false, start: None })
+        Ok(Some(Material { data, model: Box::new(model), partition: self.partition.clone(), start: None }))
     }
 }

@@ -1,4 +1,4 @@
-//! Nothing is learned: a pure bandit on latencies.
+//! No learning: a pure bandit on latencies.
 //!
 //! # Definition
 //! Clients download, compute and upload as their laws say; no model exists. Data sizes and qualities of the population
@@ -13,7 +13,8 @@
 //! payload = "1 MB"
 //! ```
 
-use fedgenie_core::config::ConfigError;
+use super::TaskSettings;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::units::{Amount, Bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,11 +32,15 @@ const fn nothing() -> Amount<Bytes> {
     Amount::new(0.0)
 }
 
-impl Config {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+impl TaskSettings for Config {
+    fn payload_bytes(&self) -> u64 {
+        self.payload.0 as u64
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
         match self.payload.0 {
             bytes if bytes < 0.0 => {
-                Err(ConfigError::new("payload", format!("found {bytes} B; expected an amount of at least 0")))
+                Err(Complaint::new("payload", format!("found {bytes} B; expected an amount of at least 0")))
             }
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! Softmax regression on examples of classes, such as the images of Fashion-MNIST.
+//! Softmax regression (multinomial logistic regression) on images or tables with classes.
 //!
 //! # Definition
 //! Class scores `W x + b` of the features, pixels being scaled to [0, 1]; loss: mean cross-entropy; accuracy: share of test
@@ -26,11 +26,11 @@
 //! partition = { dirichlet = { alpha = 0.5 } }
 //! ```
 
-use super::partition::PartitionConfig;
-use super::source::{DataConfig, classes};
-use super::{DataCache, Material, TaskError};
-use fedgenie_core::config::ConfigError;
+use super::{DataCache, Material, Target, TaskError, TaskSettings, classes};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::partition::PartitionConfig;
+use fedgenie_learning::data::source::DataConfig;
 use fedgenie_learning::model::weights::read_safetensors;
 use fedgenie_learning::model::{Model, SoftmaxRegression};
 use schemars::JsonSchema;
@@ -54,22 +54,38 @@ pub struct Config {
     pub partition: PartitionConfig,
 }
 
-impl Config {
-    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+impl TaskSettings for Config {
+    fn target(&self) -> Target {
+        Target::Class
+    }
+
+    fn partition(&self) -> Option<&PartitionConfig> {
+        Some(&self.partition)
+    }
+
+    fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
+        Some(&mut self.partition)
+    }
+
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.data.resolve_paths(base, data);
         self.start = self.start.as_ref().map(|start| base.join(start));
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        self.data.check()
+    fn files(&self) -> Vec<PathBuf> {
+        self.data.files().into_iter().chain(self.start.clone()).collect()
     }
 
-    pub(super) fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Material, TaskError> {
+    fn check(&self) -> Result<(), Complaint> {
+        self.data.check().map_err(|complaint| complaint.below("data"))
+    }
+
+    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
         let data = self.data.load(self.normalize, streams, cache)?;
         let model = SoftmaxRegression::new(data.train.width(), classes(&data)?);
         model.fits(&data.train)?;
         model.fits(&data.test)?;
         let start = self.start.as_ref().map(|start| read_safetensors(&model, start)).transpose()?;
-        Ok(Material { data, model: Box::new(model), partition: self.partition.clone(), classifies: true, start })
+        Ok(Some(Material { data, model: Box::new(model), partition: self.partition.clone(), start }))
     }
 }

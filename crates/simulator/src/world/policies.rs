@@ -5,7 +5,7 @@ use super::World;
 use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicyConfig};
 use crate::population::Population;
 use crate::protocol::{HierarchicalRule, Rule};
-use fedgenie_core::config::ConfigError;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::Law;
 use fedgenie_core::record::Phase;
@@ -16,7 +16,7 @@ impl World {
     ///
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
-    pub fn policy(&self, config: &PolicyConfig) -> Result<Box<dyn Policy>, ConfigError> {
+    pub fn policy(&self, config: &PolicyConfig) -> Result<Box<dyn Policy>, Complaint> {
         self.with_context(|context| config.build(context))
     }
 
@@ -41,7 +41,7 @@ impl World {
     ///
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
-    pub fn policies(&self, config: &PolicyConfig) -> Result<Policies, ConfigError> {
+    pub fn policies(&self, config: &PolicyConfig) -> Result<Policies, Complaint> {
         match &self.protocol.rule {
             Rule::Rounds(_) => self.policy(config).map(Policies::Server),
             Rule::Buffered(_) => self.policy(config).and_then(without_probes).map(Policies::Server),
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    fn policies_of_tiers(&self, config: &PolicyConfig, rule: &HierarchicalRule) -> Result<Policies, ConfigError> {
+    fn policies_of_tiers(&self, config: &PolicyConfig, rule: &HierarchicalRule) -> Result<Policies, Complaint> {
         let all_sizes = self.population.data_sizes();
         let of_edge = |members: &Vec<ClientId>| {
             // What others hold is none of this server's business.
@@ -73,18 +73,18 @@ impl World {
         };
         let cloud = rule.cloud.as_ref().map(|policy| policy.build(&cloud_context).and_then(without_probes)).transpose();
         let cloud = cloud.map_err(|error| {
-            ConfigError::new("", format!("the policy of the cloud: {}: {}", error.key, error.message))
+            Complaint::new("", format!("the policy of the cloud: {}: {}", error.path, error.message))
         })?;
         Ok(Policies::Tiers { edges, cloud })
     }
 }
 
 /// The policy, unless it asks clients before it selects.
-fn without_probes(policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, ConfigError> {
+fn without_probes(policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, Complaint> {
     if policy.probes() {
         let message = "asks clients before it selects, for which `buffered` and `hierarchical` have no time; take another policy, \
                        last-known losses or a context that takes no time";
-        return Err(ConfigError::new("", message));
+        return Err(Complaint::new("", message));
     }
     Ok(policy)
 }

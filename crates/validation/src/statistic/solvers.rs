@@ -145,7 +145,7 @@ impl Config {
                 tally: tally.clone(),
             };
             let policy = world.with_context(|context| config.build_with(context, Box::new(solver)));
-            let policy = policy.map_err(|error| Error::Usage(format!("{}: {}", error.key, error.message)))?;
+            let policy = policy.map_err(|error| Error::Usage(error.to_string()))?;
             let settings = RunSettings {
                 evaluate: scenario.sections.evaluate.plan(scenario.sections.stop.end()),
                 record_every: 1,

@@ -1,4 +1,4 @@
-//! The contribution score of MAB-FRS: relevance × reputation, plus data quality.
+//! Contribution score of MAB-FRS: relevance × reputation, plus data quality.
 //!
 //! # Definition
 //! With `Q_t` the quality of the model that round `t` sends (test accuracy of a classifier, negative mean test loss of
@@ -49,8 +49,8 @@
 //! utility = { contribution = { gamma = 0.3, b = 1.0 } }
 //! ```
 
-use super::{HindsightClient, UpdateScore};
-use crate::config::{ConfigError, check};
+use super::{HindsightClient, ModelScore, UpdateScore, UtilityRun, UtilitySettings};
+use crate::config::{Complaint, check};
 use crate::math::float::{exp, expm1, sqrt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,12 +83,16 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks the ranges.
-    ///
-    /// # Errors
-    /// Key and sentence.
-    pub fn check(&self) -> Result<(), ConfigError> {
+impl UtilitySettings for Config {
+    fn needs_data_quality(&self) -> bool {
+        true
+    }
+
+    fn begin(&self, clients: usize) -> Box<dyn UtilityRun> {
+        Box::new(Contribution { config: *self, reputations: Reputations::new(clients) })
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
         check("gamma", self.gamma, 0.0..=1.0, "a number between 0 and 1")?;
         check("a", self.a, 0.0.., "a number of at least 0")?;
         check("b", self.b, 0.0.., "a number of at least 0").map(|_| ())
@@ -132,6 +136,23 @@ pub fn min_max(numbers: &mut [f64]) {
 /// `S`, (13).
 pub fn score(config: &Config, relevance: f64, reputation: f64, normalised_quality: f64) -> f64 {
     config.a * (relevance * reputation) + config.b * normalised_quality
+}
+
+/// The score during one run.
+#[derive(Debug)]
+struct Contribution {
+    config: Config,
+    reputations: Reputations,
+}
+
+impl UtilityRun for Contribution {
+    fn values(&self, sent: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>) {
+        self.reputations.scores(&self.config, sent.quality, clients, values);
+    }
+
+    fn remember(&mut self, sent: ModelScore, arrived: &mut dyn Iterator<Item = &HindsightClient>) {
+        self.reputations.remember(&self.config, sent.quality, arrived);
+    }
 }
 
 /// `R` of all clients, and the quality of the model that the last round sent.
@@ -189,7 +210,6 @@ impl Reputations {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ModelScore;
     use super::*;
     use crate::id::ClientId;
 
@@ -252,7 +272,7 @@ mod tests {
             ("a", Config { a: -1.0, ..Config::default() }),
             ("b", Config { b: f64::INFINITY, ..Config::default() }),
         ] {
-            assert_eq!(config.check().unwrap_err().key, key);
+            assert_eq!(config.check().unwrap_err().path, key);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! By how much a client's own update lowers the test loss.
+//! Loss drop: by how much a client's own update lowers the test loss.
 //!
 //! # Definition
 //! `S_i = L(w_t) − L(w_t^i)`: mean loss of the model `w_t` that the round sends less that of the model `w_t^i` that
@@ -27,6 +27,7 @@
 //! utility = "loss-drop"
 //! ```
 
+use super::{HindsightClient, ModelScore, UpdateScore, UtilityRun, UtilitySettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {}
+
+impl UtilitySettings for Config {
+    fn begin(&self, _: usize) -> Box<dyn UtilityRun> {
+        Box::new(*self)
+    }
+}
+
+impl UtilityRun for Config {
+    fn values(&self, sent: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>) {
+        let drop = |update: UpdateScore| loss_drop(sent.loss, update.model.loss);
+        values.extend(clients.iter().map(|client| client.update.map_or(0.0, drop)));
+    }
+}
 
 /// `S_i` from the two losses.
 pub const fn loss_drop(sent: f64, own: f64) -> f64 {

@@ -1,4 +1,4 @@
-//! Clients whose sizes fall along a line or a geometric series, from the largest to a given fraction of it.
+//! Quantity skew: client sizes fall along a line or a geometric series to a given fraction of the largest.
 //!
 //! # Definition
 //! The User Balance Index of a partition is the smallest size over the largest. For an index `b` and `K` clients, client
@@ -23,7 +23,9 @@
 //! # Determinism
 //! Stream (Partition, 0, 3) for the clients' order by size, if shuffled; stream (Partition, 0, 0) for that of examples.
 
-use super::{Partition, PartitionError, check_counts, dealing_order, shuffled};
+use super::{Partition, PartitionError, PartitionSettings, check_counts, dealing_order, shuffled};
+use crate::data::Dataset;
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::float;
 use fedgenie_core::rng::Streams;
 use schemars::JsonSchema;
@@ -40,14 +42,27 @@ pub enum Profile {
 }
 
 /// Settings of the partition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct UserBalance {
-    /// The shape.
+    /// How sizes fall from the largest to the smallest.
     pub profile: Profile,
-    /// The smallest size over the largest, above 0 and at most 1.
+    /// Smallest size over largest.
     pub index: f64,
-    /// Whether sizes go to the clients in random order, rather than the largest to client 0.
+    /// Whether sizes go to clients in random order; else client 0 is the largest, and so on.
+    #[serde(default)]
     pub shuffled: bool,
+}
+
+impl PartitionSettings for UserBalance {
+    fn check(&self) -> Result<(), Complaint> {
+        check("index", self.index, f64::MIN_POSITIVE..=1.0, "a number above 0, at most 1").map(|_| ())
+    }
+
+    fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
+        user_balance(data.examples(), clients, self, streams)
+    }
 }
 
 /// Deals out all examples in sizes of the profile.
@@ -113,10 +128,10 @@ pub fn balance_index(sizes: &[usize]) -> f64 {
 fn exact_sizes(examples: usize, clients: usize, profile: Profile, index: f64) -> Vec<f64> {
     let steps = (clients - 1).max(1) as f64;
     let weight = |client: usize| {
-        let place = client as f64 / steps;
+        let share_of_way = client as f64 / steps;
         match profile {
-            Profile::Exponential => float::power(index, place),
-            Profile::Linear => (1.0 - place) + index * place,
+            Profile::Exponential => float::power(index, share_of_way),
+            Profile::Linear => (1.0 - share_of_way) + index * share_of_way,
         }
     };
     let weights: Vec<f64> = (0..clients).map(weight).collect();

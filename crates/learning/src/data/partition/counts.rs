@@ -1,4 +1,4 @@
-//! As many examples of each class as a file says for each client.
+//! Published partition: a file says how many examples of each class each client gets.
 //!
 //! # Definition
 //! Row `k` of the file says how many examples of each class client `k` gets; they are random ones of the class, and what is
@@ -26,8 +26,8 @@
 
 mod read;
 
-use super::{Partition, PartitionError, check_counts, deal_by_class, shuffled_by_class};
-use crate::data::Dataset;
+use super::{Partition, PartitionError, PartitionSettings, check_counts, deal_by_class, shuffled_by_class};
+use crate::data::{Dataset, located};
 use fedgenie_core::rng::Streams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,32 @@ use thiserror::Error;
 
 /// The most bytes of text that a file of counts may have, unpacked: 2^28.
 pub const BYTES_MAX: u64 = 1 << 28;
+
+/// Settings of the partition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct TableOfCounts {
+    /// The table: CSV or TSV, plain or gzip, a row for each client and a column for each class.
+    pub file: PathBuf,
+    /// What to do if it asks for more than there is: refuse (`none`) or scale all counts down (`fit`).
+    #[serde(default)]
+    pub scale: Scale,
+}
+
+impl PartitionSettings for TableOfCounts {
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.file = located(&self.file, base, data);
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.file.clone()]
+    }
+
+    fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
+        class_counts(data, clients, &ClassCounts::read(&self.file)?, self.scale, streams)
+    }
+}
 
 /// What to do if a file asks for more than there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

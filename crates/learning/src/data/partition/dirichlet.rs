@@ -1,4 +1,4 @@
-//! Clients with different mixtures of classes: each class is spread over the clients by a Dirichlet variate.
+//! Label skew: the examples of each class are spread over the clients by a Dirichlet variate.
 //!
 //! # Definition
 //! For each class `c`, proportions `(p_c1, …, p_cK) ~ Dirichlet(α, …, α)`, independent between classes; client `k` gets
@@ -23,12 +23,17 @@
 //! (Partition, 0, 0) is the order of examples, kept within each class. A client's examples are ordered by class.
 
 use super::{
-    Partition, PartitionError, check_counts, check_positive, deal_by_class, shuffled_by_class, sizes::apportion,
+    Partition, PartitionError, PartitionSettings, check_counts, check_positive, check_shape, deal_by_class,
+    shuffled_by_class, sizes::apportion,
 };
 use crate::data::Dataset;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{exp, ln};
+use fedgenie_core::math::special::gamma_lower_inverse;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -36,12 +41,26 @@ use std::collections::BinaryHeap;
 const TINY: f64 = 1e-290;
 
 /// Settings of the partition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct DirichletClasses {
-    /// Concentration α; positive. The smaller, the fewer classes a client has.
+    /// Concentration, from 0.001 to 100000; small is skewed.
     pub alpha: f64,
-    /// Examples that every client has at least.
+    /// Fewest examples per client.
+    #[serde(default = "super::one_example")]
     pub minimum: usize,
+}
+
+impl PartitionSettings for DirichletClasses {
+    fn check(&self) -> Result<(), Complaint> {
+        check_shape("alpha", self.alpha)
+    }
+
+    fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
+        let quantile = |u| gamma_lower_inverse(self.alpha, u);
+        dirichlet(data, clients, self, &quantile, streams)
+    }
 }
 
 /// Deals out all examples, class by class.
@@ -94,8 +113,8 @@ pub(super) fn gamma_weights(
     quantile: &dyn Fn(f64) -> f64,
 ) -> Result<Vec<f64>, PartitionError> {
     let weights: Vec<f64> = uniforms.iter().map(|&u| quantile(u)).collect();
-    if let Some(place) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
-        return Err(PartitionError::Weight { client: ClientId::from_index(place), found: weights[place] });
+    if let Some(index) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+        return Err(PartitionError::Weight { client: ClientId::from_index(index), found: weights[index] });
     }
     if weights.iter().any(|&weight| weight > TINY) {
         return Ok(weights);

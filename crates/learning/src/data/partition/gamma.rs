@@ -1,4 +1,4 @@
-//! Clients of very different sizes: sizes proportional to Gamma variates.
+//! Quantity skew: client sizes proportional to Gamma variates.
 //!
 //! # Definition
 //! `G_k ~ Gamma(shape, 1)` independently; client `k` gets `n·G_k / Σ_j G_j` examples, rounded by largest remainders.
@@ -9,24 +9,48 @@
 //! One uniform of stream (Partition, client, 1) for each weight; stream (Partition, 0, 0) for the order of examples.
 
 use super::{
-    Partition, PartitionError, check_counts, check_positive, dirichlet::gamma_weights, exponential_quantile, shuffled,
-    sizes::apportion,
+    Partition, PartitionError, PartitionSettings, check_counts, check_positive, check_shape, dirichlet::gamma_weights,
+    exponential_quantile, shuffled, sizes::apportion,
 };
+use crate::data::Dataset;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
+use fedgenie_core::math::special::gamma_lower_inverse;
 use fedgenie_core::rng::{Purpose, Streams};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Settings of the partition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct GammaSizes {
-    /// Shape of the Gamma law; positive. The smaller, the more unequal.
+    /// Shape of the law, from 0.001 to 100000; small is skewed, 1 is exponential.
+    #[serde(default = "exponential")]
     pub shape: f64,
-    /// Examples that every client has at least.
+    /// Fewest examples per client.
+    #[serde(default = "super::one_example")]
     pub minimum: usize,
+}
+
+const fn exponential() -> f64 {
+    1.0
+}
+
+impl PartitionSettings for GammaSizes {
+    fn check(&self) -> Result<(), Complaint> {
+        check_shape("shape", self.shape)
+    }
+
+    fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
+        let quantile = |u| gamma_lower_inverse(self.shape, u);
+        gamma(data.examples(), clients, self, &quantile, streams)
+    }
 }
 
 impl Default for GammaSizes {
     fn default() -> Self {
-        Self { shape: 1.0, minimum: 1 }
+        Self { shape: exponential(), minimum: 1 }
     }
 }
 

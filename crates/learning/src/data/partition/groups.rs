@@ -1,4 +1,4 @@
-//! Natural clients: the examples of one group (a writer, a user, a place) stay together.
+//! Natural partition: the examples of one writer, user or device stay on one client.
 //!
 //! # Definition
 //! The groups that have examples are dealt round-robin: with `G` of them in order `g_1, g_2, …`, client `k` of `K` gets
@@ -19,9 +19,27 @@
 //! Stream (Partition, 0, 3) for the order of groups, if shuffled; stream (Partition, 0, 0) is the order of examples, kept
 //! within each client.
 
-use super::{Partition, PartitionError, check_counts, dealing_order, shuffled};
+use super::{Partition, PartitionError, PartitionSettings, check_counts, dealing_order, shuffled};
 use crate::data::Dataset;
 use fedgenie_core::rng::Streams;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Settings of the partition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Groups {
+    /// Whether groups are dealt out in random order; else in the order of their numbers.
+    #[serde(default)]
+    pub shuffled: bool,
+}
+
+impl PartitionSettings for Groups {
+    fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
+        by_column(data, clients, self.shuffled, streams)
+    }
+}
 
 /// Deals out all examples, group by group.
 ///
@@ -43,8 +61,8 @@ pub fn by_column(
         return Err(PartitionError::TooFewGroups { groups: present.len(), clients });
     }
     let mut client_of = vec![0; numbers];
-    for (turn, place) in dealing_order(present.len(), shuffled_groups, streams).into_iter().enumerate() {
-        client_of[present[place]] = turn % clients;
+    for (turn, index) in dealing_order(present.len(), shuffled_groups, streams).into_iter().enumerate() {
+        client_of[present[index]] = turn % clients;
     }
     let mut of_client = vec![Vec::new(); clients];
     for example in shuffled(data.examples(), streams) {

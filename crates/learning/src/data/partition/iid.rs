@@ -1,4 +1,4 @@
-//! Every client gets a random sample of the same size.
+//! IID: every client gets a random sample of the same size.
 //!
 //! # Definition
 //! `n` examples in random order; the first `n mod K` of `K` clients get `⌊n/K⌋ + 1`, the others `⌊n/K⌋`.
@@ -9,9 +9,27 @@
 //! # Determinism
 //! Stream (Partition, 0, 0).
 
-use super::{Partition, PartitionError, check_counts, shuffled, shuffled_by_class};
+use super::{Partition, PartitionError, PartitionSettings, check_counts, shuffled, shuffled_by_class};
 use crate::data::Dataset;
 use fedgenie_core::rng::Streams;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Settings of the partition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct EvenSizes {
+    /// Whether every client gets each class in equal numbers, as far as integers allow.
+    #[serde(default)]
+    pub stratified: bool,
+}
+
+impl PartitionSettings for EvenSizes {
+    fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
+        iid(data, clients, self.stratified, streams)
+    }
+}
 
 /// Deals out all examples evenly.
 ///

@@ -1,4 +1,4 @@
-//! Clients with a few classes each: the examples are sorted by class, cut into shards, and the shards are dealt out.
+//! Pathological label skew: examples are sorted by class and cut into shards, and each client gets a few shards.
 //!
 //! # Definition
 //! The examples are put together by class, in ascending order of classes and in random order within a class, and cut into
@@ -21,9 +21,36 @@
 //! Stream (Partition, 0, 0) is the order of examples, kept within each class; stream (Partition, 0, 3) the order of shards,
 //! `s` consecutive ones for each client. A client's examples are ordered by shard, hence by class.
 
-use super::{Partition, PartitionError, check_counts, dealing_order, shuffled_by_class};
+use super::{Partition, PartitionError, PartitionSettings, check_counts, dealing_order, shuffled_by_class};
 use crate::data::Dataset;
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::rng::Streams;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Settings of the partition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct LabelShards {
+    /// Shards that each client gets.
+    #[serde(default = "two")]
+    pub shards_per_client: usize,
+}
+
+const fn two() -> usize {
+    2
+}
+
+impl PartitionSettings for LabelShards {
+    fn check(&self) -> Result<(), Complaint> {
+        check("shards_per_client", self.shards_per_client as f64, 1.0.., "at least 1").map(|_| ())
+    }
+
+    fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
+        label_shards(data, clients, self.shards_per_client, streams)
+    }
+}
 
 /// Deals out all examples in shards of few classes.
 ///

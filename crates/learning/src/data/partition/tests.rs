@@ -1,5 +1,6 @@
 //! Laws that every partition obeys, and the distributions of the random ones.
 
+use super::declared::declared;
 use super::dirichlet::{DirichletClasses, dirichlet};
 use super::gamma::{GammaSizes, gamma};
 use super::iid::iid;
@@ -8,6 +9,7 @@ use crate::data::{Dataset, Targets};
 use fedgenie_core::math::special::normal_quantile as standard_normal;
 use ndarray::Array2;
 
+mod config;
 mod kinds;
 mod skews;
 mod tables;

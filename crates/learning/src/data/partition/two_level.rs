@@ -1,4 +1,4 @@
-//! Edge servers with different mixtures of classes, and clients with different mixtures within a server's.
+//! Label skew on two levels: classes are spread over edge servers, then over each server's clients, by Dirichlet variates.
 //!
 //! # Definition
 //! For each class `c`, proportions `(q_c1, …, q_cM) ~ Dirichlet(α_server, …)` over `M` servers and, for each server `m`,
@@ -27,24 +27,48 @@
 
 use super::dirichlet::{class_weights, raise_to_minimum};
 use super::sizes::apportion;
-use super::{Partition, PartitionError, by_class, check_counts, check_positive, deal_by_class, shuffled_by_class};
+use super::{
+    Partition, PartitionError, PartitionSettings, by_class, check_counts, check_positive, check_shape, deal_by_class,
+    shuffled_by_class,
+};
 use crate::data::Dataset;
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
+use fedgenie_core::math::special::gamma_lower_inverse;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use ndarray::{Array2, ArrayView1};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Settings of the partition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct TwoLevel {
-    /// Number of servers, from 1 to the number of clients.
+    /// Number of servers; clients belong to them in the order of their numbers, as evenly as possible.
     pub servers: usize,
-    /// Concentration over servers; positive.
+    /// Concentration over servers, from 0.001 to 100000; small is skewed.
     pub alpha_server: f64,
-    /// Concentration over the clients of a server; positive.
+    /// Concentration over the clients of a server, from 0.001 to 100000; small is skewed.
     pub alpha_client: f64,
-    /// Examples that every client has at least.
+    /// Fewest examples per client.
+    #[serde(default = "super::one_example")]
     pub minimum: usize,
+}
+
+impl PartitionSettings for TwoLevel {
+    fn check(&self) -> Result<(), Complaint> {
+        check("servers", self.servers as f64, 1.0.., "at least 1")?;
+        check_shape("alpha_server", self.alpha_server)?;
+        check_shape("alpha_client", self.alpha_client)
+    }
+
+    fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
+        let of_servers = |u| gamma_lower_inverse(self.alpha_server, u);
+        let of_clients = |u| gamma_lower_inverse(self.alpha_client, u);
+        two_level(data, clients, self, &of_servers, &of_clients, streams).map(|(partition, _)| partition)
+    }
 }
 
 /// The clients of a server.

@@ -1,4 +1,4 @@
-//! Clients whose sizes follow Zipf's law: proportional to a power of their rank.
+//! Quantity skew: client sizes follow Zipf's law, a power of their rank.
 //!
 //! # Definition
 //! The client of rank `r = 1, …, K` gets `n·r^-s / Σ_j j^-s` examples, rounded by largest remainders. A client whose share
@@ -18,24 +18,47 @@
 //! Stream (Partition, 0, 3) for ranks, if shuffled: its order lists clients by rank. Stream (Partition, 0, 0) for the order
 //! of examples.
 
-use super::{Partition, PartitionError, check_counts, dealing_order, shuffled, sizes::apportion};
+use super::{Partition, PartitionError, PartitionSettings, check_counts, dealing_order, shuffled, sizes::apportion};
+use crate::data::Dataset;
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::float;
 use fedgenie_core::rng::Streams;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Settings of the partition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct ZipfSizes {
-    /// Exponent s; 0 makes all sizes alike.
+    /// Exponent; 0 makes all sizes alike.
+    #[serde(default = "one")]
     pub exponent: f64,
-    /// Examples that every client has at least.
+    /// Fewest examples per client.
+    #[serde(default = "super::one_example")]
     pub minimum: usize,
-    /// Whether ranks are a random permutation of the clients, rather than their order.
+    /// Whether ranks are random; else client 0 is the largest, and so on.
+    #[serde(default)]
     pub shuffled: bool,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+impl PartitionSettings for ZipfSizes {
+    fn check(&self) -> Result<(), Complaint> {
+        check("exponent", self.exponent, 0.0.., "0 or a number above").map(|_| ())
+    }
+
+    fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
+        zipf(data.examples(), clients, self, streams)
+    }
 }
 
 impl Default for ZipfSizes {
     fn default() -> Self {
-        Self { exponent: 1.0, minimum: 1, shuffled: false }
+        Self { exponent: one(), minimum: 1, shuffled: false }
     }
 }
 

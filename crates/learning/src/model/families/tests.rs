@@ -3,6 +3,8 @@
 use super::*;
 use crate::data::{Dataset, Targets};
 use crate::lanes::Path;
+use crate::model::network::build::Window;
+use crate::model::network::{Loss, NetworkBuilder};
 use crate::model::{Model, Scratch};
 use fedgenie_core::rng::{Purpose, Streams};
 use ndarray::Array2;
@@ -14,21 +16,25 @@ const REFERENCE: &str = include_str!("../../../../../validation/compare/referenc
 const MNIST: Shape = Shape { channels: 1, height: 28, width: 28 };
 const CIFAR: Shape = Shape { channels: 3, height: 32, width: 32 };
 
+const fn lenet(width: usize) -> Family {
+    Family::Lenet5(lenet5::Config { width })
+}
+
 fn trained(family: &Family, shape: Shape) -> usize {
     family.build(shape, 10).unwrap().trained()
 }
 
 #[test]
 fn parameters_are_as_many_as_published() {
-    assert_eq!(trained(&Family::Lenet5 { width: 1 }, MNIST), 44_426);
-    assert_eq!(trained(&Family::Lenet5 { width: 1 }, CIFAR), 62_006);
-    assert_eq!(trained(&Family::SimpleCnn {}, CIFAR), 1_626_442);
-    assert_eq!(trained(&Family::Resnet18 {}, CIFAR), 11_173_962);
-    let mlp = Family::Mlp { hidden: vec![200, 200], activation: MlpActivation::Relu };
+    assert_eq!(trained(&lenet(1), MNIST), 44_426);
+    assert_eq!(trained(&lenet(1), CIFAR), 62_006);
+    assert_eq!(trained(&Family::SimpleCnn(simple_cnn::Config {}), CIFAR), 1_626_442);
+    assert_eq!(trained(&Family::Resnet18(resnet18::Config {}), CIFAR), 11_173_962);
+    let mlp = Family::Mlp(mlp::Config { hidden: vec![200, 200], activation: MlpActivation::Relu });
     assert_eq!(trained(&mlp, MNIST), 199_210, "the 2NN of McMahan et al.");
     // Convolutions 1 → 12 → 32 of 5 × 5, dense 512 → 240 → 168 → 10.
     let wide = 12 * 25 + 12 + 32 * 12 * 25 + 32 + 512 * 240 + 240 + 240 * 168 + 168 + 168 * 10 + 10;
-    assert_eq!(trained(&Family::Lenet5 { width: 2 }, MNIST), wide);
+    assert_eq!(trained(&lenet(2), MNIST), wide);
 }
 
 #[test]
@@ -54,27 +60,34 @@ fn tensors_follow_each_other_under_pytorchs_names() {
 fn unfit_shapes_are_refused() {
     let shape = |height, width| Shape { channels: 1, height, width };
     for (family, shape, words) in [
-        (Family::Lenet5 { width: 1 }, shape(15, 28), "at least 16 × 16"),
-        (Family::SimpleCnn {}, shape(6, 5), "at least 6 × 6"),
-        (Family::Resnet18 {}, shape(32, 30), "square"),
-        (Family::Resnet18 {}, shape(5, 5), "resnet18 needs images of at least 6 × 6; found 1 × 5 × 5"),
+        (lenet(1), shape(15, 28), "at least 16 × 16"),
+        (Family::SimpleCnn(simple_cnn::Config {}), shape(6, 5), "at least 6 × 6"),
+        (Family::Resnet18(resnet18::Config {}), shape(32, 30), "square"),
+        (
+            Family::Resnet18(resnet18::Config {}),
+            shape(5, 5),
+            "resnet18 needs images of at least 6 × 6; found 1 × 5 × 5",
+        ),
     ] {
         let message = family.build(shape, 10).unwrap_err().message;
         assert!(message.contains(words), "{message}");
     }
     for (family, shape) in [
-        (Family::Lenet5 { width: 1 }, shape(16, 17)),
-        (Family::SimpleCnn {}, shape(6, 7)),
-        (Family::Resnet18 {}, shape(6, 6)),
+        (lenet(1), shape(16, 17)),
+        (Family::SimpleCnn(simple_cnn::Config {}), shape(6, 7)),
+        (Family::Resnet18(resnet18::Config {}), shape(6, 6)),
     ] {
         assert!(family.build(shape, 10).is_ok(), "{family:?}");
     }
-    assert_eq!(Family::Mlp { hidden: vec![0], activation: MlpActivation::Relu }.check().unwrap_err().key, "hidden");
-    assert_eq!(Family::Lenet5 { width: 0 }.check().unwrap_err().key, "width");
+    assert_eq!(
+        Family::Mlp(mlp::Config { hidden: vec![0], activation: MlpActivation::Relu }).check().unwrap_err().path,
+        "hidden"
+    );
+    assert_eq!(lenet(0).check().unwrap_err().path, "width");
 }
 
-fn u(place: usize) -> f64 {
-    (place * 7_919 % 1_000) as f64 / 1_000.0 - 0.5
+fn u(index: usize) -> f64 {
+    (index * 7_919 % 1_000) as f64 / 1_000.0 - 0.5
 }
 
 fn fill(network: &Network) -> Vec<f32> {
@@ -85,13 +98,13 @@ fn fill(network: &Network) -> Vec<f32> {
             fan_in = tensor.shape[1..].iter().product::<usize>();
         }
         let is_norm = tensor.name.contains("bn") || tensor.name.contains("downsample.1");
-        for (place, parameter) in parameters[tensor.offset..][..tensor.entries()].iter_mut().enumerate() {
+        for (index, parameter) in parameters[tensor.offset..][..tensor.entries()].iter_mut().enumerate() {
             let number = match tensor.name.rsplit('.').next().unwrap() {
-                "running_mean" => 0.1 * u(place),
-                "running_var" => 1.0 + 0.5 * u(place),
-                "weight" if is_norm => 0.1 * u(tensor.offset + place) + 1.0,
-                _ if is_norm => 0.1 * u(tensor.offset + place),
-                _ => u(tensor.offset + place) * (2.0 / (fan_in as f64).sqrt()),
+                "running_mean" => 0.1 * u(index),
+                "running_var" => 1.0 + 0.5 * u(index),
+                "weight" if is_norm => 0.1 * u(tensor.offset + index) + 1.0,
+                _ if is_norm => 0.1 * u(tensor.offset + index),
+                _ => u(tensor.offset + index) * (2.0 / (fan_in as f64).sqrt()),
             };
             *parameter = number as f32;
         }

@@ -3,12 +3,27 @@
 use super::diurnal::{self};
 use super::{Process, on_off, trace};
 use crate::population::law::{ClientPlace, Parameter};
+use fedgenie_core::catalogue::{Catalogue, Entry};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::Streams;
 use fedgenie_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+
+/// What scenarios can name as availability.
+pub static CATALOGUE: Catalogue = Catalogue {
+    kind: "availability",
+    definition: "AvailabilityConfig",
+    entries: &[
+        Entry { name: "always", summary: "", source: include_str!("always.rs") },
+        Entry { name: "on-off", summary: "", source: include_str!("on_off.rs") },
+        Entry { name: "diurnal", summary: "", source: include_str!("diurnal.rs") },
+        Entry { name: "trace", summary: "", source: include_str!("trace.rs") },
+    ],
+    shared: "",
+};
 
 /// `availability`: when devices are there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,9 +39,6 @@ pub enum AvailabilityConfig {
     /// Intervals that were recorded.
     Trace(trace::Config),
 }
-
-/// Key below the kind's table, and sentence.
-pub(super) type Complaint = (&'static str, String);
 
 /// Places of a client's draws: an offset or a phase, and the two laws of a renewal process.
 pub(super) const OFFSET: u32 = 53;
@@ -103,8 +115,8 @@ impl AvailabilityConfig {
         }
     }
 
-    /// The process of a group; path below `availability` and sentence, if there is none.
-    pub(super) fn process(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Process, (String, String)> {
+    /// The process of a group; the path of a complaint is below `availability`.
+    pub(super) fn process(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Process, Complaint> {
         let process = match self {
             Self::Always => Ok(Process::Always),
             Self::OnOff(config) => config.build(group).map(Box::new).map(Process::OnOff),
@@ -117,6 +129,6 @@ impl AvailabilityConfig {
             Self::Diurnal(config) => config.phase.0.notes(notes),
             Self::Trace(config) => config.offset.0.notes(notes),
         }
-        process.map_err(|(key, message)| (format!("{}.{key}", self.kind()), message))
+        process.map_err(|complaint| complaint.below(self.kind()))
     }
 }

@@ -34,8 +34,9 @@
 
 use super::draws::Draws;
 use super::on_off::nanoseconds;
-use super::{Complaint, GroupPlace, OFFSET, Offsets, State};
+use super::{GroupPlace, OFFSET, Offsets, State};
 use crate::population::law::TimeParameter;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::math::float::{exp, floor, ln};
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -73,16 +74,20 @@ pub(super) struct Diurnal {
 impl Config {
     pub(super) fn build(&self, group: &GroupPlace<'_>) -> Result<Diurnal, Complaint> {
         let hourly: [f64; 24] = self.hourly.as_slice().try_into().map_err(|_| {
-            ("hourly", format!("found {} probabilities; expected 24, one per hour of the day", self.hourly.len()))
+            let found = self.hourly.len();
+            Complaint::new("hourly", format!("found {found} probabilities; expected 24, one per hour of the day"))
         })?;
         if let Some((hour, p)) = hourly.iter().enumerate().find(|(_, p)| !(**p > 0.0 && **p < 1.0)) {
-            return Err(("hourly", format!("found {p} for hour {hour}; expected a number above 0 and below 1")));
+            return Err(Complaint::new(
+                "hourly",
+                format!("found {p} for hour {hour}; expected a number above 0 and below 1"),
+            ));
         }
         let mean_on = self.mean_on.0.seconds();
         if mean_on < 1e-3 {
-            return Err(("mean_on", format!("found {mean_on} s; expected at least 1 ms")));
+            return Err(Complaint::new("mean_on", format!("found {mean_on} s; expected at least 1 ms")));
         }
-        let phases = Offsets::new(&self.phase.0, group, OFFSET).map_err(|message| ("phase", message))?;
+        let phases = Offsets::new(&self.phase.0, group, OFFSET).map_err(|message| Complaint::new("phase", message))?;
         let back = hourly.map(|p| p / ((1.0 - p) * mean_on));
         // In an hour, the share approaches p_h at the rate 1/((1 − p_h)·mean_on); a day is a contraction with one fixed point.
         let through = |share: f64, hour: usize| approach(share, hourly[hour], mean_on, HOUR_SECONDS);

@@ -31,8 +31,9 @@
 
 use super::draws::Draws;
 use super::residual::Residual;
-use super::{Complaint, GroupPlace, OFF_LAW, ON_LAW, State};
+use super::{GroupPlace, OFF_LAW, ON_LAW, State};
 use crate::population::law::{LawConfig, TimeLaw};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::law::{AnyLaw, Law};
 use fedgenie_core::time::Span;
 use schemars::JsonSchema;
@@ -95,8 +96,8 @@ impl Config {
                 .map(Laws::Each)
         };
         let mut process = OnOff {
-            on: laws(&self.on.0, ON_LAW).map_err(|message| ("on", message))?,
-            off: laws(&self.off.0, OFF_LAW).map_err(|message| ("off", message))?,
+            on: laws(&self.on.0, ON_LAW).map_err(|message| Complaint::new("on", message))?,
+            off: laws(&self.off.0, OFF_LAW).map_err(|message| Complaint::new("off", message))?,
             start: self.start,
         };
         for in_group in 0..group.count {
@@ -118,22 +119,22 @@ impl Config {
     fn check(&self, on: f64, off: f64) -> Result<(), Complaint> {
         for (key, mean) in [("on", on), ("off", off)] {
             if mean <= 0.0 {
-                return Err((
+                return Err(Complaint::new(
                     key,
-                    "the mean is 0; expected stretches that last, or availability = \"always\"".to_owned(),
+                    "the mean is 0; expected stretches that last, or availability = \"always\"",
                 ));
             }
             if mean == f64::INFINITY && self.start == Start::Equilibrium {
                 let message = "the mean is infinite, so that there is no equilibrium; give start = \"on\" or \"off\", or \
                                another law";
-                return Err((key, message.to_owned()));
+                return Err(Complaint::new(key, message));
             }
         }
         if on + off < SHORTEST_CYCLE {
             let message = format!(
                 "a device is there for {on} s and away for {off} s on average; expected at least {SHORTEST_CYCLE} s together"
             );
-            return Err(("on", message));
+            return Err(Complaint::new("on", message));
         }
         Ok(())
     }

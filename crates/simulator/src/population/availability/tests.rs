@@ -9,7 +9,7 @@ use std::io::Write;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn build(toml: &str, clients: usize, streams: &Streams) -> Result<Availability, (String, String)> {
+fn build(toml: &str, clients: usize, streams: &Streams) -> Result<Availability, Complaint> {
     let config: AvailabilityConfig = toml::from_str(toml).unwrap();
     let mut all = Availability::default();
     all.push(&config, &GroupPlace { first: 0, count: clients, streams }, &mut Vec::new())?;
@@ -411,14 +411,14 @@ fn time_of_day_is_midnight_for_all() {
     assert_eq!(next(&toml("align = \"time-of-day\"\n"), 9 * 3600), [2 * day + 7 * 3600, day + 7 * 3600]);
     assert_eq!(next(&toml(""), 0), [3600, 7 * 3600]);
     let error = build(&toml("align = \"time-of-day\"\nwrap = false\n"), 2, &streams).unwrap_err();
-    assert_eq!(error.0, "trace.align");
+    assert_eq!(error.path, "trace.align");
 }
 
 #[test]
 fn what_cannot_be_is_refused_and_names_its_key() {
     let streams = Streams::new(1);
     let refused = |toml: &str, key: &str, says: &str| {
-        let (path, message) = build(toml, 2, &streams).unwrap_err();
+        let Complaint { path, message } = build(toml, 2, &streams).unwrap_err();
         assert!(path == key && message.contains(says), "{toml}: {path}: {message}");
     };
     let exponential = "off = { exponential = { mean = \"1 s\" } }\n";

@@ -39,9 +39,10 @@
 //! availability = { trace = { file = "mine.csv", window = "7 d", offset = { uniform = ["0 d", "7 d"] }, assign = "permuted" } }
 //! ```
 
-use super::{Complaint, GroupPlace, OFFSET, Offsets, State};
+use super::{GroupPlace, OFFSET, Offsets, State};
 use crate::population::law::TimeParameter;
 use crate::population::trace::{Assign, Assignment, AvailabilityTraces, Imported, Memo, flash, flhetbench, intervals};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::units::Duration;
 use fedgenie_learning::data::located;
 use schemars::JsonSchema;
@@ -133,18 +134,21 @@ impl Config {
         let window = self.window.map(|window| window.0);
         match (self.format, &self.windows) {
             (Format::Flhetbench, None) => {
-                return Err((
+                return Err(Complaint::new(
                     "windows",
-                    "is missing; expected the file of windows that belongs to the intervals".to_owned(),
+                    "is missing; expected the file of windows that belongs to the intervals",
                 ));
             }
             (Format::Flhetbench, Some(_)) if window.is_some() => {
-                return Err(("window", "each device has a window of its own in this format; leave it out".to_owned()));
+                return Err(Complaint::new(
+                    "window",
+                    "each device has a window of its own in this format; leave it out",
+                ));
             }
             (Format::Csv | Format::Flash, Some(_)) => {
-                return Err((
+                return Err(Complaint::new(
                     "windows",
-                    "only the format \"flhetbench\" has a file of windows; leave it out".to_owned(),
+                    "only the format \"flhetbench\" has a file of windows; leave it out",
                 ));
             }
             _ => {}
@@ -155,19 +159,19 @@ impl Config {
                 (Format::Flash, _) => flash::read(&self.file, window),
                 _ => intervals::read(&self.file, window),
             })
-            .map_err(|message| ("file", message))
+            .map_err(|message| Complaint::new("file", message))
     }
 
     pub(super) fn build(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Trace, Complaint> {
         let traces = self.import()?;
         if self.align == Align::TimeOfDay {
             if !self.wrap {
-                return Err(("align", "\"time-of-day\" needs traces that begin again; leave wrap out".to_owned()));
+                return Err(Complaint::new("align", "\"time-of-day\" needs traces that begin again; leave wrap out"));
             }
             let windows = (0..traces.value.len()).map(|trace| traces.value.window(trace));
             if let Some(window) = windows.into_iter().find(|window| window.0 % DAY != 0) {
                 let found = window.seconds() / 86_400.0;
-                return Err((
+                return Err(Complaint::new(
                     "align",
                     format!("a trace lasts {found} days; \"time-of-day\" needs whole days (see window)"),
                 ));
@@ -176,7 +180,8 @@ impl Config {
         notes.extend(traces.notes.iter().cloned());
         Ok(Trace {
             assignment: Assignment::new(self.assign, traces.value.len(), group.streams),
-            offsets: Offsets::new(&self.offset.0, group, OFFSET).map_err(|message| ("offset", message))?,
+            offsets: Offsets::new(&self.offset.0, group, OFFSET)
+                .map_err(|message| Complaint::new("offset", message))?,
             traces,
             align: self.align,
             wrap: self.wrap,

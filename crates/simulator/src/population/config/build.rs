@@ -1,12 +1,13 @@
 //! Builds the clients of a scenario, group by group.
 
-use super::{DeviceConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationError, Work};
+use super::{DeviceConfig, GroupConfig, JitterConfig, LatencyConfig, Work};
 use crate::population::availability::{Availability, GroupPlace, Offsets};
 use crate::population::law::{ClientPlace, LinkParameter, Parameter, PlainParameter};
 use crate::population::link::LinkTrace;
 use crate::population::phase::ClientLink;
 use crate::population::trace::{Assignment, Imported};
 use crate::population::{Group, Population};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::{AnyLaw, Constant, Law};
 use fedgenie_core::record::Phase;
@@ -70,7 +71,7 @@ impl<'a> Builder<'a> {
         self.population
     }
 
-    pub fn group(&mut self, path: &str, group: &GroupConfig, count: usize) -> Result<(), PopulationError> {
+    pub fn group(&mut self, path: &str, group: &GroupConfig, count: usize) -> Result<(), Complaint> {
         let first = self.population.len();
         let number = u32::try_from(self.population.groups.len()).expect("fewer groups than clients");
         let hazards = group.hazards(path)?;
@@ -84,8 +85,7 @@ impl<'a> Builder<'a> {
         let place = GroupPlace { first, count, streams: self.streams };
         let availability = group.availability.clone().unwrap_or_default();
         let Population { availability: all, notes, .. } = &mut self.population;
-        all.push(&availability, &place, notes)
-            .map_err(|(key, message)| PopulationError::new(format!("{path}.availability.{key}"), message))?;
+        all.push(&availability, &place, notes).map_err(|complaint| complaint.below(&format!("{path}.availability")))?;
         for in_group in 0..count {
             let client = ClientId::from_index(first + in_group);
             let place = ClientPlace { client: client.0, in_group, streams: self.streams };
@@ -95,10 +95,10 @@ impl<'a> Builder<'a> {
         match (&group.latency, &group.device) {
             (Some(latency), None) => self.latency(path, latency, first, count)?,
             (None, Some(device)) => self.device(path, device, first, count)?,
-            (Some(_), Some(_)) => return Err(PopulationError::new(path, "give either latency or device, not both")),
+            (Some(_), Some(_)) => return Err(Complaint::new(path, "give either latency or device, not both")),
             (None, None) => {
                 let message = "how long jobs take is missing; give latency = { download, compute, upload } or device";
-                return Err(PopulationError::new(path, message));
+                return Err(Complaint::new(path, message));
             }
         }
         group.notes(&mut self.population.notes);
@@ -111,8 +111,8 @@ impl<'a> Builder<'a> {
         group: &GroupConfig,
         place: &ClientPlace<'_>,
         count: usize,
-    ) -> Result<(), PopulationError> {
-        let at = |key: &str, message| PopulationError::new(format!("{path}.{key}"), message);
+    ) -> Result<(), Complaint> {
+        let at = |key: &str, message| Complaint::new(format!("{path}.{key}"), message);
         let number = |parameter: &Option<PlainParameter>, key: &str, default: f64, index| match parameter {
             None => Ok(default),
             Some(parameter) => parameter
@@ -140,13 +140,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn latency(
-        &mut self,
-        path: &str,
-        latency: &LatencyConfig,
-        first: usize,
-        count: usize,
-    ) -> Result<(), PopulationError> {
+    fn latency(&mut self, path: &str, latency: &LatencyConfig, first: usize, count: usize) -> Result<(), Complaint> {
         let laws = [&latency.download.0, &latency.compute.0, &latency.upload.0];
         let mut shared = [None; 3];
         for in_group in 0..count {
@@ -155,7 +149,7 @@ impl<'a> Builder<'a> {
             let mut indices = [0; 3];
             for phase in Phase::ALL {
                 let law = laws[phase.index()];
-                let at = |message| PopulationError::new(format!("{path}.latency.{phase}"), message);
+                let at = |message| Complaint::new(format!("{path}.latency.{phase}"), message);
                 indices[phase.index()] = match shared[phase.index()] {
                     Some(index) => index,
                     None => {
@@ -174,7 +168,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn device(&mut self, path: &str, device: &DeviceConfig, first: usize, count: usize) -> Result<(), PopulationError> {
+    fn device(&mut self, path: &str, device: &DeviceConfig, first: usize, count: usize) -> Result<(), Complaint> {
         let path = format!("{path}.device");
         let payload_bits = self.work.payload_bytes as f64 * 8.0;
         let group = GroupPlace { first, count, streams: self.streams };
@@ -185,7 +179,7 @@ impl<'a> Builder<'a> {
         ];
         let mut opened = Vec::with_capacity(rates.len());
         for (key, rate) in rates {
-            opened.push((key, rate.map_err(|message| PopulationError::new(format!("{path}.{key}"), message))?));
+            opened.push((key, rate.map_err(|message| Complaint::new(format!("{path}.{key}"), message))?));
         }
         let has_traces = opened.iter().any(|(_, rate)| matches!(rate, Rate::Traced(..)));
         if has_traces {
@@ -200,7 +194,7 @@ impl<'a> Builder<'a> {
             let mut links = [u32::MAX; 2];
             for phase in Phase::ALL {
                 let (key, rate) = &opened[phase.index()];
-                let at = |message| PopulationError::new(format!("{path}.{key}"), message);
+                let at = |message| Complaint::new(format!("{path}.{key}"), message);
                 let seconds = match rate {
                     Rate::Parameter(rate) => {
                         rate.check_length(count).map_err(at)?;
@@ -226,7 +220,7 @@ impl<'a> Builder<'a> {
                 };
                 let law = match &jitter[phase.index()] {
                     Some(factor) if seconds > 0.0 => {
-                        let at = |message| PopulationError::new(format!("{path}.jitter.{phase}"), message);
+                        let at = |message| Complaint::new(format!("{path}.jitter.{phase}"), message);
                         factor.0.check_lengths(count).map_err(at)?;
                         factor.0.build(&place, phase.index() as u32).map_err(at)?.scaled(seconds)
                     }
@@ -271,14 +265,14 @@ impl GroupConfig {
         }
     }
 
-    fn hazards(&self, path: &str) -> Result<[f64; 3], PopulationError> {
+    fn hazards(&self, path: &str) -> Result<[f64; 3], Complaint> {
         let Some(dropout) = &self.dropout else { return Ok([0.0; 3]) };
         let mut hazards = [0.0; 3];
         for (phase, rate) in Phase::ALL.into_iter().zip([dropout.download, dropout.compute, dropout.upload]) {
             let rate = rate.map_or(0.0, |rate| rate.0);
             if rate.is_nan() || rate < 0.0 {
                 let message = format!("found {rate} /s; expected a hazard rate of at least 0");
-                return Err(PopulationError::new(format!("{path}.dropout.{phase}"), message));
+                return Err(Complaint::new(format!("{path}.dropout.{phase}"), message));
             }
             hazards[phase.index()] = rate;
         }

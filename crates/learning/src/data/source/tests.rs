@@ -1,6 +1,7 @@
 //! What a scenario can say about data, and what becomes of it.
 
 use super::*;
+use crate::data::synthetic_images::SyntheticImages;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -74,31 +75,23 @@ fn what_makes_no_sense_is_refused_before_a_file_is_read() {
         json!({"csv": table})
     };
     for (value, key, message) in [
-        (csv(json!({"test": "b"})), "data.csv", "found neither label nor target"),
-        (csv(json!({"test": "b", "label": "y", "target": "y"})), "data.csv", "found both label and target"),
-        (csv(json!({"label": "y"})), "data.csv", "found neither test nor test_fraction"),
-        (
-            csv(json!({"label": "y", "test": "b", "test_fraction": 0.5})),
-            "data.csv",
-            "found both test and test_fraction",
-        ),
-        (
-            csv(json!({"label": "y", "test_fraction": 0.0})),
-            "data.csv.test_fraction",
-            "found 0; expected a number above 0",
-        ),
-        (csv(json!({"label": "y", "test_fraction": 1.0})), "data.csv.test_fraction", "found 1; expected"),
-        (json!({"synthetic": {"classes": 1}}), "data.synthetic.classes", "found 1; expected from 2 to 256"),
-        (json!({"synthetic": {"channels": 0}}), "data.synthetic.channels", "found 0; expected at least 1"),
-        (json!({"synthetic": {"height": 0}}), "data.synthetic.height", "found 0"),
-        (json!({"synthetic": {"width": 0}}), "data.synthetic.width", "found 0"),
-        (json!({"synthetic": {"train": 0}}), "data.synthetic.train", "found 0"),
-        (json!({"synthetic": {"test": usize::MAX}}), "data.synthetic.test", "at most 2^28"),
-        (json!({"synthetic": {"noise": -1.0}}), "data.synthetic.noise", "found -1; expected finite and not negative"),
-        (json!({"synthetic": {"deformation": -1.0}}), "data.synthetic.deformation", "found -1"),
+        (csv(json!({"test": "b"})), "csv", "found neither label nor target"),
+        (csv(json!({"test": "b", "label": "y", "target": "y"})), "csv", "found both label and target"),
+        (csv(json!({"label": "y"})), "csv", "found neither test nor test_fraction"),
+        (csv(json!({"label": "y", "test": "b", "test_fraction": 0.5})), "csv", "found both test and test_fraction"),
+        (csv(json!({"label": "y", "test_fraction": 0.0})), "csv.test_fraction", "found 0; expected a number above 0"),
+        (csv(json!({"label": "y", "test_fraction": 1.0})), "csv.test_fraction", "found 1; expected"),
+        (json!({"synthetic": {"classes": 1}}), "synthetic.classes", "found 1; expected from 2 to 256"),
+        (json!({"synthetic": {"channels": 0}}), "synthetic.channels", "found 0; expected at least 1"),
+        (json!({"synthetic": {"height": 0}}), "synthetic.height", "found 0"),
+        (json!({"synthetic": {"width": 0}}), "synthetic.width", "found 0"),
+        (json!({"synthetic": {"train": 0}}), "synthetic.train", "found 0"),
+        (json!({"synthetic": {"test": usize::MAX}}), "synthetic.test", "at most 2^28"),
+        (json!({"synthetic": {"noise": -1.0}}), "synthetic.noise", "found -1; expected finite and not negative"),
+        (json!({"synthetic": {"deformation": -1.0}}), "synthetic.deformation", "found -1"),
     ] {
         let error = parsed(value).check().unwrap_err();
-        assert!(error.key == key && error.message.contains(message), "{error:?}");
+        assert!(error.path == key && error.message.contains(message), "{error:?}");
     }
     for wrong in [
         json!(7),
@@ -146,7 +139,7 @@ fn a_folder_is_recognised_by_its_files() {
         [(&idx, "idx", 2, 2), (&ten, "cifar10", 10, 3_072), (&hundred, "cifar100", 100, 3_072)]
     {
         let plain = load(&DataConfig::Folder(folder.path().to_owned()), 1, &cache);
-        assert_eq!((super::classes(&plain).unwrap(), plain.test.width()), (classes, width));
+        assert_eq!((plain.train.classes().unwrap().1, plain.test.width()), (classes, width));
         assert_eq!(*plain, *load(&parsed(json!({ key: folder.path() })), 1, &cache));
     }
     let empty = TempDir::new().unwrap();
@@ -173,7 +166,7 @@ fn files_are_read_once_and_rows_for_testing_drawn_for_each_seed() {
     let one = parsed(json!({"csv": {"train": path("a.csv"), "test_fraction": 0.25, "label": "y", "group": "user"}}));
     let cache = DataCache::default();
     let (both, drawn) = (load(&two, 1, &cache), load(&one, 1, &cache));
-    assert_eq!((drawn.train.examples(), drawn.test.examples(), super::classes(&drawn).unwrap()), (30, 10, 4));
+    assert_eq!((drawn.train.examples(), drawn.test.examples(), drawn.train.classes().unwrap().1), (30, 10, 4));
     assert!(drawn.train.groups().is_some() && drawn.test.groups().is_some());
 
     // Gone, and nevertheless there for another seed.
@@ -207,16 +200,6 @@ fn normalized_or_not_are_two() {
     let drawn = parsed(json!({"synthetic": {"train": 20, "test": 10}}));
     let normal = drawn.load(true, &Streams::new(1), &cache).unwrap();
     assert_eq!(*normal, Split::clone(&load(&drawn, 1, &cache)).normalized().unwrap());
-}
-
-#[test]
-fn numbers_are_no_classes() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("a.csv");
-    std::fs::write(&path, "x,y\n1,0.5\n2,1.5\n").unwrap();
-    let config = parsed(json!({"csv": {"train": path, "test": path, "target": "y"}}));
-    let error = super::classes(&load(&config, 1, &DataCache::default())).unwrap_err().to_string();
-    assert_eq!(error, "the model predicts classes, the data has numbers as targets");
 }
 
 #[test]

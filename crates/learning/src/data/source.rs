@@ -1,0 +1,241 @@
+//! How a scenario says where examples come from: a folder, files, or a generator.
+//!
+//! A text is a folder whose files tell what it holds: those of MNIST's names, or the binary version of CIFAR-10. A table with
+//! one key names the format or the generator. Synthetic examples are drawn only where a scenario asks for them.
+
+use super::cifar::{self, load_cifar_folder};
+use super::idx::{self, is_idx_folder, load_idx_folder};
+use super::{DataError, Dataset, Shape, Split, csv, located, npy, synthetic_images};
+use fedgenie_core::components;
+use fedgenie_core::config::Complaint;
+use fedgenie_core::rng::Streams;
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A source's part of a scenario.
+pub trait SourceSettings {
+    /// Makes file names whole: see [`located`].
+    fn resolve_paths(&mut self, _base: &Path, _data: Option<&Path>) {}
+
+    /// The files that are read, as far as they are there.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Checks what can be checked without reading a file.
+    ///
+    /// # Errors
+    /// A complaint with a path below the source's table.
+    fn check(&self) -> Result<(), Complaint> {
+        Ok(())
+    }
+
+    /// Whether each seed has examples, or a split of them, of its own.
+    fn is_each_seeds_own(&self) -> bool {
+        false
+    }
+
+    /// The examples of a seed.
+    ///
+    /// # Errors
+    /// A file that is not what it should be.
+    fn load(&self, streams: &Streams, cache: &DataCache) -> Result<Split, DataError>;
+}
+
+components! {
+    /// Files of a given format, or a generator.
+    pub enum DataSource: SourceSettings = "data" {
+        "idx" => Idx(idx::IdxFolder) in "idx.rs";
+        /// CIFAR-10, binary version.
+        "cifar10" => Cifar10(cifar::Cifar10Folder) in "cifar.rs";
+        /// CIFAR-100, binary version.
+        "cifar100" => Cifar100(cifar::Cifar100Folder) in "cifar.rs";
+        "csv" => Csv(csv::CsvConfig) in "csv.rs";
+        "npy" => Npy(npy::NpyConfig) in "npy.rs";
+        "synthetic" => Synthetic(synthetic_images::SyntheticConfig) in "synthetic_images.rs";
+    }
+}
+
+/// `data = "fashion-mnist"`, `data = { csv = { .. } }`, …
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DataConfig {
+    /// A folder whose files tell by their names whether they are IDX (MNIST, Fashion-MNIST) or CIFAR-10.
+    Folder(PathBuf),
+    /// Files of a given format, or a generator.
+    Source(DataSource),
+}
+
+/// Channels, rows and columns: `shape = [3, 32, 32]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<usize>", into = "[usize; 3]")]
+#[schemars(with = "[usize; 3]")]
+pub struct ShapeConfig(pub Shape);
+
+impl TryFrom<Vec<usize>> for ShapeConfig {
+    type Error = String;
+
+    fn try_from(sizes: Vec<usize>) -> Result<Self, String> {
+        let shape = match *sizes {
+            [channels, height, width] => Some(Shape { channels, height, width }),
+            _ => None,
+        };
+        let sensible = |shape: &Shape| shape.checked_len().is_some_and(|features| features > 0);
+        let expected = "[channels, rows, columns], each at least 1, such as [3, 32, 32]";
+        shape.filter(sensible).map(Self).ok_or_else(|| expected.to_owned())
+    }
+}
+
+impl From<ShapeConfig> for [usize; 3] {
+    fn from(ShapeConfig(Shape { channels, height, width }): ShapeConfig) -> Self {
+        [channels, height, width]
+    }
+}
+
+impl<'de> Deserialize<'de> for DataConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(DataVisitor)
+    }
+}
+
+const ONE_SOURCE: &str = "a folder's name, or a table with exactly one key, such as { idx = \"folder\" } or \
+                          { synthetic = { classes = 10 } }";
+
+struct DataVisitor;
+
+impl<'de> Visitor<'de> for DataVisitor {
+    type Value = DataConfig;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(ONE_SOURCE)
+    }
+
+    fn visit_str<E: Error>(self, folder: &str) -> Result<DataConfig, E> {
+        Ok(DataConfig::Folder(folder.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DataConfig, A::Error> {
+        if map.size_hint() == Some(0) {
+            return Err(A::Error::custom(ONE_SOURCE));
+        }
+        let source = DataSource::deserialize(MapAccessDeserializer::new(&mut map))?;
+        match map.next_key::<IgnoredAny>()? {
+            None => Ok(DataConfig::Source(source)),
+            Some(_) => Err(A::Error::custom(ONE_SOURCE)),
+        }
+    }
+}
+
+/// What has been read from files, kept for the other seeds and points of an experiment.
+#[derive(Debug, Default)]
+pub struct DataCache {
+    splits: Mutex<BTreeMap<String, Arc<Split>>>,
+    tables: Mutex<BTreeMap<String, Arc<Dataset>>>,
+}
+
+impl DataCache {
+    /// A table from which each seed draws its rows for testing, read once.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub fn table(
+        &self,
+        key: String,
+        read: impl FnOnce() -> Result<Dataset, DataError>,
+    ) -> Result<Arc<Dataset>, DataError> {
+        once(&self.tables, key, read)
+    }
+}
+
+/// What `key` stands for, loaded once.
+fn once<T>(
+    kept: &Mutex<BTreeMap<String, Arc<T>>>,
+    key: String,
+    load: impl FnOnce() -> Result<T, DataError>,
+) -> Result<Arc<T>, DataError> {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = kept.get(&key) {
+        return Ok(found.clone());
+    }
+    let loaded = Arc::new(load()?);
+    kept.insert(key, loaded.clone());
+    Ok(loaded)
+}
+
+impl DataConfig {
+    /// Makes file names whole: see [`located`].
+    pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        match self {
+            Self::Folder(folder) => *folder = located(folder, base, data),
+            Self::Source(source) => source.settings_mut().resolve_paths(base, data),
+        }
+    }
+
+    /// The files that are read, as far as they are there.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Folder(folder) => idx::files(folder).into_iter().chain(cifar::all_files(folder)).collect(),
+            Self::Source(source) => source.settings().files(),
+        }
+    }
+
+    /// Checks what can be checked without reading a file.
+    ///
+    /// # Errors
+    /// A complaint whose path begins with the source's name.
+    pub fn check(&self) -> Result<(), Complaint> {
+        match self {
+            Self::Folder(_) => Ok(()),
+            Self::Source(source) => source.settings().check().map_err(|complaint| complaint.below(source.kind())),
+        }
+    }
+
+    /// The examples of one seed. Files are read once for all seeds and stay in the cache; `normalize` standardises each
+    /// channel, see [`Split::normalized`].
+    ///
+    /// # Errors
+    /// A file that is not what it should be, or examples that cannot be standardised.
+    ///
+    /// # Panics
+    /// If [`DataConfig::check`] refuses the settings.
+    pub fn load(&self, normalize: bool, streams: &Streams, cache: &DataCache) -> Result<Arc<Split>, DataError> {
+        let load = || {
+            let split = match self {
+                Self::Folder(folder) => load_folder(folder),
+                Self::Source(source) => {
+                    let split = source.settings().load(streams, cache);
+                    split.map_err(|error| error.below(&format!("data.{}", source.kind())))
+                }
+            }?;
+            if normalize { split.normalized() } else { Ok(split) }
+        };
+        match self {
+            Self::Source(source) if source.settings().is_each_seeds_own() => load().map(Arc::new),
+            _ => once(&cache.splits, format!("{normalize} {self:?}"), load),
+        }
+    }
+}
+
+/// Reads a folder as what its files' names say it is.
+fn load_folder(folder: &Path) -> Result<Split, DataError> {
+    let unrecognised = |found| Err(DataError::Unrecognised { folder: folder.to_owned(), found });
+    match (is_idx_folder(folder), cifar::recognise(folder)) {
+        (true, None) => load_idx_folder(folder),
+        (false, Some(kind)) => load_cifar_folder(folder, kind),
+        (true, Some(_)) => {
+            unrecognised("has files of MNIST's names and of CIFAR's; say { idx = .. } or { cifar10 = .. }")
+        }
+        (false, None) if folder.is_dir() => unrecognised("has no file of a known name"),
+        (false, None) if folder.is_file() => unrecognised("is a file, not a folder"),
+        (false, None) => unrecognised("there is no such folder"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! Everything that a scenario can name: the components of all kinds, from the catalogues of their folders, and the sections.
+//!
+//! Names, documentation and parameters stand with the components; what is common to a kind, and the parameters' defaults, is read off
+//! the JSON schema, which is made from the types that read scenarios.
+
+use super::schema::schema;
+use crate::population::availability;
+use crate::{policy, protocol, task};
+use fedgenie_core::catalogue::{Catalogue, documentation, plain};
+use fedgenie_core::law;
+use fedgenie_core::oracle::{SOLVERS, regret, utility};
+use fedgenie_learning::aggregate::server;
+use fedgenie_learning::data::{partition, source};
+use fedgenie_learning::model::families;
+use fedgenie_learning::trainer::{optimizer, schedule};
+use serde_json::Value;
+
+/// The kinds of components, in the order of the list.
+static KINDS: [&Catalogue; 13] = [
+    &policy::CATALOGUE,
+    &availability::CATALOGUE,
+    &task::CATALOGUE,
+    &source::CATALOGUE,
+    &protocol::CATALOGUE,
+    &partition::CATALOGUE,
+    &SOLVERS,
+    &regret::CATALOGUE,
+    &utility::CATALOGUE,
+    &families::CATALOGUE,
+    &optimizer::CATALOGUE,
+    &schedule::CATALOGUE,
+    &server::CATALOGUE,
+];
+
+/// Something that a scenario can name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Component {
+    /// What it is: `policy`, `partition`, …, `section`.
+    pub kind: &'static str,
+    /// Its name; of a section, its path.
+    pub name: String,
+    /// One line on what it is.
+    pub summary: String,
+    /// The documentation in Markdown, which may begin with the summary.
+    pub documentation: String,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter of a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its key.
+    pub key: String,
+    /// What it is.
+    pub description: String,
+    /// Its value when left out, as TOML, if that is always the same.
+    pub default: Option<String>,
+}
+
+/// Everything that a scenario can name, kind by kind.
+pub fn components() -> Vec<Component> {
+    let schema = Schema(schema());
+    let mut components = Vec::new();
+    for catalogue in KINDS {
+        components.extend(schema.components(catalogue));
+        if catalogue.kind == "policy" {
+            components.extend(law::CATALOGUE.iter().map(of_law));
+        }
+    }
+    schema.sections("", &schema.0, &mut components);
+    components
+}
+
+fn of_law(entry: &law::LawEntry) -> Component {
+    let documentation = documentation(entry.documentation);
+    let parameter = |parameter: &law::LawParameter| Parameter {
+        key: parameter.name.to_owned(),
+        description: parameter.documentation.to_owned(),
+        default: parameter.default.map(|default| default.to_string()),
+    };
+    Component {
+        kind: "law",
+        name: entry.name.to_owned(),
+        summary: documentation.lines().next().unwrap_or_default().to_owned(),
+        documentation,
+        parameters: entry.parameters.iter().map(parameter).collect(),
+    }
+}
+
+/// The JSON schema of scenarios.
+struct Schema(Value);
+
+impl Schema {
+    /// What a reference leads to, or the schema itself if it is none.
+    fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        match schema["$ref"].as_str() {
+            Some(reference) => &self.0["$defs"][reference.rsplit('/').next().unwrap_or_default()],
+            None => schema,
+        }
+    }
+
+    /// The components of a kind: those that have an entry, in its order, and every other one that the schema knows.
+    fn components(&self, catalogue: &Catalogue) -> Vec<Component> {
+        let variants = self.0["$defs"][catalogue.definition]["oneOf"].as_array().into_iter().flatten();
+        let named: Vec<(&str, &Value)> = variants.filter_map(|variant| Some((name_of(variant)?, variant))).collect();
+        let parameters = |name: &str| {
+            let variant = named.iter().find(|(known, _)| *known == name);
+            variant.map_or_else(Vec::new, |(_, variant)| self.parameters(&variant["properties"][name]))
+        };
+        let shared = documentation(catalogue.shared);
+        let without_entry = named.iter().filter(|(name, _)| catalogue.entry(name).is_none());
+        let without_entry = without_entry.map(|(name, variant)| Component {
+            kind: catalogue.kind,
+            name: (*name).to_owned(),
+            summary: description(variant),
+            documentation: shared.clone(),
+            parameters: parameters(name),
+        });
+        let with_entry = catalogue.entries.iter().map(|entry| Component {
+            kind: catalogue.kind,
+            name: entry.name.to_owned(),
+            summary: entry.summary(),
+            documentation: documentation(entry.source),
+            parameters: parameters(entry.name),
+        });
+        without_entry.chain(with_entry).collect()
+    }
+
+    /// The keys of a table.
+    fn parameters(&self, table: &Value) -> Vec<Parameter> {
+        let keys = self.resolved(table)["properties"].as_object().into_iter().flatten();
+        let parameter = |(key, parameter): (&String, &Value)| Parameter {
+            key: key.clone(),
+            description: description(parameter),
+            default: in_toml(&parameter["default"]),
+        };
+        keys.map(parameter).collect()
+    }
+
+    /// The tables below a table: each key whose value is one, or a list of them.
+    fn sections(&self, path: &str, table: &Value, found: &mut Vec<Component>) {
+        for (key, property) in table["properties"].as_object().into_iter().flatten() {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            // A table that may be left out is this or null.
+            let one = property["anyOf"].as_array().and_then(|either| either.first()).unwrap_or(property);
+            let is_reference = |schema: &Value| schema["$ref"].is_string();
+            let (table, is_list) = if is_reference(one) { (one, false) } else { (&property["items"], true) };
+            let table = if is_reference(table) { self.resolved(table) } else { continue };
+            if !table["properties"].is_object() {
+                continue;
+            }
+            let summary = [property, table].into_iter().map(description).find(|text| !text.is_empty());
+            found.push(Component {
+                kind: "section",
+                name: path.clone(),
+                summary: summary.unwrap_or_default(),
+                documentation: String::new(),
+                parameters: self.parameters(table),
+            });
+            if !is_list {
+                self.sections(&path, table, found);
+            }
+        }
+    }
+}
+
+/// The name of a variant: a text, or the only key of a table.
+fn name_of(variant: &Value) -> Option<&str> {
+    let key = || variant["properties"].as_object().and_then(|choice| choice.keys().next()).map(String::as_str);
+    variant["const"].as_str().or_else(key)
+}
+
+fn description(schema: &Value) -> String {
+    plain(&schema["description"].as_str().unwrap_or_default().replace('\n', " "))
+}
+
+/// A value as it is written in a scenario; none for null.
+fn in_toml(value: &Value) -> Option<String> {
+    toml::Value::try_from(value).ok().map(|value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn defaults_are_written_as_toml() {
+        assert_eq!(in_toml(&json!({"quantile": 0.999})).unwrap(), "{ quantile = 0.999 }");
+        assert_eq!(in_toml(&json!({"iid": {"stratified": false}})).unwrap(), "{ iid = { stratified = false } }");
+        assert_eq!(in_toml(&json!("exact")).unwrap(), "\"exact\"");
+        assert_eq!(in_toml(&json!([200, 200])).unwrap(), "[200, 200]");
+        assert_eq!(in_toml(&json!(1.0)).unwrap(), "1.0");
+        assert_eq!(in_toml(&Value::Null), None);
+    }
+
+    /// Every kind is found in the schema, and every choice that the schema has is documented.
+    #[test]
+    fn the_catalogues_and_the_schema_agree() {
+        let schema = Schema(schema());
+        for catalogue in KINDS {
+            let variants = schema.0["$defs"][catalogue.definition]["oneOf"].as_array();
+            let names: Vec<_> = variants.into_iter().flatten().filter_map(name_of).collect();
+            assert!(!names.is_empty(), "the schema has no {}", catalogue.definition);
+            for component in schema.components(catalogue) {
+                let Component { kind, name, summary, documentation, .. } = component;
+                assert!(names.contains(&name.as_str()) || name == "counterfactual", "{kind}/{name} is in no schema");
+                assert!(!summary.is_empty() && documentation.len() > summary.len(), "{kind}/{name} says nothing");
+            }
+        }
+    }
+
+    #[test]
+    fn sections_are_the_tables_of_the_schema() {
+        let names: Vec<String> =
+            components().into_iter().filter(|found| found.kind == "section").map(|found| found.name).collect();
+        for name in ["stop", "stop.plateau", "population", "population.latency", "population.group", "regret", "record"]
+        {
+            assert!(names.iter().any(|known| known == name), "{name} is missing in {names:?}");
+        }
+        for name in ["name", "seeds", "task", "protocol", "policy", "population.group.latency"] {
+            assert!(names.iter().all(|known| known != name), "{name} is no section");
+        }
+    }
+}
