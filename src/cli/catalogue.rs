@@ -300,7 +300,7 @@ fn law_parameters(name: &str) -> String {
         let default = parameter.default.map_or_else(String::new, |default| format!(" (default {default})"));
         format!("  {:<16} {}{default}\n", parameter.name, parameter.documentation)
     };
-    entry.parameters.iter().map(line).collect()
+    entry.parameters().iter().map(line).collect()
 }
 
 /// The parameters of a component as its JSON schema lists them.

@@ -23,12 +23,23 @@
 //! # Ok::<(), fedgenie::law::LawError>(())
 //! ```
 
-use super::{
-    Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, positive,
-    wrong_number,
-};
+use super::{EXPECTATION_TOLERANCE, Law, LawError, Values, assert_factor, parameters, positive};
 use crate::math::float::{cosh, exp, expm1, gamma, ln, ln_1p, power, sinh, sqrt};
 use crate::math::quadrature;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The parameters in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table { shape, scale }")]
+#[schemars(inline)]
+pub struct Config<V: Values> {
+    /// The shape.
+    pub shape: V::Number,
+    /// The 63rd percentile, 1 - 1/e.
+    pub scale: V::Quantity,
+}
+parameters!(shape: number, scale: quantity => Weibull::new);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,14 +125,6 @@ impl Law for Weibull {
         quadrature::exponential(at, EXPECTATION_TOLERANCE).value
     }
 
-    fn minimum(&self) -> f64 {
-        0.0
-    }
-
-    fn maximum(&self) -> f64 {
-        f64::INFINITY
-    }
-
     fn small_value_index(&self) -> f64 {
         self.shape
     }
@@ -129,25 +132,6 @@ impl Law for Weibull {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { shape: self.shape, scale: self.scale * factor }
-    }
-}
-
-impl Catalogued for Weibull {
-    const NAME: &'static str = "weibull";
-    const FORM: Form = Form::Named;
-    const PARAMETERS: &'static [LawParameter] = &[
-        LawParameter { name: "shape", dimension: Dimension::Number, default: None, documentation: "the shape" },
-        LawParameter {
-            name: "scale",
-            dimension: Dimension::Quantity,
-            default: None,
-            documentation: "the 63rd percentile, 1 - 1/e",
-        },
-    ];
-
-    fn build(values: &[f64]) -> Result<Self, LawError> {
-        let &[shape, scale] = values else { return wrong_number(values, "two") };
-        Self::new(shape, scale)
     }
 }
 

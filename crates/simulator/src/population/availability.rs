@@ -29,7 +29,7 @@ pub mod trace;
 
 pub use config::AvailabilityConfig;
 use config::{Complaint, OFF_LAW, OFFSET, ON_LAW};
-pub(super) use config::{GroupPlace, Offsets};
+pub(super) use config::{GroupClients, Offsets};
 
 use diurnal::Diurnal;
 use draws::Draws;
@@ -95,7 +95,7 @@ impl Availability {
     pub(super) fn push(
         &mut self,
         config: &AvailabilityConfig,
-        group: &GroupPlace<'_>,
+        group: &GroupClients<'_>,
         notes: &mut Vec<String>,
     ) -> Result<(), (String, String)> {
         let process = config.process(group, notes)?;

@@ -306,13 +306,13 @@ fn resolve(
 ) {
     numbers.into_iter().flatten().for_each(|number| number.0.resolve_paths(base, data));
     if let Some(LatencyConfig { download, compute, upload }) = latency {
-        [download, compute, upload].into_iter().for_each(|law| law.0.resolve_paths(base, data));
+        [download, compute, upload].into_iter().for_each(|law| law.resolve_paths(base, data));
     }
     if let Some(DeviceConfig { samples_per_second, downlink, uplink, jitter }) = device {
         samples_per_second.0.resolve_paths(base, data);
         [downlink, uplink].into_iter().for_each(|link| link.resolve_paths(base, data));
         if let Some(JitterConfig { download, compute, upload }) = jitter {
-            [download, compute, upload].into_iter().flatten().for_each(|law| law.0.resolve_paths(base, data));
+            [download, compute, upload].into_iter().flatten().for_each(|law| law.resolve_paths(base, data));
         }
     }
     if let Some(availability) = availability {

@@ -2,7 +2,7 @@
 
 use super::diurnal::{self};
 use super::{Process, on_off, trace};
-use crate::population::law::{ClientPlace, Parameter};
+use crate::population::law::{AnyParameter, GroupClient};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::Streams;
 use fedgenie_core::time::Span;
@@ -28,23 +28,23 @@ pub enum AvailabilityConfig {
 /// Key below the kind's table, and sentence.
 pub(super) type Complaint = (&'static str, String);
 
-/// Places of a client's draws: an offset or a phase, and the two laws of a renewal process.
+/// Numbers of a client's parameter, an offset or a phase, and of its laws, the two of a renewal process.
 pub(super) const OFFSET: u32 = 53;
 pub(super) const ON_LAW: u32 = 4;
 pub(super) const OFF_LAW: u32 = 5;
 
 /// The clients that are described together.
 #[derive(Clone, Copy)]
-pub struct GroupPlace<'a> {
+pub struct GroupClients<'a> {
     pub first: usize,
     pub count: usize,
     pub streams: &'a Streams,
 }
 
-impl<'a> GroupPlace<'a> {
+impl<'a> GroupClients<'a> {
     /// The client with this number in the group.
-    pub fn client(&self, in_group: usize) -> ClientPlace<'a> {
-        ClientPlace { client: ClientId::from_index(self.first + in_group).0, in_group, streams: self.streams }
+    pub fn client(&self, in_group: usize) -> GroupClient<'a> {
+        GroupClient { client: ClientId::from_index(self.first + in_group).0, in_group, streams: self.streams }
     }
 }
 
@@ -56,7 +56,7 @@ pub enum Offsets {
 }
 
 impl Offsets {
-    pub fn new(parameter: &Parameter, group: &GroupPlace<'_>, index: u32) -> Result<Self, String> {
+    pub fn new(parameter: &dyn AnyParameter, group: &GroupClients<'_>, index: u32) -> Result<Self, String> {
         parameter.check_length(group.count)?;
         let of = |in_group: usize| {
             let seconds = parameter.value(&group.client(in_group), index)?;
@@ -92,8 +92,8 @@ impl AvailabilityConfig {
         match self {
             Self::Always => {}
             Self::OnOff(config) => {
-                config.on.0.resolve_paths(base, data);
-                config.off.0.resolve_paths(base, data);
+                config.on.resolve_paths(base, data);
+                config.off.resolve_paths(base, data);
             }
             Self::Diurnal(config) => config.phase.0.resolve_paths(base, data),
             Self::Trace(config) => {
@@ -104,7 +104,11 @@ impl AvailabilityConfig {
     }
 
     /// The process of a group; path below `availability` and sentence, if there is none.
-    pub(super) fn process(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Process, (String, String)> {
+    pub(super) fn process(
+        &self,
+        group: &GroupClients<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Process, (String, String)> {
         let process = match self {
             Self::Always => Ok(Process::Always),
             Self::OnOff(config) => config.build(group).map(Box::new).map(Process::OnOff),
@@ -113,7 +117,7 @@ impl AvailabilityConfig {
         };
         match self {
             Self::Always => {}
-            Self::OnOff(config) => [&config.on.0, &config.off.0].into_iter().for_each(|law| law.notes(notes)),
+            Self::OnOff(config) => [&config.on, &config.off].into_iter().for_each(|law| law.notes(notes)),
             Self::Diurnal(config) => config.phase.0.notes(notes),
             Self::Trace(config) => config.offset.0.notes(notes),
         }

@@ -34,7 +34,7 @@
 
 use super::draws::Draws;
 use super::on_off::nanoseconds;
-use super::{Complaint, GroupPlace, OFFSET, Offsets, State};
+use super::{Complaint, GroupClients, OFFSET, Offsets, State};
 use crate::population::law::TimeParameter;
 use fedgenie_core::math::float::{exp, floor, ln};
 use fedgenie_core::units::Duration;
@@ -54,7 +54,7 @@ pub struct Config {
     /// How long a device stays, on average.
     pub mean_on: Duration,
     /// What its clock shows at time 0.
-    #[serde(default = "TimeParameter::zero")]
+    #[serde(default)]
     pub phase: TimeParameter,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Diurnal {
 }
 
 impl Config {
-    pub(super) fn build(&self, group: &GroupPlace<'_>) -> Result<Diurnal, Complaint> {
+    pub(super) fn build(&self, group: &GroupClients<'_>) -> Result<Diurnal, Complaint> {
         let hourly: [f64; 24] = self.hourly.as_slice().try_into().map_err(|_| {
             ("hourly", format!("found {} probabilities; expected 24, one per hour of the day", self.hourly.len()))
         })?;

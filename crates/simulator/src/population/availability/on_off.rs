@@ -31,8 +31,8 @@
 
 use super::draws::Draws;
 use super::residual::Residual;
-use super::{Complaint, GroupPlace, OFF_LAW, ON_LAW, State};
-use crate::population::law::{LawConfig, TimeLaw};
+use super::{Complaint, GroupClients, OFF_LAW, ON_LAW, State};
+use crate::population::law::TimeLaw;
 use fedgenie_core::law::{AnyLaw, Law};
 use fedgenie_core::time::Span;
 use schemars::JsonSchema;
@@ -83,20 +83,20 @@ pub(super) struct OnOff {
 }
 
 impl Config {
-    pub(super) fn build(&self, group: &GroupPlace<'_>) -> Result<OnOff, Complaint> {
-        let laws = |law: &LawConfig, place: u32| -> Result<Laws, String> {
+    pub(super) fn build(&self, group: &GroupClients<'_>) -> Result<OnOff, Complaint> {
+        let laws = |law: &TimeLaw, number: u32| -> Result<Laws, String> {
             law.check_lengths(group.count)?;
             if law.is_fixed() {
-                return Ok(Laws::Shared(law.build(&group.client(0), place)?, None));
+                return Ok(Laws::Shared(law.build(&group.client(0), number)?, None));
             }
             (0..group.count)
-                .map(|client| law.build(&group.client(client), place))
+                .map(|client| law.build(&group.client(client), number))
                 .collect::<Result<_, _>>()
                 .map(Laws::Each)
         };
         let mut process = OnOff {
-            on: laws(&self.on.0, ON_LAW).map_err(|message| ("on", message))?,
-            off: laws(&self.off.0, OFF_LAW).map_err(|message| ("off", message))?,
+            on: laws(&self.on, ON_LAW).map_err(|message| ("on", message))?,
+            off: laws(&self.off, OFF_LAW).map_err(|message| ("off", message))?,
             start: self.start,
         };
         for in_group in 0..group.count {

@@ -12,7 +12,7 @@ const SECOND: u64 = 1_000_000_000;
 fn build(toml: &str, clients: usize, streams: &Streams) -> Result<Availability, (String, String)> {
     let config: AvailabilityConfig = toml::from_str(toml).unwrap();
     let mut all = Availability::default();
-    all.push(&config, &GroupPlace { first: 0, count: clients, streams }, &mut Vec::new())?;
+    all.push(&config, &GroupClients { first: 0, count: clients, streams }, &mut Vec::new())?;
     Ok(all)
 }
 
@@ -314,7 +314,7 @@ fn a_pass_over_all_clients_says_what_each_query_says() {
     let mut all = Availability::default();
     let mut first = 0;
     for (count, config) in [(3, AvailabilityConfig::Always), (500, on_off), (2, AvailabilityConfig::Always)] {
-        all.push(&config, &GroupPlace { first, count, streams: &streams }, &mut Vec::new()).unwrap();
+        all.push(&config, &GroupClients { first, count, streams: &streams }, &mut Vec::new()).unwrap();
         first += count;
     }
     assert!(!all.is_always() && all.is_always_there(ClientId(504)) && !all.is_always_there(ClientId(3)));

@@ -39,7 +39,7 @@
 //! availability = { trace = { file = "mine.csv", window = "7 d", offset = { uniform = ["0 d", "7 d"] }, assign = "permuted" } }
 //! ```
 
-use super::{Complaint, GroupPlace, OFFSET, Offsets, State};
+use super::{Complaint, GroupClients, OFFSET, Offsets, State};
 use crate::population::law::TimeParameter;
 use crate::population::trace::{Assign, Assignment, AvailabilityTraces, Imported, Memo, flash, flhetbench, intervals};
 use fedgenie_core::units::Duration;
@@ -70,7 +70,7 @@ pub struct Config {
     #[serde(default)]
     pub assign: Assign,
     /// Where in its trace a client is at time 0.
-    #[serde(default = "TimeParameter::zero")]
+    #[serde(default)]
     pub offset: TimeParameter,
     /// Whether time 0 is where a trace begins, or midnight.
     #[serde(default)]
@@ -158,7 +158,7 @@ impl Config {
             .map_err(|message| ("file", message))
     }
 
-    pub(super) fn build(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Trace, Complaint> {
+    pub(super) fn build(&self, group: &GroupClients<'_>, notes: &mut Vec<String>) -> Result<Trace, Complaint> {
         let traces = self.import()?;
         if self.align == Align::TimeOfDay {
             if !self.wrap {

@@ -1,8 +1,8 @@
 //! Builds the clients of a scenario, group by group.
 
 use super::{DeviceConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationError, Work};
-use crate::population::availability::{Availability, GroupPlace, Offsets};
-use crate::population::law::{ClientPlace, LinkParameter, Parameter, PlainParameter};
+use crate::population::availability::{Availability, GroupClients, Offsets};
+use crate::population::law::{AnyParameter, GroupClient, LinkParameter, PlainParameter};
 use crate::population::link::LinkTrace;
 use crate::population::phase::ClientLink;
 use crate::population::trace::{Assignment, Imported};
@@ -28,16 +28,16 @@ const LINK_OFFSET: [u32; 3] = [54, 55, 56];
 
 /// How fast a phase of a device goes.
 enum Rate<'a> {
-    Parameter(&'a Parameter),
+    Parameter(&'a dyn AnyParameter),
     /// The traces, which client follows which, and from where in it.
     Traced(Arc<Imported<Vec<Arc<LinkTrace>>>>, Assignment, Offsets),
 }
 
 impl<'a> Rate<'a> {
-    fn of_link(link: &'a LinkParameter, group: &GroupPlace<'_>, phase: Phase) -> Result<Self, String> {
+    fn of_link(link: &'a LinkParameter, group: &GroupClients<'_>, phase: Phase) -> Result<Self, String> {
         match link {
             LinkParameter::Rate(rate) => Ok(Self::Parameter(&rate.0)),
-            LinkParameter::Trace(config) => {
+            LinkParameter::Trace { trace: config } => {
                 let traces = config.links().map_err(|message| format!("trace: {message}"))?;
                 let assignment = Assignment::new(config.assign, traces.value.len(), group.streams);
                 let offsets = Offsets::new(&config.offset.0, group, LINK_OFFSET[phase.index()]);
@@ -81,14 +81,14 @@ impl<'a> Builder<'a> {
             hazards,
             interruption: group.interrupted.unwrap_or_default(),
         });
-        let place = GroupPlace { first, count, streams: self.streams };
+        let place = GroupClients { first, count, streams: self.streams };
         let availability = group.availability.clone().unwrap_or_default();
         let Population { availability: all, notes, .. } = &mut self.population;
         all.push(&availability, &place, notes)
             .map_err(|(key, message)| PopulationError::new(format!("{path}.availability.{key}"), message))?;
         for in_group in 0..count {
             let client = ClientId::from_index(first + in_group);
-            let place = ClientPlace { client: client.0, in_group, streams: self.streams };
+            let place = GroupClient { client: client.0, in_group, streams: self.streams };
             self.data(path, group, &place, count)?;
             self.population.group_of.push(number);
         }
@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
         &mut self,
         path: &str,
         group: &GroupConfig,
-        place: &ClientPlace<'_>,
+        place: &GroupClient<'_>,
         count: usize,
     ) -> Result<(), PopulationError> {
         let at = |key: &str, message| PopulationError::new(format!("{path}.{key}"), message);
@@ -147,11 +147,11 @@ impl<'a> Builder<'a> {
         first: usize,
         count: usize,
     ) -> Result<(), PopulationError> {
-        let laws = [&latency.download.0, &latency.compute.0, &latency.upload.0];
+        let laws = [&latency.download, &latency.compute, &latency.upload];
         let mut shared = [None; 3];
         for in_group in 0..count {
             let place =
-                ClientPlace { client: ClientId::from_index(first + in_group).0, in_group, streams: self.streams };
+                GroupClient { client: ClientId::from_index(first + in_group).0, in_group, streams: self.streams };
             let mut indices = [0; 3];
             for phase in Phase::ALL {
                 let law = laws[phase.index()];
@@ -177,7 +177,7 @@ impl<'a> Builder<'a> {
     fn device(&mut self, path: &str, device: &DeviceConfig, first: usize, count: usize) -> Result<(), PopulationError> {
         let path = format!("{path}.device");
         let payload_bits = self.work.payload_bytes as f64 * 8.0;
-        let group = GroupPlace { first, count, streams: self.streams };
+        let group = GroupClients { first, count, streams: self.streams };
         let rates = [
             ("downlink", Rate::of_link(&device.downlink, &group, Phase::Download)),
             ("samples_per_second", Ok(Rate::Parameter(&device.samples_per_second.0))),
@@ -227,8 +227,8 @@ impl<'a> Builder<'a> {
                 let law = match &jitter[phase.index()] {
                     Some(factor) if seconds > 0.0 => {
                         let at = |message| PopulationError::new(format!("{path}.jitter.{phase}"), message);
-                        factor.0.check_lengths(count).map_err(at)?;
-                        factor.0.build(&place, phase.index() as u32).map_err(at)?.scaled(seconds)
+                        factor.check_lengths(count).map_err(at)?;
+                        factor.build(&place, phase.index() as u32).map_err(at)?.scaled(seconds)
                     }
                     _ => AnyLaw::from(Constant::new(seconds).map_err(|error| at(error.to_string()))?),
                 };
@@ -260,13 +260,13 @@ impl GroupConfig {
     fn notes(&self, notes: &mut Vec<String>) {
         [&self.data_size, &self.data_quality].into_iter().flatten().for_each(|number| number.0.notes(notes));
         if let Some(LatencyConfig { download, compute, upload }) = &self.latency {
-            [download, compute, upload].into_iter().for_each(|law| law.0.notes(notes));
+            [download, compute, upload].into_iter().for_each(|law| law.notes(notes));
         }
         if let Some(DeviceConfig { samples_per_second, downlink, uplink, jitter }) = &self.device {
             samples_per_second.0.notes(notes);
             [downlink, uplink].into_iter().for_each(|link| link.notes(notes));
             if let Some(JitterConfig { download, compute, upload }) = jitter {
-                [download, compute, upload].into_iter().flatten().for_each(|law| law.0.notes(notes));
+                [download, compute, upload].into_iter().flatten().for_each(|law| law.notes(notes));
             }
         }
     }
