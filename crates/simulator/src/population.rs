@@ -1,7 +1,7 @@
 //! The clients: who they are, how long their jobs take, when they are lost, how much data they hold.
 //!
 //! Stored as a structure of arrays. Laws that clients share are stored once; an idle client costs 28 bytes plus its own
-//! laws, if its parameters were drawn, and its place in the traces that it follows.
+//! laws, if its parameters were drawn, and the index of the trace that it follows.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -123,7 +123,7 @@ impl Population {
         &self.groups
     }
 
-    /// The place of a client's group in [`Population::groups`].
+    /// The index of a client's group in [`Population::groups`].
     pub fn group_of(&self, client: ClientId) -> usize {
         self.group_of[client.index()] as usize
     }

@@ -63,7 +63,7 @@ pub(super) struct Parts<'a> {
     cut: Option<f64>,
     /// What is asked again and again inside a convolution: the convolution of all random phases but the first.
     inner: Option<Table>,
-    /// The convolution of all random phases, where it is asked at thousands of places.
+    /// The convolution of all random phases, evaluated at thousands of points.
     whole: Option<Table>,
 }
 
@@ -90,8 +90,8 @@ impl<'a> JobLatency<'a> {
         let longest = self.cut.map_or(f64::INFINITY, |cut| cut - parts.constant);
         let mut inner: Option<Table> = None;
         // From the inside out: the last cdf, if it is no closed form, then its convolution with the phase before.
-        for place in (1..parts.random.len()).rev() {
-            let rest = &parts.random[place..];
+        for first in (1..parts.random.len()).rev() {
+            let rest = &parts.random[first..];
             let (law, hazard) = rest[0];
             if rest.len() == 1 && has_closed_tilted_cdf(law, hazard) {
                 continue;

@@ -230,8 +230,8 @@ impl<'a> Cursors<'a> {
     }
 
     /// The remembered stretch, if any.
-    fn kept(&self, place: usize) -> Option<State> {
-        let Kept { from, until, number, available } = self.kept[place].get();
+    fn kept(&self, client: usize) -> Option<State> {
+        let Kept { from, until, number, available } = self.kept[client].get();
         (until > 0).then_some(State { from, until, number, available })
     }
 
@@ -304,7 +304,7 @@ impl<'a> Cursors<'a> {
             .sum()
     }
 
-    /// All devices that are there, in ascending order, in the place of what `out` holds.
+    /// Replaces the contents of `out` by the available devices, in ascending order.
     pub fn available_clients(&self, time: VirtualTime, out: &mut Vec<ClientId>) {
         let clients = self.availability.clients;
         out.clear();
@@ -315,8 +315,8 @@ impl<'a> Cursors<'a> {
         // Each client is written, and kept if it is there: no branch to mispredict.
         out.resize(clients, ClientId(0));
         let mut found = 0;
-        for (place, kept) in self.kept.iter().enumerate() {
-            let client = ClientId(place as u32);
+        for (index, kept) in self.kept.iter().enumerate() {
+            let client = ClientId(index as u32);
             let Kept { from, until, available, .. } = kept.get();
             let holds = from <= time.0 && time.0 < until;
             let is_there = if holds { available } else { self.state(client, time.0).available };

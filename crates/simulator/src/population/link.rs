@@ -114,8 +114,8 @@ impl LinkTrace {
         Self::new(&times, &rates, self.window(), self.wrap)
     }
 
-    /// The window in which a time lies, and the ns since it began; none where the trace is over.
-    fn place(&self, time: VirtualTime) -> Option<(u64, u64)> {
+    /// Where the window begins in which a time lies, and the ns since then; none after the end of the trace.
+    fn in_window(&self, time: VirtualTime) -> Option<(u64, u64)> {
         let window = self.window().0;
         if time.0 < window {
             return Some((0, time.0));
@@ -123,9 +123,9 @@ impl LinkTrace {
         self.wrap.then(|| (time.0 - time.0 % window, time.0 % window))
     }
 
-    /// The piece of constant rate in which a place within the window lies.
-    fn piece(&self, place: u64) -> usize {
-        self.times.partition_point(|time| *time <= place) - 1
+    /// The index of the piece of constant rate at so many ns of the window.
+    fn piece(&self, since: u64) -> usize {
+        self.times.partition_point(|time| *time <= since) - 1
     }
 
     /// When a transfer that begins at `from` has moved `bits`; `None` if that never happens, or only after the end of virtual time.
@@ -133,10 +133,10 @@ impl LinkTrace {
         if bits <= 0.0 {
             return Some(from);
         }
-        let (mut base, place) = self.place(from)?;
-        let piece = self.piece(place);
+        let (mut base, since) = self.in_window(from)?;
+        let piece = self.piece(since);
         // Within the piece under way, without the integrals.
-        let room = self.rates[piece] * Span(self.times[piece + 1] - place).seconds();
+        let room = self.rates[piece] * Span(self.times[piece + 1] - since).seconds();
         if bits <= room {
             return later(from.0, bits / self.rates[piece]);
         }
@@ -170,9 +170,9 @@ impl LinkTrace {
     /// Whether nothing will ever move from a time on.
     fn is_over(&self, from: VirtualTime) -> bool {
         let whole = self.integrals[self.rates.len()];
-        match self.place(from) {
+        match self.in_window(from) {
             _ if self.wrap => whole <= 0.0,
-            Some((_, place)) => self.rates[self.piece(place)..].iter().all(|&rate| rate == 0.0),
+            Some((_, since)) => self.rates[self.piece(since)..].iter().all(|&rate| rate == 0.0),
             None => true,
         }
     }
@@ -180,15 +180,15 @@ impl LinkTrace {
     /// Bits that move from one time to a later one.
     pub fn moved(&self, from: VirtualTime, to: VirtualTime) -> f64 {
         let whole = self.integrals[self.rates.len()];
-        let Some((base, start)) = self.place(from) else { return 0.0 };
+        let Some((base, start)) = self.in_window(from) else { return 0.0 };
         if to <= from {
             return 0.0;
         }
-        let up_to = |place: u64| {
-            let piece = self.piece(place);
-            self.integrals[piece] + self.rates[piece] * Span(place - self.times[piece]).seconds()
+        let up_to = |since: u64| {
+            let piece = self.piece(since);
+            self.integrals[piece] + self.rates[piece] * Span(since - self.times[piece]).seconds()
         };
-        match self.place(to) {
+        match self.in_window(to) {
             Some((later, end)) if later == base && self.piece(start) == self.piece(end) => {
                 self.rates[self.piece(start)] * Span(end - start).seconds()
             }

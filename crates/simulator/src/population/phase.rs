@@ -32,7 +32,7 @@ pub enum Need {
     Bits {
         /// How many.
         bits: f64,
-        /// The place of the link in the population.
+        /// The index of the link in the population.
         link: usize,
     },
 }
@@ -50,15 +50,15 @@ pub(super) struct ClientLink {
 }
 
 impl Population {
-    /// The place of a client's traced link, if its phase has one.
+    /// The index of a client's traced link, if its phase has one.
     fn link_of(&self, client: ClientId, phase: Phase) -> Option<usize> {
         let way = match phase {
             Phase::Download => 0,
             Phase::Compute => return None,
             Phase::Upload => 1,
         };
-        let place = self.link_of.get(client.index())?[way];
-        (place != u32::MAX).then_some(place as usize)
+        let link = self.link_of.get(client.index())?[way];
+        (link != u32::MAX).then_some(link as usize)
     }
 
     /// Whether a client's phase goes over a link whose rate changes.
@@ -85,14 +85,14 @@ impl Population {
 
     /// What the span `drawn` of a phase, or of a part of it, needs.
     fn need_of(&self, client: ClientId, phase: Phase, drawn: Span) -> Need {
-        let Some(place) = self.link_of(client, phase) else { return Need::Time(drawn) };
-        let ClientLink { bits, nominal, .. } = self.links[place];
+        let Some(link) = self.link_of(client, phase) else { return Need::Time(drawn) };
+        let ClientLink { bits, nominal, .. } = self.links[link];
         // A jitter factor of the duration is one of the bits; without it, rounding to ns plays no part.
         let bits = match drawn == nominal {
             true => bits,
             false => bits * (drawn.0 as f64 / nominal.0.max(1) as f64),
         };
-        Need::Bits { bits, link: place }
+        Need::Bits { bits, link }
     }
 
     /// What a phase of a drawn job needs. Over a traced link, the drawn span is what the phase would take at the link's mean

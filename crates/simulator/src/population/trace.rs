@@ -155,7 +155,7 @@ impl AvailabilityTraces {
     /// The intervals of a trace.
     pub fn intervals(&self, trace: usize) -> impl ExactSizeIterator<Item = (Span, Span)> + '_ {
         let range = self.first[trace]..self.first[trace + 1];
-        range.map(|place| (Span(self.starts[place]), Span(self.ends[place])))
+        range.map(|interval| (Span(self.starts[interval]), Span(self.ends[interval])))
     }
 
     /// How long a trace was observed.
@@ -182,9 +182,9 @@ impl AvailabilityTraces {
         }
         let next = starts.partition_point(|start| *start <= at);
         if next > 0 && at < ends[next - 1] {
-            let place = next - 1;
-            let from = if joins && place == 0 { i128::from(starts[last]) - window } else { i128::from(starts[place]) };
-            let until = if joins && place == last { i128::from(ends[0]) + window } else { i128::from(ends[place]) };
+            let here = next - 1;
+            let from = if joins && here == 0 { i128::from(starts[last]) - window } else { i128::from(starts[here]) };
+            let until = if joins && here == last { i128::from(ends[0]) + window } else { i128::from(ends[here]) };
             return Piece { from: Some(from), until: Some(until), available: true };
         }
         let from = match next {

@@ -26,7 +26,7 @@
 //! Intervals are half open, and the answer for a time does not depend on what was asked before.
 //!
 //! # Cost
-//! A binary search in the trace whenever a client's stretch has ended. A client costs the place of its trace and, where drawn, an offset.
+//! A binary search in the trace whenever a client's stretch has ended. A client costs the index of its trace and, where drawn, an offset.
 //!
 //! # Determinism
 //! Nothing is drawn but the offsets (PopulationParameter, client, 53) and the permutation (PopulationParameter, 2^32 − 1, M), which
@@ -206,10 +206,10 @@ impl Trace {
         };
         let piece = traces.piece(trace, at, self.wrap);
         // Before time 0 nothing is asked; beyond virtual time is never.
-        let place = |time: i128| u64::try_from((time + base as i128 - offset as i128).max(0)).unwrap_or(u64::MAX);
+        let in_run = |time: i128| u64::try_from((time + base as i128 - offset as i128).max(0)).unwrap_or(u64::MAX);
         State {
-            from: piece.from.map_or(0, place),
-            until: piece.until.map_or(u64::MAX, place),
+            from: piece.from.map_or(0, in_run),
+            until: piece.until.map_or(u64::MAX, in_run),
             number: 0,
             available: piece.available,
         }

@@ -20,7 +20,7 @@ pub(super) struct Builder<'a> {
     streams: &'a Streams,
 }
 
-/// Places of per-client draws that belong to no phase.
+/// Numbers of those parameters of a client that belong to no law.
 const DATA_SIZE: u32 = 48;
 const DATA_QUALITY: u32 = 49;
 const SPEED: [u32; 3] = [50, 51, 52];
@@ -81,15 +81,13 @@ impl<'a> Builder<'a> {
             hazards,
             interruption: group.interrupted.unwrap_or_default(),
         });
-        let place = GroupClients { first, count, streams: self.streams };
+        let clients = GroupClients { first, count, streams: self.streams };
         let availability = group.availability.clone().unwrap_or_default();
         let Population { availability: all, notes, .. } = &mut self.population;
-        all.push(&availability, &place, notes)
+        all.push(&availability, &clients, notes)
             .map_err(|(key, message)| PopulationError::new(format!("{path}.availability.{key}"), message))?;
         for in_group in 0..count {
-            let client = ClientId::from_index(first + in_group);
-            let place = GroupClient { client: client.0, in_group, streams: self.streams };
-            self.data(path, group, &place, count)?;
+            self.data(path, group, &clients.client(in_group), count)?;
             self.population.group_of.push(number);
         }
         match (&group.latency, &group.device) {
@@ -109,7 +107,7 @@ impl<'a> Builder<'a> {
         &mut self,
         path: &str,
         group: &GroupConfig,
-        place: &GroupClient<'_>,
+        client: &GroupClient<'_>,
         count: usize,
     ) -> Result<(), PopulationError> {
         let at = |key: &str, message| PopulationError::new(format!("{path}.{key}"), message);
@@ -118,11 +116,11 @@ impl<'a> Builder<'a> {
             Some(parameter) => parameter
                 .0
                 .check_length(count)
-                .and_then(|()| parameter.0.value(place, index))
+                .and_then(|()| parameter.0.value(client, index))
                 .map_err(|message| at(key, message)),
         };
         let size = match self.work.data_sizes {
-            Some(sizes) => sizes[place.client as usize],
+            Some(sizes) => sizes[client.client as usize],
             None => {
                 let size = libm::round(number(&group.data_size, "data_size", 1.0, DATA_SIZE)?);
                 if !(1.0..=f64::from(u32::MAX)).contains(&size) {
@@ -150,7 +148,7 @@ impl<'a> Builder<'a> {
         let laws = [&latency.download, &latency.compute, &latency.upload];
         let mut shared = [None; 3];
         for in_group in 0..count {
-            let place =
+            let client =
                 GroupClient { client: ClientId::from_index(first + in_group).0, in_group, streams: self.streams };
             let mut indices = [0; 3];
             for phase in Phase::ALL {
@@ -160,7 +158,7 @@ impl<'a> Builder<'a> {
                     Some(index) => index,
                     None => {
                         law.check_lengths(count).map_err(at)?;
-                        let built = law.build(&place, phase.index() as u32).map_err(at)?;
+                        let built = law.build(&client, phase.index() as u32).map_err(at)?;
                         let index = self.intern(built);
                         if law.is_fixed() {
                             shared[phase.index()] = Some(index);
@@ -194,8 +192,8 @@ impl<'a> Builder<'a> {
         let jitter = device.jitter.clone().unwrap_or_default();
         let jitter = [jitter.download, jitter.compute, jitter.upload];
         for in_group in 0..count {
-            let place = group.client(in_group);
-            let examples = self.work.training.examples(self.population.data_sizes[place.client as usize] as usize);
+            let client = group.client(in_group);
+            let examples = self.work.training.examples(self.population.data_sizes[client.client as usize] as usize);
             let mut indices = [0; 3];
             let mut links = [u32::MAX; 2];
             for phase in Phase::ALL {
@@ -204,7 +202,7 @@ impl<'a> Builder<'a> {
                 let seconds = match rate {
                     Rate::Parameter(rate) => {
                         rate.check_length(count).map_err(at)?;
-                        let rate = rate.value(&place, SPEED[phase.index()]).map_err(at)?;
+                        let rate = rate.value(&client, SPEED[phase.index()]).map_err(at)?;
                         if rate.is_nan() || rate <= 0.0 {
                             return Err(at(format!("found {rate}; expected a rate above 0")));
                         }
@@ -228,7 +226,7 @@ impl<'a> Builder<'a> {
                     Some(factor) if seconds > 0.0 => {
                         let at = |message| PopulationError::new(format!("{path}.jitter.{phase}"), message);
                         factor.check_lengths(count).map_err(at)?;
-                        factor.build(&place, phase.index() as u32).map_err(at)?.scaled(seconds)
+                        factor.build(&client, phase.index() as u32).map_err(at)?.scaled(seconds)
                     }
                     _ => AnyLaw::from(Constant::new(seconds).map_err(|error| at(error.to_string()))?),
                 };
@@ -242,11 +240,11 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The law's place in the table; the same law next to itself is stored once.
+    /// The law's index in the table. A law equal to one of the last six is not stored again.
     fn intern(&mut self, law: AnyLaw) -> u32 {
         let laws = &mut self.population.laws;
         let recent = laws.len().saturating_sub(6);
-        let known = laws[recent..].iter().position(|known| *known == law).map(|place| recent + place);
+        let known = laws[recent..].iter().position(|known| *known == law).map(|index| recent + index);
         let index = known.unwrap_or_else(|| {
             laws.push(law);
             laws.len() - 1
