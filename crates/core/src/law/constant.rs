@@ -1,4 +1,4 @@
-//! A quantity that is always the same.
+//! Constant: every draw is the same value.
 //!
 //! # Definition
 //! `P(X = value) = 1`.

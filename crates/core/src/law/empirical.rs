@@ -1,4 +1,4 @@
-//! One of a list of measured values, each equally likely.
+//! Empirical distribution of measured values.
 //!
 //! # Definition
 //! With n samples in ascending order, the quantile at u is sample number ⌈u·n⌉, and the cdf is the step function that

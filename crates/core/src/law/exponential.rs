@@ -1,4 +1,4 @@
-//! A memoryless quantity above a fixed shift.
+//! Exponential distribution above a fixed shift.
 //!
 //! # Definition
 //! `P(X > x) = exp(-(x - shift) / mean)` for x ≥ shift. `mean` is that of the part above the shift.

@@ -1,4 +1,4 @@
-//! A sum of memoryless stages, with any positive number of them.
+//! Gamma distribution.
 //!
 //! # Definition
 //! Density `x^(shape-1) exp(-x/scale) / (Γ(shape) scale^shape)` for x > 0.

@@ -1,4 +1,4 @@
-//! A quantity whose logarithm is normal.
+//! Log-normal distribution.
 //!
 //! # Definition
 //! `X = median · exp(sigma · Z)` with a standard normal Z.

@@ -1,4 +1,4 @@
-//! One of several laws, chosen at random with given weights.
+//! Mixture of laws with given weights.
 //!
 //! # Definition
 //! `P(X ≤ x) = Σ wₖ Fₖ(x) / Σ wₖ`.

@@ -1,4 +1,4 @@
-//! A heavy tail above a smallest value.
+//! Pareto distribution.
 //!
 //! # Definition
 //! `P(X > x) = (minimum/x)^shape` for x ≥ minimum.

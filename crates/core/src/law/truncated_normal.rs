@@ -1,4 +1,4 @@
-//! A normal quantity conditioned to lie between two bounds.
+//! Normal distribution, truncated to an interval.
 //!
 //! # Definition
 //! The law of `mean + sd·Z` given that it lies in [min, max]; `mean` and `sd` are those before truncation.

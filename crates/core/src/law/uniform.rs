@@ -1,4 +1,4 @@
-//! A quantity equally likely anywhere between two ends.
+//! Uniform distribution between two ends.
 //!
 //! # Definition
 //! Density `1 / (high - low)` on [low, high].

@@ -1,10 +1,10 @@
-//! Links whose rate changes over time: a transfer takes as long as the integral of the rate needs.
+//! Links whose rate changes over time: a transfer ends when the integral of the rate reaches its bits.
 //!
 //! # Definition
 //! The rate is constant between the points of a trace: that of a point holds from its time until the next point's. A transfer of b
-//! bits that begins at t₀ ends at the smallest t with `∫_{t₀}^{t} rate ≥ b`; with b = 0, at t₀. Where the rate is 0 nothing moves.
-//! A trace that wraps begins again where its window ends; another carries nothing from there on. A transfer may never end: on a
-//! link that carries nothing at all, or nothing any more.
+//! bits that begins at t₀ ends at the smallest t with `∫_{t₀}^{t} rate ≥ b`; with b = 0, at t₀. At rate 0 nothing moves.
+//! A trace that wraps begins again at the end of its window; any other has rate 0 from there on. A transfer never ends on a
+//! link with rate 0 from some time on.
 //!
 //! # Inputs
 //! Ascending times, a finite rate of at least 0 bit/s at each, the length of the window.
@@ -201,8 +201,8 @@ impl LinkTrace {
         .max(0.0)
     }
 
-    /// [`LinkTrace::transfer`] for a device that comes and goes: bits move only while it is there, in `[start, end)` of its stretches. What
-    /// needs exactly the rest of a stretch ends at its end; nothing to move ends at once, wherever the device is. `None` too after
+    /// [`LinkTrace::transfer`] for a device that is sometimes away: bits move only in its available stretches, `[start, end)`. A transfer
+    /// that needs exactly the rest of a stretch ends at its end; a transfer of 0 bits ends at once, even if the device is away. `None` too after
     /// [`MOST_CHANGES`] stretches. `offset` is the link's time at the run's beginning.
     pub fn transfer_while(
         &self,

@@ -1,4 +1,4 @@
-//! What a phase of a job needs, and when it ends on a device that comes and goes.
+//! Phases of a job: what each needs, and when it ends on a device that is sometimes away.
 
 use super::availability::{Cursors, Stretch};
 use super::link::LinkTrace;
@@ -10,20 +10,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What becomes of a job whose device goes away in the middle of it.
+/// What happens to a job when its device goes away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interruption {
-    /// It waits until the device is back.
+    /// The job waits until the device is available again.
     #[default]
     Pause,
-    /// It is lost at the instant at which the device goes away.
+    /// The job is lost at the instant at which the device goes away.
     Lose,
-    /// It goes on: availability matters for selection only.
+    /// The job goes on: availability matters for selection only.
     RunOn,
 }
 
-/// What has to pass for a phase to end.
+/// What a phase needs to end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Need {
     /// Time.

@@ -1,4 +1,4 @@
-//! How a scenario says when devices are there.
+//! The `availability` key of a scenario.
 
 use super::diurnal::{self};
 use super::{Process, on_off, trace};
@@ -10,18 +10,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// `availability`: when devices are there.
+/// `availability`: when devices are available.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AvailabilityConfig {
-    /// There all the time.
+    /// Devices are always available.
     #[default]
     Always,
-    /// A renewal process.
+    /// Devices alternate between available and away: an alternating renewal process.
     OnOff(on_off::Config),
-    /// A rate that depends on the hour of the day.
+    /// Devices are available with a probability that depends on the hour of the day.
     Diurnal(diurnal::Config),
-    /// Intervals that were recorded.
+    /// Devices follow recorded intervals of availability.
     Trace(trace::Config),
 }
 
@@ -33,7 +33,7 @@ pub(super) const OFFSET: u32 = 53;
 pub(super) const ON_LAW: u32 = 4;
 pub(super) const OFF_LAW: u32 = 5;
 
-/// The clients that are described together.
+/// The clients of a group.
 #[derive(Clone, Copy)]
 pub struct GroupClients<'a> {
     pub first: usize,

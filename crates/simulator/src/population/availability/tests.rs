@@ -1,4 +1,4 @@
-//! Answers against naive scans, equilibria against statistics, and every order of questions against every other.
+//! Answers against naive scans, equilibria against statistics, and every order of queries against every other.
 
 use super::*;
 use crate::population::trace::AvailabilityTraces;

@@ -1,8 +1,8 @@
-//! Devices that come and go as recorded ones did.
+//! Devices follow recorded intervals of availability.
 //!
 //! # Definition
 //! Client i of its group follows trace i mod M (`assign = "cyclic"`) or the i mod M-th of a random permutation of the M traces
-//! (`"permuted"`). A trace is a list of intervals [start, end) within its window; the client is there in them. At time t of the run
+//! (`"permuted"`). A trace is a list of intervals [start, end) within its window; the client is available in them. At time t of the run
 //! the client is at `t + offset` of its trace, modulo the length of the window: at the window's end it begins again (`wrap`). Without
 //! `wrap`, the client is away for good once its trace has ended. Intervals that touch are one, also across the window's end.
 //!
@@ -29,7 +29,7 @@
 //! A binary search in the trace whenever a client's stretch has ended. A client costs the index of its trace and, where drawn, an offset.
 //!
 //! # Determinism
-//! Nothing is drawn but the offsets (PopulationParameter, client, 53) and the permutation (PopulationParameter, 2^32 − 1, M), which
+//! The only draws are the offsets (PopulationParameter, client, 53) and the permutation (PopulationParameter, 2^32 − 1, M), which
 //! is the same for all sets of M traces or records.
 //!
 //! # Example

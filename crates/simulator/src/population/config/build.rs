@@ -26,10 +26,10 @@ const DATA_QUALITY: u32 = 49;
 const SPEED: [u32; 3] = [50, 51, 52];
 const LINK_OFFSET: [u32; 3] = [54, 55, 56];
 
-/// How fast a phase of a device goes.
+/// The speed of a phase of a device.
 enum Rate<'a> {
     Parameter(&'a dyn AnyParameter),
-    /// The traces, which client follows which, and from where in it.
+    /// Traces, the trace of each client, and its offset at time 0.
     Traced(Arc<Imported<Vec<Arc<LinkTrace>>>>, Assignment, Offsets),
 }
 

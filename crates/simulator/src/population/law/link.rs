@@ -18,13 +18,13 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a client's link carries.
+/// The rate of a client's link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum LinkParameter {
-    /// The same rate all the time.
+    /// A constant rate.
     Rate(RateParameter),
-    /// As much as a recorded link did.
+    /// A recorded rate over time.
     Trace {
         /// Which one.
         trace: Box<TraceLinkConfig>,
@@ -43,16 +43,16 @@ pub struct TraceLinkConfig {
     /// Only the traces of this set, for `bandwidth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// What the rates are multiplied by.
+    /// Factor on the rates.
     #[serde(default = "one")]
     pub scale: f64,
     /// Which client follows which trace.
     #[serde(default)]
     pub assign: Assign,
-    /// Where in its trace a client is at time 0.
+    /// The time of its trace at which a client begins.
     #[serde(default)]
     pub offset: TimeParameter,
-    /// Whether a trace begins again where it ends; otherwise the link carries nothing from there on.
+    /// Whether a trace begins again at its end; otherwise the rate is 0 from there on.
     #[serde(default = "yes")]
     pub wrap: bool,
     #[serde(skip)]

@@ -2,9 +2,9 @@
 //!
 //! # Definition
 //! Client i of its group has the i mod M-th of the M numbers of a column (`assign = "cyclic"`), or of a random permutation of them
-//! (`"permuted"`; the same for all tables of M numbers, so that the columns of one file stay together). `unit` says what the file
-//! measures in. With `per`, the file has the time that `per` of something take, and the parameter is how many are done in a
-//! second: a latency of 166 ms per batch of 32 is `unit = "ms", per = 32`, and 192.8 per second.
+//! (`"permuted"`; the same for all tables of M numbers, so that the columns of one file stay together). `unit` is the unit of
+//! the file. With `per`, the file has times for `per` items each, and the parameter is the number of items per second: a latency of 166 ms
+//! per batch of 32 is `unit = "ms", per = 32`, and 192.8 per second.
 //!
 //! # Inputs
 //! `format`: `csv` ([`trace::table`](crate::population::trace::table)) takes `column`, `where` and `missing`; `mobiperf`
@@ -46,16 +46,16 @@ pub struct TableConfig {
     /// The unit of the numbers; left out for numbers without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The numbers are times that this many take, and what is wanted is how many are done in a second.
+    /// The numbers are times for this many items each; the parameter is the number of items per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per: Option<f64>,
-    /// Texts that other columns of a row have to hold.
+    /// Texts that other columns of a row must have.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub filter: BTreeMap<String, String>,
-    /// What is done about rows that are empty or 0.
+    /// How rows with an empty field or a 0 are treated.
     #[serde(default)]
     pub missing: Missing,
-    /// Which client has which number.
+    /// How numbers are assigned to clients.
     #[serde(default)]
     pub assign: Assign,
     #[serde(skip)]

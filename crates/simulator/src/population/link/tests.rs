@@ -1,4 +1,4 @@
-//! Transfers by hand, and against an integration in small steps.
+//! Transfers by hand, and against integration in small steps.
 
 use super::*;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};

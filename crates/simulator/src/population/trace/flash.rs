@@ -1,4 +1,4 @@
-//! FLASH's spans in which phones were ready (`ready_strict`, `ready_loose`), which are dirty.
+//! FLASH's availability traces (`ready_strict`, `ready_loose`), with their defects mended.
 //!
 //! # Definition
 //! Spans in seconds after 2020-01-02 00:00:00 local, as the original JSON object (name → list of [start, end]) or as a table

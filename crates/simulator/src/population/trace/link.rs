@@ -1,4 +1,4 @@
-//! Links over time: our own CSV, and the published throughput traces.
+//! Rates of links over time: FedGenie's own CSV, and published throughput traces.
 //!
 //! # Definition
 //! A table with the columns `trace`, `time_s`, `mbit_per_s` (`csv`), or `set`, `trace`, `time_s`, `mbit_per_s` (`bandwidth`), in any
