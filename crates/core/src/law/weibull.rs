@@ -1,4 +1,4 @@
-//! A lifetime whose hazard rises or falls as a power of its age.
+//! Weibull distribution.
 //!
 //! # Definition
 //! `P(X > x) = exp(-(x/scale)^shape)` for x ≥ 0.
@@ -88,6 +88,10 @@ impl Law for Weibull {
         self.scale * gamma(1.0 + 1.0 / self.shape)
     }
 
+    fn small_value_index(&self) -> f64 {
+        self.shape
+    }
+
     /// `∫ exp(w - exp(w) - c exp(w/shape)) dw` with c = s·scale: a log-concave integrand, integrated from its peak.
     fn laplace(&self, s: f64) -> f64 {
         let c = s * self.scale;
@@ -125,10 +129,6 @@ impl Law for Weibull {
         quadrature::exponential(at, EXPECTATION_TOLERANCE).value
     }
 
-    fn small_value_index(&self) -> f64 {
-        self.shape
-    }
-
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { shape: self.shape, scale: self.scale * factor }
@@ -139,19 +139,6 @@ impl Law for Weibull {
 mod tests {
     use super::*;
     use crate::law::check;
-
-    #[test]
-    fn behaves_as_a_law() {
-        for shape in [0.2, 0.7, 1.0, 2.0, 10.0, 300.0] {
-            check::continuous(&Weibull::new(shape, 0.4).expect("valid"));
-        }
-    }
-
-    #[test]
-    fn an_independent_library_agrees() {
-        let oracle = statrs::distribution::Weibull::new(1.7, 0.4).expect("valid");
-        check::against_statrs(&Weibull::new(1.7, 0.4).expect("valid"), &oracle, 1e-12);
-    }
 
     #[test]
     fn laplace_transforms_computed_with_thirty_digits() {
@@ -169,6 +156,19 @@ mod tests {
             let found = Weibull::new(shape, 1.0).expect("valid").laplace(s);
             assert!((found / expected - 1.0).abs() < 1e-11, "{found} instead of {expected}");
         }
+    }
+
+    #[test]
+    fn behaves_as_a_law() {
+        for shape in [0.2, 0.7, 1.0, 2.0, 10.0, 300.0] {
+            check::continuous(&Weibull::new(shape, 0.4).expect("valid"));
+        }
+    }
+
+    #[test]
+    fn an_independent_library_agrees() {
+        let oracle = statrs::distribution::Weibull::new(1.7, 0.4).expect("valid");
+        check::against_statrs(&Weibull::new(1.7, 0.4).expect("valid"), &oracle, 1e-12);
     }
 
     #[test]
