@@ -25,9 +25,9 @@ fn main() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenarios/scale/{name}.toml"));
         let experiment = Experiment::load(&path, &Overrides::default()).expect("the scenario is good");
         let world = experiment.world(0, 1, &DataCache::default()).expect("the world can be built");
-        let cast = world.cast(&experiment.first().arms[0].policy).expect("the policy fits");
+        let policies = world.policies(&experiment.first().arms[0].policy).expect("the policy fits");
         let settings = RunSettings { evaluate: Evaluations::every(1), record_every: rounds, parallel: false };
-        let mut run = Run::new(&world, name, cast, settings, NoSink);
+        let mut run = Run::new(&world, name, policies, settings, NoSink);
         let start = Instant::now();
         for _ in 0..rounds {
             run.step().expect("a round goes well");

@@ -1,6 +1,8 @@
-//! The words of the command line and what they call.
+//! The arguments of the command line and what they call.
 
 mod catalogue;
+mod cpu;
+mod interruption;
 mod new;
 mod progress;
 mod report;
@@ -15,10 +17,10 @@ use std::path::PathBuf;
 
 /// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
 ///
-/// Exit codes: 0 good; 1 the answer is no (verify found a difference, a claim came out otherwise than known); 2 bad usage or bad input; 3 a run failed.
+/// Exit codes: 0 good; 1 a check failed (verify found a difference or a missing run, a claim got an unexpected verdict); 2 bad usage or bad input; 3 a run failed; 4 a defect of FedGenie; 130 and 143 interrupted (Ctrl-C, SIGTERM).
 #[derive(Debug, Parser)]
 #[command(name = "fedgenie", version, arg_required_else_help = true)]
-pub struct Words {
+pub struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -26,14 +28,15 @@ pub struct Words {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs a scenario: policies × seeds × the points of its sweep.
-    Run(RunWords),
-    /// Replays a folder written by `run --out` and names the first difference, if any.
-    Verify(VerifyWords),
-    /// Makes a report of one or several result folders: a page for a browser, pictures for a paper, or their data.
-    Report(ReportWords),
-    /// Checks claims of papers and theorems against simulations, and says which the data support.
-    Validate(ValidateWords),
-    /// Lists what scenarios can name: policies, laws, tasks, data, models, optimizers, protocols, sections, ….
+    Run(RunArguments),
+    /// Replays a folder written by `run --out`; names the first difference and missing runs, if any.
+    Verify(VerifyArguments),
+    /// Makes a report of one or several result folders: a page for a browser, figures for a paper, or their data.
+    Report(ReportArguments),
+    /// Tests claims of papers and theorems by simulation and gives each a verdict.
+    Validate(ValidateArguments),
+    /// Lists everything that a scenario can name: policies, laws, tasks, data, models, optimizers, protocols, sections, …;
+    /// `list cpu` says what was detected of the processor.
     List {
         /// Only this kind.
         kind: Option<String>,
@@ -49,17 +52,17 @@ enum Command {
     New {
         /// The file to write; it must not exist.
         file: PathBuf,
-        /// A scenario in which clients learn, in the place of a pure bandit.
+        /// Writes a scenario in which clients train a model, instead of a bandit problem without training.
         #[arg(long)]
         learning: bool,
     },
 }
 
 #[derive(Debug, Args)]
-struct RunWords {
+struct RunArguments {
     /// The scenario file, TOML or JSON.
     scenario: PathBuf,
-    /// Writes records, summary and figures into this folder, which has to be new or empty.
+    /// Writes records, summary and figures into this folder, which must be new or empty.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Runs seeds 1 to N instead of the scenario's.
@@ -68,34 +71,34 @@ struct RunWords {
     /// Overrides a value of the scenario; may be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Folder in which relative data paths are looked for, instead of the scenario's.
+    /// Folder that relative data paths start from, instead of the scenario's folder.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Number of threads; 0, or nothing given, for as many as cores. Changes no result.
+    /// Number of threads; by default, or with 0, one per core. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
     /// Writes every event to events.jsonl.gz; needs --out.
     #[arg(long, requires = "out")]
     events: bool,
-    /// Writes each run in virtual time to timeline.json.gz, which <https://ui.perfetto.dev> opens; needs --out.
+    /// Writes the timeline of each run to timeline.json.gz, which <https://ui.perfetto.dev> shows; needs --out.
     #[arg(long, requires = "out")]
     timeline: bool,
     /// Limits the timeline to rounds A to B.
     #[arg(long, value_name = "A..B", requires = "timeline")]
     timeline_rounds: Option<String>,
-    /// How events of the same instant and class are ordered: fifo, or shuffle:SEED to see what depends on it.
+    /// Order of events of the same instant and class: fifo, or shuffle:SEED to see which results depend on it.
     #[arg(long, value_name = "ORDER")]
     ties: Option<String>,
-    /// Writes each run's final model to model.safetensors, under the names of PyTorch; needs --out.
+    /// Writes each run's final model to model.safetensors, with PyTorch's parameter names; needs --out.
     #[arg(long, requires = "out")]
     models: bool,
-    /// Carries out only runs I, I+N, I+2N, … of the experiment, I from 0; needs --out.
+    /// Runs only part I of N of the experiment, I from 0 to N-1; needs --out. All parts may run at once in one folder.
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<String>,
-    /// Keeps the runs that are complete in the folder of --out, and does the others.
+    /// Continues the experiment in the folder of --out: keeps its complete runs and makes the missing ones.
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Deletes the experiment that the folder of --out holds, if any, before it writes.
+    /// Deletes the experiment in the folder of --out first, if there is one; other files in the folder stay.
     #[arg(long, requires = "out", conflicts_with_all = ["resume", "shard"])]
     overwrite: bool,
     /// Shows no progress.
@@ -107,27 +110,27 @@ struct RunWords {
 }
 
 #[derive(Debug, Args)]
-struct ReportWords {
+struct ReportArguments {
     /// Folders written by `run --out`; policies of several are labelled FOLDER: policy.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Where to write: a file for html, a folder for svg and csv. Without it report.html or figures/ in DIR; with several
-    /// folders, here.
+    /// Where to write: a file for html, a folder for svg and csv. By default report.html or figures/ in DIR; with several
+    /// DIRs, in the current folder.
     #[arg(long, short, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
-    /// What to write: html, one page; svg or csv, one file for each figure.
+    /// html for one page; svg or csv for one file per figure.
     #[arg(long, value_name = "FORMAT", default_value = "html")]
     format: String,
 }
 
 #[derive(Debug, Args)]
-struct VerifyWords {
+struct VerifyArguments {
     /// A folder written by `run --out`.
     folder: PathBuf,
-    /// Folder in which relative data paths are looked for.
+    /// Folder that relative data paths start from.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Number of threads; 0, or nothing given, for as many as cores.
+    /// Number of threads; by default, or with 0, one per core.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
     /// Prints the verdict as one JSON document.
@@ -136,23 +139,23 @@ struct VerifyWords {
 }
 
 #[derive(Debug, Args)]
-struct ValidateWords {
-    /// Only these claims; all, if none is named.
+struct ValidateArguments {
+    /// Names of the claims to test; by default all.
     names: Vec<String>,
-    /// A small budget: about a minute for all claims, enough to see that everything works.
+    /// Uses a small budget, about a minute for all claims: it shows that everything works, not what holds.
     #[arg(long)]
     smoke: bool,
-    /// The folder of claims; validation/claims, if left out.
+    /// The folder of claims; by default validation/claims.
     #[arg(long, value_name = "DIR")]
     claims: Option<PathBuf>,
-    /// Writes tables, explanations and details into this file; RESULTS.md beside the folder of claims, if all claims are checked
-    /// with the full budget.
+    /// Writes tables, explanations and details into this file; by default RESULTS.md beside the folder of claims if all claims
+    /// are tested with the full budget, and nowhere otherwise.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Folder in which relative data paths are looked for.
+    /// Folder that relative data paths start from.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Number of threads; 0, or nothing given, for as many as cores.
+    /// Number of threads; by default, or with 0, one per core.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
     /// Shows no progress.
@@ -167,12 +170,13 @@ struct ValidateWords {
 ///
 /// # Errors
 /// What ended the command.
-pub fn execute(words: Words) -> Result<u8, Error> {
-    match words.command {
-        Command::Run(words) => run::run(&words),
-        Command::Verify(words) => verify::verify(&words),
-        Command::Report(words) => report::report(&words),
-        Command::Validate(words) => validate::validate(&words),
+pub fn execute(arguments: Arguments) -> Result<u8, Error> {
+    match arguments.command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Verify(arguments) => verify::verify(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Validate(arguments) => validate::validate(&arguments),
+        Command::List { kind } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
         Command::List { kind } => catalogue::list(kind.as_deref()),
         Command::Describe { component } => catalogue::describe(&component),
         Command::Schema => {

@@ -1,8 +1,9 @@
 //! Local training and evaluation: linear models against plain loops, networks against the peak of the processor.
 //!
-//! `cargo bench --bench training -- [--cases lenet,simple-cnn,resnet18,plain,kernels] [--json] [--portable] [--avx2]`. Rates are medians of
-//! several repetitions, and bests, which a busy machine disturbs least. With `--json`, networks are trained on one thread and on
-//! as many as there are, one object a line; `peak_share` is the share of the fused multiply-adds that the cores could do.
+//! `cargo bench --bench training -- [--cases lenet,simple-cnn,resnet18,plain,kernels] [--path NAME] [--json]`. Networks are trained
+//! on every path of the processor, or on the given one, on one thread and on as many as there are. Rates are medians of several
+//! repetitions, and bests, which a busy machine disturbs least. With `--json` there is one object a line; `peak_share` is the share of
+//! the fused multiply-adds that the cores could do on the path. A path without a fused multiply-add is shown for LeNet-5, on one thread.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
 
@@ -13,22 +14,28 @@ mod peak;
 mod plain;
 
 use fedgenie::lanes::Path;
-use networks::CASES;
+use networks::{CASES, Case};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let cases = arguments.iter().position(|argument| argument == "--cases").map(|place| &arguments[place + 1]);
+    let cases = arguments.iter().position(|argument| argument == "--cases").map(|index| &arguments[index + 1]);
     let wants = |name: &str| cases.is_none_or(|cases| cases.split(',').any(|case| case == name));
-    let path = match () {
-        () if has("--portable") => Path::Portable,
-        () if has("--avx2") => Path::Avx2,
-        () => Path::detect(),
-    };
+    let named = arguments.iter().position(|argument| argument == "--path").map(|index| arguments[index + 1].as_str());
+    let mut paths = Path::all();
+    // The fastest first.
+    paths.reverse();
+    if let Some(name) = named {
+        paths.retain(|path| path.name() == name);
+        assert!(!paths.is_empty(), "this processor has the paths {:?}, and no {name}", Path::all());
+    }
     let threads = rayon::current_num_threads();
-    let peak = peak::peak(path);
+    let peaks: Vec<(Path, f64)> = paths.into_iter().map(|path| (path, peak::peak(path))).collect();
     if !has("--json") {
-        println!("{path:?}, peak of a core {:.1} GFLOP/s, threads: {threads}", peak / 1e9);
+        for (path, peak) in &peaks {
+            println!("path {path}: peak of a core {:.1} GFLOP/s", peak / 1e9);
+        }
+        println!("threads: {threads}; evaluation and linear models are on path {}", Path::detect());
     }
     if wants("plain") && !has("--json") {
         plain::linear(1_000, 50, 100);
@@ -36,32 +43,37 @@ fn main() {
         plain::softmax();
     }
     if wants("kernels") && !has("--json") {
-        kernels::table(path, peak);
+        for &(path, peak) in peaks.iter().filter(|(path, _)| path.has_fma()) {
+            println!("path {path}");
+            kernels::table(path, peak);
+        }
     }
     for case in CASES.iter().filter(|case| wants(case.name)) {
-        let mut counts = vec![1, threads];
-        counts.dedup();
-        for threads in counts {
-            let rate = case.train(path, threads, peak);
-            if has("--json") {
-                println!(
-                    "{{\"case\":\"{}\",\"threads\":{threads},\"unit\":\"{}\",\"median\":{:.4},\"best\":{:.4},\"peak_share\":{:.4}}}",
-                    case.name, rate.unit, rate.median, rate.best, rate.peak_share
-                );
-            } else {
-                println!(
-                    "{:<12} {threads} threads {:>9.2} {} (best {:>9.2}), {:>5.1} % of the peak",
-                    case.name,
-                    rate.median,
-                    rate.unit,
-                    rate.best,
-                    100.0 * rate.peak_share
-                );
+        for &(path, peak) in &peaks {
+            let mut counts = if path.has_fma() { vec![1, threads] } else { vec![1] };
+            counts.dedup();
+            if path.has_fma() || case.name == "lenet" {
+                counts.into_iter().for_each(|threads| train(case, path, peak, threads, has("--json")));
             }
         }
         if !has("--json") {
             let (images, seconds) = case.evaluate();
             println!("{:<12} evaluation {:>9.0} images/s", case.name, images as f64 / seconds.median);
         }
+    }
+}
+
+fn train(case: &Case, path: Path, peak: f64, threads: usize, json: bool) {
+    let networks::Rate { unit, median, best, peak_share } = case.train(path, threads, peak);
+    let name = case.name;
+    if json {
+        println!(
+            "{{\"case\":\"{name}\",\"path\":\"{path}\",\"threads\":{threads},\"unit\":\"{unit}\",\"median\":{median:.4},\"best\":{best:.4},\"peak_share\":{peak_share:.4}}}"
+        );
+    } else {
+        let share = 100.0 * peak_share;
+        println!(
+            "{name:<12} {path:<8} {threads} threads {median:>9.2} {unit} (best {best:>9.2}), {share:>5.1} % of the peak"
+        );
     }
 }

@@ -112,8 +112,8 @@ fn components() -> Vec<Component> {
     solvers.into_iter().for_each(|(name, source)| add("solver", name, source));
     let meters = ["mean", "realised", "expected", "expected-exact"];
     meters.into_iter().for_each(|name| add("meter", name, include_str!("../../crates/core/src/oracle/regret.rs")));
-    let counterfactual = include_str!("../../crates/core/src/oracle/counterfactual.rs");
-    add("meter", "counterfactual", counterfactual);
+    let hindsight = include_str!("../../crates/core/src/oracle/hindsight.rs");
+    add("meter", "counterfactual", hindsight);
     add("utility", "loss-drop", include_str!("../../crates/core/src/oracle/utility/loss_drop.rs"));
     add("utility", "contribution", include_str!("../../crates/core/src/oracle/utility/contribution.rs"));
     let families = include_str!("../../crates/learning/src/model/families.rs");

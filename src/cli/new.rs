@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// A scenario that runs as it is and names what can be changed.
+/// A scenario that runs as it is and names what a user may change.
 const TEMPLATE: &str = include_str!("new.toml");
 
 /// The same for a scenario in which clients learn.
@@ -17,7 +17,7 @@ pub fn new(file: &Path, learning: bool) -> Result<u8, Error> {
     let opened = OpenOptions::new().write(true).create_new(true).open(file);
     let mut written = opened.map_err(|source| match source.kind() {
         ErrorKind::AlreadyExists => {
-            let message = format!("{} is there already; give another name, or take it away first", file.display());
+            let message = format!("{} exists already; give another name, or delete it first", file.display());
             Error::Usage(message)
         }
         _ => failed(source),

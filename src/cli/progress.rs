@@ -1,6 +1,6 @@
 //! Progress of an experiment: a bar on a terminal, plain lines otherwise, nothing with `--quiet`.
 
-use fedgenie::experiment::{Progress, RunPlace};
+use fedgenie::experiment::{Progress, RunId};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +38,15 @@ impl Show {
         Self::Bar { bar, rounds: AtomicU64::new(0) }
     }
 
-    /// Takes the bar away.
+    /// Writes a line to standard error that progress does not overwrite.
+    pub fn note(&self, text: &str) {
+        match self {
+            Self::Bar { bar, .. } => bar.suspend(|| eprintln!("{text}")),
+            _ => eprintln!("{text}"),
+        }
+    }
+
+    /// Clears the bar.
     pub fn end(&self) {
         if let Self::Bar { bar, .. } = self {
             bar.finish_and_clear();
@@ -47,13 +55,13 @@ impl Show {
 }
 
 impl Progress for Show {
-    fn run_ended(&self, place: &RunPlace, done: usize, total: usize) {
+    fn run_ended(&self, run: &RunId, done: usize, total: usize) {
         match self {
             Self::Nothing => {}
             // At most about twenty lines, however many runs.
             Self::Lines => {
                 if done == total || done.is_multiple_of(total.div_ceil(20).max(1)) {
-                    eprintln!("{done}/{total} runs ({})", place.name);
+                    eprintln!("{done}/{total} runs ({})", run.name);
                 }
             }
             Self::Bar { bar, .. } => bar.inc(1),

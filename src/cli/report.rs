@@ -1,30 +1,31 @@
 //! `fedgenie report`
 
-use super::{ReportWords, print};
+use super::{ReportArguments, print};
 use fedgenie::error::Error;
 use fedgenie::experiment::artefacts::{FIGURES_FOLDER, PAGE_FILE};
+use fedgenie::experiment::note_written;
 use fedgenie::report::{FigureFormat, Report, write_figures, write_page};
 use std::path::PathBuf;
 
-pub fn report(words: &ReportWords) -> Result<u8, Error> {
-    let format = match words.format.as_str() {
+pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
+    let format = match arguments.format.as_str() {
         "html" => None,
         "svg" => Some(FigureFormat::Svg),
         "csv" => Some(FigureFormat::Csv),
         other => return Err(Error::Usage(format!("found --format {other}; expected html, svg or csv"))),
     };
-    let report = Report::load(&words.folders)?;
+    let report = Report::load(&arguments.folders)?;
     for warning in &report.warnings {
         eprintln!("fedgenie: warning: {warning}");
     }
-    let place = |name: &str| match &words.folders[..] {
-        _ if words.out.is_some() => words.out.clone().unwrap_or_default(),
+    let target = |name: &str| match &arguments.folders[..] {
+        _ if arguments.out.is_some() => arguments.out.clone().unwrap_or_default(),
         [only] => only.join(name),
         _ => PathBuf::from(name),
     };
     match format {
         None => {
-            let path = place(PAGE_FILE);
+            let path = target(PAGE_FILE);
             if path.is_dir() {
                 let message = format!("{} is a folder; give -o a file, such as report.html", path.display());
                 return Err(Error::Usage(message));
@@ -33,12 +34,16 @@ pub fn report(words: &ReportWords) -> Result<u8, Error> {
             print(&format!("written to {}\n", path.display()))?;
         }
         Some(format) => {
-            let folder = place(FIGURES_FOLDER);
+            let folder = target(FIGURES_FOLDER);
             if folder.is_file() {
                 let message = format!("{} is a file; give -o a folder for one file per figure", folder.display());
                 return Err(Error::Usage(message));
             }
             let written = write_figures(&report, &folder, format)?;
+            if let ([results], None) = (&arguments.folders[..], &arguments.out) {
+                let names = written.iter().filter_map(|path| path.strip_prefix(results).ok());
+                note_written(results, names.map(|name| name.to_string_lossy().replace('\\', "/")))?;
+            }
             print(&format!("{} figures written to {}\n", written.len(), folder.display()))?;
         }
     }

@@ -1,114 +1,143 @@
 //! `fedgenie run`
 
+use super::cpu;
+use super::interruption::{Interruption, resumption};
 use super::progress::Show;
-use super::{RunWords, print};
+use super::{RunArguments, print};
 use fedgenie::error::Error;
-use fedgenie::experiment::artefacts::Earlier;
 use fedgenie::experiment::{
-    Experiment, INTERVAL_SEEDS, Outputs, Overrides, RunPlace, RunSummary, Summary, Threads, artefacts, execute, table,
+    Earlier, Experiment, INTERVAL_SEEDS, Outputs, Overrides, ResultFolder, RunId, RunSummary, Summary, Threads,
+    artefacts, execute, table,
 };
-use fedgenie::recorder::Wanted;
+use fedgenie::lanes::Path;
+use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-pub fn run(words: &RunWords) -> Result<u8, Error> {
-    let mut set = Vec::new();
-    for pair in &words.set {
-        let Some((path, value)) = pair.split_once('=') else {
-            return Err(Error::Usage(format!("found --set {pair:?}; expected PATH=VALUE, such as stop.rounds=50")));
-        };
-        set.push((path.trim().to_owned(), value.trim().to_owned()));
-    }
-    if let Some(ties) = &words.ties {
-        set.push(("ties".to_owned(), ties_of(ties)?));
-    }
-    let overrides = Overrides { set, seeds: words.seeds, data: words.data.clone() };
-    let wanted = Wanted { events: words.events, timeline: timeline_of(words)? };
-    let experiment = Experiment::load(&words.scenario, &overrides)?;
-    let threads = Threads::new(words.threads)?;
+pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
+    let options = RunFileOptions { events: arguments.events, timeline: timeline_of(arguments)? };
+    let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments)?)?;
+    let threads = Arc::new(Threads::new(arguments.threads)?);
     let cache = DataCache::default();
+    let mut runs = experiment.runs();
+    if let Some(shard) = &arguments.shard {
+        runs = shard_of(shard, runs)?;
+    }
+    let mut complete: Vec<RunSummary> = Vec::new();
+    if let (Some(folder), true) = (&arguments.out, arguments.resume) {
+        runs.retain(|run| match artefacts::completed(folder, &run.name) {
+            Some(summary) => {
+                complete.push(summary);
+                false
+            }
+            None => true,
+        });
+    }
     // Everything that can be wrong with the input is found before the first file is written.
-    for warning in experiment.check_worlds(&cache)? {
+    let mut warnings = experiment.check_worlds(&runs, &cache)?;
+    if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.trains()) {
+        warnings.extend(cpu::warning(Path::detect()));
+    }
+    for warning in warnings {
         eprintln!("fedgenie: warning: {warning}");
     }
-    let mut places = experiment.runs();
-    if let Some(shard) = &words.shard {
-        places = shard_of(shard, places)?;
-    }
-    let mut done: Vec<RunSummary> = Vec::new();
-    if let Some(folder) = &words.out {
-        let earlier = match (words.overwrite, words.resume || words.shard.is_some()) {
-            (true, _) => Earlier::Overwrite,
-            (false, true) => Earlier::Resume,
-            (false, false) => Earlier::Refuse,
-        };
-        artefacts::prepare(folder, &experiment, earlier)?;
-        if words.resume {
-            places.retain(|place| match artefacts::completed(folder, place) {
-                Some(summary) => {
-                    done.push(summary);
-                    false
-                }
-                None => true,
-            });
-        }
-    }
-    let progress = Show::new(words.quiet, places.len());
-    let outputs = words.out.as_deref().map(|folder| Outputs { folder, wanted: &wanted, models: words.models });
-    let results = execute(&experiment, &places, outputs, &threads, &cache, &progress);
+    let folder = arguments.out.as_ref().map(|path| ResultFolder::open(path, &experiment, earlier(arguments)));
+    let folder = folder.transpose()?;
+    let progress = Arc::new(Show::new(arguments.quiet, runs.len()));
+    let how = how_to_resume(arguments);
+    let interruption = Interruption::watch(threads.clone(), progress.clone(), how.clone())
+        .map_err(|error| Error::Threads(error.to_string()))?;
+    let outputs = folder.as_ref().map(|folder| Outputs { folder, files: &options, models: arguments.models });
+    let results = execute(&experiment, &runs, outputs, &threads, &cache, &*progress);
     progress.end();
 
-    let mut failed = None;
+    let total = complete.len() + runs.len();
+    let mut code = 0;
+    let mut is_cancelled = false;
     for result in results {
         match result {
-            Ok(summary) => done.push(summary),
-            Err(error @ Error::Run { .. }) => {
+            Ok(summary) => complete.push(summary),
+            Err(Error::Cancelled) => is_cancelled = true,
+            Err(error @ (Error::Run { .. } | Error::Panicked { .. })) => {
                 eprintln!("fedgenie: error: {error}");
-                failed = Some(error);
+                code = error.exit_code().max(code);
             }
             Err(error) => return Err(error),
         }
     }
-    if let (Some(folder), Some(_)) = (&words.out, &words.shard) {
-        // Other shards' runs, complete in the same folder, belong to its summary.
-        for place in experiment.runs().iter().filter(|place| !places.contains(place)) {
-            let known = done.iter().any(|run| is_of(place, run, &experiment));
-            done.extend(artefacts::completed(folder, place).filter(|_| !known));
-        }
+    if let (true, Some(code)) = (is_cancelled, interruption.code()) {
+        eprintln!("fedgenie: {} of {total} runs are complete", complete.len());
+        eprintln!("{how}");
+        return Ok(code);
     }
-    let order = |run: &RunSummary| experiment.runs().iter().position(|place| is_of(place, run, &experiment));
-    done.sort_by_cached_key(order);
-    let labels: Vec<String> = experiment.first().arms.iter().map(|arm| arm.label.clone()).collect();
-    let points: Vec<_> = experiment.points.iter().map(|(point, _)| point.clone()).collect();
-    let sections = &experiment.first().sections;
-    let summary = Summary::new(&sections.name, sections.title.as_deref(), &points, &labels, done);
-    if let Some(folder) = &words.out {
-        let pictures = write_with_records(folder, &experiment, &summary)?;
-        artefacts::finish(folder, &experiment, &summary, pictures)?;
-    }
+    let (summary, is_written) = conclude(folder, &experiment, complete)?;
     for run in &summary.runs {
         for warning in &run.warnings {
             eprintln!("fedgenie: warning: {}, seed {}: {warning}", run.arm, run.seed);
         }
     }
-    if failed.is_some() && summary.runs.is_empty() && !words.json {
+    if code > 0 && summary.runs.is_empty() && !arguments.json {
         eprintln!("fedgenie: no run ended well");
-        return Ok(3);
+        return Ok(code);
     }
-    if words.json {
+    if arguments.json {
         let text = serde_json::to_string_pretty(&summary).map_err(|error| Error::Usage(error.to_string()))?;
         print(&format!("{text}\n"))?;
     } else {
-        print(&report(&experiment, &summary, words))?;
+        print(&report(&experiment, &summary, arguments, is_written))?;
     }
-    Ok(if failed.is_some() { 3 } else { 0 })
+    Ok(interruption.code().unwrap_or(code))
 }
 
-fn is_of(place: &RunPlace, run: &RunSummary, experiment: &Experiment) -> bool {
-    place.point == run.point
-        && place.seed == run.seed
-        && experiment.points[place.point].1.arms[place.arm].label == run.arm
+/// What the arguments change of the scenario.
+fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
+    let mut set = Vec::new();
+    for pair in &arguments.set {
+        let Some((path, value)) = pair.split_once('=') else {
+            return Err(Error::Usage(format!("found --set {pair:?}; expected PATH=VALUE, such as stop.rounds=50")));
+        };
+        set.push((path.trim().to_owned(), value.trim().to_owned()));
+    }
+    if let Some(ties) = &arguments.ties {
+        set.push(("ties".to_owned(), ties_of(ties)?));
+    }
+    Ok(Overrides { set, seeds: arguments.seeds, data: arguments.data.clone() })
+}
+
+/// What becomes of an experiment that the folder holds.
+const fn earlier(arguments: &RunArguments) -> Earlier {
+    match (arguments.overwrite, arguments.resume || arguments.shard.is_some()) {
+        (true, _) => Earlier::Overwrite,
+        (false, true) => Earlier::Resume,
+        (false, false) => Earlier::Refuse,
+    }
+}
+
+/// What an interrupted user can do.
+fn how_to_resume(arguments: &RunArguments) -> String {
+    match arguments.out {
+        Some(_) => format!("fedgenie: to make the others:\n{}", resumption(std::env::args_os())),
+        None => "fedgenie: no run was kept; --out DIR keeps them".to_owned(),
+    }
+}
+
+/// Ends the work in the folder. Returns the summary of all its runs, and whether it was written: while other processes are at work
+/// there it is of this process's runs.
+fn conclude(
+    folder: Option<ResultFolder>,
+    experiment: &Experiment,
+    complete: Vec<RunSummary>,
+) -> Result<(Summary, bool), Error> {
+    let Some(folder) = folder else { return Ok((experiment.summarise(complete), false)) };
+    let path: PathBuf = folder.path().to_owned();
+    let draw = |summary: &Summary, into: &std::path::Path| write_with_records(into, &path, experiment, summary);
+    Ok(match folder.finish(experiment, &complete, draw)? {
+        Some(summary) => (summary, true),
+        None => (experiment.summarise(complete), false),
+    })
 }
 
 /// The scenario's value for `--ties`.
@@ -122,8 +151,8 @@ fn ties_of(ties: &str) -> Result<String, Error> {
 }
 
 /// The rounds of the timeline, if there is to be one.
-fn timeline_of(words: &RunWords) -> Result<Option<RangeInclusive<u32>>, Error> {
-    let Some(rounds) = &words.timeline_rounds else { return Ok(words.timeline.then_some(1..=u32::MAX)) };
+fn timeline_of(arguments: &RunArguments) -> Result<Option<RangeInclusive<u32>>, Error> {
+    let Some(rounds) = &arguments.timeline_rounds else { return Ok(arguments.timeline.then_some(1..=u32::MAX)) };
     let ends = rounds.split_once("..").and_then(|(a, b)| Some((a.parse::<u32>().ok()?, b.parse::<u32>().ok()?)));
     match ends {
         Some((first, last)) if first >= 1 && first <= last => Ok(Some(first..=last)),
@@ -133,15 +162,15 @@ fn timeline_of(words: &RunWords) -> Result<Option<RangeInclusive<u32>>, Error> {
     }
 }
 
-fn shard_of(shard: &str, places: Vec<RunPlace>) -> Result<Vec<RunPlace>, Error> {
+fn shard_of(shard: &str, runs: Vec<RunId>) -> Result<Vec<RunId>, Error> {
     let parts = shard.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
     match parts {
-        Some((index, count)) if index < count => Ok(places.into_iter().skip(index).step_by(count).collect()),
+        Some((index, count)) if index < count => Ok(runs.into_iter().skip(index).step_by(count).collect()),
         _ => Err(Error::Usage(format!("found --shard {shard}; expected I/N with I from 0 to N-1, such as 0/4"))),
     }
 }
 
-fn report(experiment: &Experiment, summary: &Summary, words: &RunWords) -> String {
+fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, is_written: bool) -> String {
     let sections = &experiment.first().sections;
     let mut text = format!("{}\n", sections.title.as_deref().unwrap_or(&sections.name));
     let seeds = experiment.seeds.len();
@@ -161,9 +190,16 @@ fn report(experiment: &Experiment, summary: &Summary, words: &RunWords) -> Strin
     let all: Vec<u8> =
         summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
     text.push_str(&format!("\ndigest of all runs  {}\n", &artefacts::hash(&all)[..32]));
-    match &words.out {
-        Some(folder) => text.push_str(&format!("written to {0}; `fedgenie verify {0}` replays it\n", folder.display())),
-        None => text.push_str("nothing was written; --out DIR keeps records, summary and figures\n"),
+    match &arguments.out {
+        Some(folder) if is_written => {
+            let command = format!("fedgenie verify {}", artefacts::shell_quoted(&folder.to_string_lossy()));
+            text.push_str(&format!("written to {}; `{command}` replays it\n", folder.display()));
+        }
+        Some(folder) => text.push_str(&format!(
+            "these runs are in {}; other processes are at work there, and the last one to end writes the summary of all runs\n",
+            folder.display()
+        )),
+        None => text.push_str("nothing was written; --out DIR writes records, summary and figures\n"),
     }
     text
 }

@@ -1,9 +1,10 @@
 //! `fedgenie validate`
 
 use super::progress::Show;
-use super::{ValidateWords, print};
+use super::{ValidateArguments, print};
 use fedgenie::error::Error;
 use fedgenie::experiment::Threads;
+use fedgenie::experiment::cpu::Cpu;
 use fedgenie::validation::{
     Budget, ClaimResult, Laboratory, Provenance, Row, markdown, read_claims, table, today, validate as check,
 };
@@ -14,11 +15,11 @@ use std::process::Command;
 /// Where the claims of FedGenie's sources are, seen from their root.
 const CLAIMS: &str = "validation/claims";
 
-pub fn validate(words: &ValidateWords) -> Result<u8, Error> {
-    let folder = words.claims.clone().unwrap_or_else(|| PathBuf::from(CLAIMS));
-    let budget = if words.smoke { Budget::Smoke } else { Budget::Full };
-    let claims = read_claims(&folder, &words.names)?;
-    let threads = Threads::new(words.threads)?;
+pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
+    let folder = arguments.claims.clone().unwrap_or_else(|| PathBuf::from(CLAIMS));
+    let budget = if arguments.smoke { Budget::Smoke } else { Budget::Full };
+    let claims = read_claims(&folder, &arguments.names)?;
+    let threads = Threads::new(arguments.threads)?;
     // Before the first run: what is written is about what was there when it began.
     let provenance = Provenance {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -27,15 +28,15 @@ pub fn validate(words: &ValidateWords) -> Result<u8, Error> {
         machine: machine(threads.count()),
     };
     let progress = Show::new(true, 0);
-    let laboratory = Laboratory::new(budget, &threads, &progress, words.data.clone());
+    let laboratory = Laboratory::new(budget, &threads, &progress, arguments.data.clone());
     let mut results = Vec::new();
     for (index, claim) in claims.iter().enumerate() {
-        if !words.quiet {
+        if !arguments.quiet {
             eprintln!("{}/{} {}: {}", index + 1, claims.len(), claim.name, claim.title);
         }
         results.push(check(claim, &laboratory)?);
     }
-    if words.json {
+    if arguments.json {
         let document = serde_json::json!({ "provenance": provenance, "claims": results });
         let text = serde_json::to_string_pretty(&document).map_err(|error| Error::Usage(error.to_string()))?;
         print(&format!("{text}\n"))?;
@@ -43,12 +44,12 @@ pub fn validate(words: &ValidateWords) -> Result<u8, Error> {
         print(&summary(&results))?;
     }
     // Only all claims with the full budget are what the checked-in file is about.
-    let is_whole = words.names.is_empty() && budget == Budget::Full;
-    let file = words.out.clone().or_else(|| is_whole.then(|| folder.with_file_name("RESULTS.md")));
+    let is_whole = arguments.names.is_empty() && budget == Budget::Full;
+    let file = arguments.out.clone().or_else(|| is_whole.then(|| folder.with_file_name("RESULTS.md")));
     if let Some(file) = file {
         let text = markdown(&results, &provenance, budget);
         fs::write(&file, text).map_err(|source| Error::Write { path: file.clone(), source })?;
-        if !words.quiet {
+        if !arguments.quiet {
             eprintln!("written to {}", file.display());
         }
     }
@@ -72,8 +73,8 @@ fn summary(results: &[ClaimResult]) -> String {
 
 /// The commit that the claims belong to, marked where files differ from it.
 fn commit(folder: &Path) -> String {
-    let git = |words: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(folder).args(words).output().ok()?;
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
@@ -84,8 +85,6 @@ fn commit(folder: &Path) -> String {
 }
 
 fn machine(threads: usize) -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let processor = name.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
+    let processor = Cpu::brand().unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     format!("{processor}, {threads} threads, {}", std::env::consts::OS)
 }

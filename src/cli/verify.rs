@@ -1,34 +1,58 @@
 //! `fedgenie verify`
 
-use super::{VerifyWords, print};
+use super::{VerifyArguments, print};
 use fedgenie::error::Error;
 use fedgenie::experiment::Threads;
-use fedgenie::experiment::verify;
+use fedgenie::experiment::verify::{self, Verdict};
 
-pub fn verify(words: &VerifyWords) -> Result<u8, Error> {
-    let threads = Threads::new(words.threads)?;
-    let verdict = verify::verify(&words.folder, words.data.as_deref(), &threads)?;
-    if words.json {
+/// Most missing runs that are named.
+const SHOWN: usize = 5;
+
+pub fn verify(arguments: &VerifyArguments) -> Result<u8, Error> {
+    let threads = Threads::new(arguments.threads)?;
+    let verdict = verify::verify(&arguments.folder, arguments.data.as_deref(), &threads)?;
+    if arguments.json {
         let text = serde_json::to_string_pretty(&verdict).map_err(|error| Error::Usage(error.to_string()))?;
         print(&format!("{text}\n"))?;
-        return Ok(u8::from(verdict.difference.is_some()));
+        return Ok(u8::from(!verdict.is_good()));
     }
+    print(&told(&verdict, &arguments.folder.display().to_string()))?;
+    Ok(u8::from(!verdict.is_good()))
+}
+
+/// The verdict for people.
+fn told(verdict: &Verdict, folder: &str) -> String {
+    let mut text = String::new();
     match &verdict.difference {
+        None if verdict.runs == 0 => {}
         None => {
-            print(&format!("{}: {} runs replayed, no difference\n", words.folder.display(), verdict.runs))?;
-            Ok(0)
+            let failed = match verdict.failed {
+                0 => String::new(),
+                failed => format!(" ({failed} of them failed as before)"),
+            };
+            text.push_str(&format!("{folder}: {} runs replayed{failed}, no difference\n", verdict.runs));
         }
         Some(difference) => {
-            let mut place = Vec::new();
-            place.extend(difference.run.iter().map(|run| format!("run {run}")));
-            place.extend(difference.round.iter().map(|round| format!("round {round}")));
-            place.extend(difference.event.iter().map(|event| format!("event {event}")));
-            let place = if place.is_empty() { "files".to_owned() } else { place.join(", ") };
-            print(&format!("first difference: {place}: {}\n", difference.what))?;
+            let mut at = Vec::new();
+            at.extend(difference.run.iter().map(|run| format!("run {run}")));
+            at.extend(difference.round.iter().map(|round| format!("round {round}")));
+            at.extend(difference.event.iter().map(|event| format!("event {event}")));
+            let at = if at.is_empty() { "files".to_owned() } else { at.join(", ") };
+            text.push_str(&format!("first difference: {at}: {}\n", difference.what));
             if verdict.differing > 0 {
-                print(&format!("{} of {} runs differ\n", verdict.differing, verdict.runs))?;
+                text.push_str(&format!("{} of {} runs differ\n", verdict.differing, verdict.runs));
             }
-            Ok(1)
         }
     }
+    if let Some(command) = &verdict.completion {
+        let (missing, more) = verdict.missing.split_at(verdict.missing.len().min(SHOWN));
+        let more = if more.is_empty() { "" } else { ", …" };
+        let verb = if verdict.missing.len() == 1 { "run is" } else { "runs are" };
+        text.push_str(&format!(
+            "{} {verb} missing in {folder} or its summary: {}{more}; `{command}` makes them\n",
+            verdict.missing.len(),
+            missing.join(", ")
+        ));
+    }
+    text
 }

@@ -112,7 +112,7 @@ fn trained(world: &World, client: u32, round: u32, ticket: u32, start: &[f32]) -
     let (client, round, ticket) = (ClientId(client), Round(round), Round(ticket));
     let job = TrainingJob { client, round, ticket, start, examples: learner.partition.client(client) };
     let mut updates = [Update::default()];
-    train(&[job], &*learner.model, &learner.data.train, &world.training, &world.streams, false, &mut updates);
+    train(&[job], &*learner.model, &learner.data.train, &world.training.local, &world.streams, false, &mut updates);
     let [update] = updates;
     update.parameters
 }
@@ -201,14 +201,14 @@ fn many_clients_with_losses() {
     }
 }
 
-/// No job takes less than 12 s: the server gives up on everybody, and says so instead of going on for ever; or ends with the
+/// No job takes less than 12 s: every job times out, and the run says so instead of going on for ever; or ends with the
 /// run's virtual time, its round without a model.
 #[test]
 fn a_timeout_shorter_than_every_job_ends_the_run() {
     let protocol = "[protocol.buffered]\nconcurrency = 1\nbuffer = 1\ntimeout = \"5 s\"\n";
     let script = Script { rounds: vec![vec![0]], ..Script::default() };
     let error = play(&world(&scenario(protocol), 1), Box::new(script), 1).unwrap_err();
-    assert!(matches!(error, RunError::Fruitless { jobs: 10_101, .. }), "{error}");
+    assert!(matches!(error, RunError::NoUpdates { jobs: 10_101, .. }), "{error}");
     assert!(error.to_string().contains("a longer timeout"), "{error}");
 
     let place = Workplace::with(&changed(&scenario(protocol), "rounds = 100", "virtual_time = \"1 min\""));

@@ -15,21 +15,20 @@ use fedgenie::run::{Evaluations, Run, RunSettings};
 use fedgenie::scenario::tree;
 use fedgenie::task::DataCache;
 use fedgenie::time::{Span, VirtualTime};
-use std::cell::RefCell;
 use std::io;
 use std::path::Path;
 
 /// Keeps selections and cumulative mean regrets.
 #[derive(Default)]
-struct Trace(RefCell<Vec<(Vec<u32>, f64)>>);
+struct Trace(Vec<(Vec<u32>, f64)>);
 
-impl Sink for &Trace {
+impl Sink for Trace {
     fn record(&mut self, _: &Record<'_>) -> io::Result<()> {
         Ok(())
     }
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
-        let selected = summary.selected.iter().map(|client| client.0).collect();
-        self.0.borrow_mut().push((selected, summary.regret.mean.unwrap()));
+        let selected = summary.jobs.selected.iter().map(|client| client.0).collect();
+        self.0.push((selected, summary.regret.mean.unwrap()));
         Ok(())
     }
 }
@@ -60,11 +59,11 @@ fn trace(clients: &[(f64, f64)], rounds: usize, policy: &str, more: &str) -> Vec
     let world = experiment.world(0, 1, &DataCache::default()).unwrap();
     let policy = world.policy(&experiment.first().arms[0].policy).unwrap();
     let settings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
-    let trace = Trace::default();
-    let mut run = Run::new(&world, "tested", policy, settings, &trace);
+    let mut trace = Trace::default();
+    let mut run = Run::new(&world, "tested", policy, settings, &mut trace);
     (0..rounds).for_each(|_| run.step().unwrap());
     drop(run);
-    trace.0.into_inner()
+    trace.0
 }
 
 fn selections(clients: &[(f64, f64)], policy: &str, more: &str, expected: &[[u32; 2]]) {

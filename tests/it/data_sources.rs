@@ -262,7 +262,7 @@ fn the_catalogue_is_for_people_who_write_scenarios() {
         let _ = std::fs::remove_file(place.path("my.toml"));
         assert_eq!(place.fedgenie(&[&["new", "my.toml"], more].concat()).code, 0);
         let again = place.fedgenie(&["new", "my.toml"]);
-        assert!(again.code == 2 && again.stderr.contains("is there already; give another name"), "{again:?}");
+        assert!(again.code == 2 && again.stderr.contains("exists already; give another name"), "{again:?}");
         let answer = place.fedgenie(&["run", "my.toml", "--quiet", "--set", "stop.rounds=2", "--seeds", "1"]);
         assert_eq!(answer.code, 0, "{answer:?}");
     }

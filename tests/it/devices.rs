@@ -157,7 +157,7 @@ fn nobody_ever_again_ends_the_run() {
     let error =
         try_play(POPULATION, &[(0, 0, 13), (1, 0, 13)], "pause", SYNCHRONOUS, &[&[0, 1], &[0], &[0]]).unwrap_err();
     // The job of the second round, dispatched at 12, is given up at 52.
-    assert!(matches!(error, RunError::Deserted { time } if time.0 == 52 * SECOND), "{error}");
+    assert!(matches!(error, RunError::NoClients { time } if time.0 == 52 * SECOND), "{error}");
     assert!(error.to_string().contains("none will ever be again"), "{error}");
 }
 

@@ -1,8 +1,8 @@
 //! Edge servers and the cloud on constant latencies, worked out by hand.
 
 use super::protocols::{SECOND, assert_compute, assert_wasted_bytes, round};
-use super::support::{Played, Script, SeenRound, changed, play_cast, world};
-use fedgenie::policy::{Cast, Policy};
+use super::support::{Played, Script, SeenRound, changed, play_policies, world};
+use fedgenie::policy::{Policies, Policy};
 use fedgenie::run::RunError;
 use fedgenie::scenario::tree;
 use std::path::Path;
@@ -45,8 +45,9 @@ fn played(scenario: &str, selections: [&[u32]; 2], rounds: u32) -> Result<Played
     // The cloud's policy is the scenario's.
     let root = tree::parse(Path::new("scenario.toml"), scenario).unwrap();
     let experiment = fedgenie::experiment::Experiment::from_tree(&root, Path::new("."), None).unwrap();
-    let Cast { cloud, .. } = world.cast(&experiment.first().arms[0].policy).unwrap();
-    play_cast(&world, Cast { servers: selections.iter().map(script).collect(), cloud }, rounds)
+    let policies = world.policies(&experiment.first().arms[0].policy).unwrap();
+    let Policies::Tiers { cloud, .. } = policies else { panic!("a policy for each edge server") };
+    play_policies(&world, Policies::Tiers { edges: selections.iter().map(script).collect(), cloud }, rounds)
 }
 
 fn of_edges(edges: &[u32], round: SeenRound) -> SeenRound {
@@ -132,7 +133,7 @@ fn a_single_edge_server_is_a_synchronous_server() {
         let world = world(&text, 1);
         let root = tree::parse(Path::new("scenario.toml"), &text).unwrap();
         let experiment = fedgenie::experiment::Experiment::from_tree(&root, Path::new("."), None).unwrap();
-        play_cast(&world, world.cast(&experiment.first().arms[0].policy).unwrap(), 10).unwrap()
+        play_policies(&world, world.policies(&experiment.first().arms[0].policy).unwrap(), 10).unwrap()
     };
     let one = play("[protocol.synchronous]\ncohort = 3\n");
     let other = play("[protocol.hierarchical]\nedges = 1\ncohort = 3\n");
@@ -156,7 +157,7 @@ fn models_are_averaged_at_the_edge_and_in_the_cloud() {
         let examples = learner.partition.client(client);
         let job = TrainingJob { client, round: Round(1), ticket: Round(ticket), start, examples };
         let mut updates = [Update::default()];
-        train(&[job], &*learner.model, &learner.data.train, &world.training, &world.streams, false, &mut updates);
+        train(&[job], &*learner.model, &learner.data.train, &world.training.local, &world.streams, false, &mut updates);
         let [update] = updates;
         update.parameters
     };

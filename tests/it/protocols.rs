@@ -277,7 +277,7 @@ fn a_stale_update_counts_with_its_weight() {
         let (client, round) = (ClientId(client), Round(round));
         let job = TrainingJob { client, round, ticket: round, start, examples: learner.partition.client(client) };
         let mut updates = [Update::default()];
-        train(&[job], &*learner.model, &learner.data.train, &world.training, &world.streams, false, &mut updates);
+        train(&[job], &*learner.model, &learner.data.train, &world.training.local, &world.streams, false, &mut updates);
         let [update] = updates;
         update.parameters
     };

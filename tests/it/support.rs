@@ -2,9 +2,9 @@
 
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Cast, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{Policies, Policy, PolicyRng, SelectionRequest, ServerView};
 use fedgenie::record::{DropReason, Outcome, Phase, Record};
-use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
+use fedgenie::recorder::{RoundJobs, RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
 use fedgenie::scenario::tree;
 use fedgenie::task::DataCache;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
@@ -44,6 +44,18 @@ pub struct Answer {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+}
+
+impl Answer {
+    /// Waits for the end of a process.
+    pub fn of(process: Child) -> Self {
+        let output = process.wait_with_output().unwrap();
+        Self {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
 }
 
 impl Workplace {
@@ -95,12 +107,14 @@ impl Workplace {
 
     /// Runs the binary here.
     pub fn fedgenie(&self, words: &[&str]) -> Answer {
-        let output = Command::new(env!("CARGO_BIN_EXE_fedgenie")).args(words).current_dir(&self.0).output().unwrap();
-        Answer {
-            code: output.status.code().unwrap(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Answer::of(self.start(words))
+    }
+
+    /// Starts the binary here and does not wait for its end.
+    pub fn start(&self, words: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fedgenie"));
+        command.args(words).current_dir(&self.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
     }
 
     /// Runs the scenario into a folder, which has to succeed.
@@ -123,6 +137,42 @@ impl Workplace {
             (name, text(&run["digest"]["timeline"]), text(&run["digest"]["model"]))
         };
         summary["runs"].as_array().unwrap().iter().map(digests).collect()
+    }
+}
+
+/// Everything that a run's folder holds, without the figures' and the manifest's bookkeeping.
+fn runs(work: &Workplace, folder: &str) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for run in fs::read_dir(work.path(&format!("{folder}/runs"))).unwrap() {
+        for file in fs::read_dir(run.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.strip_prefix(work.path(folder)).unwrap().display().to_string();
+            files.push((name, fs::read(&path).unwrap()));
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The names of all files directly in a folder, and their contents.
+fn top_files(work: &Workplace, folder: &str) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(work.path(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let file = |path: PathBuf| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap());
+    let mut files: Vec<_> = entries.filter(|path| path.is_file()).map(file).collect();
+    files.sort();
+    files
+}
+
+pub fn assert_same_folders(work: &Workplace, left: &str, right: &str) {
+    for (left_files, right_files) in
+        [(runs(work, left), runs(work, right)), (top_files(work, left), top_files(work, right))]
+    {
+        let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&left_files), names(&right_files), "{left} and {right}");
+        for ((name, left_bytes), (_, right_bytes)) in left_files.iter().zip(&right_files) {
+            let texts = [left_bytes, right_bytes].map(|bytes| String::from_utf8_lossy(bytes));
+            assert!(left_bytes == right_bytes, "{name} differs:\n{}\n{}", texts[0], texts[1]);
+        }
     }
 }
 
@@ -241,17 +291,18 @@ impl Sink for Seen {
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| client.0).collect::<Vec<_>>();
-        let dropped = summary.dropped.iter().map(|job| (job.client.0, job.phase));
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges } = summary.jobs;
+        let dropped = dropped.iter().map(|job| (job.client.0, job.phase));
         self.rounds.push(SeenRound {
             opened: summary.opened.0,
             closed: summary.closed.0,
-            selected: ids(summary.selected),
-            arrived: ids(summary.arrived),
-            late: ids(summary.late),
+            selected: ids(selected),
+            arrived: ids(arrived),
+            late: ids(late),
             dropped: dropped.collect(),
-            joined: summary.joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
-            lost_late: summary.lost_late.iter().map(|(job, round)| (job.client.0, round.0)).collect(),
-            edges: summary.edges.to_vec(),
+            joined: joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
+            lost_late: lost_late.iter().map(|(job, round)| (job.client.0, round.0)).collect(),
+            edges: edges.clone(),
             is_abandoned: summary.is_abandoned,
             down_bytes: summary.down_bytes,
             up_bytes: summary.up_bytes,
@@ -274,16 +325,17 @@ pub const SETTINGS: RunSettings = RunSettings { evaluate: Evaluations::every(1),
 
 /// Plays rounds of a policy in a world.
 pub fn play(world: &World, policy: Box<dyn Policy>, rounds: u32) -> Result<Played, RunError> {
-    play_cast(world, Cast::from(policy), rounds)
+    play_policies(world, Policies::from(policy), rounds)
 }
 
 /// Plays rounds of several policies in a world.
-pub fn play_cast(world: &World, cast: Cast, rounds: u32) -> Result<Played, RunError> {
-    let mut run = Run::new(world, "double", cast, SETTINGS, Seen::default());
+pub fn play_policies(world: &World, policies: Policies, rounds: u32) -> Result<Played, RunError> {
+    let mut seen = Seen::default();
+    let mut run = Run::new(world, "double", policies, SETTINGS, &mut seen);
     for _ in 0..rounds {
         run.step()?;
     }
     let (timeline, model) = (run.digests().timeline.hex(), run.digests().model.hex());
-    let (_, accounts, seen) = run.finish()?;
+    let (_, accounts) = run.finish()?;
     Ok(Played { seen, accounts, timeline, model })
 }

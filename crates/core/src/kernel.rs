@@ -113,22 +113,13 @@ impl<E: Copy, T: Hash + Eq> Kernel<E, T> {
         self.queue.len() + self.timers.len()
     }
 
-    /// Schedules an event that cannot be withdrawn. O(log n).
-    ///
-    /// # Panics
-    /// If `time` lies before now: the past cannot be scheduled.
-    pub fn schedule(&mut self, time: VirtualTime, class: u8, event: E) {
-        let key = self.next_key(time, class);
-        self.queue.push(key, event);
-    }
-
-    /// Schedules an event that [`Kernel::cancel`] can withdraw. O(log n).
+    /// Schedules an event, which [`Kernel::cancel`] can withdraw. O(log n).
     ///
     /// # Panics
     /// If `time` lies before now.
-    pub fn schedule_cancellable(&mut self, time: VirtualTime, class: u8, event: E) -> Handle {
+    pub fn schedule(&mut self, time: VirtualTime, class: u8, event: E) -> Handle {
         let key = self.next_key(time, class);
-        self.queue.push_cancellable(key, event)
+        self.queue.push(key, event)
     }
 
     /// Withdraws a scheduled event; false if it has already fired or was withdrawn before. O(1), amortised.
@@ -148,17 +139,6 @@ impl<E: Copy, T: Hash + Eq> Kernel<E, T> {
     /// Clears the timer `id`; false if it was not set. O(log n).
     pub fn clear_timer(&mut self, id: &T) -> bool {
         self.timers.remove(id).is_some()
-    }
-
-    /// Moves the clock forward without an event, for example by the time that a query of the clients takes.
-    ///
-    /// # Panics
-    /// If an event is pending before that instant, or if the instant lies in the past.
-    pub fn advance_to(&mut self, time: VirtualTime) {
-        assert!(time >= self.now, "virtual time never goes back");
-        let earliest = self.peek_key().map(|key| key.time);
-        assert!(earliest.is_none_or(|earliest| earliest >= time), "an event is pending before the instant jumped to");
-        self.now = time;
     }
 
     /// The instant of the next event or timer.
@@ -193,7 +173,7 @@ impl<E: Copy, T: Hash + Eq> Kernel<E, T> {
     fn next_key(&mut self, time: VirtualTime, class: u8) -> Key {
         assert!(time >= self.now, "an event cannot be scheduled in the past");
         self.sequence += 1;
-        Key::new(time, class, self.ties.place(self.sequence))
+        Key::new(time, class, self.ties.order(self.sequence))
     }
 }
 
@@ -208,9 +188,9 @@ pub enum Ties {
 }
 
 impl Ties {
-    /// The place of the event that was scheduled as number `sequence`: a permutation of the numbers of 56 bits, by a Feistel
+    /// The rank of the event that was scheduled as number `sequence`: a permutation of the numbers of 56 bits, by a Feistel
     /// network of four rounds on halves of 28 bits.
-    fn place(self, sequence: u64) -> u64 {
+    fn order(self, sequence: u64) -> u64 {
         const HALF: u64 = (1 << 28) - 1;
         let Self::Shuffled(seed) = self else { return sequence };
         let (mut left, mut right) = (sequence >> 28, sequence & HALF);
@@ -283,8 +263,8 @@ mod tests {
     #[test]
     fn a_cancelled_event_and_a_cleared_timer_never_fire() {
         let mut kernel: Kernel<u32, u8> = Kernel::default();
-        let first = kernel.schedule_cancellable(at(1), 0, 1);
-        let second = kernel.schedule_cancellable(at(2), 0, 2);
+        let first = kernel.schedule(at(1), 0, 1);
+        let second = kernel.schedule(at(2), 0, 2);
         kernel.set_timer(0, at(3), 0);
         assert!(kernel.cancel(first));
         assert!(!kernel.cancel(first), "a second withdrawal finds nothing");
@@ -313,13 +293,5 @@ mod tests {
         kernel.schedule(at(5), 0, 0);
         kernel.next();
         kernel.schedule(at(4), 0, 0);
-    }
-
-    #[test]
-    #[should_panic(expected = "an event is pending before")]
-    fn the_clock_does_not_jump_over_an_event() {
-        let mut kernel: Kernel<u32, u8> = Kernel::default();
-        kernel.schedule(at(5), 0, 0);
-        kernel.advance_to(at(6));
     }
 }

@@ -27,7 +27,7 @@ impl Phase {
     /// All phases in their order.
     pub const ALL: [Self; 3] = [Self::Download, Self::Compute, Self::Upload];
 
-    /// The phase's place in arrays by phase.
+    /// The phase's index in arrays by phase.
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -96,10 +96,10 @@ pub struct Regret {
     /// As `expected`, against the best set for the expected minimum itself.
     #[serde(rename = "expected-exact", skip_serializing_if = "Option::is_none")]
     pub expected_exact: Option<f64>,
-    /// Against the best set in hindsight, where those train who were not selected as well. Depends on trained values and belongs
-    /// to no digest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counterfactual: Option<f64>,
+    /// Against the best set in hindsight, for which unselected clients train too. Depends on trained values and belongs to no
+    /// digest.
+    #[serde(default, rename = "counterfactual", skip_serializing_if = "Option::is_none")]
+    pub hindsight: Option<f64>,
 }
 
 impl Regret {
@@ -110,7 +110,7 @@ impl Regret {
             ("realised", self.realised),
             ("expected", self.expected),
             ("expected-exact", self.expected_exact),
-            ("counterfactual", self.counterfactual),
+            ("counterfactual", self.hindsight),
         ]
     }
 }
@@ -127,7 +127,7 @@ pub enum Record<'a> {
         /// The selection.
         selected: &'a [ClientId],
     },
-    /// A server chose clients within a round: an edge server, or one that fills a place that became free.
+    /// A server chose clients within a round: an edge server, or a server that keeps clients busy one by one.
     Selected {
         /// The edge server, where there are any.
         edge: Option<u32>,
@@ -352,7 +352,7 @@ impl Record<'_> {
                 bytes.extend_from_slice(&round.0.to_le_bytes());
                 bytes.extend_from_slice(&time.0.to_le_bytes());
                 encode_optional(bytes, reward);
-                let Regret { mean, realised, expected, expected_exact, counterfactual: _ } = regret;
+                let Regret { mean, realised, expected, expected_exact, hindsight: _ } = regret;
                 for value in [mean, realised, expected, expected_exact] {
                     encode_optional(bytes, value);
                 }

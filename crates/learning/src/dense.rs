@@ -325,7 +325,7 @@ mod tests {
             for rows in [1, 2, 3, 4, 5, 7, 10, 12, 26] {
                 let (weights, table) = (numbers(rows * width, 1), numbers(8 * width, 2));
                 for count in [1, 2, 3, 5, 10, 16] {
-                    for &path in Path::all() {
+                    for path in Path::all() {
                         let mut out = vec![Lanes::splat(9.0); rows];
                         let [left, right] = [&weights, &table].map(|values| Rows { values, width });
                         run(path, Products(left, right, &EXAMPLES[..count], &mut out));
@@ -366,7 +366,7 @@ mod tests {
                             libm::fmaf(slopes[place / width].0[lane], table.row(EXAMPLES[lane])[place % width], sum)
                         });
                     }
-                    for &path in Path::all() {
+                    for path in Path::all() {
                         let mut out = start.clone();
                         run(path, Outer(&slopes, table, &EXAMPLES[..count], begin, &mut out));
                         assert!(

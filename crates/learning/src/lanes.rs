@@ -17,7 +17,7 @@
 pub mod dispatch;
 pub mod functions;
 
-pub use dispatch::{Kernel, Path, run};
+pub use dispatch::{Kernel, Path, features_of_paths, run};
 
 /// Number of lanes.
 pub const LANES: usize = 16;

@@ -3,7 +3,7 @@
 use fedgenie_core::record::FORMAT_VERSION;
 use fedgenie_simulator::error::Error;
 use fedgenie_simulator::experiment::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE};
-use fedgenie_simulator::experiment::{Experiment, RunPlace, RunSummary, Summary};
+use fedgenie_simulator::experiment::{Experiment, RunSummary, Summary};
 use fedgenie_simulator::scenario::Point;
 use rayon::prelude::*;
 use std::fs;
@@ -55,7 +55,7 @@ impl Results {
             let message = format!("there is no folder {}; give one that `fedgenie run --out` wrote", folder.display());
             return Err(Error::Usage(message));
         }
-        if !folder.join(MANIFEST_FILE).exists() && folder.join(SCENARIO_FILE).is_file() {
+        if !folder.join(MANIFEST_FILE).exists() && artefacts::is_result_folder(folder) {
             return Err(Error::Usage(unfinished(folder)));
         }
         let manifest = artefacts::read_manifest(folder)?;
@@ -72,12 +72,8 @@ impl Results {
         let scenario = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
         let table: toml::Table =
             scenario.parse().map_err(|error| Error::Usage(format!("{} is not TOML: {error}", path.display())))?;
-        let read = |name: &String| {
-            // Only the name leads to a run's file; the rest is in it.
-            let place = RunPlace { point: 0, seed: 0, arm: 0, name: name.clone() };
-            artefacts::completed(folder, &place)
-        };
-        let read: Vec<Option<RunSummary>> = manifest.runs.par_iter().map(read).collect();
+        let read: Vec<Option<RunSummary>> =
+            manifest.runs.par_iter().map(|name| artefacts::completed(folder, name)).collect();
         let unreadable = read.iter().filter(|run| run.is_none()).count();
         let is_known = |run: &RunSummary| run.point < manifest.points.len() && arms.contains(&run.arm);
         let mut runs: Vec<RunSummary> = read.into_iter().flatten().filter(is_known).collect();
@@ -172,8 +168,7 @@ fn unfinished(folder: &Path) -> String {
 }
 
 fn completion(folder: &Path) -> String {
-    let scenario = folder.join(SCENARIO_FILE);
-    format!("`fedgenie run {} --out {} --resume` completes it", scenario.display(), folder.display())
+    format!("`{}` completes it", artefacts::completion(folder))
 }
 
 fn name_of(folder: &Path) -> String {

@@ -68,18 +68,18 @@ pub fn write_page(report: &Report, path: &Path) -> Result<(), Error> {
 }
 
 /// Writes what `run --out` adds to its records: the page, and pictures of regret, metrics, selections, rounds and totals.
-/// Returns the pictures.
+/// They are written into the folder `into`, and are of the results of the folder `of`.
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write_with_records(folder: &Path, experiment: &Experiment, summary: &Summary) -> Result<Vec<PathBuf>, Error> {
+pub fn write_with_records(into: &Path, of: &Path, experiment: &Experiment, summary: &Summary) -> Result<(), Error> {
     if summary.runs.is_empty() {
-        return Ok(Vec::new());
+        return Ok(());
     }
-    let report = Report::of(&[Results::of(experiment, summary, folder)]);
-    write_page(&report, &folder.join(PAGE_FILE))?;
+    let report = Report::of(&[Results::of(experiment, summary, of)]);
+    write_page(&report, &into.join(PAGE_FILE))?;
     let is_detail = |figure: &Figure| {
         figure.id.starts_with("difference-") || figure.id.ends_with("-rounds") || figure.id.ends_with("-time")
     };
-    write_some(&report, folder, FigureFormat::Svg, |figure| !is_detail(figure))
+    write_some(&report, into, FigureFormat::Svg, |figure| !is_detail(figure)).map(drop)
 }

@@ -19,7 +19,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A file cannot be written. Files that were complete stay; incomplete ones keep a name that ends in `.part`.
+    /// A file cannot be written. Files that were complete stay.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file or folder.
@@ -27,31 +27,69 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// The command's words are wrong.
+    /// The command's arguments are wrong.
     #[error("{0}")]
     Usage(String),
     /// Threads cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(String),
     /// A run ended early. Other runs are not touched.
-    #[error("run {run} failed: {source}")]
+    #[error("run {run} failed: {source}{}", advice(source))]
     Run {
         /// The run's name.
         run: String,
         /// Why.
         source: RunError,
     },
-    /// The run was called off because another failed or the user asked for it.
-    #[error("called off")]
+    /// A run panicked. Other runs are not touched.
+    #[error("run {run} panicked: {message}; {DEFECT}")]
+    Panicked {
+        /// The run's name.
+        run: String,
+        /// What the panic said.
+        message: String,
+    },
+    /// The run was stopped before its end, at the user's request. Nothing of it is kept.
+    #[error("stopped before its end")]
     Cancelled,
 }
 
+/// What the user can do about a violated invariant.
+pub const DEFECT: &str =
+    "this is a defect of FedGenie: please report it with the scenario, the command and this message";
+
+/// What is added to the reason why a run failed.
+fn advice(source: &RunError) -> String {
+    match source {
+        RunError::Violated { .. } => format!("\n{DEFECT}"),
+        _ => String::new(),
+    }
+}
+
 impl Error {
-    /// The exit code: 2 for bad usage or input, 3 for a run that failed.
+    /// The exit code: 2 for bad usage or input, 3 for a run that failed, 4 for an invariant of the program that did not hold.
     pub const fn exit_code(&self) -> u8 {
         match self {
+            Self::Run { source: RunError::Violated { .. }, .. } | Self::Panicked { .. } => 4,
             Self::Run { .. } | Self::Cancelled => 3,
             _ => 2,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_violated_invariant_is_told_from_a_run_that_failed() {
+        let of_run = |source| Error::Run { run: "random-s1".to_owned(), source };
+        let violated = of_run(RunError::Violated { what: "3 jobs are pending".to_owned(), records: Vec::new() });
+        assert_eq!(violated.exit_code(), 4);
+        assert!(violated.to_string().ends_with(DEFECT));
+        let full = of_run(RunError::Io(io::ErrorKind::StorageFull.into()));
+        assert_eq!(full.exit_code(), 3);
+        assert!(full.to_string().starts_with("run random-s1 failed: ") && !full.to_string().contains(DEFECT));
+        assert_eq!(Error::Usage(String::new()).exit_code(), 2);
     }
 }

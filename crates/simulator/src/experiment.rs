@@ -7,24 +7,30 @@
 //! remain spread the training of their clients over all threads; before that, each run stays on its own.
 
 pub mod artefacts;
+pub mod cpu;
 mod curve;
 mod estimates;
+mod execution;
 pub mod files;
+mod folder;
 mod summary;
+mod table;
 pub mod verify;
 mod watch;
 
 pub use curve::{Curve, CurvePoint};
 pub use estimates::estimate_of;
-pub use summary::{ArmSummary, Comparison, INTERVAL_SEEDS, RunSummary, Summary, Traffic, number, table};
-pub use summary::{ROUNDING, show};
+pub use execution::{Outputs, Progress, Threads, execute};
+pub use folder::{Earlier, ResultFolder, note_written};
+pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic};
+pub use table::{INTERVAL_SEEDS, ROUNDING, number, show, table};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;
 use crate::metrics::{Bins, Metered};
 use crate::policy::PolicyConfig;
 use crate::protocol::Rule;
-use crate::recorder::{NoSink, RunFiles, Sink, Wanted};
+use crate::recorder::Sink;
 use crate::run::{Run, RunError, RunSettings};
 use crate::scenario::tree::{self, Node};
 use crate::scenario::{Point, Scenario, ScenarioError, expand_sweep};
@@ -33,12 +39,10 @@ use crate::world::World;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::model::evaluate;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a user may change without editing the file.
 #[derive(Clone, Debug, Default)]
@@ -66,9 +70,9 @@ pub struct Experiment {
     pub data: Option<PathBuf>,
 }
 
-/// One run's place in the experiment.
+/// Which run of the experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunPlace {
+pub struct RunId {
     /// Index of the point.
     pub point: usize,
     /// The seed.
@@ -77,6 +81,14 @@ pub struct RunPlace {
     pub arm: usize,
     /// Name of the run's folder.
     pub name: String,
+}
+
+/// The name of a run: of its policy's label, of its point (index and how many there are) and of its seed.
+pub(crate) fn run_name(label: &str, (point, points): (usize, usize), seed: u64) -> String {
+    match points {
+        1 => format!("{label}-s{seed}"),
+        _ => format!("{label}-p{point}-s{seed}"),
+    }
 }
 
 impl Experiment {
@@ -130,22 +142,37 @@ impl Experiment {
         &self.points[0].1
     }
 
+    /// The policies' labels.
+    pub fn labels(&self) -> Vec<String> {
+        self.first().arms.iter().map(|arm| arm.label.clone()).collect()
+    }
+
     /// All runs: point by point, seed by seed, policy by policy.
-    pub fn runs(&self) -> Vec<RunPlace> {
+    pub fn runs(&self) -> Vec<RunId> {
         let mut runs = Vec::new();
         for (point, (_, scenario)) in self.points.iter().enumerate() {
             for &seed in &self.seeds {
                 for (arm, described) in scenario.arms.iter().enumerate() {
-                    let label = &described.label;
-                    let name = match self.points.len() {
-                        1 => format!("{label}-s{seed}"),
-                        _ => format!("{label}-p{point}-s{seed}"),
-                    };
-                    runs.push(RunPlace { point, seed, arm, name });
+                    let name = run_name(&described.label, (point, self.points.len()), seed);
+                    runs.push(RunId { point, seed, arm, name });
                 }
             }
         }
         runs
+    }
+
+    /// The name of the run that a summary is of.
+    pub fn name_of(&self, run: &RunSummary) -> String {
+        run_name(&run.arm, (run.point, self.points.len()), run.seed)
+    }
+
+    /// What runs come to, in whatever order they are given.
+    pub fn summarise(&self, mut runs: Vec<RunSummary>) -> Summary {
+        let order: BTreeMap<String, usize> = self.runs().into_iter().map(|run| run.name).zip(0..).collect();
+        runs.sort_by_cached_key(|run| order.get(&self.name_of(run)).copied());
+        let points: Vec<_> = self.points.iter().map(|(point, _)| point.clone()).collect();
+        let sections = &self.first().sections;
+        Summary::new(&sections.name, sections.title.as_deref(), &points, &self.labels(), runs)
     }
 
     /// BLAKE3 of every file of data, by its name as far as it is below the folder of data sets or of the scenario.
@@ -161,8 +188,8 @@ impl Experiment {
         };
         let mut digests = BTreeMap::new();
         for path in files.filter(|path| path.is_file()) {
-            if let Entry::Vacant(place) = digests.entry(below(&path)) {
-                place.insert(artefacts::hash_file(&path)?);
+            if let Entry::Vacant(entry) = digests.entry(below(&path)) {
+                entry.insert(artefacts::hash_file(&path)?);
             }
         }
         Ok(digests)
@@ -177,56 +204,59 @@ impl Experiment {
         scenario.plan.build(seed, cache).map_err(|error| scenario.explain(error))
     }
 
-    /// Builds the first seed's world and all policies of every point, and checks the other seeds' worlds, to find what is
-    /// wrong before anything is written: what is drawn per client can be right with one seed and wrong with another.
-    /// Returns the worlds' warnings, each once.
+    /// Checks the worlds and the policies of some runs, to find what is wrong before anything is written: what is drawn per client
+    /// can be right with one seed and wrong with another. At every point the world of the first seed is built whole, and the
+    /// policies in it. Returns the worlds' warnings, each once.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check_worlds(&self, cache: &DataCache) -> Result<Vec<String>, ScenarioError> {
-        let mut warnings: Vec<String> = Vec::new();
+    pub fn check_worlds(&self, runs: &[RunId], cache: &DataCache) -> Result<Vec<String>, ScenarioError> {
+        let mut warnings = BTreeSet::new();
         for (point, (_, scenario)) in self.points.iter().enumerate() {
-            let world = self.world(point, self.seeds[0], cache)?;
-            for arm in &scenario.arms {
-                world.cast(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+            let mine = || runs.iter().filter(|run| run.point == point);
+            let arms: BTreeSet<usize> = mine().map(|run| run.arm).collect();
+            let mut seeds: Vec<u64> = mine().map(|run| run.seed).collect();
+            seeds.dedup();
+            let Some((&first, others)) = seeds.split_first() else { continue };
+            let world = self.world(point, first, cache)?;
+            for arm in arms.into_iter().map(|arm| &scenario.arms[arm]) {
+                world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
             warnings.extend(world.learner.iter().flat_map(Learner::warnings));
             warnings.extend(world.warnings);
-            for &seed in &self.seeds[1..] {
+            for &seed in others {
                 scenario.plan.check(seed, cache).map_err(|error| scenario.explain(error))?;
             }
         }
-        warnings.sort();
-        warnings.dedup();
-        Ok(warnings)
+        Ok(warnings.into_iter().collect())
     }
 
     /// Carries out one run in its world, and writes the final model to a file if asked to.
     ///
     /// # Errors
     /// If the run ends early; what it recorded up to then is in the sink.
-    pub fn run_one<S: Sink + Send>(
+    pub fn run_one(
         &self,
-        place: &RunPlace,
+        id: &RunId,
         world: &World,
-        sink: S,
+        sink: &mut dyn Sink,
         threads: &Threads,
         model_file: Option<&Path>,
-    ) -> Result<(RunSummary, S), Error> {
-        let scenario = &self.points[place.point].1;
-        let arm = &scenario.arms[place.arm];
-        let cast = world.cast(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+    ) -> Result<RunSummary, Error> {
+        let scenario = &self.points[id.point].1;
+        let arm = &scenario.arms[id.arm];
+        let policies = world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
         let settings = RunSettings {
             evaluate: scenario.sections.evaluate.plan(scenario.sections.stop.end()),
             record_every: scenario.sections.record.every,
             parallel: false,
         };
-        let speeds = world.genie.as_ref().map(|genie| &*genie.mean_speeds);
-        let sink = Metered::new(sink, Bins::new(&world.population, speeds));
-        let mut run = Run::new(world, &arm.label, cast, settings, sink);
+        let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
+        let mut metered = Metered::new(sink, Bins::new(&world.population, speeds));
+        let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
         let mut curve = Curve::default();
         let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets);
-        let failed = |source: RunError| Error::Run { run: place.name.clone(), source };
+        let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
         loop {
             threads.step(&mut run).map_err(failed)?;
             curve.push(CurvePoint {
@@ -247,25 +277,26 @@ impl Experiment {
         if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
             files::write_file(file, &contents)?;
         }
-        let (mut summary, sink) =
-            RunSummary::of(place, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        let mut summary = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy);
         summary.warnings = world.learner.iter().filter_map(|learner| got_worse(learner, world, &summary)).collect();
-        Ok((summary, sink))
+        Ok(summary)
     }
 }
 
 /// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward that regret is
 /// measured in, exactly, with everybody there and every update waited for.
 fn bound(world: &World, policy: &PolicyConfig) -> Option<Bound> {
-    let (PolicyConfig::Bsfl(config), Rule::Rounds(rule), Some(genie)) = (policy, &world.rule, &world.genie) else {
+    let (PolicyConfig::Bsfl(config), Rule::Rounds(rule), Some(truth)) = (policy, &world.protocol.rule, &world.truth)
+    else {
         return None;
     };
     let waits_for_all = rule.ask == rule.take && rule.cut.is_none() && world.population.availability().is_always();
-    if !waits_for_all || !world.meters.contains(&Meter::Mean) || !config.maximises(&genie.reward) {
+    if !waits_for_all || !truth.meters.contains(&Meter::Mean) || !config.maximises(&truth.genie.reward) {
         return None;
     }
-    Bound::of(genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
+    Bound::of(&truth.genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
 }
 
 /// Whether training ended in a loss far above that of the model it began with.
@@ -289,154 +320,4 @@ fn got_worse(learner: &Learner, world: &World, summary: &RunSummary) -> Option<S
 
 fn same_labels(one: &Scenario, other: &Scenario) -> bool {
     one.arms.iter().map(|arm| &arm.label).eq(other.arms.iter().map(|arm| &arm.label))
-}
-
-/// The threads of an experiment: how many, and how many runs are under way.
-#[derive(Debug)]
-pub struct Threads {
-    pool: rayon::ThreadPool,
-    count: usize,
-    active: AtomicUsize,
-    cancelled: std::sync::atomic::AtomicBool,
-}
-
-impl Threads {
-    /// A pool of `count` threads; 0 for as many as the machine has cores.
-    ///
-    /// # Errors
-    /// If threads cannot be started.
-    pub fn new(count: usize) -> Result<Self, Error> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build();
-        let pool = pool.map_err(|error| Error::Threads(error.to_string()))?;
-        Ok(Self { count: pool.current_num_threads(), pool, active: AtomicUsize::new(0), cancelled: false.into() })
-    }
-
-    /// How many there are.
-    pub const fn count(&self) -> usize {
-        self.count
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-
-    /// Plays a round, with the clients spread over all threads if some have nothing else to do.
-    fn step<S: Sink + Send>(&self, run: &mut Run<'_, S>) -> Result<(), RunError> {
-        let spread = self.count > 1 && run.trains() && self.active.load(Ordering::Relaxed) < self.count;
-        run.set_parallel(spread);
-        if spread { self.pool.install(|| run.step()) } else { run.step() }
-    }
-}
-
-/// What an experiment tells while it runs.
-pub trait Progress: Sync {
-    /// A run ended; `done` of `total` have.
-    fn run_ended(&self, place: &RunPlace, done: usize, total: usize);
-    /// Rounds were played.
-    fn rounds_played(&self, rounds: u64);
-}
-
-/// A world that is built by the first run that needs it and dropped by the last.
-#[derive(Default)]
-struct WorldSlot {
-    world: Option<Arc<World>>,
-    runs_left: usize,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What runs write, and where.
-#[derive(Clone, Copy, Debug)]
-pub struct Outputs<'a> {
-    /// The experiment's folder.
-    pub folder: &'a Path,
-    /// What is written of each run beside its rounds.
-    pub wanted: &'a Wanted,
-    /// The final model.
-    pub models: bool,
-}
-
-/// Runs the given places of an experiment. With `outputs`, each run writes its files.
-///
-/// Results come in the order of `places`. A run that fails does not stop the others.
-pub fn execute(
-    experiment: &Experiment,
-    places: &[RunPlace],
-    outputs: Option<Outputs<'_>>,
-    threads: &Threads,
-    cache: &DataCache,
-    progress: &dyn Progress,
-) -> Vec<Result<RunSummary, Error>> {
-    let mut slots = BTreeMap::new();
-    for place in places {
-        let slot: &mut Mutex<WorldSlot> = slots.entry((place.point, place.seed)).or_default();
-        slot.get_mut().unwrap_or_else(PoisonError::into_inner).runs_left += 1;
-    }
-    let results: Vec<Mutex<Option<Result<RunSummary, Error>>>> = places.iter().map(|_| Mutex::new(None)).collect();
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let workers = threads.count.min(places.len());
-    threads.active.store(workers, Ordering::Relaxed);
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(place) = places.get(index) else { break };
-            let slot = &slots[&(place.point, place.seed)];
-            let world = {
-                let mut slot = lock(slot);
-                match &slot.world {
-                    Some(world) => Ok(world.clone()),
-                    None => experiment.world(place.point, place.seed, cache).map(|world| {
-                        let world = Arc::new(world);
-                        slot.world = Some(world.clone());
-                        world
-                    }),
-                }
-            };
-            let result = world.map_err(Error::from).and_then(|world| match outputs {
-                None => experiment.run_one(place, &world, NoSink, threads, None).map(|(summary, _)| summary),
-                Some(outputs) => run_into(experiment, place, &world, outputs, threads),
-            });
-            let mut slot = lock(slot);
-            slot.runs_left -= 1;
-            if slot.runs_left == 0 {
-                slot.world = None;
-            }
-            drop(slot);
-            if let Ok(summary) = &result {
-                progress.rounds_played(u64::from(summary.rounds));
-            }
-            *lock(&results[index]) = Some(result);
-            progress.run_ended(place, done.fetch_add(1, Ordering::Relaxed) + 1, places.len());
-        }
-        threads.active.fetch_sub(1, Ordering::Relaxed);
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(work);
-        }
-    });
-    let taken = |result: Mutex<Option<Result<RunSummary, Error>>>| {
-        result.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or(Err(Error::Cancelled))
-    };
-    results.into_iter().map(taken).collect()
-}
-
-/// Carries out a run that writes its files, and its summary last: a run with a summary is complete.
-fn run_into(
-    experiment: &Experiment,
-    place: &RunPlace,
-    world: &World,
-    Outputs { folder, wanted, models }: Outputs<'_>,
-    threads: &Threads,
-) -> Result<RunSummary, Error> {
-    let run_folder = folder.join(artefacts::RUNS_FOLDER).join(&place.name);
-    let failed = |source| Error::Write { path: run_folder.clone(), source };
-    let files = RunFiles::create(&run_folder, wanted).map_err(failed)?;
-    let model_file = models.then(|| run_folder.join(artefacts::MODEL_FILE));
-    let (summary, files) = experiment.run_one(place, world, files, threads, model_file.as_deref())?;
-    files.finish().map_err(failed)?;
-    files::write_json(&run_folder.join(artefacts::RUN_FILE), &summary.with_curve())?;
-    Ok(summary)
 }

@@ -1,7 +1,7 @@
 //! Folds over closed rounds: what is known of a run beside its course, in memory that does not grow with the number of rounds.
 //!
 //! [`Metered`] sits between a run and its sink and sees each [`RoundSummary`], the object that `rounds.jsonl` is written from,
-//! recorded or not: what a report shows and what the file holds come from the same place.
+//! recorded or not: what a report shows and what the file holds come from the same object.
 //!
 //! # Cost
 //! Per round a look at the last bin of durations, per selected client an addition. Memory: a byte per client, at most
@@ -37,17 +37,16 @@ pub struct RunMetrics {
 }
 
 /// A sink that adds rounds up on their way to another.
-#[derive(Debug)]
-pub struct Metered<S> {
-    sink: S,
+pub struct Metered<'a> {
+    sink: &'a mut dyn Sink,
     durations: DurationFold,
     selections: SelectionFold,
     outcomes: Outcomes,
 }
 
-impl<S> Metered<S> {
+impl<'a> Metered<'a> {
     /// Before the first round.
-    pub fn new(sink: S, bins: Bins) -> Self {
+    pub fn new(sink: &'a mut dyn Sink, bins: Bins) -> Self {
         Self {
             sink,
             durations: DurationFold::default(),
@@ -59,18 +58,18 @@ impl<S> Metered<S> {
     /// Takes a round in.
     pub fn observe(&mut self, round: &RoundSummary<'_>) {
         self.durations.add(round.closed - round.opened);
-        self.selections.add(round.round, round.selected);
+        self.selections.add(round.round, &round.jobs.selected);
         self.outcomes.add(round);
     }
 
-    /// What was found, and the other sink.
-    pub fn finish(self) -> (RunMetrics, Outcomes, S) {
+    /// What was found.
+    pub fn finish(self) -> (RunMetrics, Outcomes) {
         let metrics = RunMetrics { durations: self.durations.finish(), selections: self.selections.finish() };
-        (metrics, self.outcomes, self.sink)
+        (metrics, self.outcomes)
     }
 }
 
-impl<S: Sink> Sink for Metered<S> {
+impl Sink for Metered<'_> {
     fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.sink.record(record)
     }

@@ -212,7 +212,10 @@ pub trait Policy: Send {
         selection: &mut Vec<ClientId>,
     );
 
-    /// Learns. Called once per job outcome, then once per closed round.
+    /// Learns. In each round of its server a policy is told, in this order: one [`Feedback::Job`] per job, in the order of
+    /// arrival, missing ones last; one [`Feedback::Trained`] per update that is aggregated, ascending by client; one
+    /// [`Feedback::Round`]. Under `buffered` a job is told as soon as it ends. A policy that chooses edge servers is told of no
+    /// training. An edge server's policy is told nothing of a round that the cloud called off.
     fn observe(&mut self, _feedback: &Feedback<'_>) {}
 }
 
@@ -225,16 +228,21 @@ pub struct PolicyRng<'a> {
 }
 
 /// The policies of a run.
-pub struct Cast {
-    /// Of the server, or of each edge server.
-    pub servers: Vec<Box<dyn Policy>>,
-    /// Of the cloud, if it chooses among edge servers.
-    pub cloud: Option<Box<dyn Policy>>,
+pub enum Policies {
+    /// Of a single server.
+    Server(Box<dyn Policy>),
+    /// Under `hierarchical`.
+    Tiers {
+        /// Of each edge server.
+        edges: Vec<Box<dyn Policy>>,
+        /// Of the cloud, if it chooses among edge servers.
+        cloud: Option<Box<dyn Policy>>,
+    },
 }
 
-impl From<Box<dyn Policy>> for Cast {
+impl From<Box<dyn Policy>> for Policies {
     fn from(policy: Box<dyn Policy>) -> Self {
-        Self { servers: vec![policy], cloud: None }
+        Self::Server(policy)
     }
 }
 

@@ -3,7 +3,7 @@
 //! | protocol | clients are asked | the model changes |
 //! |---|---|---|
 //! | `synchronous`, `over-selection`, `deadline` | together, at the beginning of a round ([`rounds`]) | when the round closes |
-//! | `buffered` | one by one, whenever a place is free ([`buffered`]) | when so many updates have arrived |
+//! | `buffered` | one by one, whenever fewer are at work than may be ([`buffered`]) | when so many updates have arrived |
 //! | `hierarchical` | by their edge server, in its rounds ([`hierarchical`]) | at the edge, and then in the cloud |
 
 use fedgenie_core::config::ConfigError;
@@ -77,14 +77,6 @@ impl Rule {
             Self::Rounds(rule) => rule.cut,
             Self::Buffered(rule) => rule.timeout,
             Self::Hierarchical(rule) => rule.edge.cut,
-        }
-    }
-
-    /// How many servers select clients.
-    pub fn servers(&self) -> usize {
-        match self {
-            Self::Rounds(_) | Self::Buffered(_) => 1,
-            Self::Hierarchical(rule) => rule.members.len(),
         }
     }
 

@@ -6,7 +6,7 @@ mod timeline;
 
 pub use digest::{Chain, Digests, RoundMark};
 pub use files::event_json;
-pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFiles, TIMELINE_FILE, Wanted, read_marks};
+pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFileOptions, RunFiles, TIMELINE_FILE, read_marks};
 pub use timeline::Timeline;
 
 use fedgenie_core::id::{ClientId, Round};
@@ -33,6 +33,39 @@ pub struct DroppedJob {
     pub up_bytes: u64,
 }
 
+/// The jobs of a round by their outcome.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoundJobs {
+    /// The selected clients, in dispatch order.
+    pub selected: Vec<ClientId>,
+    /// Clients whose update arrived, in order of arrival.
+    pub arrived: Vec<ClientId>,
+    /// Clients still under way at the boundary, in dispatch order.
+    pub late: Vec<ClientId>,
+    /// Lost clients, in dispatch order.
+    pub dropped: Vec<DroppedJob>,
+    /// Late updates of earlier rounds that joined this aggregation: client and round of dispatch.
+    pub joined: Vec<(ClientId, Round)>,
+    /// Late jobs of earlier rounds whose client was lost since, and their round of dispatch.
+    pub lost_late: Vec<(DroppedJob, Round)>,
+    /// Edge servers that took part, in dispatch order.
+    pub edges: Vec<u32>,
+}
+
+impl RoundJobs {
+    /// Empties all lists and keeps their memory.
+    pub fn clear(&mut self) {
+        let Self { selected, arrived, late, dropped, joined, lost_late, edges } = self;
+        selected.clear();
+        arrived.clear();
+        late.clear();
+        dropped.clear();
+        joined.clear();
+        lost_late.clear();
+        edges.clear();
+    }
+}
+
 /// One closed round, for `rounds.jsonl` and for summaries.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundSummary<'a> {
@@ -42,20 +75,8 @@ pub struct RoundSummary<'a> {
     pub opened: VirtualTime,
     /// When it closed.
     pub closed: VirtualTime,
-    /// Who was selected, in dispatch order.
-    pub selected: &'a [ClientId],
-    /// Who arrived, in order of arrival.
-    pub arrived: &'a [ClientId],
-    /// Who was still under way at the boundary, in dispatch order.
-    pub late: &'a [ClientId],
-    /// Who was lost, in dispatch order.
-    pub dropped: &'a [DroppedJob],
-    /// Late updates of earlier rounds that joined this aggregation: client and round of dispatch.
-    pub joined: &'a [(ClientId, Round)],
-    /// Late jobs of earlier rounds whose client was lost since, and their round of dispatch.
-    pub lost_late: &'a [(DroppedJob, Round)],
-    /// Edge servers that took part, in dispatch order.
-    pub edges: &'a [u32],
+    /// What became of its jobs.
+    pub jobs: &'a RoundJobs,
     /// The round had fewer updates than its quorum: the model stayed as it was.
     pub is_abandoned: bool,
     /// The round's reward.
@@ -78,26 +99,27 @@ impl RoundSummary<'_> {
     /// The round as one JSON object.
     pub fn to_json(&self) -> Value {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| json!(client.0)).collect::<Vec<_>>();
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges } = self.jobs;
         let mut object = Map::new();
         object.insert("round".to_owned(), json!(self.round.0));
         object.insert("opened_s".to_owned(), json!(self.opened.seconds()));
         object.insert("closed_s".to_owned(), json!(self.closed.seconds()));
-        object.insert("selected".to_owned(), json!(ids(self.selected)));
-        object.insert("arrived".to_owned(), json!(ids(self.arrived)));
-        object.insert("late".to_owned(), json!(ids(self.late)));
-        object.insert("dropped".to_owned(), json!(self.dropped));
-        if !self.joined.is_empty() {
+        object.insert("selected".to_owned(), json!(ids(selected)));
+        object.insert("arrived".to_owned(), json!(ids(arrived)));
+        object.insert("late".to_owned(), json!(ids(late)));
+        object.insert("dropped".to_owned(), json!(dropped));
+        if !joined.is_empty() {
             let joined: Vec<Value> =
-                self.joined.iter().map(|(client, round)| json!({ "client": client.0, "round": round.0 })).collect();
+                joined.iter().map(|(client, round)| json!({ "client": client.0, "round": round.0 })).collect();
             object.insert("joined".to_owned(), json!(joined));
         }
-        if !self.lost_late.is_empty() {
+        if !lost_late.is_empty() {
             let lost: Vec<Value> =
-                self.lost_late.iter().map(|(job, round)| json!({ "job": job, "round": round.0 })).collect();
+                lost_late.iter().map(|(job, round)| json!({ "job": job, "round": round.0 })).collect();
             object.insert("lost_late".to_owned(), json!(lost));
         }
-        if !self.edges.is_empty() {
-            object.insert("edges".to_owned(), json!(self.edges));
+        if !edges.is_empty() {
+            object.insert("edges".to_owned(), json!(edges));
             let (down_bytes, up_bytes) = self.edge_bytes;
             object.insert("edge_tier".to_owned(), json!({ "down_bytes": down_bytes, "up_bytes": up_bytes }));
         }
@@ -123,7 +145,7 @@ impl RoundSummary<'_> {
 }
 
 /// Receives everything a run makes known.
-pub trait Sink {
+pub trait Sink: Send {
     /// One record, as it happens.
     ///
     /// # Errors
@@ -140,6 +162,18 @@ pub trait Sink {
     /// Whether the sink wants checksums of single records of a recorded round in its [`RoundMark`].
     fn wants_checksums(&self) -> bool {
         false
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
+        (**self).record(record)
+    }
+    fn round(&mut self, summary: &RoundSummary<'_>, is_recorded: bool, mark: &RoundMark) -> io::Result<()> {
+        (**self).round(summary, is_recorded, mark)
+    }
+    fn wants_checksums(&self) -> bool {
+        (**self).wants_checksums()
     }
 }
 

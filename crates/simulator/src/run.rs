@@ -19,12 +19,15 @@
 mod accounts;
 mod audit;
 mod buffered;
-mod counterfactual;
+mod candidates;
+mod cohort;
 mod engine;
 mod evaluations;
 mod hierarchy;
+mod hindsight;
 mod jobs;
 mod learning;
+mod question;
 mod results;
 mod rounds;
 mod server;
@@ -33,7 +36,7 @@ pub use accounts::Accounts;
 pub use evaluations::{End, Evaluations};
 pub use results::Metrics;
 
-use crate::policy::Cast;
+use crate::policy::Policies;
 use crate::population::LatencyError;
 use crate::protocol::Rule;
 use crate::recorder::Sink;
@@ -41,7 +44,6 @@ use crate::world::World;
 use buffered::Buffered;
 use engine::Engine;
 use fedgenie_core::id::{ClientId, Round};
-use fedgenie_core::record::Regret;
 use fedgenie_core::time::VirtualTime;
 use hierarchy::Hierarchy;
 use rounds::Rounds;
@@ -64,7 +66,7 @@ pub enum RunError {
     /// A law gave an impossible duration.
     #[error(transparent)]
     Latency(#[from] LatencyError),
-    /// Training left the finite numbers.
+    /// The update of a client is not finite.
     #[error(
         "the model diverged: the update of {client} in {round} is not finite; a smaller learning rate, in [training] or in \
          [aggregation], may help, or smaller features (normalize = true)"
@@ -75,7 +77,7 @@ pub enum RunError {
         /// The round in which it counted.
         round: Round,
     },
-    /// The server's step left the finite numbers.
+    /// The global model is not finite after the server's step.
     #[error(
         "the model diverged: the global model after the aggregation of {round} is not finite; a smaller learning rate in \
          [aggregation] may help"
@@ -84,13 +86,13 @@ pub enum RunError {
         /// The round of the aggregation.
         round: Round,
     },
-    /// Nobody can be chosen, and nobody ever will be.
+    /// No client can be chosen, now or later.
     #[error("after {time} no device is available, and none will ever be again")]
-    Deserted {
+    NoClients {
         /// When.
         time: VirtualTime,
     },
-    /// The server waits for something that never happens.
+    /// The server waits for an update that never arrives.
     #[error("at {time} the server waits for the update of {client}, which never comes; give the protocol a timeout")]
     Stuck {
         /// Whose update.
@@ -98,15 +100,15 @@ pub enum RunError {
         /// When.
         time: VirtualTime,
     },
-    /// The server gives up on one client after the other.
+    /// One job after the other ends without an update.
     #[error(
-        "at {time} the server has given up on {jobs} clients since an update last arrived; a longer timeout than that of the \
-         protocol may help"
+        "at {time} {jobs} jobs in a row have ended without an update that could be used; a longer timeout in the protocol may \
+         help"
     )]
-    Fruitless {
+    NoUpdates {
         /// When.
         time: VirtualTime,
-        /// How many jobs came to nothing.
+        /// How many jobs.
         jobs: u32,
     },
     /// One of the checks that every run passes did not hold: a defect of the program.
@@ -140,32 +142,53 @@ enum Protocol<'w> {
 }
 
 /// A run in progress.
-pub struct Run<'w, S> {
-    engine: Engine<'w, S>,
+pub struct Run<'w> {
+    engine: Engine<'w>,
     server: Server<'w>,
     protocol: Protocol<'w>,
 }
 
-impl<'w, S: Sink> Run<'w, S> {
-    /// A run before its first round.
+impl<'w> Run<'w> {
+    /// A run before its first round. What a sink keeps can be read after the run if it is passed as `&mut sink`.
     ///
     /// # Panics
-    /// If there is not one policy for each server.
-    pub fn new(world: &'w World, label: &str, cast: impl Into<Cast>, settings: RunSettings, sink: S) -> Self {
-        let Cast { servers, cloud } = cast.into();
-        assert_eq!(servers.len(), world.rule.servers(), "every server has a policy of its own");
-        let protocol = match &world.rule {
-            Rule::Rounds(rule) => Protocol::Rounds(Box::new(Rounds::new(world, rule))),
-            Rule::Buffered(rule) => Protocol::Buffered(Box::new(Buffered::new(world, rule))),
-            Rule::Hierarchical(rule) => Protocol::Hierarchy(Box::new(Hierarchy::new(world, rule, cloud))),
+    /// If the policies are not those of the world's protocol: one of the server, or one of each edge server.
+    pub fn new(
+        world: &'w World,
+        label: &str,
+        policies: impl Into<Policies>,
+        settings: RunSettings,
+        sink: impl Sink + 'w,
+    ) -> Self {
+        Self::begin(world, label, policies.into(), settings, Box::new(sink))
+    }
+
+    fn begin(
+        world: &'w World,
+        label: &str,
+        policies: Policies,
+        settings: RunSettings,
+        sink: Box<dyn Sink + 'w>,
+    ) -> Self {
+        let protocol = match (&world.protocol.rule, policies) {
+            (Rule::Rounds(rule), Policies::Server(policy)) => {
+                Protocol::Rounds(Box::new(Rounds::new(world, rule, policy)))
+            }
+            (Rule::Buffered(rule), Policies::Server(policy)) => {
+                Protocol::Buffered(Box::new(Buffered::new(world, rule, policy)))
+            }
+            (Rule::Hierarchical(rule), Policies::Tiers { edges, cloud }) => {
+                Protocol::Hierarchy(Box::new(Hierarchy::new(world, rule, edges, cloud)))
+            }
+            _ => panic!("a run has the policies of its protocol"),
         };
-        Self { engine: Engine::new(world, sink), server: Server::new(world, label, servers, settings), protocol }
+        Self { engine: Engine::new(world, sink), server: Server::new(world, label, settings), protocol }
     }
 
     /// Plays one round: until the global model has changed, or would have.
     ///
     /// # Errors
-    /// If the policy's choice breaks the rules, a law gives an impossible duration, nobody can ever be chosen again, or
+    /// If the policy's choice breaks the rules, a law gives an impossible duration, no client can ever be chosen again, or
     /// records cannot be kept.
     pub fn step(&mut self) -> Result<(), RunError> {
         let Self { engine, server, protocol } = self;
@@ -173,13 +196,6 @@ impl<'w, S: Sink> Run<'w, S> {
             Protocol::Rounds(rounds) => rounds.step(engine, server),
             Protocol::Buffered(buffered) => buffered.step(engine, server),
             Protocol::Hierarchy(hierarchy) => hierarchy.step(engine, server),
-        }
-    }
-
-    fn metered(&self) -> (Option<f64>, Regret) {
-        match &self.protocol {
-            Protocol::Rounds(rounds) => (rounds.reward, rounds.regret),
-            Protocol::Buffered(_) | Protocol::Hierarchy(_) => (None, Regret::default()),
         }
     }
 }

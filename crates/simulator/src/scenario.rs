@@ -3,8 +3,8 @@
 //! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose every
 //! default is written out. A sweep makes one plan per point of its grid.
 
-mod counterfactual;
 mod evaluation;
+mod hindsight;
 pub mod read;
 pub mod schema;
 mod sections;
@@ -171,7 +171,7 @@ impl Scenario {
             aggregation: sections.aggregation.clone(),
             reward,
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
-            counterfactual: sections.regret.as_ref().and_then(RegretConfig::counterfactual),
+            hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),
         };
         Ok(Self { sections, arms, plan, tree: tree.clone() })
     }
@@ -212,10 +212,15 @@ impl Scenario {
             _ => toml::Value::Table(self.arms.iter().map(Arm::to_toml).collect()),
         };
         table.insert("policy".to_owned(), policies);
-        if let Some(sweep) = self.tree.get("sweep") {
-            table.insert("sweep".to_owned(), to_toml(sweep));
+        let mut text = toml::to_string(&table).expect("a table of plain values can be written");
+        if let Some(Node { value: Value::Table(axes), .. }) = self.tree.get("sweep") {
+            // Points are numbered in the order of the axes: lists of tables would be written behind all others.
+            text.push_str("\n[sweep]\n");
+            for (path, values) in axes {
+                text.push_str(&format!("{} = {}\n", toml::Value::String(path.clone()), to_toml(values)));
+            }
         }
-        toml::to_string(&table).expect("a table of plain values can be written")
+        text
     }
 }
 

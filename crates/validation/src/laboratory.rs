@@ -3,7 +3,7 @@
 use super::claim::{Budget, Check, Claim};
 use super::statistic::Measurement;
 use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::{Experiment, Overrides, Progress, RunPlace, RunSummary, Threads, execute};
+use fedgenie_simulator::experiment::{Experiment, Overrides, Progress, RunId, RunSummary, Threads, execute};
 use fedgenie_simulator::task::DataCache;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -152,7 +152,7 @@ impl Bench<'_> {
     pub fn for_runs<T: Send>(
         &self,
         experiment: &Experiment,
-        work: impl Fn(&RunPlace) -> Result<T, Error> + Sync,
+        work: impl Fn(&RunId) -> Result<T, Error> + Sync,
     ) -> Result<Vec<T>, Error> {
         self.map(&experiment.runs(), work)
     }

@@ -12,9 +12,6 @@ pub struct Handle {
     generation: u32,
 }
 
-/// The slot of events that cannot be cancelled.
-const NO_SLOT: u32 = u32::MAX;
-
 /// Children of a heap node.
 const ARITY: usize = 4;
 
@@ -52,18 +49,12 @@ impl<E: Copy> EventQueue<E> {
         self.len() == 0
     }
 
-    /// Adds an event that cannot be cancelled. O(log n).
-    pub fn push(&mut self, key: Key, event: E) {
-        self.insert(Entry { key, handle: Handle { slot: NO_SLOT, generation: 0 }, event });
-    }
-
-    /// Adds an event that can be cancelled through the handle returned. O(log n).
-    pub fn push_cancellable(&mut self, key: Key, event: E) -> Handle {
+    /// Adds an event; the handle cancels it. O(log n).
+    pub fn push(&mut self, key: Key, event: E) -> Handle {
         let slot = self.free_slots.pop().unwrap_or_else(|| {
             self.generations.push(0);
             u32::try_from(self.generations.len() - 1).expect("fewer than 2^32 events are pending")
         });
-        assert!(slot != NO_SLOT, "fewer than 2^32 - 1 events are pending");
         let handle = Handle { slot, generation: self.generations[slot as usize] };
         self.insert(Entry { key, handle, event });
         handle
@@ -92,14 +83,12 @@ impl<E: Copy> EventQueue<E> {
     pub fn pop(&mut self) -> Option<(Key, E)> {
         self.drop_dead_roots();
         let entry = self.remove_root()?;
-        if entry.handle.slot != NO_SLOT {
-            self.retire(entry.handle);
-        }
+        self.retire(entry.handle);
         Some((entry.key, entry.event))
     }
 
     fn is_live(&self, handle: Handle) -> bool {
-        handle.slot == NO_SLOT || self.generations[handle.slot as usize] == handle.generation
+        self.generations[handle.slot as usize] == handle.generation
     }
 
     /// Makes every handle of this slot name nothing, and the slot free for the next event.
@@ -118,12 +107,10 @@ impl<E: Copy> EventQueue<E> {
 
     fn sweep(&mut self) {
         let generations = &self.generations;
-        self.heap.retain(|entry| {
-            entry.handle.slot == NO_SLOT || generations[entry.handle.slot as usize] == entry.handle.generation
-        });
+        self.heap.retain(|entry| generations[entry.handle.slot as usize] == entry.handle.generation);
         self.dead = 0;
-        for place in (0..self.heap.len().div_ceil(ARITY)).rev() {
-            self.sift_down(place, self.heap[place]);
+        for node in (0..self.heap.len().div_ceil(ARITY)).rev() {
+            self.sift_down(node, self.heap[node]);
         }
     }
 
@@ -132,18 +119,18 @@ impl<E: Copy> EventQueue<E> {
         self.sift_up(self.heap.len() - 1, 0, entry);
     }
 
-    /// Puts `entry` where `place` is or above, but not above `top`, moving larger parents down.
-    fn sift_up(&mut self, mut place: usize, top: usize, entry: Entry<E>) {
+    /// Puts `entry` where `node` is or above, but not above `top`, moving larger parents down.
+    fn sift_up(&mut self, mut node: usize, top: usize, entry: Entry<E>) {
         let heap = self.heap.as_mut_slice();
-        while place > top {
-            let parent = (place - 1) / ARITY;
+        while node > top {
+            let parent = (node - 1) / ARITY;
             if heap[parent].key < entry.key {
                 break;
             }
-            heap[place] = heap[parent];
-            place = parent;
+            heap[node] = heap[parent];
+            node = parent;
         }
-        heap[place] = entry;
+        heap[node] = entry;
     }
 
     fn remove_root(&mut self) -> Option<Entry<E>> {
@@ -153,14 +140,14 @@ impl<E: Copy> EventQueue<E> {
         Some(root)
     }
 
-    /// Puts `entry` where `place` is or below: the hole sinks to a leaf along the smallest children, then the entry
+    /// Puts `entry` where `node` is or below: the hole sinks to a leaf along the smallest children, then the entry
     /// rises from there. An entry taken from the end of the heap belongs near the leaves, so that this saves a
     /// comparison per level.
     fn sift_down(&mut self, top: usize, entry: Entry<E>) {
         let heap = self.heap.as_mut_slice();
-        let mut place = top;
+        let mut node = top;
         loop {
-            let first_child = place * ARITY + 1;
+            let first_child = node * ARITY + 1;
             let Some(rest) = heap.get(first_child..) else { break };
             let (smallest, child) = if let Some([a, b, c, d]) = rest.first_chunk::<ARITY>() {
                 let (left, low) = if b.key < a.key { (1, b) } else { (0, a) };
@@ -170,10 +157,10 @@ impl<E: Copy> EventQueue<E> {
                 let Some((smallest, child)) = rest.iter().enumerate().min_by_key(|(_, child)| child.key) else { break };
                 (smallest, *child)
             };
-            heap[place] = child;
-            place = first_child + smallest;
+            heap[node] = child;
+            node = first_child + smallest;
         }
-        self.sift_up(place, top, entry);
+        self.sift_up(node, top, entry);
     }
 }
 
@@ -190,31 +177,25 @@ mod tests {
         for seed in 0..50 {
             let mut rng = Streams::new(seed).stream(Purpose::Policy, 0, 0);
             let mut queue = EventQueue::default();
-            let mut model: BTreeMap<Key, (u64, Option<Handle>)> = BTreeMap::new();
+            let mut model: BTreeMap<Key, (u64, Handle)> = BTreeMap::new();
             let mut gone = Vec::new();
             for sequence in 0..2_000 {
                 match rng.below(10) {
                     0..=4 => {
                         let key = Key::new(VirtualTime(rng.below(50)), rng.below(3) as u8, sequence);
-                        let handle = (rng.below(2) == 0).then(|| queue.push_cancellable(key, sequence));
-                        if handle.is_none() {
-                            queue.push(key, sequence);
-                        }
-                        model.insert(key, (sequence, handle));
+                        model.insert(key, (sequence, queue.push(key, sequence)));
                     }
                     5..=6 => {
                         let expected = model.pop_first();
                         assert_eq!(queue.pop(), expected.map(|(key, (event, _))| (key, event)));
-                        gone.extend(expected.and_then(|(_, (_, handle))| handle));
+                        gone.extend(expected.map(|(_, (_, handle))| handle));
                     }
                     7..=8 if !model.is_empty() => {
                         let nth = rng.below(model.len() as u64) as usize;
                         let key = *model.keys().nth(nth).unwrap();
-                        if let Some(handle) = model[&key].1 {
-                            model.remove(&key);
-                            assert!(queue.cancel(handle));
-                            gone.push(handle);
-                        }
+                        let (_, handle) = model.remove(&key).unwrap();
+                        assert!(queue.cancel(handle));
+                        gone.push(handle);
                     }
                     _ => assert!(gone.iter().all(|&handle| !queue.cancel(handle)), "a handle outlived its event"),
                 }
@@ -228,7 +209,7 @@ mod tests {
     fn cancelled_entries_do_not_pile_up() {
         let mut queue = EventQueue::default();
         for sequence in 0..100_000 {
-            let handle = queue.push_cancellable(Key::new(VirtualTime(sequence), 0, sequence), ());
+            let handle = queue.push(Key::new(VirtualTime(sequence), 0, sequence), ());
             queue.cancel(handle);
         }
         assert!(queue.is_empty());

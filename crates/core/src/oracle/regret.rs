@@ -74,10 +74,10 @@ impl AllSets {
         loop {
             speeds.push(expected.of(&set));
             sets.extend(set.iter().map(|&client| client as u32));
-            // The last place that can still move up.
-            let Some(place) = (0..m).rev().find(|&place| set[place] < clients - m + place) else { break };
-            set[place] += 1;
-            for next in place + 1..m {
+            // The last member that can still move up.
+            let Some(last) = (0..m).rev().find(|&index| set[index] < clients - m + index) else { break };
+            set[last] += 1;
+            for next in last + 1..m {
                 set[next] = set[next - 1] + 1;
             }
         }
@@ -222,7 +222,7 @@ impl Meters {
             realised: value(Meter::Realised),
             expected: value(Meter::Expected),
             expected_exact: value(Meter::ExpectedExact),
-            counterfactual: None,
+            hindsight: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the update of one client is worth to a round: the utility that the counterfactual regret adds up.
+//! What the update of one client is worth to a round: the utility that the regret in hindsight adds up.
 //!
 //! # Definition
 //! A utility gives a number `S_i` for each candidate `i` of a round whose update would count if `i` were chosen; for the others,
@@ -69,31 +69,31 @@ impl UtilityConfig {
     }
 }
 
-/// How good a model is on the test data.
+/// A model's score on the test data.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tested {
+pub struct ModelScore {
     /// Mean loss.
     pub loss: f64,
     /// `Q`: the accuracy of a classifier, the negative mean loss of any other model.
     pub quality: f64,
 }
 
-/// A client's own update.
+/// The score of a client's own update.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tried {
+pub struct UpdateScore {
     /// The client's model on the test data.
-    pub tested: Tested,
+    pub model: ModelScore,
     /// `δ`, see [`contribution::deviation`].
     pub deviation: f64,
 }
 
-/// Somebody who could be chosen.
+/// A client that could have been chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
-    /// Who.
+pub struct HindsightClient {
+    /// Its number.
     pub client: ClientId,
     /// Its update, if that would be there when the round closes.
-    pub update: Option<Tried>,
+    pub update: Option<UpdateScore>,
     /// `D`, see [`contribution::data_quality`]; 0 where the utility does not need it.
     pub data_quality: f64,
 }
@@ -117,11 +117,11 @@ impl Utility {
     }
 
     /// `S_i` of each candidate, in their order. `sent` is the model that the round sends.
-    pub fn of(&self, sent: Tested, candidates: &[Candidate], values: &mut Vec<f64>) {
+    pub fn of(&self, sent: ModelScore, candidates: &[HindsightClient], values: &mut Vec<f64>) {
         values.clear();
         match &self.config {
             UtilityConfig::LossDrop(_) => {
-                let drop = |update: Tried| loss_drop::loss_drop(sent.loss, update.tested.loss);
+                let drop = |update: UpdateScore| loss_drop::loss_drop(sent.loss, update.model.loss);
                 values.extend(candidates.iter().map(|candidate| candidate.update.map_or(0.0, drop)));
             }
             UtilityConfig::Contribution(config) => self.reputations.scores(config, sent.quality, candidates, values),
@@ -130,7 +130,7 @@ impl Utility {
     }
 
     /// Takes in what the server saw of a round: the updates that arrived.
-    pub fn remember<'a>(&mut self, sent: Tested, arrived: impl Iterator<Item = &'a Candidate>) {
+    pub fn remember<'a>(&mut self, sent: ModelScore, arrived: impl Iterator<Item = &'a HindsightClient>) {
         if let UtilityConfig::Contribution(config) = &self.config {
             self.reputations.remember(config, sent.quality, arrived);
         }

@@ -1,9 +1,30 @@
-//! Code on lanes, compiled for several sets of processor features, chosen when it runs.
+//! Code on lanes, compiled once for each path of a processor family, chosen when it runs.
 //!
-//! The choice changes the speed and never the bits; tests and benchmarks force each path to show it.
+//! # Definition
+//! A [`Path`] is a set of processor features. One list of features decides whether a processor has the path and what the
+//! path's clone of a [`Kernel`] is compiled with: the two cannot differ. A clone has one body and no fallback inside.
+//!
+//! | path | processors | compiled with |
+//! |---|---|---|
+//! | `portable` | all | what the target guarantees. On x86-64 this lacks a fused multiply-add: training takes about 50 times as long |
+//! | `avx2` | x86-64 since Haswell and Zen | AVX2, FMA |
+//! | `avx512` | x86-64 since Skylake-X and Zen 4 | AVX-512 F, BW, CD, DQ, VL, which early and late AVX-512 have in common; AVX2, FMA |
+//! | `neon` | AArch64 | what the target guarantees: NEON, with a fused multiply-add |
+//!
+//! A path exists only where its features were detected, because only [`Path::all`] and [`Path::detect`] make one.
+//!
+//! # Determinism
+//! The path changes the speed and never the bits. Tests and benchmarks take every path of the processor to show it.
 
-use multiversion::multiversion;
-use std::sync::OnceLock;
+#![cfg_attr(
+    target_arch = "x86_64",
+    allow(
+        unsafe_code,
+        reason = "a processor feature that was detected cannot be proved to the compiler in another way"
+    )
+)]
+
+use std::fmt;
 
 /// A piece of code on lanes. `run` and everything it calls in a loop should be `#[inline(always)]`, so that it is compiled
 /// with the features of the path.
@@ -16,61 +37,139 @@ pub trait Kernel {
     fn run<const WIDE: bool>(self) -> Self::Output;
 }
 
-/// A set of processor features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Path {
-    /// What every processor of the target has.
-    Portable,
-    /// AVX2 and FMA.
+/// A set of processor features that this processor has. The default is the fastest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Path(Features);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Features {
+    /// What the target guarantees.
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// AVX-512 (F, BW, CD, DQ, VL).
+    #[cfg(target_arch = "x86_64")]
     Avx512,
 }
 
-impl Path {
-    /// The fastest path of this processor.
-    pub fn detect() -> Self {
-        static DETECTED: OnceLock<Path> = OnceLock::new();
-        *DETECTED.get_or_init(|| Self::all().last().copied().unwrap_or(Self::Portable))
-    }
+/// A module with the clone of a path: its one list of features is what is detected and what is compiled.
+#[cfg(target_arch = "x86_64")]
+macro_rules! clone_with {
+    ($path:ident, wide: $wide:literal, $($feature:tt)+) => {
+        mod $path {
+            /// The features of the clone, and whether this processor has each.
+            pub fn features() -> Vec<(&'static str, bool)> {
+                vec![$(($feature, std::arch::is_x86_feature_detected!($feature))),+]
+            }
 
-    /// The paths of this processor, the fastest last.
-    pub fn all() -> &'static [Self] {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            let avx512 = is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512cd")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl");
-            match (avx2, avx512) {
-                (true, true) => &[Self::Portable, Self::Avx2, Self::Avx512],
-                (true, false) => &[Self::Portable, Self::Avx2],
-                _ => &[Self::Portable],
+            /// Whether this processor has all of them.
+            pub fn is_detected() -> bool {
+                features().iter().all(|&(_, is_there)| is_there)
+            }
+
+            #[target_feature($(enable = $feature),+)]
+            pub fn run<K: super::Kernel>(kernel: K) -> K::Output {
+                kernel.run::<$wide>()
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        &[Self::Portable]
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+clone_with!(avx2, wide: false, "avx2" "fma");
+#[cfg(target_arch = "x86_64")]
+clone_with!(avx512, wide: true, "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl" "avx2" "fma");
+
+mod baseline {
+    /// Never inlined, so that kernels are compiled once and not in every caller.
+    #[inline(never)]
+    pub fn run<K: super::Kernel>(kernel: K) -> K::Output {
+        kernel.run::<false>()
     }
 }
 
-/// Runs a kernel on a path. A path that this processor lacks falls back to the portable one.
+/// The processor features of each path of this processor family, with whether this processor has them, the slowest path first.
+pub fn features_of_paths() -> Vec<(&'static str, Vec<(&'static str, bool)>)> {
+    let mut paths = vec![(Path::BASELINE.name(), Vec::new())];
+    #[cfg(target_arch = "x86_64")]
+    paths.extend([("avx2", avx2::features()), ("avx512", avx512::features())]);
+    paths
+}
+
+impl Path {
+    /// The path without detected features: there on every processor.
+    pub const BASELINE: Self = Self(Features::Baseline);
+
+    /// The paths of this processor, the fastest last.
+    pub fn all() -> Vec<Self> {
+        let mut paths = vec![Self::BASELINE];
+        #[cfg(target_arch = "x86_64")]
+        {
+            paths.extend(avx2::is_detected().then_some(Self(Features::Avx2)));
+            paths.extend(avx512::is_detected().then_some(Self(Features::Avx512)));
+        }
+        paths
+    }
+
+    /// The fastest path of this processor.
+    pub fn detect() -> Self {
+        static FASTEST: std::sync::LazyLock<Path> =
+            std::sync::LazyLock::new(|| Path::all().pop().unwrap_or(Path::BASELINE));
+        *FASTEST
+    }
+
+    /// Its name: `portable`, `avx2`, `avx512` or `neon`.
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            Features::Baseline if cfg!(all(target_arch = "aarch64", target_feature = "neon")) => "neon",
+            Features::Baseline => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Features::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Features::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether its clones have a fused multiply-add. Without one a library routine rounds the same way, about 50 times slower.
+    pub const fn has_fma(self) -> bool {
+        match self.0 {
+            Features::Baseline => cfg!(any(target_feature = "fma", target_feature = "neon")),
+            #[cfg(target_arch = "x86_64")]
+            Features::Avx2 | Features::Avx512 => true,
+        }
+    }
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self::detect()
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// Runs a kernel on a path.
 #[inline]
 pub fn run<K: Kernel>(path: Path, kernel: K) -> K::Output {
-    match path {
-        Path::Portable => kernel.run::<false>(),
-        Path::Avx2 => avx2(kernel),
-        Path::Avx512 => avx512(kernel),
+    match path.0 {
+        Features::Baseline => baseline::run(kernel),
+        // SAFETY: a path with these features is made by `Path::all` alone, and only where `is_detected` found all of them.
+        #[cfg(target_arch = "x86_64")]
+        Features::Avx2 => unsafe { avx2::run(kernel) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Features::Avx512 => unsafe { avx512::run(kernel) },
     }
 }
 
-#[multiversion(targets("x86_64+avx2+fma"), dispatcher = "direct")]
-fn avx2<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<false>()
-}
-
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512cd+avx512dq+avx512vl+avx2+fma"), dispatcher = "direct")]
-fn avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<true>()
-}
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+mod clone_tests;

@@ -67,7 +67,7 @@ macro_rules! check {
         let (x, rest) = numbers.split_at(256 * LANES);
         let (y, z) = rest.split_at(256 * LANES);
         let alone: fn(f32, f32, f32) -> f32 = $alone;
-        for &path in Path::all() {
+        for path in Path::all() {
             let out = run(path, Rows { x, y, z, operation: $on_lanes });
             for place in 0..x.len() {
                 let (x, y, z) = (x[place], y[place], z[place]);
@@ -107,7 +107,7 @@ fn lanes_are_summed_in_halves() {
         }
     }
     let numbers = awkward_numbers(512 * LANES);
-    for &path in Path::all() {
+    for path in Path::all() {
         for (sums, lanes) in run(path, Sums(&numbers)).into_iter().zip(numbers.chunks_exact(LANES)) {
             let mut halves = lanes.to_vec();
             while halves.len() > 1 {

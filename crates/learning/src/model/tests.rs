@@ -100,7 +100,7 @@ fn every_path_gives_the_same_bits() {
         for batch in [1, 10, 16, 39] {
             let batch: Vec<u32> = (0..batch).map(|place| place * 17 % 40).collect();
             let mut results = Vec::new();
-            for &path in Path::all() {
+            for path in Path::all() {
                 let mut scratch = Scratch::on(path);
                 let mut noise = Streams::new(9).stream(Purpose::TrainingNoise, 0, 0);
                 let mut gradient = vec![f32::NAN; model.trained()];

@@ -1,18 +1,19 @@
 //! The folder that `fedgenie run --out` writes.
 //!
 //! ```text
-//! DIR/manifest.json      tool, version, scenario hash, policies, seeds, points, files with digests
+//! DIR/manifest.json      tool, version, processor, scenario hash, policies, seeds, points, files with digests
 //! DIR/scenario.toml      the resolved scenario
 //! DIR/summary.json       all results
 //! DIR/*.svg              figures
 //! DIR/report.html        the report; like figures/, it can be made again and is no part of the manifest
-//! DIR/runs/NAME/         rounds.jsonl, digests.bin, run.json, events.jsonl.gz
+//! DIR/runs/NAME/         rounds.jsonl, digests.bin, run.json, events.jsonl.gz; failed.json instead of run.json if the run failed
+//! DIR/.fedgenie/         what processes tell each other while they write; see `folder.rs`
 //! ```
 
-use super::files::{write_file, write_json};
-use super::{CurvePoint, Experiment, RunPlace, RunSummary, Summary};
+use super::cpu::Cpu;
+use super::{CurvePoint, Experiment, RunSummary, Summary, run_name};
 use crate::error::Error;
-use crate::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE};
+use crate::run::RunError;
 use fedgenie_core::record::FORMAT_VERSION;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,6 +22,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use crate::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, TIMELINE_FILE};
+
+/// The name of the program in its files.
+const TOOL: &str = "fedgenie";
 /// The list of everything in the folder, written last.
 pub const MANIFEST_FILE: &str = "manifest.json";
 /// The resolved scenario, written first.
@@ -35,8 +40,12 @@ pub const FIGURES_FOLDER: &str = "figures";
 pub const RUNS_FOLDER: &str = "runs";
 /// A complete run's summary and course.
 pub const RUN_FILE: &str = "run.json";
+/// Why a run failed, in the place of [`RUN_FILE`].
+pub const FAILURE_FILE: &str = "failed.json";
 /// The final model of a run, where asked for.
 pub const MODEL_FILE: &str = "model.safetensors";
+/// What processes tell each other while they write.
+pub const STATE_FOLDER: &str = ".fedgenie";
 
 /// `manifest.json`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +66,9 @@ pub struct Manifest {
     pub points: Vec<BTreeMap<String, String>>,
     /// Names of complete runs.
     pub runs: Vec<String>,
+    /// Names of runs that failed and would fail again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
     /// BLAKE3 of every file, by path.
     pub files: BTreeMap<String, String>,
     /// BLAKE3 of every file that examples, partition or weights were read from.
@@ -65,6 +77,30 @@ pub struct Manifest {
     /// Where the scenario's files were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// The processor of the process that wrote this file. It changes no result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<Cpu>,
+}
+
+impl Manifest {
+    /// Of an experiment, without its runs and files.
+    pub(super) fn of(experiment: &Experiment, summary: &Summary) -> Result<Self, Error> {
+        Ok(Self {
+            tool: TOOL.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            format: FORMAT_VERSION,
+            scenario_hash: hash(experiment.resolved.as_bytes()),
+            arms: experiment.labels(),
+            seeds: experiment.seeds.clone(),
+            points: summary.points.clone(),
+            runs: Vec::new(),
+            failed: Vec::new(),
+            files: BTreeMap::new(),
+            data: experiment.data_digests()?,
+            origin: Some(Origin::of(experiment)),
+            cpu: Some(Cpu::detect()),
+        })
+    }
 }
 
 /// Where names of files in a scenario lead.
@@ -77,13 +113,90 @@ pub struct Origin {
     pub data: Option<PathBuf>,
 }
 
+impl Origin {
+    fn of(experiment: &Experiment) -> Self {
+        Self { base: experiment.base.clone(), data: experiment.data.clone() }
+    }
+}
+
+/// What is being run in a folder; written before anything else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Marker {
+    tool: String,
+    version: String,
+    arms: Vec<String>,
+    seeds: Vec<u64>,
+    /// How many points the sweep has.
+    points: usize,
+    origin: Origin,
+}
+
+impl Marker {
+    /// Its name in the state's folder.
+    pub(super) const FILE: &str = "experiment.json";
+
+    /// Of an experiment.
+    pub(super) fn of(experiment: &Experiment) -> Self {
+        Self {
+            tool: TOOL.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            arms: experiment.labels(),
+            seeds: experiment.seeds.clone(),
+            points: experiment.points.len(),
+            origin: Origin::of(experiment),
+        }
+    }
+
+    /// A folder's, if it has one.
+    pub(super) fn read(folder: &Path) -> Option<Self> {
+        let text = fs::read_to_string(folder.join(STATE_FOLDER).join(Self::FILE)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Names of all runs of the experiment.
+    pub(super) fn runs(&self) -> impl Iterator<Item = String> {
+        let of = move |point, seed| self.arms.iter().map(move |label| run_name(label, (point, self.points), seed));
+        (0..self.points).flat_map(move |point| self.seeds.iter().flat_map(move |&seed| of(point, seed)))
+    }
+}
+
+/// Whether FedGenie wrote the folder, or has begun to.
+pub fn is_result_folder(folder: &Path) -> bool {
+    folder.join(STATE_FOLDER).is_dir() || read_manifest(folder).is_ok_and(|manifest| manifest.tool == TOOL)
+}
+
 /// The origin of a scenario that lies in a result folder.
 pub(super) fn origin(scenario: &Path) -> Option<Origin> {
     if scenario.file_name()? != SCENARIO_FILE {
         return None;
     }
-    let text = fs::read_to_string(scenario.with_file_name(MANIFEST_FILE)).ok()?;
-    serde_json::from_str::<Manifest>(&text).ok()?.origin
+    let folder = scenario.parent()?;
+    let marked = Marker::read(folder).map(|marker| marker.origin);
+    marked.or_else(|| read_manifest(folder).ok()?.origin)
+}
+
+/// `failed.json`: why a run failed, and would fail again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The sentence.
+    pub error: String,
+}
+
+impl Failure {
+    /// Of an error that belongs to the run, and not to the machine.
+    pub(super) fn of(error: &Error) -> Option<Self> {
+        match error {
+            Error::Run { source: RunError::Io(_), .. } => None,
+            Error::Run { source, .. } => Some(Self { error: source.to_string() }),
+            _ => None,
+        }
+    }
+
+    /// Of a run in a folder, if it failed.
+    pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
+        let text = fs::read_to_string(folder.join(RUNS_FOLDER).join(run).join(FAILURE_FILE)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
 }
 
 /// BLAKE3 in hexadecimal.
@@ -100,108 +213,9 @@ pub(super) fn hash_file(path: &Path) -> Result<String, Error> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// What becomes of an experiment that the folder already holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Earlier {
-    /// It stays, and nothing is written.
-    Refuse,
-    /// It is continued, if it is the same one.
-    Resume,
-    /// It goes.
-    Overwrite,
-}
-
-/// Prepares the folder: makes it, continues the experiment in it, or empties it of its files.
-///
-/// # Errors
-/// If the folder holds something else, cannot be written, or holds an experiment that is neither to be resumed nor to be
-/// overwritten; nothing is touched then.
-pub fn prepare(folder: &Path, experiment: &Experiment, earlier: Earlier) -> Result<(), Error> {
-    let failed = |source| Error::Write { path: folder.to_owned(), source };
-    let scenario = folder.join(SCENARIO_FILE);
-    let is_empty = match fs::read_dir(folder) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            let message =
-                format!("cannot write {}: a file is in the way; give a new folder to --out", folder.display());
-            return Err(Error::Usage(message));
-        }
-        Err(error) => return Err(failed(error)),
-    };
-    if !is_empty && !scenario.is_file() {
-        let message =
-            format!("{} is not empty and holds no FedGenie experiment; give a new folder to --out", folder.display());
-        return Err(Error::Usage(message));
-    }
-    fs::create_dir_all(folder).map_err(failed)?;
-    if scenario.is_file() && earlier != Earlier::Overwrite {
-        let found = fs::read_to_string(&scenario).map_err(|source| Error::Read { path: scenario.clone(), source })?;
-        let is_same = found == experiment.resolved;
-        return match (is_same, earlier) {
-            (true, Earlier::Resume) => Ok(()),
-            (true, _) => Err(Error::Usage(format!(
-                "{} holds this very experiment; choose a new folder, --resume to complete it, or --overwrite to run it again",
-                folder.display()
-            ))),
-            (false, _) => Err(Error::Usage(format!(
-                "{} holds another experiment ({}); choose a new folder, --resume to continue the same one, or --overwrite",
-                folder.display(),
-                name_in(&found)
-            ))),
-        };
-    }
-    empty(folder)?;
-    write_file(&scenario, experiment.resolved.as_bytes())
-}
-
-/// The name that a scenario gives itself, and its title.
-fn name_in(scenario: &str) -> String {
-    let table: toml::Table = scenario.parse().unwrap_or_default();
-    let text = |key: &str| table.get(key).and_then(toml::Value::as_str);
-    match (text("name"), text("title")) {
-        (Some(name), Some(title)) => format!("{name}: {title}"),
-        (name, _) => name.unwrap_or("without a name").to_owned(),
-    }
-}
-
-/// Takes an earlier experiment's files away.
-fn empty(folder: &Path) -> Result<(), Error> {
-    let failed = |source| Error::Write { path: folder.to_owned(), source };
-    for name in [MANIFEST_FILE, SUMMARY_FILE, PAGE_FILE] {
-        match fs::remove_file(folder.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-    }
-    remove_files(folder, &["svg"])?;
-    let figures = folder.join(FIGURES_FOLDER);
-    if figures.is_dir() {
-        remove_files(&figures, &["svg", "csv"])?;
-        // What somebody else put there stays, and the folder with it.
-        let _ = fs::remove_dir(figures);
-    }
-    match fs::remove_dir_all(folder.join(RUNS_FOLDER)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
-        _ => Ok(()),
-    }
-}
-
-/// Removes files with certain endings.
-fn remove_files(folder: &Path, endings: &[&str]) -> Result<(), Error> {
-    let failed = |source| Error::Write { path: folder.to_owned(), source };
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|found| endings.iter().any(|ending| found == *ending)) {
-            fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
-        }
-    }
-    Ok(())
-}
-
 /// The summary and course of a run that is already complete in the folder.
-pub fn completed(folder: &Path, place: &RunPlace) -> Option<RunSummary> {
-    let text = fs::read_to_string(folder.join(RUNS_FOLDER).join(&place.name).join(RUN_FILE)).ok()?;
+pub fn completed(folder: &Path, run: &str) -> Option<RunSummary> {
+    let text = fs::read_to_string(folder.join(RUNS_FOLDER).join(run).join(RUN_FILE)).ok()?;
     let written: Value = serde_json::from_str(&text).ok()?;
     let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&written["curve"]).ok()?;
     let point = |point: CurvePoint<Map<String, Value>>| {
@@ -215,49 +229,19 @@ pub fn completed(folder: &Path, place: &RunPlace) -> Option<RunSummary> {
     Some(RunSummary { curve: points.into_iter().map(point).collect(), ..summary })
 }
 
-/// Writes summary and manifest, which also lists pictures that are there already.
-///
-/// # Errors
-/// If a file cannot be read back or written.
-pub fn finish(folder: &Path, experiment: &Experiment, summary: &Summary, pictures: Vec<PathBuf>) -> Result<(), Error> {
-    write_json(&folder.join(SUMMARY_FILE), summary)?;
-    let mut files = BTreeMap::new();
-    let mut add = |path: PathBuf| -> Result<(), Error> {
-        let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-        files.insert(name, hash_file(&path)?);
-        Ok(())
-    };
-    pictures.into_iter().try_for_each(&mut add)?;
-    add(folder.join(SCENARIO_FILE))?;
-    add(folder.join(SUMMARY_FILE))?;
-    let mut runs = Vec::new();
-    for place in experiment.runs() {
-        let run_folder = folder.join(RUNS_FOLDER).join(&place.name);
-        if !run_folder.join(RUN_FILE).is_file() {
-            continue;
-        }
-        runs.push(place.name);
-        for name in [ROUNDS_FILE, MARKS_FILE, RUN_FILE, EVENTS_FILE, MODEL_FILE] {
-            let path = run_folder.join(name);
-            if path.is_file() {
-                add(path)?;
-            }
-        }
+/// The command that completes the experiment in a folder.
+pub fn completion(folder: &Path) -> String {
+    let quoted = |path: &Path| shell_quoted(&path.to_string_lossy());
+    format!("fedgenie run {} --out {} --resume", quoted(&folder.join(SCENARIO_FILE)), quoted(folder))
+}
+
+/// A word as a POSIX shell reads it back.
+pub fn shell_quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@%+=:,./_-".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
-    let manifest = Manifest {
-        tool: "fedgenie".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        format: FORMAT_VERSION,
-        scenario_hash: hash(experiment.resolved.as_bytes()),
-        arms: experiment.first().arms.iter().map(|arm| arm.label.clone()).collect(),
-        seeds: experiment.seeds.clone(),
-        points: summary.points.clone(),
-        runs,
-        files,
-        data: experiment.data_digests()?,
-        origin: Some(Origin { base: experiment.base.clone(), data: experiment.data.clone() }),
-    };
-    write_json(&folder.join(MANIFEST_FILE), &manifest)
 }
 
 /// Reads a folder's manifest.

@@ -1,18 +1,24 @@
 //! Replays a folder's runs and finds the first difference.
 //!
 //! The replay is compared, round by round, with the digests kept in `digests.bin`, with the lines of `rounds.jsonl`, and
-//! with `events.jsonl.gz` where it is there. The first round that differs is played once more to show its event.
+//! with `events.jsonl.gz` where it is there. The first round that differs is played once more to show its event. Runs that
+//! the folder or its summary lacks are named.
 
-use super::artefacts::{self, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE};
-use super::{Experiment, Overrides, RunPlace, Threads};
+mod sinks;
+
+use super::artefacts::{
+    self, Failure, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, is_result_folder,
+};
+use super::{Experiment, Overrides, RunId, Threads};
 use crate::error::Error;
-use crate::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RoundMark, RoundSummary, Sink, event_json, read_marks};
+use crate::run::RunError;
 use crate::task::DataCache;
-use fedgenie_core::record::Record;
-use flate2::read::MultiGzDecoder;
+use crate::world::World;
 use serde::Serialize;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use serde_json::Value;
+use sinks::{Capture, Captured, Comparison, Mismatch};
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
 /// The first thing in which a replay differs from what is stored.
@@ -29,44 +35,99 @@ pub struct Difference {
 }
 
 /// What a verification found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
     /// Runs that were replayed.
     pub runs: usize,
+    /// Those of them that had failed, and whose replay failed in the same way.
+    pub failed: usize,
     /// Those of them that differ.
     pub differing: usize,
     /// The first difference, if any.
     pub difference: Option<Difference>,
+    /// Runs of the experiment that the folder or its summary lacks.
+    pub missing: Vec<String>,
+    /// The command that makes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion: Option<String>,
 }
 
-/// Replays all complete runs of a folder, in order, unless the data are others than those that were learned from.
+impl Verdict {
+    /// Whether everything is there and as it was.
+    pub const fn is_good(&self) -> bool {
+        self.difference.is_none() && self.missing.is_empty()
+    }
+}
+
+/// Replays all runs of a folder that its manifest lists, in order, unless the data are others than those that were learned from.
 ///
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.
 pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<Verdict, Error> {
-    let manifest = artefacts::read_manifest(folder)?;
     let scenario = folder.join(SCENARIO_FILE);
+    // A folder in which no process has ended its work so far has no manifest.
+    let is_begun = is_result_folder(folder) && scenario.is_file() && !folder.join(MANIFEST_FILE).exists();
+    let manifest = if is_begun { None } else { Some(artefacts::read_manifest(folder)?) };
     let overrides = Overrides { data: data.map(Path::to_owned), ..Overrides::default() };
     let experiment = Experiment::load(&scenario, &overrides)?;
-    if let Some(difference) = data_differ(&experiment, &manifest)? {
-        return Ok(Verdict { runs: 0, differing: 0, difference: Some(difference) });
+    let mut verdict = Verdict::default();
+    if let Some(manifest) = &manifest {
+        if let Some(difference) = data_differ(&experiment, manifest)? {
+            return Ok(Verdict { difference: Some(difference), ..verdict });
+        }
+        replay(folder, &experiment, manifest, threads, &mut verdict)?;
+        verdict.difference = verdict.difference.take().or_else(|| files_differ(folder, manifest, verdict.runs));
     }
+    verdict.missing = missing(folder, &experiment, manifest.as_ref());
+    if !verdict.missing.is_empty() {
+        let data = data.map(|data| format!(" --data {}", artefacts::shell_quoted(&data.to_string_lossy())));
+        verdict.completion = Some(artefacts::completion(folder) + &data.unwrap_or_default());
+    }
+    Ok(verdict)
+}
+
+/// Replays the runs that the manifest lists.
+fn replay(
+    folder: &Path,
+    experiment: &Experiment,
+    manifest: &Manifest,
+    threads: &Threads,
+    verdict: &mut Verdict,
+) -> Result<(), Error> {
     let cache = DataCache::default();
-    let mut verdict = Verdict { runs: 0, differing: 0, difference: None };
-    for place in experiment.runs() {
-        if !manifest.runs.contains(&place.name) {
+    for run in experiment.runs() {
+        let has_failed = manifest.failed.contains(&run.name);
+        if !has_failed && !manifest.runs.contains(&run.name) {
             continue;
         }
         verdict.runs += 1;
-        if let Some(difference) = verify_run(folder, &experiment, &place, &cache, threads)? {
+        verdict.failed += usize::from(has_failed);
+        let failure = has_failed.then(|| Failure::read(folder, &run.name)).flatten();
+        if let Some(difference) = verify_run(folder, experiment, &run, failure.as_ref(), &cache, threads)? {
             verdict.differing += 1;
             verdict.difference.get_or_insert(difference);
         }
     }
-    if verdict.difference.is_none() {
-        verdict.difference = files_differ(folder, &manifest, verdict.runs);
-    }
-    Ok(verdict)
+    Ok(())
+}
+
+/// Names of runs of the experiment that the manifest or the summary lacks; of those that failed nothing is missing.
+fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) -> Vec<String> {
+    let summary: Value = fs::read_to_string(folder.join(SUMMARY_FILE))
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    let key = |run: &Value| Some((run["point"].as_u64()?, run["seed"].as_u64()?, run["arm"].as_str()?.to_owned()));
+    let summarised: BTreeSet<_> = summary["runs"].as_array().into_iter().flatten().filter_map(key).collect();
+    let is_there = |run: &RunId| {
+        let label = experiment.points[run.point].1.arms[run.arm].label.clone();
+        let is_listed = |manifest: &Manifest| {
+            manifest.failed.contains(&run.name)
+                || manifest.runs.contains(&run.name) && summarised.contains(&(run.point as u64, run.seed, label))
+        };
+        manifest.is_some_and(is_listed)
+    };
+    experiment.runs().into_iter().filter(|run| !is_there(run)).map(|run| run.name).collect()
 }
 
 const fn of_experiment(what: String) -> Difference {
@@ -85,8 +146,8 @@ fn data_differ(experiment: &Experiment, manifest: &Manifest) -> Result<Option<Di
 
 /// What the replays did not look at: files whose contents no longer are what the manifest says.
 fn files_differ(folder: &Path, manifest: &Manifest, replayed: usize) -> Option<Difference> {
-    if replayed != manifest.runs.len() {
-        let listed = manifest.runs.len();
+    let listed = manifest.runs.len() + manifest.failed.len();
+    if replayed != listed {
         return Some(of_experiment(format!("the manifest lists {listed} runs, the scenario has {replayed} of them")));
     }
     manifest.files.iter().find_map(|(name, digest)| match artefacts::hash_file(&folder.join(name)) {
@@ -99,229 +160,85 @@ fn files_differ(folder: &Path, manifest: &Manifest, replayed: usize) -> Option<D
 fn verify_run(
     folder: &Path,
     experiment: &Experiment,
-    place: &RunPlace,
+    run: &RunId,
+    failure: Option<&Failure>,
     cache: &DataCache,
     threads: &Threads,
 ) -> Result<Option<Difference>, Error> {
-    let run_folder = folder.join(RUNS_FOLDER).join(&place.name);
-    let world = experiment.world(place.point, place.seed, cache)?;
+    let world = experiment.world(run.point, run.seed, cache)?;
     let found =
-        |round, event, what| Ok(Some(Difference { run: Some(place.name.clone()), round: Some(round), event, what }));
-    let comparison = match Comparison::open(&run_folder) {
+        |round, event, what| Ok(Some(Difference { run: Some(run.name.clone()), round: Some(round), event, what }));
+    let mut comparison = match Comparison::open(&folder.join(RUNS_FOLDER).join(&run.name)) {
         Ok(comparison) => comparison,
         Err(error) => {
-            let run = Some(place.name.clone());
+            let run = Some(run.name.clone());
             return Ok(Some(Difference { run, round: None, event: None, what: error.to_string() }));
         }
     };
-    let (summary, comparison) = match experiment.run_one(place, &world, comparison, threads, None) {
+    let summary = match experiment.run_one(run, &world, &mut comparison, threads, None) {
         Ok(result) => result,
-        Err(Error::Run { source: crate::run::RunError::Io(error), .. }) => {
+        Err(Error::Run { source: RunError::Io(error), .. }) => {
             // The comparison ends the replay through this error; see below.
             let Some(mismatch) = error.get_ref().and_then(|inner| inner.downcast_ref::<Mismatch>()) else {
                 return found(0, None, format!("the stored files cannot be read: {error}"));
             };
             let mut what = mismatch.what.clone();
             if let (Some(event), true) = (mismatch.event, mismatch.stored_event.is_none()) {
-                let records = capture(experiment, place, &world, mismatch.round, threads)?;
+                let records = capture(experiment, run, &world, mismatch.round, threads)?;
                 if let Some(record) = records.get(event) {
                     what = format!("{what}; the replay's event is: {record}");
                 }
             }
             return found(mismatch.round, mismatch.event.map(|event| event + 1), what);
         }
-        Err(error) => return Err(error),
+        Err(error) => {
+            let again = Failure::of(&error);
+            if again.is_some() && again.as_ref() == failure {
+                return Ok(None);
+            }
+            return match again {
+                Some(again) => {
+                    let run = Some(run.name.clone());
+                    let what = format!("the replay failed: {}", again.error);
+                    Ok(Some(Difference { run, round: None, event: None, what }))
+                }
+                None => Err(error),
+            };
+        }
     };
     if let Some(what) = comparison.left_over()? {
         return found(summary.rounds + 1, None, what);
     }
-    match artefacts::completed(folder, place) {
-        Some(stored) if stored.digest == summary.digest => Ok(None),
-        Some(stored) => {
+    match (artefacts::completed(folder, &run.name), failure) {
+        (_, Some(failure)) => {
+            found(summary.rounds, None, format!("the run had failed ({}), its replay did not", failure.error))
+        }
+        (Some(stored), _) if stored.digest == summary.digest => Ok(None),
+        (Some(stored), _) => {
             let what = format!(
                 "{RUN_FILE} holds the digest {}, the replay gave {}",
                 stored.digest.timeline, summary.digest.timeline
             );
             found(summary.rounds, None, what)
         }
-        None => found(summary.rounds, None, format!("{RUN_FILE} cannot be read")),
+        (None, _) => found(summary.rounds, None, format!("{RUN_FILE} cannot be read")),
     }
 }
 
 /// The records of one round of a replay, as text.
 fn capture(
     experiment: &Experiment,
-    place: &RunPlace,
-    world: &crate::world::World,
+    run: &RunId,
+    world: &World,
     round: u32,
     threads: &Threads,
 ) -> Result<Vec<String>, Error> {
-    let sink = Capture { wanted: round, current: 1, timeline: Vec::new(), model: Vec::new() };
-    match experiment.run_one(place, world, sink, threads, None) {
-        Err(Error::Run { source: crate::run::RunError::Io(error), .. }) => {
+    match experiment.run_one(run, world, &mut Capture::of(round), threads, None) {
+        Err(Error::Run { source: RunError::Io(error), .. }) => {
             let records = error.into_inner().and_then(|inner| inner.downcast::<Captured>().ok());
             Ok(records.map_or_else(Vec::new, |records| records.0))
         }
         Ok(_) => Ok(Vec::new()),
         Err(error) => Err(error),
-    }
-}
-
-/// Stops a replay at a round and hands out its records.
-struct Capture {
-    wanted: u32,
-    current: u32,
-    timeline: Vec<String>,
-    model: Vec<String>,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the round was captured")]
-struct Captured(Vec<String>);
-
-impl Sink for Capture {
-    fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
-        if self.current == self.wanted {
-            let list = match record.stream() {
-                fedgenie_core::record::Stream::Timeline => &mut self.timeline,
-                fedgenie_core::record::Stream::Model => &mut self.model,
-            };
-            list.push(record.to_string());
-        }
-        Ok(())
-    }
-
-    fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
-        self.current = summary.round.0 + 1;
-        if summary.round.0 < self.wanted {
-            return Ok(());
-        }
-        let mut records = std::mem::take(&mut self.timeline);
-        records.append(&mut self.model);
-        Err(io::Error::other(Captured(records)))
-    }
-}
-
-/// Where the replay first differs; ends it by travelling as an I/O error through the run.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-struct Mismatch {
-    round: u32,
-    /// From 0.
-    event: Option<usize>,
-    stored_event: Option<String>,
-    what: String,
-}
-
-/// Compares a replay with stored files as it goes.
-struct Comparison {
-    marks: BufReader<File>,
-    rounds: io::Lines<BufReader<File>>,
-    events: Option<io::Lines<BufReader<MultiGzDecoder<File>>>>,
-    round: u32,
-    event: usize,
-}
-
-impl Comparison {
-    fn open(run_folder: &Path) -> Result<Self, Error> {
-        let open = |name: &str| {
-            let path = run_folder.join(name);
-            File::open(&path).map_err(|source| Error::Read { path, source })
-        };
-        let events = match run_folder.join(EVENTS_FILE).is_file() {
-            true => Some(BufReader::new(MultiGzDecoder::new(open(EVENTS_FILE)?)).lines()),
-            false => None,
-        };
-        Ok(Self {
-            marks: BufReader::new(open(MARKS_FILE)?),
-            rounds: BufReader::new(open(ROUNDS_FILE)?).lines(),
-            events,
-            round: 1,
-            event: 0,
-        })
-    }
-
-    /// What is stored beyond the end of the replay.
-    fn left_over(mut self) -> Result<Option<String>, Error> {
-        let beyond = |name: &str| Some(format!("{name} goes on after the replay's last round"));
-        Ok(match (read_marks(&mut self.marks), self.rounds.next()) {
-            (Ok(None), None) => None,
-            (Ok(None), Some(_)) => beyond(ROUNDS_FILE),
-            _ => beyond(MARKS_FILE),
-        })
-    }
-
-    fn mismatch(&self, event: Option<usize>, stored_event: Option<String>, what: String) -> io::Error {
-        io::Error::other(Mismatch { round: self.round, event, stored_event, what })
-    }
-}
-
-impl Sink for Comparison {
-    fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
-        let Some(events) = &mut self.events else { return Ok(()) };
-        let stored = events.next().transpose()?;
-        let replayed = event_json(record).to_string();
-        if stored.as_deref() != Some(&replayed) {
-            let stored = stored.unwrap_or_else(|| "nothing".to_owned());
-            let what = format!("stored event: {stored}; the replay's event is: {replayed}");
-            return Err(self.mismatch(Some(self.event), Some(stored), what));
-        }
-        self.event += 1;
-        Ok(())
-    }
-
-    fn round(&mut self, summary: &RoundSummary<'_>, is_recorded: bool, mark: &RoundMark) -> io::Result<()> {
-        self.round = summary.round.0;
-        let stored = match read_marks(&mut self.marks) {
-            Ok(Some(stored)) => stored,
-            Ok(None) => return Err(self.mismatch(None, None, format!("{MARKS_FILE} ends before this round"))),
-            Err(error) => {
-                return Err(self.mismatch(None, None, format!("{MARKS_FILE} is damaged at this round: {error}")));
-            }
-        };
-        if stored != *mark {
-            let chain = match (stored.timeline == mark.timeline, stored.model == mark.model) {
-                (false, _) => "the timeline digest differs",
-                (true, false) => "the model digest differs",
-                (true, true) => "the checksum of an event differs",
-            };
-            let pairs = stored.checksums.iter().zip(&mark.checksums);
-            let event = pairs.into_iter().position(|(stored, replayed)| stored != replayed);
-            let event = event.or((stored.checksums.len() != mark.checksums.len())
-                .then_some(stored.checksums.len().min(mark.checksums.len())));
-            return Err(self.mismatch(event, None, chain.to_owned()));
-        }
-        if is_recorded {
-            let line = self.rounds.next().transpose()?;
-            let replayed = summary.to_json();
-            if line.as_deref() != Some(&replayed.to_string()) {
-                let what = describe_line(line.as_deref(), &replayed);
-                return Err(self.mismatch(None, None, what));
-            }
-        }
-        self.round += 1;
-        self.event = 0;
-        Ok(())
-    }
-
-    fn wants_checksums(&self) -> bool {
-        true
-    }
-}
-
-/// Which keys of a stored line of `rounds.jsonl` differ from the replay's.
-fn describe_line(stored: Option<&str>, replayed: &serde_json::Value) -> String {
-    let Some(stored) = stored else { return format!("{ROUNDS_FILE} ends before this round") };
-    let Ok(stored) = serde_json::from_str::<serde_json::Value>(stored) else {
-        return format!("{ROUNDS_FILE} holds a line that is not JSON");
-    };
-    let differing = |(key, value): (&String, &serde_json::Value)| {
-        let stored = stored.get(key).unwrap_or(&serde_json::Value::Null);
-        (stored != value).then(|| format!("{key}: stored {stored}, the replay gave {value}"))
-    };
-    let differing: Vec<String> = replayed.as_object().into_iter().flatten().filter_map(differing).collect();
-    match differing.is_empty() {
-        true => format!("{ROUNDS_FILE} holds a line with other keys or another order"),
-        false => format!("{ROUNDS_FILE} differs: {}", differing.join("; ")),
     }
 }

@@ -1,6 +1,5 @@
 //! What is noticed of a run while it goes on: targets that its metrics reach, and whether it still improves.
 
-use crate::recorder::Sink;
 use crate::run::{End, Run};
 use crate::scenario::{PlateauConfig, StopConfig, TargetConfig};
 use serde::{Deserialize, Serialize};
@@ -67,7 +66,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Takes in a round. Returns whether the run is over.
-    pub fn observe<S: Sink>(&mut self, run: &Run<'_, S>) -> bool {
+    pub fn observe(&mut self, run: &Run<'_>) -> bool {
         let metrics = run.metrics();
         for reached in self.reached.iter_mut().filter(|reached| reached.round.is_none()) {
             if reached.target.is_reached(metrics) {

@@ -61,15 +61,15 @@ impl Durations {
         self.rounds += other.rounds;
         for &(bin, count) in &other.bins {
             match self.bins.binary_search_by_key(&bin, |&(bin, _)| bin) {
-                Ok(place) => self.bins[place].1 += count,
-                Err(place) => self.bins.insert(place, (bin, count)),
+                Ok(index) => self.bins[index].1 += count,
+                Err(index) => self.bins.insert(index, (bin, count)),
             }
         }
     }
 
     /// The distribution function: durations in seconds, ascending, and the share of rounds that take at most (at an edge of a
-    /// bin: less than) so long. It is exact at every point; the first is the shortest round, the last the longest. Two points at
-    /// one place are a jump: so many rounds take exactly that long.
+    /// bin: less than) so long. It is exact at every point; the first is the shortest round, the last the longest. Two points of
+    /// one duration are a jump: so many rounds take exactly that long.
     pub fn distribution(&self) -> Vec<(f64, f64)> {
         if self.rounds == 0 {
             return Vec::new();
@@ -84,9 +84,9 @@ impl Durations {
         for &(bin, count) in &self.bins {
             let bin = usize::from(bin).min(BINS - 1);
             let mut add = |edge: u64, below: u64| {
-                let place = edge as f64 * NANOSECOND;
-                if self.min_s < place && place < self.max_s {
-                    points.push((place, share(below)));
+                let duration = edge as f64 * NANOSECOND;
+                if self.min_s < duration && duration < self.max_s {
+                    points.push((duration, share(below)));
                 }
             };
             if bin > 0 {
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!((points[0], *points.last().unwrap()), ((0.001, 0.0), (1.0, 1.0)));
         assert!(points.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1));
         // 100 ms is an edge: exactly 99 rounds are shorter.
-        assert!(points.iter().any(|&(place, share)| (place - 0.1).abs() < 1e-12 && share == 0.099));
+        assert!(points.iter().any(|&(duration, share)| (duration - 0.1).abs() < 1e-12 && share == 0.099));
         approx::assert_relative_eq!(found.quantile(0.5).unwrap(), 0.5, max_relative = 0.01);
         approx::assert_relative_eq!(found.quantile(1.0).unwrap(), 1.0, max_relative = 1e-12);
         assert_eq!(folded(&[]).quantile(0.5), None);

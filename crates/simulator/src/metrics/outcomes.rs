@@ -38,12 +38,12 @@ pub struct Outcomes {
 
 impl Outcomes {
     pub(super) fn add(&mut self, round: &RoundSummary<'_>) {
-        self.arrived += round.arrived.len() as u64;
-        self.late += round.late.len() as u64;
-        self.joined += round.joined.len() as u64;
+        self.arrived += round.jobs.arrived.len() as u64;
+        self.late += round.jobs.late.len() as u64;
+        self.joined += round.jobs.joined.len() as u64;
         self.abandoned_rounds += u64::from(round.is_abandoned);
-        round.dropped.iter().for_each(|job| add(&mut self.dropped, job));
-        round.lost_late.iter().for_each(|(job, _)| add(&mut self.lost_late, job));
+        round.jobs.dropped.iter().for_each(|job| add(&mut self.dropped, job));
+        round.jobs.lost_late.iter().for_each(|(job, _)| add(&mut self.lost_late, job));
     }
 
     /// Jobs that were lost before their round closed.

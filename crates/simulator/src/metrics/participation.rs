@@ -42,9 +42,9 @@ pub fn gini(counts: &[u32]) -> f64 {
     sorted.sort_unstable();
     let clients = sorted.len() as i128;
     let (mut sum, mut weighted) = (0_i128, 0_i128);
-    for (place, &count) in (1..).zip(&sorted) {
+    for (rank, &count) in (1..).zip(&sorted) {
         sum += i128::from(count);
-        weighted += (2 * place - clients - 1) * i128::from(count);
+        weighted += (2 * rank - clients - 1) * i128::from(count);
     }
     if sum == 0 { 0.0 } else { weighted as f64 / (clients * sum) as f64 }
 }

@@ -120,8 +120,8 @@ fn name(row: usize, rows: usize, clients: usize, is_by_speed: bool) -> String {
         _ if is_by_speed && row + 1 == rows => format!("fastest{what}"),
         _ if is_by_speed => {
             let (from_below, from_above) = (row + 1, rows - row);
-            let (place, end) = if from_below <= from_above { (from_below, "slowest") } else { (from_above, "fastest") };
-            format!("{place}{} {end}{what}", ["th", "st", "nd", "rd"][ending(place)])
+            let (rank, end) = if from_below <= from_above { (from_below, "slowest") } else { (from_above, "fastest") };
+            format!("{rank}{} {end}{what}", ["th", "st", "nd", "rd"][ending(rank)])
         }
         _ if rows == clients => format!("client {row}"),
         _ => {
@@ -163,8 +163,8 @@ impl SelectionFold {
         while window >= MOST_WINDOWS {
             for new in 0..MOST_WINDOWS / 2 {
                 for row in 0..rows {
-                    let place = 2 * new * rows + row;
-                    self.counts[new * rows + row] = self.counts[place] + self.counts[place + rows];
+                    let old = 2 * new * rows + row;
+                    self.counts[new * rows + row] = self.counts[old] + self.counts[old + rows];
                 }
             }
             self.counts[MOST_WINDOWS / 2 * rows..].fill(0);

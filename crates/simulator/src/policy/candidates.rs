@@ -56,7 +56,7 @@ impl Busy {
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates<'a> {
     scope: &'a [ClientId],
-    /// The scope is everybody, so that a client's place in it is its number, and memory need not be asked.
+    /// The scope is everybody, so that a client's index in it is its number, and memory need not be asked.
     is_everyone: bool,
     filter: Option<Filter<'a>>,
 }
@@ -126,9 +126,9 @@ impl<'a> Candidates<'a> {
         is_here && self.admits(client)
     }
 
-    /// The candidate at a place of the scope, if there is one.
-    pub fn at(&self, place: usize) -> Option<ClientId> {
-        let client = if self.is_everyone { ClientId::from_index(place) } else { self.scope[place] };
+    /// The client at an index of the scope, if it is a candidate.
+    pub fn at(&self, index: usize) -> Option<ClientId> {
+        let client = if self.is_everyone { ClientId::from_index(index) } else { self.scope[index] };
         self.admits(client).then_some(client)
     }
 

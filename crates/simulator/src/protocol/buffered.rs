@@ -1,16 +1,15 @@
 //! Asynchronous aggregation: a fixed number of clients is at work, and every `buffer` updates make a new model.
 //!
 //! # Definition
-//! `concurrency` clients are kept busy. Whenever one has delivered, the policy chooses one client for its place, which gets
-//! the newest model; places that become free at the same instant are filled after everything else of that instant, one after
-//! the other. With every `buffer`-th update the model changes, and a *round* is over. An update is as many rounds
+//! `concurrency` clients are kept busy. Whenever one has delivered, the policy chooses its successor, which gets the newest
+//! model; successors of the same instant are chosen after everything else of that instant, one after the other. With every `buffer`-th update the model changes, and a *round* is over. An update is as many rounds
 //! *stale* as models were made since the client was sent its own. With base weights `b_k` of `[aggregation]` and the staleness
 //! weight `s`, the change is `Δ = Σ_k b_k s(stale_k) δ_k / Σ_k b_k`: what staleness takes away stays with the old model.
 //! `δ_k` is what the client changed (`combine = "changes"`, FedBuff), or the difference between what it sent and the current
 //! model (`"models"`, FedAsync; with `buffer = 1` and a server that averages with `lr = α`, the new model is
 //! `(1 − αs) w + αs w_k`). An update older than `max_staleness` is late: it is not used.
 //!
-//! A client that was lost keeps its place until `timeout` after dispatch, when the server stops waiting for it. A selection
+//! A lost client counts as busy until `timeout` after dispatch, when the server stops waiting for it. A selection
 //! chooses one client: a policy's m is 1 and its t counts selections. Policies that probe clients first cannot be used.
 //!
 //! | `staleness` | weight of an update `s` rounds old |
@@ -19,8 +18,9 @@
 //! | `{ polynomial = { exponent = a } }` | `(1 + s)^−a` |
 //! | `{ hinge = { slope = a, grace = b } }` | 1 up to `s = b`, then `1/(1 + a (s − b))` |
 //!
-//! A server that has given up on very many clients since the last update (100 times its places and 10,000 more) ends the run: the timeout
-//! is shorter than every job. When the run's virtual time is over, the round under way is closed without a new model.
+//! The run ends with an error when very many jobs in a row have ended without an update that could be used (100 times
+//! `concurrency` and 10,000 more): the timeout is shorter than every job. When the run's virtual time is over, the round under way
+//! is closed without a new model.
 //!
 //! # Example
 //! ```toml

@@ -96,7 +96,7 @@ pub struct LinkConfig {
 pub struct CloudConfig {
     /// Edge servers per round.
     pub cohort: usize,
-    /// Who chooses them: any policy but the genie, with edge servers in the place of clients.
+    /// Who chooses them: any policy but the genie, which sees edge servers as clients.
     pub policy: PolicyConfig,
     /// The longest a round of the cloud waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]

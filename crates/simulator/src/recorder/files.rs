@@ -1,4 +1,4 @@
-//! The files of one run's folder, written under a temporary name and renamed when complete.
+//! The files of one run's folder.
 
 use super::{RoundMark, RoundSummary, Sink, Timeline};
 use fedgenie_core::record::Record;
@@ -8,7 +8,7 @@ use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// One JSON object per recorded round.
 pub const ROUNDS_FILE: &str = "rounds.jsonl";
@@ -20,9 +20,9 @@ pub const MARKS_FILE: &str = "digests.bin";
 /// The run in virtual time, in the trace format of Chrome's profiler, gzip.
 pub const TIMELINE_FILE: &str = "timeline.json.gz";
 
-/// What is written beside the rounds.
+/// Files that are written beside the rounds.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct RunFileOptions {
     /// Every event.
     pub events: bool,
     /// A timeline of these rounds.
@@ -32,15 +32,10 @@ pub struct Wanted {
 /// Writes a run's records into its folder.
 #[derive(Debug)]
 pub struct RunFiles {
-    folder: PathBuf,
     rounds: BufWriter<File>,
     marks: BufWriter<File>,
     events: Option<GzEncoder<BufWriter<File>>>,
     timeline: Option<Timeline<BufWriter<File>>>,
-}
-
-fn temporary(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.part"))
 }
 
 impl RunFiles {
@@ -48,20 +43,19 @@ impl RunFiles {
     ///
     /// # Errors
     /// If the folder or a file cannot be made.
-    pub fn create(folder: &Path, wanted: &Wanted) -> io::Result<Self> {
+    pub fn create(folder: &Path, options: &RunFileOptions) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let open = |name| File::create(temporary(folder, name));
-        let events = if wanted.events {
+        let open = |name| File::create(folder.join(name));
+        let events = if options.events {
             Some(GzEncoder::new(BufWriter::new(open(EVENTS_FILE)?), Compression::fast()))
         } else {
             None
         };
-        let timeline = match &wanted.timeline {
+        let timeline = match &options.timeline {
             Some(rounds) => Some(Timeline::new(BufWriter::new(open(TIMELINE_FILE)?), rounds.clone())?),
             None => None,
         };
         Ok(Self {
-            folder: folder.to_owned(),
             rounds: BufWriter::new(open(ROUNDS_FILE)?),
             marks: BufWriter::new(open(MARKS_FILE)?),
             events,
@@ -69,23 +63,20 @@ impl RunFiles {
         })
     }
 
-    /// Writes everything out and gives the files their names.
+    /// Writes everything out.
     ///
     /// # Errors
-    /// If writing or renaming fails; the files keep their temporary names.
+    /// If writing fails.
     pub fn finish(self) -> io::Result<()> {
-        let mut names = vec![ROUNDS_FILE, MARKS_FILE];
         self.rounds.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         self.marks.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         if let Some(events) = self.events {
             events.finish()?.flush()?;
-            names.push(EVENTS_FILE);
         }
         if let Some(timeline) = self.timeline {
             timeline.finish()?.flush()?;
-            names.push(TIMELINE_FILE);
         }
-        names.into_iter().try_for_each(|name| fs::rename(temporary(&self.folder, name), self.folder.join(name)))
+        Ok(())
     }
 }
 

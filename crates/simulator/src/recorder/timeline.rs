@@ -10,7 +10,7 @@
 //! | span `download`, `compute`, `upload` | client | a phase, complete or cut |
 //! | span `away` | client, inside a phase | the device was away |
 //! | span `model down`, `model up` | edge server | the model travels from or to the cloud |
-//! | instant `selection`, `aggregation`, `abandoned`, `deadline` | server, edge server | `deadline`: whoever is missing is late |
+//! | instant `selection`, `aggregation`, `abandoned`, `deadline` | server, edge server | `deadline`: the missing updates are late |
 //! | instant `arrived`, `late`, `lost` | client | the job's end, with phase and reason |
 //!
 //! # Source

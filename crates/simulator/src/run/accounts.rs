@@ -1,4 +1,4 @@
-//! What a run has cost: traffic, computing that came to nothing, jobs.
+//! What a run has cost: traffic, computing, jobs, and what of it was wasted.
 
 use fedgenie_core::record::Phase;
 use fedgenie_core::time::Span;
@@ -61,7 +61,7 @@ impl Accounts {
         }
     }
 
-    /// What this has cost came to nothing.
+    /// Counts a cost as wasted.
     pub(super) fn waste(&mut self, cost: Cost) {
         self.wasted_compute += cost.compute;
         self.wasted_down_bytes += cost.down_bytes;

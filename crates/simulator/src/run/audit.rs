@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 /// Records kept for the message.
 const RECENT: usize = 12;
 /// Of a client that never had a job.
-const NOWHERE: u32 = u32::MAX;
+const NO_ACCOUNT: u32 = u32::MAX;
 
 /// What one client has moved and computed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,8 +37,8 @@ struct ClientAccount {
 pub(super) struct Audit {
     clock: VirtualTime,
     recent: VecDeque<Record<'static>>,
-    /// Where a client's account is; clients without a job have none.
-    place: Vec<u32>,
+    /// The index of each client's account; clients without a job have none.
+    account_of: Vec<u32>,
     clients: Vec<ClientAccount>,
     settled: u64,
     /// Bytes to and from clients that belong to no job.
@@ -50,7 +50,7 @@ impl Audit {
         Self {
             clock: VirtualTime::START,
             recent: VecDeque::with_capacity(RECENT),
-            place: vec![NOWHERE; clients],
+            account_of: vec![NO_ACCOUNT; clients],
             clients: Vec::new(),
             settled: 0,
             probed: (0, 0),
@@ -96,12 +96,12 @@ impl Audit {
 
     pub fn settled(&mut self, job: &Job, payload_bytes: u64) -> Result<(), RunError> {
         self.settled += 1;
-        let place = &mut self.place[job.client.index()];
-        if *place == NOWHERE {
-            *place = self.clients.len() as u32;
+        let index = &mut self.account_of[job.client.index()];
+        if *index == NO_ACCOUNT {
+            *index = self.clients.len() as u32;
             self.clients.push(ClientAccount::default());
         }
-        let account = &mut self.clients[*place as usize];
+        let account = &mut self.clients[*index as usize];
         account.down_bytes += job.bytes.0;
         account.up_bytes += job.bytes.1;
         account.compute += job.active[Phase::Compute.index()];

@@ -1,8 +1,11 @@
 //! Jobs on the kernel: each goes through download, compute and upload, waits while its device is away, and is delivered or
-//! lost. What jobs are begun, and when the server stops waiting for them, is the protocol's business.
+//! lost. The protocol decides which jobs are begun, and when the server stops waiting for them.
+
+mod phases;
 
 use super::accounts::Cost;
 use super::audit::Audit;
+use super::candidates::Scopes;
 use super::jobs::{Job, JobId, Jobs};
 use super::{Accounts, RunError};
 use crate::policy::{Busy, Candidates};
@@ -14,7 +17,6 @@ use fedgenie_core::kernel::{Fired, Handle, Kernel};
 use fedgenie_core::record::{DropReason, Outcome, Phase, Record};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::{Span, VirtualTime};
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Phase completions and arrivals of models, before everything else of the same instant.
@@ -24,8 +26,9 @@ const CLASS_LOSS: u8 = 1;
 /// Deadlines, timeouts and the end of probes.
 const CLASS_TIMER: u8 = 2;
 
+/// What the kernel schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+enum Scheduled {
     PhaseEnded(JobId),
     Lost(JobId, DropReason),
     Travelled(u32),
@@ -46,12 +49,12 @@ pub(super) enum Timer {
     Cloud,
 }
 
-/// What happened.
+/// What a protocol sees of the course of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Happening {
+pub(super) enum Event {
     /// A phase ended and the next one began.
     Progress,
-    /// An update is there.
+    /// An update arrived.
     Delivered(JobId),
     /// A client was lost, which no server can see.
     Lost(JobId),
@@ -62,23 +65,21 @@ pub(super) enum Happening {
 }
 
 /// All jobs under way, the clock, and the records of what happens.
-pub(super) struct Engine<'w, S> {
+pub(super) struct Engine<'w> {
     pub world: &'w World,
-    pub sink: S,
+    pub sink: Box<dyn Sink + 'w>,
     pub digests: Digests,
     pub accounts: Accounts,
     pub jobs: Jobs,
     pub audit: Audit,
-    kernel: Kernel<Event, Timer>,
+    kernel: Kernel<Scheduled, Timer>,
     busy: Busy,
-    everyone: Vec<ClientId>,
+    scopes: Scopes<'w>,
     cursors: Cursors<'w>,
-    /// The candidates of this instant, once a policy has asked for their list.
-    list: OnceCell<Vec<ClientId>>,
 }
 
-impl<'w, S: Sink> Engine<'w, S> {
-    pub fn new(world: &'w World, sink: S) -> Self {
+impl<'w> Engine<'w> {
+    pub fn new(world: &'w World, sink: Box<dyn Sink + 'w>) -> Self {
         let clients = world.population.len();
         Self {
             world,
@@ -87,11 +88,10 @@ impl<'w, S: Sink> Engine<'w, S> {
             accounts: Accounts::default(),
             jobs: Jobs::default(),
             audit: Audit::new(clients),
-            kernel: Kernel::with_ties(world.ties),
+            kernel: Kernel::with_ties(world.protocol.ties),
             busy: Busy::nobody(clients),
-            everyone: (0..clients).map(ClientId::from_index).collect(),
+            scopes: Scopes::new(world),
             cursors: world.population.availability().cursors(&world.streams),
-            list: OnceCell::new(),
         }
     }
 
@@ -99,33 +99,30 @@ impl<'w, S: Sink> Engine<'w, S> {
         self.kernel.now()
     }
 
-    /// Who can be chosen now, of everyone or of an edge server's clients. [`Engine::forget_candidates`] comes first wherever
-    /// something may have changed.
-    pub fn candidates<'a>(&'a self, members: Option<&'a [ClientId]>) -> Candidates<'a> {
-        let scope = members.unwrap_or(&self.everyone);
-        Candidates::new(scope, &self.busy, &self.cursors, self.now(), &self.list)
+    /// The clients of a server that can be chosen now. Where there are no edge servers, the server is number 0.
+    pub fn candidates(&self, server: u32) -> Candidates<'_> {
+        self.scopes.candidates(server, &self.busy, &self.cursors, self.now())
     }
 
-    /// The list of candidates is made anew when it is asked for again.
-    pub fn forget_candidates(&mut self) {
-        self.list.take();
-    }
-
-    /// Whether anybody can be chosen now.
-    pub fn has_candidates(&self, members: Option<&[ClientId]>) -> bool {
-        let candidates = self.candidates(members);
+    /// Whether any client of a server can be chosen now.
+    pub fn has_candidates(&self, server: u32) -> bool {
+        let candidates = self.candidates(server);
         if self.cursors.is_always() {
-            // Whoever has no job is there: nobody has to be asked.
+            // Every client without a job is available: no device has to be asked.
             return candidates.at_most() > 0;
         }
-        candidates.at_most() > 0 && (0..candidates.scope().len()).any(|place| candidates.at(place).is_some())
+        candidates.at_most() > 0 && (0..candidates.scope().len()).any(|index| candidates.at(index).is_some())
     }
 
-    /// When the first device comes back that has no job; none if none ever will.
-    pub fn next_candidate(&self, members: Option<&[ClientId]>) -> Option<VirtualTime> {
-        let scope = members.unwrap_or(&self.everyone);
-        let idle = scope.iter().filter(|&&client| !self.busy.contains(client));
+    /// When the first device of a server comes back that has no job; none if none ever will.
+    pub fn next_candidate(&self, server: u32) -> Option<VirtualTime> {
+        let idle = self.scopes.members(server).iter().filter(|&&client| !self.busy.contains(client));
         idle.filter_map(|&client| self.cursors.next_available(client, self.now())).min()
+    }
+
+    /// The server that a client belongs to.
+    pub fn server_of(&self, client: ClientId) -> u32 {
+        self.scopes.server_of(client)
     }
 
     /// Hands a record to the digests, the checks and the sink.
@@ -151,44 +148,25 @@ impl<'w, S: Sink> Engine<'w, S> {
         let job = &mut self.jobs[id];
         (job.start, job.dispatched) = (start, now);
         self.busy.insert(job.client);
+        self.scopes.job_changed(job.client);
         self.accounts.dispatched += 1;
         self.audit.under_way(self.jobs.live(), bound)?;
         self.begin_phase(id, Phase::Download);
         Ok(())
     }
 
-    fn begin_phase(&mut self, id: JobId, phase: Phase) {
-        let now = self.now();
-        let population = &self.world.population;
-        let job = &mut self.jobs[id];
-        (job.phase, job.phase_began) = (phase, now);
-        let interruption = population.interruption(job.client);
-        let end = population.finish(&self.cursors, job.client, phase, &job.draw, now, interruption);
-        let until_loss = population.need_until_loss(&job.draw, job.client, phase);
-        let struck = until_loss.and_then(|need| population.reach(&self.cursors, job.client, need, now, interruption));
-        let gone = match interruption {
-            Interruption::Lose => Some(self.cursors.stretch(job.client, now).until),
-            Interruption::Pause | Interruption::RunOn => None,
-        };
-        let losses = [(struck, DropReason::Hazard), (gone, DropReason::Away)];
-        let lost = losses.into_iter().filter_map(|(time, reason)| Some((time?, reason))).min_by_key(|&(time, _)| time);
-        let (time, class, event) = match (end, lost) {
-            (Some(end), Some((time, reason))) if time < end => (time, CLASS_LOSS, Event::Lost(id, reason)),
-            (Some(end), _) => (end, CLASS_PHASE, Event::PhaseEnded(id)),
-            (None, Some((time, reason))) if time < VirtualTime::MAX => (time, CLASS_LOSS, Event::Lost(id, reason)),
-            (None, _) => (now, CLASS_LOSS, Event::Lost(id, DropReason::Stalled)),
-        };
-        job.pending = Some(self.kernel.schedule_cancellable(time, class, event));
-    }
-
-    /// The next thing that happens, if anything is under way.
-    pub fn next(&mut self) -> Result<Option<Happening>, RunError> {
+    /// The next event, if anything is under way.
+    pub fn next(&mut self) -> Result<Option<Event>, RunError> {
+        let before = self.now();
         let Some(fired) = self.kernel.next() else { return Ok(None) };
         let now = self.now();
-        let happening = match fired {
-            Fired::Timer(timer) => Happening::Rang(timer),
-            Fired::Event(Event::Travelled(edge)) => Happening::Travelled(edge),
-            Fired::Event(Event::PhaseEnded(id)) => {
+        if now > before && !self.cursors.is_always() {
+            self.scopes.clock_moved();
+        }
+        let event = match fired {
+            Fired::Timer(timer) => Event::Rang(timer),
+            Fired::Event(Scheduled::Travelled(edge)) => Event::Travelled(edge),
+            Fired::Event(Scheduled::PhaseEnded(id)) => {
                 self.jobs[id].pending = None;
                 self.leave_phase(id, true)?;
                 let Job { client, round, phase, .. } = self.jobs[id];
@@ -196,15 +174,15 @@ impl<'w, S: Sink> Engine<'w, S> {
                 match phase.next() {
                     Some(next) => {
                         self.begin_phase(id, next);
-                        Happening::Progress
+                        Event::Progress
                     }
                     None => {
                         self.jobs[id].arrived_at = Some(now);
-                        Happening::Delivered(id)
+                        Event::Delivered(id)
                     }
                 }
             }
-            Fired::Event(Event::Lost(id, reason)) => {
+            Fired::Event(Scheduled::Lost(id, reason)) => {
                 self.jobs[id].pending = None;
                 self.leave_phase(id, false)?;
                 let job = &mut self.jobs[id];
@@ -212,54 +190,15 @@ impl<'w, S: Sink> Engine<'w, S> {
                 job.lost = Some((phase, reason));
                 self.accounts.waste(job.cost());
                 self.note(&Record::Lost { client, round, phase, reason, time: now })?;
-                Happening::Lost(id)
+                Event::Lost(id)
             }
         };
-        Ok(Some(happening))
+        Ok(Some(event))
     }
 
     /// Whether something is pending at this very instant.
     pub fn has_more_now(&mut self) -> bool {
         self.kernel.peek() == Some(self.now())
-    }
-
-    /// Accounts for a phase that ends now, complete or not.
-    fn leave_phase(&mut self, id: JobId, is_complete: bool) -> Result<(), RunError> {
-        let now = self.now();
-        let population = &self.world.population;
-        let job = &mut self.jobs[id];
-        let Job { client, round, phase, phase_began, .. } = *job;
-        let pauses = !self.cursors.is_always() && population.interruption(client) == Interruption::Pause;
-        let away = if pauses { self.cursors.time_away(client, phase_began, now) } else { Span::ZERO };
-        let active = Span((now - phase_began).0 - away.0);
-        let moved = match (phase, is_complete) {
-            (Phase::Compute, _) => 0,
-            (_, true) => self.world.payload_bytes,
-            (_, false) => {
-                population.moved(&self.cursors, client, phase, &job.draw, phase_began, now, self.world.payload_bytes)
-            }
-        };
-        job.active[phase.index()] = active;
-        job.paused += away;
-        match phase {
-            Phase::Download => job.bytes.0 += moved,
-            Phase::Compute => {}
-            Phase::Upload => job.bytes.1 += moved,
-        }
-        self.accounts.spend(phase, active, moved);
-        self.audit.phase_left(job, is_complete, population.is_traced(client, phase))?;
-        if away > Span::ZERO {
-            let mut from = phase_began;
-            while from < now {
-                let stretch = self.cursors.stretch(client, from);
-                let until = stretch.until.min(now);
-                if !stretch.available {
-                    self.note(&Record::Paused { client, round, phase, from, until })?;
-                }
-                from = until;
-            }
-        }
-        Ok(())
     }
 
     /// The server no longer waits for a job that is under way: the client stops.
@@ -288,12 +227,13 @@ impl<'w, S: Sink> Engine<'w, S> {
     /// The client is free for another job.
     pub fn release(&mut self, client: ClientId) {
         self.busy.remove(client);
+        self.scopes.job_changed(client);
     }
 
     /// Forgets a job that is over.
     pub fn settle(&mut self, id: JobId) -> Result<(), RunError> {
         let job = self.jobs.remove(id);
-        self.audit.settled(&job, self.world.payload_bytes)?;
+        self.audit.settled(&job, self.world.training.payload_bytes)?;
         Ok(())
     }
 
@@ -307,7 +247,7 @@ impl<'w, S: Sink> Engine<'w, S> {
 
     /// A model sets out between the cloud and an edge server.
     pub fn travel(&mut self, edge: u32, span: Span) -> Handle {
-        self.kernel.schedule_cancellable(self.now() + span, CLASS_PHASE, Event::Travelled(edge))
+        self.kernel.schedule(self.now() + span, CLASS_PHASE, Scheduled::Travelled(edge))
     }
 
     /// A model that has not arrived never will.
@@ -327,8 +267,8 @@ impl<'w, S: Sink> Engine<'w, S> {
         self.check_jobs(jobs)
     }
 
-    /// Ends the run: jobs under way have come to nothing.
-    pub fn finish(mut self) -> Result<(Accounts, S), RunError> {
+    /// Ends the run: the cost of jobs under way is wasted.
+    pub fn finish(mut self) -> Result<Accounts, RunError> {
         let now = self.now();
         let under_way: Vec<&Job> = self.jobs.iter().filter(|job| job.pending.is_some()).collect();
         let (mut computing, mut wasted) = (Span::ZERO, Cost::default());
@@ -347,6 +287,6 @@ impl<'w, S: Sink> Engine<'w, S> {
         self.audit.finished(&self.accounts, self.jobs.iter())?;
         self.accounts.compute += computing;
         self.accounts.waste(wasted);
-        Ok((self.accounts, self.sink))
+        Ok(self.accounts)
     }
 }

@@ -10,7 +10,7 @@ use fedgenie_core::time::{Span, VirtualTime};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-/// The place of a job in [`Jobs`]; reused once the job is removed.
+/// The slot of a job in [`Jobs`]; reused once the job is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct JobId(u32);
 

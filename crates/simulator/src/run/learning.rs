@@ -1,6 +1,6 @@
 //! The global model of a run: lazy local training, aggregation, evaluation.
 
-mod trial;
+mod hindsight;
 
 use super::RunError;
 use super::jobs::Job;
@@ -14,23 +14,6 @@ use fedgenie_learning::model::{Evaluation, evaluate};
 use fedgenie_learning::trainer::{TrainingJob, Update, train};
 use rayon::prelude::*;
 use std::sync::Arc;
-
-/// What left the finite numbers.
-pub(super) enum Divergence {
-    /// The update of a client.
-    Client(ClientId),
-    /// The global model, by the server's step.
-    Server,
-}
-
-impl Divergence {
-    pub const fn in_round(self, round: Round) -> RunError {
-        match self {
-            Self::Client(client) => RunError::Diverged { client, round },
-            Self::Server => RunError::ServerDiverged { round },
-        }
-    }
-}
 
 /// What a client has to compute.
 #[derive(Clone, Debug)]
@@ -60,9 +43,41 @@ pub(super) struct Trained {
     pub loss: f64,
 }
 
-/// An edge server's average, and what the updates in it said of their training.
-pub(super) type EdgeModel = (Arc<[f32]>, Vec<Trained>);
+/// An edge server's model, for the cloud.
+#[derive(Debug)]
+pub(super) struct EdgeModel {
+    pub edge: u32,
+    /// Of all its clients.
+    pub examples: usize,
+    pub model: Arc<[f32]>,
+}
 
+/// What a round takes into the global model.
+#[derive(Debug)]
+pub(super) enum Intake {
+    Nothing,
+    /// Updates that are still to be trained, and what of them is averaged.
+    Updates(Vec<Work>, Combine),
+    EdgeModels(Vec<EdgeModel>),
+}
+
+/// A round's aggregation. It borrows the global model, so that the updates in it are read before the next aggregation begins.
+pub(super) struct Aggregated<'a, 'w> {
+    pub learning: &'a Learning<'w>,
+    /// What the updates said of their training, ascending by client.
+    pub trained: Vec<Trained>,
+    /// Whether anything was aggregated.
+    pub is_new_model: bool,
+}
+
+impl Aggregated<'_, '_> {
+    /// The updates that went into the model, ascending by client.
+    pub fn updates(&self) -> impl Iterator<Item = (ClientId, &Update)> {
+        self.trained.iter().map(|trained| trained.client).zip(&self.learning.updates)
+    }
+}
+
+/// The global model of a run.
 pub(super) struct Learning<'w> {
     world: &'w World,
     learner: &'w Learner,
@@ -75,7 +90,7 @@ pub(super) struct Learning<'w> {
 
 impl<'w> Learning<'w> {
     pub fn new(world: &'w World, learner: &'w Learner) -> Self {
-        let aging = match world.rule {
+        let aging = match world.protocol.rule {
             Rule::Buffered(_) => Aging::Discounting,
             Rule::Rounds(_) | Rule::Hierarchical(_) => Aging::Relative,
         };
@@ -83,7 +98,7 @@ impl<'w> Learning<'w> {
             world,
             learner,
             global: learner.initial_model(&world.streams).into(),
-            server: ServerOptimizer::new(&world.aggregation, learner.model.trained()).with_aging(aging),
+            server: ServerOptimizer::new(&world.training.aggregation, learner.model.trained()).with_aging(aging),
             updates: Vec::new(),
             test_examples: (0..learner.data.test.examples() as u32).collect(),
         }
@@ -106,7 +121,10 @@ impl<'w> Learning<'w> {
 
     /// Trains the given work; the updates lie in `self.updates`, in the order of the list that is returned: ascending
     /// (client, ticket), without clients that have no data.
-    fn train(&mut self, mut work: Vec<Work>, parallel: bool) -> Result<Vec<Work>, Divergence> {
+    ///
+    /// # Errors
+    /// The first client whose update is not finite.
+    fn train(&mut self, round: Round, mut work: Vec<Work>, parallel: bool) -> Result<Vec<Work>, RunError> {
         let partition = &self.learner.partition;
         // A client without data has nothing to train on.
         work.retain(|work| !partition.client(work.client).is_empty());
@@ -126,9 +144,10 @@ impl<'w> Learning<'w> {
         }
         let updates = &mut self.updates[..training.len()];
         let data = &self.learner.data.train;
-        train(&training, &*self.learner.model, data, &self.world.training, &self.world.streams, parallel, updates);
+        let settings = &self.world.training.local;
+        train(&training, &*self.learner.model, data, settings, &self.world.streams, parallel, updates);
         match training.iter().zip(&*updates).find(|(_, update)| update.diverged) {
-            Some((job, _)) => Err(Divergence::Client(job.client)),
+            Some((job, _)) => Err(RunError::Diverged { client: job.client, round }),
             None => Ok(work),
         }
     }
@@ -142,54 +161,57 @@ impl<'w> Learning<'w> {
         work.iter().zip(&self.updates).map(loss).collect()
     }
 
-    /// Trains the given work and folds the updates into the global model; none if there was nothing to fold. What is
-    /// averaged is what `combine` says.
+    /// Folds what a round took in into the global model.
     ///
     /// # Errors
     /// The first client whose update is not finite, or the server; the global model stays as it was.
-    pub fn aggregate(
-        &mut self,
-        work: Vec<Work>,
-        combine: Combine,
-        parallel: bool,
-    ) -> Result<Option<Vec<Trained>>, Divergence> {
-        let work = self.train(work, parallel)?;
-        if work.is_empty() {
-            return Ok(None);
-        }
+    pub fn aggregate(&mut self, round: Round, intake: Intake, parallel: bool) -> Result<Aggregated<'_, 'w>, RunError> {
         let old = self.global.clone();
-        let current = (combine == Combine::Models).then_some(&*old);
-        let mut global = self.global.to_vec();
-        let contributions = contributions(self.learner, &work, &self.updates, current);
-        self.server.apply(&mut global, &contributions, self.learner.partition.examples() as u64);
-        self.accept(global)?;
-        Ok(Some(self.losses_of(&work)))
+        let (trained, new) = match intake {
+            Intake::Nothing => (Vec::new(), None),
+            Intake::Updates(work, combine) => {
+                let work = self.train(round, work, parallel)?;
+                let current = (combine == Combine::Models).then_some(&*old);
+                let contributions = contributions(self.learner, &work, &self.updates, current);
+                let new = step(&mut self.server, self.learner, &old, &contributions, round)?;
+                (self.losses_of(&work), new)
+            }
+            Intake::EdgeModels(models) => {
+                let contributions = models.iter().map(|EdgeModel { edge, examples, model }| Contribution {
+                    client: ClientId(*edge),
+                    round,
+                    examples: *examples,
+                    staleness_weight: 1.0,
+                    start: &old,
+                    parameters: model,
+                });
+                let contributions: Vec<Contribution<'_>> = contributions.collect();
+                (Vec::new(), step(&mut self.server, self.learner, &old, &contributions, round)?)
+            }
+        };
+        let is_new_model = new.is_some();
+        self.global = new.unwrap_or(old);
+        Ok(Aggregated { learning: self, trained, is_new_model })
     }
 
-    fn accept(&mut self, global: Vec<f32>) -> Result<(), Divergence> {
-        if !global.iter().all(|parameter| parameter.is_finite()) {
-            return Err(Divergence::Server);
-        }
-        self.global = global.into();
-        Ok(())
-    }
-
-    /// Trains the given work for an edge server and averages the updates into its model; none if there is nothing to
-    /// average.
+    /// Trains the given work for an edge server and averages the updates into its model, which stays as it is if there is nothing
+    /// to average. Returns what the updates said of their training.
     ///
     /// # Errors
     /// The first client whose update is not finite.
     pub fn aggregate_at_edge(
         &mut self,
+        round: Round,
         work: Vec<Work>,
-        model: &[f32],
+        model: &mut Arc<[f32]>,
         parallel: bool,
-    ) -> Result<Option<EdgeModel>, Divergence> {
-        let work = self.train(work, parallel)?;
+    ) -> Result<Vec<Trained>, RunError> {
+        let work = self.train(round, work, parallel)?;
         if work.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let config = AggregationConfig { weighting: self.world.aggregation.weighting, server: ServerConfig::default() };
+        let config =
+            AggregationConfig { weighting: self.world.training.aggregation.weighting, server: ServerConfig::default() };
         let config = match config.weighting {
             // An edge server averages what it gets; only the cloud keeps a part of the old model.
             Weighting::TotalSize => AggregationConfig { weighting: Weighting::DataSize, ..config },
@@ -198,33 +220,8 @@ impl<'w> Learning<'w> {
         let mut average = model.to_vec();
         let contributions = contributions(self.learner, &work, &self.updates, None);
         ServerOptimizer::new(&config, self.learner.model.trained()).apply(&mut average, &contributions, 0);
-        Ok(Some((average.into(), self.losses_of(&work))))
-    }
-
-    /// Folds the models of edge servers into the global model: edge server, examples of all its clients, model.
-    ///
-    /// # Errors
-    /// If the server's step leaves the finite numbers.
-    pub fn aggregate_edges(&mut self, round: Round, models: &[(u32, usize, Arc<[f32]>)]) -> Result<bool, Divergence> {
-        if models.is_empty() {
-            return Ok(false);
-        }
-        let old = self.global.clone();
-        let contributions: Vec<Contribution<'_>> = models
-            .iter()
-            .map(|(edge, examples, model)| Contribution {
-                client: ClientId(*edge),
-                round,
-                examples: *examples,
-                staleness_weight: 1.0,
-                start: &old,
-                parameters: model,
-            })
-            .collect();
-        let mut global = old.to_vec();
-        self.server.apply(&mut global, &contributions, self.learner.partition.examples() as u64);
-        self.accept(global)?;
-        Ok(true)
+        *model = average.into();
+        Ok(self.losses_of(&work))
     }
 
     /// Metrics of the global model on the test data, and on each client's own examples if `clients`.
@@ -267,6 +264,25 @@ impl<'w> Learning<'w> {
                 ("client_accuracy_min", accuracies[0]),
             ]);
         }
+    }
+}
+
+/// The global model after a step of the server; none if there is nothing to aggregate.
+fn step(
+    server: &mut ServerOptimizer,
+    learner: &Learner,
+    old: &[f32],
+    contributions: &[Contribution<'_>],
+    round: Round,
+) -> Result<Option<Arc<[f32]>>, RunError> {
+    if contributions.is_empty() {
+        return Ok(None);
+    }
+    let mut new = old.to_vec();
+    server.apply(&mut new, contributions, learner.partition.examples() as u64);
+    match new.iter().all(|parameter| parameter.is_finite()) {
+        true => Ok(Some(new.into())),
+        false => Err(RunError::ServerDiverged { round }),
     }
 }
 

@@ -4,7 +4,7 @@ use super::server::Server;
 use super::{Accounts, Run, RunError};
 use crate::metrics::Participation;
 use crate::population::Group;
-use crate::recorder::{Digests, Sink};
+use crate::recorder::Digests;
 use fedgenie_core::id::Round;
 use fedgenie_core::record::Regret;
 use fedgenie_core::time::VirtualTime;
@@ -14,7 +14,7 @@ use fedgenie_learning::model::weights::to_safetensors;
 /// Names and values of a round's metrics.
 pub type Metrics = Vec<(&'static str, f64)>;
 
-impl<S: Sink> Run<'_, S> {
+impl Run<'_> {
     /// The round played last.
     pub const fn round(&self) -> Round {
         self.server.round
@@ -31,13 +31,13 @@ impl<S: Sink> Run<'_, S> {
     }
 
     /// Cumulative regret.
-    pub fn regret(&self) -> Regret {
-        self.metered().1
+    pub const fn regret(&self) -> Regret {
+        self.server.regret
     }
 
     /// Reward of the last round, where there is one.
-    pub fn reward(&self) -> Option<f64> {
-        self.metered().0
+    pub const fn reward(&self) -> Option<f64> {
+        self.server.reward
     }
 
     /// Metrics of the last round, empty if it was not evaluated.
@@ -95,18 +95,17 @@ impl<S: Sink> Run<'_, S> {
         Some(names.zip(groups.iter().map(|group| total(group).into())).collect())
     }
 
-    /// Ends the run: the final metrics (measured now if the last round was not evaluated), accounts and the sink.
+    /// Ends the run: the final metrics (measured now if the last round was not evaluated) and the accounts.
     ///
     /// # Errors
     /// If one of the checks that every run passes does not hold.
-    pub fn finish(self) -> Result<(Metrics, Accounts, S), RunError> {
+    pub fn finish(self) -> Result<(Metrics, Accounts), RunError> {
         let Server { mut metrics, learning, settings, .. } = self.server;
         if metrics.is_empty()
             && let Some(learning) = &learning
         {
             metrics = learning.evaluate(settings.evaluate.clients, settings.parallel);
         }
-        let (accounts, sink) = self.engine.finish()?;
-        Ok((metrics, accounts, sink))
+        Ok((metrics, self.engine.finish()?))
     }
 }

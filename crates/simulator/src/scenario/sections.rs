@@ -412,6 +412,6 @@ impl Sections {
         if meters.windows(2).any(|pair| pair[0] == pair[1]) {
             return complain("regret.meters", "a meter is listed twice");
         }
-        regret.check_counterfactual().or_else(|(key, message)| complain(&format!("regret.{key}"), message))
+        regret.check_hindsight().or_else(|(key, message)| complain(&format!("regret.{key}"), message))
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{Measured, Measurement, usage};
 use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::RunPlace;
+use fedgenie_simulator::experiment::RunId;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::statistics::{estimate, paired_difference};
 use fedgenie_core::record::Record;
@@ -33,7 +33,7 @@ impl Sink for Rounds {
     }
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
-        self.0.push((summary.selected.to_vec(), (summary.closed - summary.opened).seconds()));
+        self.0.push((summary.jobs.selected.clone(), (summary.closed - summary.opened).seconds()));
         Ok(())
     }
 }
@@ -41,18 +41,19 @@ impl Sink for Rounds {
 impl Config {
     pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
         let experiment = bench.experiment(&self.scenario)?;
-        let is_mine = |place: &RunPlace| experiment.points[place.point].1.arms[place.arm].label == self.policy;
-        let places: Vec<RunPlace> = experiment.runs().into_iter().filter(is_mine).collect();
+        let is_mine = |place: &RunId| experiment.points[place.point].1.arms[place.arm].label == self.policy;
+        let places: Vec<RunId> = experiment.runs().into_iter().filter(is_mine).collect();
         if places.is_empty() {
             return usage(format!("there is no policy {:?}", self.policy));
         }
         let losses = bench.map(&places, |place| {
             let world = experiment.world(place.point, place.seed, bench.laboratory.cache())?;
-            let (Some(genie), Some(expected)) = (&world.genie, &world.expected) else {
+            let Some((genie, Some(expected))) = world.truth.as_ref().map(|truth| (&truth.genie, &truth.expected)) else {
                 return usage("the scenario needs the meter `expected`");
             };
-            let (_, Rounds(rounds)) =
-                experiment.run_one(place, &world, Rounds::default(), bench.laboratory.threads(), None)?;
+            let mut sink = Rounds::default();
+            experiment.run_one(place, &world, &mut sink, bench.laboratory.threads(), None)?;
+            let Rounds(rounds) = sink;
             let tau_min = genie.reward.tau_min.seconds();
             let (mut realised, mut theory) = (0.0, 0.0);
             for (selected, duration) in &rounds {

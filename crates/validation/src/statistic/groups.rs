@@ -64,8 +64,9 @@ impl Config {
         }
         let windows = bench.map(&places, |place| {
             let world = experiment.world(place.point, place.seed, bench.laboratory.cache())?;
-            let sink = Windows::default();
-            let (_, Windows(windows)) = experiment.run_one(place, &world, sink, bench.laboratory.threads(), None)?;
+            let mut sink = Windows::default();
+            experiment.run_one(place, &world, &mut sink, bench.laboratory.threads(), None)?;
+            let Windows(windows) = sink;
             if windows.len() < 2 || windows[0].len() < 2 {
                 return usage("the scenario needs named groups, and more rounds than two windows of record.every");
             }

@@ -5,7 +5,7 @@
 
 use super::{Details, Measured, Measurement, shown, usage};
 use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::RunPlace;
+use fedgenie_simulator::experiment::RunId;
 use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::oracle::annealing::{Annealing, Config as AnnealingConfig, Search};
 use fedgenie_core::oracle::greedy::Greedy;
@@ -124,16 +124,16 @@ impl Comparing {
 impl Config {
     pub(super) fn measure(&self, bench: &Bench<'_>) -> Result<Measurement, Error> {
         let experiment = bench.experiment(&self.scenario)?;
-        let is_mine = |place: &RunPlace| experiment.points[place.point].1.arms[place.arm].label == self.policy;
-        let places: Vec<RunPlace> = experiment.runs().into_iter().filter(is_mine).collect();
+        let is_mine = |place: &RunId| experiment.points[place.point].1.arms[place.arm].label == self.policy;
+        let places: Vec<RunId> = experiment.runs().into_iter().filter(is_mine).collect();
         let tallies = bench.map(&places, |place| {
             let scenario = &experiment.points[place.point].1;
             let world = experiment.world(place.point, place.seed, bench.laboratory.cache())?;
             let PolicyConfig::Bsfl(config) = &scenario.arms[place.arm].policy else {
                 return usage(format!("{:?} is not of the kind bsfl", self.policy));
             };
-            let Some(genie) = &world.genie else { return usage("the scenario needs [regret]") };
-            let delta_max = 2.0 * genie.reward.alpha + 1.0;
+            let Some(truth) = &world.truth else { return usage("the scenario needs [regret]") };
+            let delta_max = 2.0 * truth.genie.reward.alpha + 1.0;
             let annealing = |search| AnnealingConfig { search, steps: self.steps, delta_max, trace: true };
             let build = |search| Annealing::build(annealing(search)).map_err(|error| Error::Usage(error.to_string()));
             let [plain, forward, symmetric] = SEARCHES.map(build);

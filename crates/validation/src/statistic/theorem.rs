@@ -141,15 +141,16 @@ impl Config {
         let laboratory = bench.laboratory;
         let world = experiment.world(0, u64::from(number), laboratory.cache())?;
         let [place] = &experiment.runs()[..] else { return super::usage("a world has one run") };
-        let (run, _) = experiment.run_one(place, &world, NoSink, laboratory.threads(), None)?;
+        let run = experiment.run_one(place, &world, &mut NoSink, laboratory.threads(), None)?;
         let scenario = &experiment.first().sections;
-        let Some(genie) = &world.genie else { return super::usage("a world has a genie") };
+        let Some(truth) = &world.truth else { return super::usage("a world has a genie") };
+        let genie = &truth.genie;
         let quantum = genie.reward.quantum.unwrap_or_default();
         for mean in &genie.mean_speeds {
             let steps = mean / quantum;
             assert!((steps - fedgenie_core::math::float::floor(steps + 0.5)).abs() < 1e-6, "a mean speed of {mean} is off the grid");
         }
-        let cohort = world.rule.ask();
+        let cohort = world.protocol.rule.ask();
         let bound = Bound::of(genie, &world.shares, cohort);
         let Some((bound, delta_min)) = bound.and_then(|bound| Some((bound, bound.delta_min?))) else {
             return super::usage(format!("{name} has no bound"));

@@ -46,7 +46,7 @@
 //! utility = { contribution = { gamma = 0.3, b = 1.0 } }
 //! ```
 
-use super::{Candidate, Tried};
+use super::{HindsightClient, UpdateScore};
 use crate::config::{ConfigError, check};
 use crate::math::float::{exp, expm1, sqrt};
 use schemars::JsonSchema;
@@ -149,17 +149,17 @@ impl Reputations {
         self.previous.is_some_and(|previous| quality > previous)
     }
 
-    fn after(&self, config: &Config, quality: f64, candidate: &Candidate, update: &Tried) -> f64 {
+    fn after(&self, config: &Config, quality: f64, candidate: &HindsightClient, update: &UpdateScore) -> f64 {
         let before = self.reputations[candidate.client.index()];
-        reputation(config.gamma, update.tested.quality - quality, before)
+        reputation(config.gamma, update.model.quality - quality, before)
     }
 
     /// Appends `S` of each candidate: 0 of those whose update does not count.
-    pub fn scores(&self, config: &Config, quality: f64, candidates: &[Candidate], scores: &mut Vec<f64>) {
+    pub fn scores(&self, config: &Config, quality: f64, candidates: &[HindsightClient], scores: &mut Vec<f64>) {
         let mut qualities: Vec<f64> = candidates.iter().map(|candidate| candidate.data_quality).collect();
         min_max(&mut qualities);
         let has_improved = self.has_improved(quality);
-        let one = |(candidate, normalised): (&Candidate, f64)| match &candidate.update {
+        let one = |(candidate, normalised): (&HindsightClient, f64)| match &candidate.update {
             Some(update) => {
                 let reputation = self.after(config, quality, candidate, update);
                 score(config, relevance(update.deviation, has_improved), reputation, normalised)
@@ -170,7 +170,7 @@ impl Reputations {
     }
 
     /// Takes in the updates that arrived in a round which sent a model of such quality.
-    pub fn remember<'a>(&mut self, config: &Config, quality: f64, arrived: impl Iterator<Item = &'a Candidate>) {
+    pub fn remember<'a>(&mut self, config: &Config, quality: f64, arrived: impl Iterator<Item = &'a HindsightClient>) {
         for candidate in arrived {
             if let Some(update) = &candidate.update {
                 let after = self.after(config, quality, candidate, update);
@@ -186,7 +186,7 @@ impl Reputations {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Tested;
+    use super::super::ModelScore;
     use super::*;
     use crate::id::ClientId;
 
@@ -216,8 +216,8 @@ mod tests {
         let config = Config::default();
         let deviation = std::f64::consts::LN_2;
         let candidate = |client, quality, data_quality| {
-            let update = Some(Tried { tested: Tested { loss: 0.0, quality }, deviation });
-            Candidate { client: ClientId(client), update, data_quality }
+            let update = Some(UpdateScore { model: ModelScore { loss: 0.0, quality }, deviation });
+            HindsightClient { client: ClientId(client), update, data_quality }
         };
         let mut reputations = Reputations::new(3);
         // Gains 0.5, −0.5 and 0; D̃ 0, 1 and 1/2; what is late counts in the pool and is worth nothing.

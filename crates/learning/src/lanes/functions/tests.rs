@@ -159,7 +159,7 @@ fn all_paths_give_the_same_bits() {
     // Random bits are seldom close to 1, where the functions have most to do.
     numbers.extend((0..2_000 * LANES).map(|place| (place as f32 - 16_000.0) / 1_000.0));
     for case in &CASES {
-        for &path in Path::all() {
+        for path in Path::all() {
             let mut results = numbers.clone();
             (case.on_lanes)(path, &mut results);
             for (x, result) in numbers.iter().zip(results) {

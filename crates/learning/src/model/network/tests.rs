@@ -97,7 +97,7 @@ fn check(name: &str, network: &Network, data: &Dataset, batch: &[u32]) {
     let other: Vec<u32> = (0..data.examples() as u32).cycle().take(batch.len() + 3).collect();
     step(network, data, &other, &mut scratch);
     assert_eq!(bits(&step(network, data, batch, &mut scratch).gradient), bits(&gradient), "{name}: after other sizes");
-    for &path in Path::all() {
+    for path in Path::all() {
         let on_path = step(network, data, batch, &mut Scratch::on(path));
         assert_eq!(on_path.loss.to_bits(), loss.to_bits(), "{name}: loss on {path:?}");
         assert_eq!(bits(&on_path.gradient), bits(&gradient), "{name}: gradient on {path:?}");
@@ -309,7 +309,7 @@ fn infinities_nans_and_denormals_leave_the_same_bits_on_every_path() {
         features.iter_mut().step_by(37).for_each(|feature| *feature = special);
         let data = Dataset::new(features, plain.targets().clone());
         let mut found: Vec<(u32, Vec<u32>, Vec<u32>)> = Vec::new();
-        for &path in Path::all() {
+        for path in Path::all() {
             let mut step = step(&network, &data, &[3, 1, 4, 0, 10, 7], &mut Scratch::on(path));
             // What a NaN's bits are is not promised; where one is, is.
             let numbers = step.gradient.iter_mut().chain(&mut step.parameters).chain(std::iter::once(&mut step.loss));

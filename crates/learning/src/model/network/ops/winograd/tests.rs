@@ -152,7 +152,7 @@ fn all_directions_are_those_of_the_definition() {
             let error = error(found, exact);
             assert!(error < 1e-6, "{name}, {direction}: wrong by {error}");
         }
-        for &path in Path::all() {
+        for path in Path::all() {
             assert!(bits(&case.results(true, path)) == bits(&found), "{name}: other bits on {path:?}");
         }
     }
@@ -181,7 +181,7 @@ fn special_numbers_leave_the_same_bits_on_every_path() {
         case.slopes.iter_mut().step_by(97).for_each(|number| *number = special);
         case.parameters.iter_mut().step_by(83).for_each(|number| *number = special);
         let found = bits(&case.results(true, Path::detect()));
-        for &path in Path::all() {
+        for path in Path::all() {
             assert!(bits(&case.results(true, path)) == found, "{special} on {path:?}");
         }
     }

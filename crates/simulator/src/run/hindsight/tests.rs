@@ -4,6 +4,7 @@ use super::*;
 use crate::experiment::Experiment;
 use crate::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
 use crate::recorder::NoSink;
+use crate::run::learning::{Learning, Trained};
 use crate::run::{Evaluations, Protocol, Run, RunSettings};
 use crate::scenario::tree;
 use crate::task::DataCache;
@@ -59,7 +60,7 @@ fn ids(clients: &[u32]) -> Vec<ClientId> {
     clients.iter().map(|&client| ClientId(client)).collect()
 }
 
-fn scripted<'w>(world: &'w World, rounds: &[Vec<ClientId>]) -> Run<'w, NoSink> {
+fn scripted<'w>(world: &'w World, rounds: &[Vec<ClientId>]) -> Run<'w> {
     let settings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
     let policy: Box<dyn Policy> = Box::new(Script(rounds.to_vec()));
     Run::new(world, "script", policy, settings, NoSink)
@@ -70,21 +71,21 @@ fn in_turn(rounds: u32) -> Vec<Vec<ClientId>> {
     (0..rounds).map(|round| [0, 1, 3].map(|step| ClientId((3 * round + step) % 8)).to_vec()).collect()
 }
 
-fn what_if<'a, 'w>(run: &'a Run<'w, NoSink>) -> &'a WhatIf<'w> {
+fn meter<'a, 'w>(run: &'a Run<'w>) -> &'a HindsightMeter<'w> {
     let Protocol::Rounds(rounds) = &run.protocol else { panic!("a protocol in rounds") };
-    rounds.what_if.as_ref().unwrap()
+    rounds.hindsight.as_ref().unwrap()
 }
 
-fn learning<'a, 'w>(run: &'a Run<'w, NoSink>) -> &'a Learning<'w> {
+fn learning<'a, 'w>(run: &'a Run<'w>) -> &'a Learning<'w> {
     run.server.learning.as_ref().unwrap()
 }
 
 /// `−κ·T̃` of every client in a round, from the draws.
 fn speeds(world: &World, round: Round) -> Vec<f64> {
-    let config = world.counterfactual.unwrap();
+    let config = world.hindsight.unwrap();
     let one = |client| {
         let draw = world.population.draw(&world.streams, Purpose::Latency, ClientId(client), round).unwrap();
-        -config.kappa * draw.effective(world.rule.cut()).seconds() / config.t_semi.seconds()
+        -config.kappa * draw.effective(world.protocol.rule.cut()).seconds() / config.t_semi.seconds()
     };
     (0..world.population.len() as u32).map(one).collect()
 }
@@ -121,11 +122,11 @@ fn utilities_are_those_of_clients_that_are_asked_alone() {
     for (set, value) in [[0, 1], [0, 2], [2, 1]].iter().zip(values) {
         let mut run = scripted(&world, &[ids(set)]);
         run.step().unwrap();
-        for (found, expected) in what_if(&run).utilities.iter().zip(&drops) {
+        for (found, expected) in meter(&run).utilities.iter().zip(&drops) {
             // The server's average of one update is that update but for a rounding in single precision.
             approx::assert_relative_eq!(*found, *expected, max_relative = 1e-5);
         }
-        let regret = run.regret().counterfactual.unwrap();
+        let regret = run.regret().hindsight.unwrap();
         assert!(regret >= 0.0);
         approx::assert_abs_diff_eq!(regret, best - value, epsilon = 1e-6);
     }
@@ -142,17 +143,17 @@ fn the_best_set_is_the_best_of_all() {
             let (mut total, mut positive) = (0.0, 0);
             for choice in &choices {
                 run.step().unwrap();
-                let what_if = what_if(&run);
+                let meter = meter(&run);
                 let speed = speeds(&world, run.round());
-                let instance = Instance { speed: &speed, gain: &what_if.utilities, cohort: 3, take: 3 };
+                let instance = Instance { speed: &speed, gain: &meter.utilities, cohort: 3, take: 3 };
                 let (best, set) = brute::solve(&instance);
-                assert_eq!(what_if.hindsight.best(), set);
+                assert_eq!(meter.regret.best(), set);
                 let mut chosen: Vec<u32> = choice.iter().map(|client| client.0).collect();
                 chosen.sort_unstable();
                 let lost = best - instance.value(&chosen);
                 positive += u32::from(lost > TIE);
                 total += lost;
-                approx::assert_abs_diff_eq!(run.regret().counterfactual.unwrap(), total, epsilon = 1e-9);
+                approx::assert_abs_diff_eq!(run.regret().hindsight.unwrap(), total, epsilon = 1e-9);
             }
             assert!(positive > 15, "a choice in turn is rarely the best: {positive}");
         }
@@ -168,13 +169,13 @@ fn who_always_chooses_the_best_set_loses_nothing() {
         for round in 0..12 {
             let mut run = scripted(&world, &script);
             (0..=round).for_each(|_| run.step().unwrap());
-            let best = ids(what_if(&run).hindsight.best());
+            let best = ids(meter(&run).regret.best());
             script[round] = best.clone();
             script.push(best);
         }
         let mut run = scripted(&world, &script);
         (0..12).for_each(|_| run.step().unwrap());
-        assert_eq!(run.regret().counterfactual, Some(0.0));
+        assert_eq!(run.regret().hindsight, Some(0.0));
         assert!(script.windows(2).any(|pair| pair[0] != pair[1]), "the best set changes");
     }
 }
@@ -187,7 +188,6 @@ fn what_a_client_would_have_returned_is_what_it_returns() {
     for choice in &choices {
         let start = learning(&run).model();
         run.step().unwrap();
-        let learning = learning(&run);
         let mut asked: Vec<ClientId> = choice.clone();
         asked.sort_unstable();
         let trained: Vec<Trained> =
@@ -195,8 +195,9 @@ fn what_a_client_would_have_returned_is_what_it_returns() {
         // Among all others, in another order and another batch.
         let everyone: Vec<ClientId> = (0..8).rev().map(ClientId).collect();
         let mut updates = Vec::new();
-        learning.try_out(&start, run.round(), &everyone, true, &mut updates);
-        for (client, real) in learning.updates(&trained) {
+        let aggregated = Aggregated { learning: learning(&run), trained, is_new_model: true };
+        aggregated.learning.train_in_hindsight(&start, run.round(), &everyone, true, &mut updates);
+        for (client, real) in aggregated.updates() {
             let imagined = &updates[7 - client.index()];
             let bits = |update: &Update| update.parameters.iter().map(|weight| weight.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(imagined), bits(real));
@@ -206,7 +207,7 @@ fn what_a_client_would_have_returned_is_what_it_returns() {
     }
 }
 
-/// A timeout of 0.7 s and losses: whoever does not deliver is worth nothing and keeps everybody waiting.
+/// A timeout of 0.7 s and losses: an update that does not arrive is worth nothing, and the round waits for it.
 #[test]
 fn updates_that_never_count_are_worth_nothing() {
     let world = with("protocol.synchronous.timeout = \"0.7 s\"\n population.dropout = { compute = \"0.3 /s\" }");
@@ -214,7 +215,7 @@ fn updates_that_never_count_are_worth_nothing() {
     let (mut lost, mut late) = (0, 0);
     for _ in 0..20 {
         run.step().unwrap();
-        for (client, utility) in (0..).zip(&what_if(&run).utilities) {
+        for (client, utility) in (0..).zip(&meter(&run).utilities) {
             let draw = world.population.draw(&world.streams, Purpose::Latency, ClientId(client), run.round()).unwrap();
             let is_late = draw.total().seconds() > 0.7;
             assert_eq!(*utility == 0.0, draw.loss.is_some() || is_late, "{client} in {}", run.round());
@@ -236,18 +237,18 @@ fn the_run_goes_on_where_only_those_diverge_who_were_not_asked() {
     let smallest = (0..8).min_by_key(|&client| sizes[client as usize]).unwrap();
     let mut run = scripted(&world, &[ids(&[smallest])]);
     run.step().unwrap();
-    let what_if = what_if(&run);
-    assert!(what_if.utilities.iter().all(|utility| utility.is_finite()));
-    assert!(what_if.utilities.contains(&0.0), "somebody diverged: {:?}, {sizes:?}", what_if.utilities);
-    assert_ne!(what_if.utilities[smallest as usize], 0.0);
+    let meter = meter(&run);
+    assert!(meter.utilities.iter().all(|utility| utility.is_finite()));
+    assert!(meter.utilities.contains(&0.0), "somebody diverged: {:?}, {sizes:?}", meter.utilities);
+    assert_ne!(meter.utilities[smallest as usize], 0.0);
 }
 
 /// Means 0.15 + E, of eight clients the seventh smallest; and a unit that is given.
 #[test]
 fn the_unit_of_time_follows_from_the_population() {
     let each = r#"population.latency.compute = { constant = { each = ["8 s", "1 s", "2 s", "3 s", "4 s", "5 s", "6 s", "7 s"] } }"#;
-    assert_eq!(with(each).counterfactual.unwrap().t_semi.seconds(), 7.05);
-    let given = with(&format!("{each}\n regret.t_semi = \"2 s\"\n regret.kappa = 3.0")).counterfactual.unwrap();
+    assert_eq!(with(each).hindsight.unwrap().t_semi.seconds(), 7.05);
+    let given = with(&format!("{each}\n regret.t_semi = \"2 s\"\n regret.kappa = 3.0")).hindsight.unwrap();
     assert_eq!((given.t_semi.seconds(), given.kappa), (2.0, 3.0));
     assert_eq!(given.utility, UtilityConfig::default());
 }
@@ -269,7 +270,7 @@ fn contributions_follow_the_policys_own_history() {
         let start = learning(&run).model();
         run.step().unwrap();
         let mut updates = Vec::new();
-        learning(&run).try_out(&start, run.round(), &everyone, false, &mut updates);
+        learning(&run).train_in_hindsight(&start, run.round(), &everyone, false, &mut updates);
         let qualities = everyone.iter().map(|&client| {
             let examples = learner.partition.client(client);
             let squares = examples.iter().map(|&example| loss(&start, &learner.data.train, &[example]).loss_sum);
@@ -288,7 +289,7 @@ fn contributions_follow_the_policys_own_history() {
             let relevance = if sent > before { kernel } else { 1.0 - kernel };
             let after = 0.25 * (quality(own) - sent) + 0.75 * reputation[client];
             let expected = 2.0 * relevance * after + 0.125 * (qualities[client] - low) / (high - low);
-            approx::assert_relative_eq!(what_if(&run).utilities[client], expected, max_relative = 1e-6);
+            approx::assert_relative_eq!(meter(&run).utilities[client], expected, max_relative = 1e-6);
             if choice.contains(&ClientId(client as u32)) {
                 reputation[client] = after;
             }

@@ -156,7 +156,7 @@ fn it_is_where_the_other_regrets_are() {
 fn it_can_be_the_only_one() {
     let alone = changed(HINDSIGHT, "tau_min = \"50 ms\"\nmeters = [\"mean\", \"realised\"]\n", "meters = []\n");
     let alone = changed(&alone, "[policy.bsfl]\n", "");
-    assert!(world(&alone, 1).genie.is_none());
+    assert!(world(&alone, 1).truth.is_none());
     let place = Workplace::with(&alone);
     place.run_into("out", &[]);
     let summary = place.json("out/summary.json");

@@ -1,4 +1,4 @@
-//! Counterfactual regret: what a round lost against the best set in hindsight, where clients that were not chosen train too.
+//! Regret in hindsight: what a round lost against the best set, found by training the clients that were not chosen too.
 //!
 //! # Definition
 //! In round `t` every client `i` that could be chosen, chosen or not, trains from the model that the round sends, with the random
@@ -56,9 +56,9 @@ use super::{Exact, Instance};
 use crate::math::sum::CompensatedSum;
 use crate::time::Span;
 
-/// What is asked for; `t_semi` is none where it follows from the population.
+/// The regret in hindsight as a scenario asks for it; `t_semi` is none where it follows from the population.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CounterfactualPlan {
+pub struct HindsightPlan {
     /// What an update is worth.
     pub utility: UtilityConfig,
     /// Weight κ of the time that the round takes.
@@ -67,9 +67,9 @@ pub struct CounterfactualPlan {
     pub t_semi: Option<Span>,
 }
 
-/// What is metered in a world.
+/// The regret in hindsight as a world defines it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counterfactual {
+pub struct Hindsight {
     /// What an update is worth.
     pub utility: UtilityConfig,
     /// Weight κ of the time that the round takes.
@@ -78,29 +78,29 @@ pub struct Counterfactual {
     pub t_semi: Span,
 }
 
-impl Counterfactual {
-    /// `−κ·T̃` of somebody the round would wait for so long.
+impl Hindsight {
+    /// `−κ·T̃` of a client that the round would wait for so long.
     pub fn speed(&self, latency: Span) -> f64 {
         -self.kappa * (latency.0 as f64 / self.t_semi.0 as f64)
     }
 }
 
-/// Adds up what a policy's choices lost.
+/// The regret in hindsight of a run, round by round.
 #[derive(Debug, Default)]
-pub struct Hindsight {
+pub struct HindsightRegret {
     exact: Exact,
     best: Vec<u32>,
     sum: CompensatedSum,
 }
 
-impl Hindsight {
-    /// Adds one round and returns what was lost in it. `speed` and `utility` have one entry per candidate, `chosen` are the
-    /// places of those who were chosen, ascending; `cohort` is the number that could have been.
+impl HindsightRegret {
+    /// Adds one round and returns its regret. `speed` and `utility` have one entry per candidate, `chosen` are the positions of
+    /// the selected candidates, ascending; `cohort` is the number that could have been selected.
     ///
     /// # Panics
     /// If a number is not finite, the choice is empty, larger than the cohort or names somebody else, or `cohort` were chosen
     /// and are worth more than the best: broken invariants.
-    pub fn judge(&mut self, speed: &[f64], utility: &[f64], cohort: usize, chosen: &[u32]) -> f64 {
+    pub fn add(&mut self, speed: &[f64], utility: &[f64], cohort: usize, chosen: &[u32]) -> f64 {
         let instance = Instance { speed, gain: utility, cohort, take: cohort };
         let best = self.exact.maximise(&instance, &mut self.best);
         let lost = match chosen == self.best {
@@ -117,12 +117,12 @@ impl Hindsight {
         lost
     }
 
-    /// Places of the best set of the last round, ascending.
+    /// Positions of the best set of the last round, ascending.
     pub fn best(&self) -> &[u32] {
         &self.best
     }
 
-    /// What was lost so far.
+    /// The sum over rounds so far.
     pub fn cumulative(&self) -> f64 {
         self.sum.value()
     }
@@ -139,24 +139,24 @@ mod tests {
     #[test]
     fn three_clients_by_hand() {
         let config =
-            Counterfactual { utility: UtilityConfig::default(), kappa: 0.5, t_semi: Span::from_seconds(2.0).unwrap() };
+            Hindsight { utility: UtilityConfig::default(), kappa: 0.5, t_semi: Span::from_seconds(2.0).unwrap() };
         let speed = [1.0, 2.0, 4.0].map(|seconds| config.speed(Span::from_seconds(seconds).unwrap()));
         assert_eq!(speed, [-0.25, -0.5, -1.0]);
-        let mut hindsight = Hindsight::default();
+        let mut regret = HindsightRegret::default();
         let utility = [0.5, 1.0, 2.0];
-        assert_eq!(hindsight.judge(&speed, &utility, 2, &[0, 1]), 1.0);
-        assert_eq!(hindsight.best(), [1, 2]);
-        assert_eq!(hindsight.judge(&speed, &utility, 2, &[0, 2]), 0.5);
-        assert_eq!(hindsight.judge(&speed, &utility, 2, &[1, 2]), 0.0);
-        assert_eq!(hindsight.cumulative(), 1.5);
+        assert_eq!(regret.add(&speed, &utility, 2, &[0, 1]), 1.0);
+        assert_eq!(regret.best(), [1, 2]);
+        assert_eq!(regret.add(&speed, &utility, 2, &[0, 2]), 0.5);
+        assert_eq!(regret.add(&speed, &utility, 2, &[1, 2]), 0.0);
+        assert_eq!(regret.cumulative(), 1.5);
         // Whoever chooses fewer may be better off: {0} of two that would both do harm.
-        assert_eq!(hindsight.judge(&speed[..2], &[-1.0, -2.0], 2, &[0]), -3.5 + 1.25);
+        assert_eq!(regret.add(&speed[..2], &[-1.0, -2.0], 2, &[0]), -3.5 + 1.25);
     }
 
     #[test]
     fn never_negative_and_the_best_by_enumeration() {
         let mut rng = Streams::new(5).stream(Purpose::Solver, 0, 0);
-        let mut hindsight = Hindsight::default();
+        let mut regret = HindsightRegret::default();
         for _ in 0..2_000 {
             let candidates = 1 + rng.below(8) as usize;
             let cohort = 1 + rng.below(candidates as u64) as usize;
@@ -166,7 +166,7 @@ mod tests {
             let instance = Instance { speed: &speed, gain: &utility, cohort, take: cohort };
             let (best, _) = brute::solve(&instance);
             for set in brute::subsets(candidates, cohort) {
-                let lost = hindsight.judge(&speed, &utility, cohort, &set);
+                let lost = regret.add(&speed, &utility, cohort, &set);
                 assert!(lost >= 0.0);
                 approx::assert_abs_diff_eq!(lost, best - instance.value(&set), epsilon = 1e-11);
             }

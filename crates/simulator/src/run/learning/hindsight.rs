@@ -1,10 +1,10 @@
-//! What clients that were not asked would have returned, and what a client's own update is worth by itself.
+//! For the regret in hindsight: updates of clients that were not asked, and the score of each update by itself.
 
-use super::{Learning, Trained};
+use super::Learning;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::oracle::utility::contribution::deviation;
-use fedgenie_core::oracle::utility::{Tested, Tried};
-use fedgenie_learning::model::{Evaluation, Scratch, evaluate};
+use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
+use fedgenie_learning::model::{Scratch, evaluate};
 use fedgenie_learning::trainer::{TrainingJob, Update, train};
 use rayon::prelude::*;
 
@@ -20,8 +20,8 @@ impl Learning<'_> {
     }
 
     /// Trains clients from the model that a round sent, as if they had been asked; update `i` is that of client `i`. Neither the
-    /// global model nor the updates of those who were asked change.
-    pub fn try_out(
+    /// global model nor the updates of the clients that were asked change.
+    pub fn train_in_hindsight(
         &self,
         start: &[f32],
         round: Round,
@@ -37,34 +37,32 @@ impl Learning<'_> {
         if updates.len() < jobs.len() {
             updates.resize_with(jobs.len(), Update::default);
         }
-        let (data, settings) = (&self.learner.data.train, &self.world.training);
+        let (data, settings) = (&self.learner.data.train, &self.world.training.local);
         train(&jobs, &*self.learner.model, data, settings, &self.world.streams, parallel, &mut updates[..jobs.len()]);
     }
 
-    /// The updates that went into the model last, by those who were asked; `trained` is what that aggregation returned.
-    pub fn updates<'a>(&'a self, trained: &'a [Trained]) -> impl Iterator<Item = (ClientId, &'a Update)> {
-        trained.iter().map(|trained| trained.client).zip(&self.updates)
-    }
-
-    /// A model on the test data.
-    pub fn test(&self, parameters: &[f32], parallel: bool) -> Tested {
-        self.tested(evaluate(&*self.learner.model, parameters, &self.learner.data.test, &self.test_examples, parallel))
-    }
-
-    fn tested(&self, evaluation: Evaluation) -> Tested {
+    /// The score of a model on the test data.
+    pub fn score(&self, parameters: &[f32], parallel: bool) -> ModelScore {
+        let data = &self.learner.data.test;
+        let evaluation = evaluate(&*self.learner.model, parameters, data, &self.test_examples, parallel);
         let loss = evaluation.loss();
-        Tested { loss, quality: if self.learner.classifies { evaluation.accuracy() } else { -loss } }
+        ModelScore { loss, quality: if self.learner.classifies { evaluation.accuracy() } else { -loss } }
     }
 
-    /// What each update is worth by itself; none of one that diverged.
-    pub fn judge(&self, start: &[f32], updates: &[(ClientId, &Update)], parallel: bool) -> Vec<Option<Tried>> {
+    /// The score of each update by itself; none of one that diverged.
+    pub fn score_updates(
+        &self,
+        start: &[f32],
+        updates: &[(ClientId, &Update)],
+        parallel: bool,
+    ) -> Vec<Option<UpdateScore>> {
         let trained = self.learner.model.trained();
         let one = |(_, update): &(ClientId, &Update)| {
-            let tried = || Tried {
-                tested: self.test(&update.parameters, false),
+            let score = || UpdateScore {
+                model: self.score(&update.parameters, false),
                 deviation: deviation(&update.parameters[..trained], &start[..trained]),
             };
-            (!update.diverged).then(tried)
+            (!update.diverged).then(score)
         };
         if parallel { updates.par_iter().map(one).collect() } else { updates.iter().map(one).collect() }
     }

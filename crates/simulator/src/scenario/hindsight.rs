@@ -1,7 +1,7 @@
 //! The keys of `[regret]` that belong to its `counterfactual`.
 
 use super::RegretConfig;
-use fedgenie_core::oracle::counterfactual::CounterfactualPlan;
+use fedgenie_core::oracle::hindsight::HindsightPlan;
 use fedgenie_core::time::Span;
 
 /// κ if it is left out.
@@ -17,8 +17,8 @@ impl RegretConfig {
     }
 
     /// What is asked for, if it is.
-    pub(super) fn counterfactual(&self) -> Option<CounterfactualPlan> {
-        self.counterfactual.then(|| CounterfactualPlan {
+    pub(super) fn hindsight(&self) -> Option<HindsightPlan> {
+        self.counterfactual.then(|| HindsightPlan {
             utility: self.utility.unwrap_or_default(),
             kappa: self.kappa.unwrap_or(KAPPA),
             t_semi: self.t_semi.map(|unit| unit.0),
@@ -26,7 +26,7 @@ impl RegretConfig {
     }
 
     /// Key below `regret` and sentence.
-    pub(super) fn check_counterfactual(&self) -> Result<(), (String, String)> {
+    pub(super) fn check_hindsight(&self) -> Result<(), (String, String)> {
         let refuse = |key: &str, message: String| Err((key.to_owned(), message));
         if !self.counterfactual {
             let given = [

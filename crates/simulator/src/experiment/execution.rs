@@ -1,0 +1,189 @@
+//! Carries runs out: side by side on threads, each in the world of its point and seed.
+
+use super::{Experiment, ResultFolder, RunId, RunSummary};
+use crate::error::Error;
+use crate::recorder::{NoSink, RunFileOptions};
+use crate::run::{Run, RunError};
+use crate::task::DataCache;
+use crate::world::World;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The threads of an experiment: how many, how many runs are under way, and whether they are to stop.
+#[derive(Debug)]
+pub struct Threads {
+    pool: rayon::ThreadPool,
+    count: usize,
+    active: AtomicUsize,
+    cancelled: AtomicBool,
+}
+
+impl Threads {
+    /// A pool of `count` threads; 0 for as many as the machine has cores.
+    ///
+    /// # Errors
+    /// If threads cannot be started.
+    pub fn new(count: usize) -> Result<Self, Error> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build();
+        let pool = pool.map_err(|error| Error::Threads(error.to_string()))?;
+        Ok(Self { count: pool.current_num_threads(), pool, active: AtomicUsize::new(0), cancelled: false.into() })
+    }
+
+    /// How many there are.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Stops the runs under way at the end of their round, with [`Error::Cancelled`], and starts no other. For good.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether runs are to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Plays a round, with the clients spread over all threads if some have nothing else to do.
+    pub(super) fn step(&self, run: &mut Run<'_>) -> Result<(), RunError> {
+        let spread = self.count > 1 && run.trains() && self.active.load(Ordering::Relaxed) < self.count;
+        run.set_parallel(spread);
+        if spread { self.pool.install(|| run.step()) } else { run.step() }
+    }
+}
+
+/// What an experiment tells while it runs.
+pub trait Progress: Sync {
+    /// A run ended; `done` of `total` have.
+    fn run_ended(&self, run: &RunId, done: usize, total: usize);
+    /// Rounds were played.
+    fn rounds_played(&self, rounds: u64);
+}
+
+/// What runs write, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Outputs<'a> {
+    /// The experiment's folder.
+    pub folder: &'a ResultFolder,
+    /// Files of a run beside its rounds.
+    pub files: &'a RunFileOptions,
+    /// The final model.
+    pub models: bool,
+}
+
+/// A world that is built by the first run that needs it and dropped by the last.
+#[derive(Default)]
+struct WorldSlot {
+    world: Option<Arc<World>>,
+    runs_left: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Carries out runs of an experiment. With `outputs`, each run writes its files.
+///
+/// Results come in the order of `runs`. A run that fails does not stop the others. [`Threads::cancel`] does: runs that
+/// have not ended by then give [`Error::Cancelled`].
+pub fn execute(
+    experiment: &Experiment,
+    runs: &[RunId],
+    outputs: Option<Outputs<'_>>,
+    threads: &Threads,
+    cache: &DataCache,
+    progress: &dyn Progress,
+) -> Vec<Result<RunSummary, Error>> {
+    let mut slots = BTreeMap::new();
+    for run in runs {
+        let slot: &mut Mutex<WorldSlot> = slots.entry((run.point, run.seed)).or_default();
+        slot.get_mut().unwrap_or_else(PoisonError::into_inner).runs_left += 1;
+    }
+    let results: Vec<Mutex<Option<Result<RunSummary, Error>>>> = runs.iter().map(|_| Mutex::new(None)).collect();
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let workers = threads.count.min(runs.len());
+    threads.active.store(workers, Ordering::Relaxed);
+    let work = || {
+        while !threads.is_cancelled() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(run) = runs.get(index) else { break };
+            let slot = &slots[&(run.point, run.seed)];
+            let result = guarded(run, || {
+                let world = world_of(slot, || experiment.world(run.point, run.seed, cache).map_err(Error::from))?;
+                match outputs {
+                    None => experiment.run_one(run, &world, &mut NoSink, threads, None),
+                    Some(outputs) => outputs.folder.carry_out(experiment, run, &world, outputs, threads),
+                }
+            });
+            let mut slot = lock(slot);
+            slot.runs_left -= 1;
+            if slot.runs_left == 0 {
+                slot.world = None;
+            }
+            drop(slot);
+            if let Ok(summary) = &result {
+                progress.rounds_played(u64::from(summary.rounds));
+            }
+            let is_cancelled = matches!(result, Err(Error::Cancelled));
+            *lock(&results[index]) = Some(result);
+            if !is_cancelled {
+                progress.run_ended(run, done.fetch_add(1, Ordering::Relaxed) + 1, runs.len());
+            }
+        }
+        threads.active.fetch_sub(1, Ordering::Relaxed);
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    let taken = |result: Mutex<Option<Result<RunSummary, Error>>>| {
+        result.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or(Err(Error::Cancelled))
+    };
+    results.into_iter().map(taken).collect()
+}
+
+/// The world of a slot, built if no run has needed it so far.
+fn world_of(slot: &Mutex<WorldSlot>, build: impl FnOnce() -> Result<World, Error>) -> Result<Arc<World>, Error> {
+    let mut slot = lock(slot);
+    if let Some(world) = &slot.world {
+        return Ok(world.clone());
+    }
+    let world = Arc::new(build()?);
+    slot.world = Some(world.clone());
+    Ok(world)
+}
+
+/// Does a run's work. A panic is the end of this run and of no other: runs share nothing but what they only read.
+fn guarded<T>(run: &RunId, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+        Err(Error::Panicked { run: run.name.clone(), message: panic_message(&*payload).to_owned() })
+    })
+}
+
+/// The sentence that a panic was raised with.
+fn panic_message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_its_run_as_a_defect() {
+        let run = RunId { point: 0, seed: 3, arm: 0, name: "random-s3".to_owned() };
+        let error = guarded(&run, || -> Result<(), Error> { panic!("found {} of {}", 3, 4) }).unwrap_err();
+        assert_eq!(error.exit_code(), 4);
+        let text = error.to_string();
+        assert!(
+            text.starts_with("run random-s3 panicked: found 3 of 4") && text.contains("defect of FedGenie"),
+            "{text}"
+        );
+        assert_eq!(guarded(&run, || Ok(7)).unwrap(), 7);
+    }
+}

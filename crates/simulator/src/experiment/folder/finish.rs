@@ -1,0 +1,119 @@
+//! The end of a process's work in a result folder: page, pictures, summary and manifest, of all runs that are there.
+
+use super::super::artefacts::{
+    MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, completed, hash_file,
+};
+use super::super::files::write_json;
+use super::super::{Experiment, RunSummary, Summary};
+use super::{FAILURE_FILE, Lock, RUN_FILE, RUN_FILES, ResultFolder, TIMELINE_FILE, erase, others, remove_file};
+use crate::error::Error;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// Files of a run that the manifest lists: all but the timeline, which a replay does not look at.
+fn listed() -> impl Iterator<Item = &'static str> {
+    RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
+}
+
+/// Whether a name is that of a picture beside the summary.
+fn is_picture(name: &str) -> bool {
+    name.ends_with(".svg") && !name.contains('/')
+}
+
+impl ResultFolder {
+    /// Ends the work of this process. If no other process is at work in the folder, writes summary, manifest and what
+    /// `draw` writes (page and pictures, into the folder that it is given), and returns the summary of all complete runs.
+    ///
+    /// `known` are runs that need not be read again. Without a manifest a folder is unfinished: it is deleted first and written last.
+    ///
+    /// # Errors
+    /// If a file cannot be read back or written.
+    pub fn finish(
+        self,
+        experiment: &Experiment,
+        known: &[RunSummary],
+        draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
+    ) -> Result<Option<Summary>, Error> {
+        let lock = Lock::of(&self.path)?;
+        let summary = match others(&self.path, Some(&self.process))? {
+            0 => self.write_summary(experiment, known, draw).map(Some),
+            _ => Ok(None),
+        };
+        // Before others get the lock: none may leave the summary to a process that has ended its work.
+        drop(self);
+        drop(lock);
+        summary
+    }
+
+    fn write_summary(
+        &self,
+        experiment: &Experiment,
+        known: &[RunSummary],
+        draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
+    ) -> Result<Summary, Error> {
+        let known: BTreeMap<_, _> = known.iter().map(|run| (experiment.name_of(run), run)).collect();
+        let of = |name: &String| known.get(name).map(|&run| run.clone()).or_else(|| completed(&self.path, name));
+        let runs = experiment.runs();
+        let found = runs.iter().filter_map(|run| of(&run.name));
+        let summary = experiment.summarise(found.collect());
+        let manifest_file = self.path.join(MANIFEST_FILE);
+        remove_file(&manifest_file).map_err(|source| Error::Write { path: manifest_file.clone(), source })?;
+        let pictures = self.pictures(&summary, draw)?;
+        self.put(SUMMARY_FILE, |file| write_json(file, &summary))?;
+        let names = pictures
+            .into_iter()
+            .filter(|name| is_picture(name))
+            .chain([SCENARIO_FILE, SUMMARY_FILE].map(str::to_owned));
+        let manifest = self.manifest(experiment, &summary, names)?;
+        self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
+        Ok(summary)
+    }
+
+    /// Has page and pictures written, and gives them their names in the folder. Returns the names.
+    fn pictures(
+        &self,
+        summary: &Summary,
+        draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
+    ) -> Result<BTreeSet<String>, Error> {
+        let unfinished = self.process.join("pictures");
+        let failed = |source| Error::Write { path: unfinished.clone(), source };
+        fs::create_dir_all(&unfinished).map_err(failed)?;
+        draw(summary, &unfinished)?;
+        let entries = fs::read_dir(&unfinished).map_err(failed)?;
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let names = entries.map(|entry| entry.map(name)).collect::<Result<BTreeSet<_>, _>>().map_err(failed)?;
+        let earlier = erase::written(&self.path);
+        erase::note(&self.path, names.iter().cloned())?;
+        names.iter().try_for_each(|name| fs::rename(unfinished.join(name), self.path.join(name))).map_err(failed)?;
+        // Pictures of fewer runs that all runs do not have.
+        let stale = earlier.difference(&names).filter(|name| is_picture(name));
+        stale.map(|name| self.path.join(name)).try_for_each(|path| remove_file(&path)).map_err(failed)?;
+        Ok(names)
+    }
+
+    fn manifest(
+        &self,
+        experiment: &Experiment,
+        summary: &Summary,
+        names: impl Iterator<Item = String>,
+    ) -> Result<Manifest, Error> {
+        let mut manifest = Manifest::of(experiment, summary)?;
+        let mut names: Vec<String> = names.collect();
+        for run in experiment.runs() {
+            let folder = self.path.join(RUNS_FOLDER).join(&run.name);
+            let below = |name: &str| format!("{RUNS_FOLDER}/{}/{name}", run.name);
+            match (folder.join(RUN_FILE).is_file(), folder.join(FAILURE_FILE).is_file()) {
+                (true, _) => manifest.runs.push(run.name.clone()),
+                (false, true) => manifest.failed.push(run.name.clone()),
+                (false, false) => continue,
+            }
+            names.extend(listed().filter(|name| folder.join(name).is_file()).map(below));
+        }
+        for name in names {
+            let digest = hash_file(&self.path.join(&name))?;
+            manifest.files.insert(name, digest);
+        }
+        Ok(manifest)
+    }
+}

@@ -1,0 +1,174 @@
+//! The table that a run ends with, and how numbers are shown to people.
+
+use super::{ArmSummary, Reached, Summary};
+use fedgenie_core::math::float;
+use fedgenie_core::math::statistics::Estimate;
+
+/// The table that a run ends with: one row per policy and point.
+pub fn table(summary: &Summary) -> String {
+    let mut columns: Vec<(String, String)> =
+        vec![("rounds".into(), "rounds".into()), ("virtual_time_s".into(), "virtual time [s]".into())];
+    let has = |name: &str| summary.arms.iter().any(|arm| arm.values.contains_key(name));
+    for (key, title) in [
+        ("final.test_loss", "test loss"),
+        ("final.test_accuracy", "test accuracy"),
+        ("regret.mean", "mean regret"),
+        ("regret.realised", "realised regret"),
+        ("regret.expected", "expected regret"),
+        ("regret.expected-exact", "expected-exact"),
+        ("regret.counterfactual", "counterfactual regret"),
+    ] {
+        if has(key) {
+            columns.push((key.to_owned(), title.to_owned()));
+        }
+    }
+    for name in target_names(summary) {
+        columns.push((format!("time_to.{name}"), format!("s to {name}")));
+    }
+    // The hardest target that policies can be compared at, or else what comes first of the rest.
+    let is_compared = |key: &str| {
+        summary.arms.iter().any(|arm| arm.paired.as_ref().is_some_and(|paired| paired.differences.contains_key(key)))
+    };
+    let targets = columns.iter().rev().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
+    let otherwise = ["regret.mean", "regret.realised", "regret.counterfactual", "final.test_loss", "virtual_time_s"];
+    let compared: Option<String> =
+        targets.filter(|key| is_compared(key)).chain(otherwise).find(|key| has(key)).map(str::to_owned);
+    let compared = compared.as_deref();
+    let mut rows = vec![Vec::new()];
+    rows[0].push("policy".to_owned());
+    rows[0].extend(columns.iter().map(|(_, title)| title.clone()));
+    if let (Some(compared), Some(first)) = (compared, summary.arms.first()) {
+        let title = columns.iter().find(|(key, _)| key == compared).map_or(compared, |(_, title)| title.as_str());
+        if summary.arms.iter().any(|arm| arm.paired.is_some()) {
+            rows[0].push(format!("{title} minus {}'s", first.arm));
+        }
+    }
+    let mut text = String::new();
+    let mut point = None;
+    for arm in &summary.arms {
+        if summary.points.len() > 1 && point != Some(arm.point) {
+            let settings: Vec<String> =
+                summary.points[arm.point].iter().map(|(path, value)| format!("{path} = {value}")).collect();
+            rows.push(vec![format!("# {}", settings.join(", "))]);
+        }
+        point = Some(arm.point);
+        let mut row = vec![arm.arm.clone()];
+        row.extend(columns.iter().map(|(key, _)| show_value(arm, key)));
+        if let Some(compared) = compared {
+            let difference = arm.paired.as_ref().and_then(|paired| paired.differences.get(compared));
+            row.push(difference.map_or_else(String::new, |estimate| show_difference(estimate, arm.runs)));
+        }
+        rows.push(row);
+    }
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|column| {
+            let cells = rows.iter().filter(|row| row.len() > 1).filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    for row in rows {
+        if let [heading] = row.as_slice() {
+            text.push_str(heading);
+            text.push('\n');
+            continue;
+        }
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let padding = " ".repeat(width - cell.chars().count());
+            if column == 0 {
+                line.push_str(cell);
+                line.push_str(&padding);
+            } else {
+                line.push_str("   ");
+                line.push_str(&padding);
+                line.push_str(cell);
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Targets in the order of the scenario.
+fn target_names(summary: &Summary) -> Vec<String> {
+    summary.runs.first().map_or_else(Vec::new, |run| run.reached.iter().map(Reached::name).collect())
+}
+
+/// A value, and how many runs have it if not all do.
+fn show_value(arm: &ArmSummary, key: &str) -> String {
+    arm.values.get(key).map_or_else(|| "–".to_owned(), |estimate| show_of(estimate, arm.runs))
+}
+
+fn show_of(estimate: &Estimate, runs: usize) -> String {
+    if estimate.n == runs { show(estimate) } else { format!("{} ({}/{runs})", show(estimate), estimate.n) }
+}
+
+/// Seeds from which on an interval is shown: of two, it is twelve times as wide as they are apart.
+pub const INTERVAL_SEEDS: usize = 3;
+
+/// Values that differ by less than this part of them are the same but for rounding.
+pub const ROUNDING: f64 = 1e-12;
+
+/// A mean, with half of its interval where there are seeds enough and they differ.
+pub fn show(estimate: &Estimate) -> String {
+    match estimate.half_width() {
+        Some(half) if half > ROUNDING * estimate.mean.abs() && estimate.n >= INTERVAL_SEEDS => {
+            format!("{} ± {}", number(estimate.mean), number(half))
+        }
+        _ => number(estimate.mean),
+    }
+}
+
+fn show_difference(estimate: &Estimate, runs: usize) -> String {
+    let sign = if estimate.mean > 0.0 { "+" } else { "" };
+    format!("{sign}{}", show_of(estimate, runs))
+}
+
+/// Four significant digits.
+pub fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    if value == 0.0 {
+        "0".to_owned()
+    } else if magnitude.fract() == 0.0 && magnitude < 1e9 {
+        format!("{value}")
+    } else if !(1e-4..1e7).contains(&magnitude) {
+        format!("{value:.3e}")
+    } else {
+        let digits = 3 - float::floor(float::log10(magnitude)) as i32;
+        format!("{value:.*}", digits.clamp(0, 8) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_seeds_have_no_interval_and_missing_ones_are_marked() {
+        let two = Estimate { mean: 2.0, ci95: Some([-10.0, 14.0]), n: 2 };
+        let three = Estimate { n: 3, ci95: Some([1.5, 2.5]), ..two };
+        assert_eq!((show_of(&two, 2), show_of(&three, 3)), ("2".to_owned(), "2 ± 0.5000".to_owned()));
+        assert_eq!(
+            (show_difference(&two, 3), show_difference(&three, 3)),
+            ("+2 (2/3)".to_owned(), "+2 ± 0.5000".to_owned())
+        );
+    }
+
+    #[test]
+    fn rounding_is_no_interval() {
+        let same = fedgenie_core::math::statistics::estimate(&[
+            0.892_857_142_857_142_9,
+            0.892_857_142_857_142_8,
+            0.892_857_142_857_142_8,
+        ])
+        .unwrap();
+        assert_eq!(show(&same), "0.8929");
+    }
+
+    #[test]
+    fn numbers_are_shown_with_four_digits() {
+        let shown: Vec<_> = [0.0, 200.0, 123.456, 0.012_345_6, 1.5e-7, 123_456.7].into_iter().map(number).collect();
+        assert_eq!(shown, ["0", "200", "123.5", "0.01235", "1.500e-7", "123457"]);
+    }
+}

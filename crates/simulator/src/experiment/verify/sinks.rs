@@ -1,0 +1,175 @@
+//! Sinks of a replay: one that compares it with stored files, one that picks out a round.
+
+use crate::error::Error;
+use crate::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RoundMark, RoundSummary, Sink, event_json, read_marks};
+use fedgenie_core::record::{Record, Stream};
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// Stops a replay at a round and hands out its records.
+pub(super) struct Capture {
+    wanted: u32,
+    current: u32,
+    timeline: Vec<String>,
+    model: Vec<String>,
+}
+
+impl Capture {
+    /// Of this round.
+    pub(super) const fn of(wanted: u32) -> Self {
+        Self { wanted, current: 1, timeline: Vec::new(), model: Vec::new() }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the round was captured")]
+pub(super) struct Captured(pub(super) Vec<String>);
+
+impl Sink for Capture {
+    fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
+        if self.current == self.wanted {
+            let list = match record.stream() {
+                Stream::Timeline => &mut self.timeline,
+                Stream::Model => &mut self.model,
+            };
+            list.push(record.to_string());
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
+        self.current = summary.round.0 + 1;
+        if summary.round.0 < self.wanted {
+            return Ok(());
+        }
+        let mut records = std::mem::take(&mut self.timeline);
+        records.append(&mut self.model);
+        Err(io::Error::other(Captured(records)))
+    }
+}
+
+/// Where the replay first differs; ends it by travelling as an I/O error through the run.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(super) struct Mismatch {
+    pub(super) round: u32,
+    /// From 0.
+    pub(super) event: Option<usize>,
+    pub(super) stored_event: Option<String>,
+    pub(super) what: String,
+}
+
+/// Compares a replay with stored files as it goes.
+pub(super) struct Comparison {
+    marks: BufReader<File>,
+    rounds: io::Lines<BufReader<File>>,
+    events: Option<io::Lines<BufReader<MultiGzDecoder<File>>>>,
+    round: u32,
+    event: usize,
+}
+
+impl Comparison {
+    pub(super) fn open(run_folder: &Path) -> Result<Self, Error> {
+        let open = |name: &str| {
+            let path = run_folder.join(name);
+            File::open(&path).map_err(|source| Error::Read { path, source })
+        };
+        let events = match run_folder.join(EVENTS_FILE).is_file() {
+            true => Some(BufReader::new(MultiGzDecoder::new(open(EVENTS_FILE)?)).lines()),
+            false => None,
+        };
+        Ok(Self {
+            marks: BufReader::new(open(MARKS_FILE)?),
+            rounds: BufReader::new(open(ROUNDS_FILE)?).lines(),
+            events,
+            round: 1,
+            event: 0,
+        })
+    }
+
+    /// What is stored beyond the end of the replay.
+    pub(super) fn left_over(mut self) -> Result<Option<String>, Error> {
+        let beyond = |name: &str| Some(format!("{name} goes on after the replay's last round"));
+        Ok(match (read_marks(&mut self.marks), self.rounds.next()) {
+            (Ok(None), None) => None,
+            (Ok(None), Some(_)) => beyond(ROUNDS_FILE),
+            _ => beyond(MARKS_FILE),
+        })
+    }
+
+    fn mismatch(&self, event: Option<usize>, stored_event: Option<String>, what: String) -> io::Error {
+        io::Error::other(Mismatch { round: self.round, event, stored_event, what })
+    }
+}
+
+impl Sink for Comparison {
+    fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
+        let Some(events) = &mut self.events else { return Ok(()) };
+        let stored = events.next().transpose()?;
+        let replayed = event_json(record).to_string();
+        if stored.as_deref() != Some(&replayed) {
+            let stored = stored.unwrap_or_else(|| "nothing".to_owned());
+            let what = format!("stored event: {stored}; the replay's event is: {replayed}");
+            return Err(self.mismatch(Some(self.event), Some(stored), what));
+        }
+        self.event += 1;
+        Ok(())
+    }
+
+    fn round(&mut self, summary: &RoundSummary<'_>, is_recorded: bool, mark: &RoundMark) -> io::Result<()> {
+        self.round = summary.round.0;
+        let stored = match read_marks(&mut self.marks) {
+            Ok(Some(stored)) => stored,
+            Ok(None) => return Err(self.mismatch(None, None, format!("{MARKS_FILE} ends before this round"))),
+            Err(error) => {
+                return Err(self.mismatch(None, None, format!("{MARKS_FILE} is damaged at this round: {error}")));
+            }
+        };
+        if stored != *mark {
+            let chain = match (stored.timeline == mark.timeline, stored.model == mark.model) {
+                (false, _) => "the timeline digest differs",
+                (true, false) => "the model digest differs",
+                (true, true) => "the checksum of an event differs",
+            };
+            let pairs = stored.checksums.iter().zip(&mark.checksums);
+            let event = pairs.into_iter().position(|(stored, replayed)| stored != replayed);
+            let event = event.or((stored.checksums.len() != mark.checksums.len())
+                .then_some(stored.checksums.len().min(mark.checksums.len())));
+            return Err(self.mismatch(event, None, chain.to_owned()));
+        }
+        if is_recorded {
+            let line = self.rounds.next().transpose()?;
+            let replayed = summary.to_json();
+            if line.as_deref() != Some(&replayed.to_string()) {
+                let what = describe_line(line.as_deref(), &replayed);
+                return Err(self.mismatch(None, None, what));
+            }
+        }
+        self.round += 1;
+        self.event = 0;
+        Ok(())
+    }
+
+    fn wants_checksums(&self) -> bool {
+        true
+    }
+}
+
+/// Which keys of a stored line of `rounds.jsonl` differ from the replay's.
+fn describe_line(stored: Option<&str>, replayed: &serde_json::Value) -> String {
+    let Some(stored) = stored else { return format!("{ROUNDS_FILE} ends before this round") };
+    let Ok(stored) = serde_json::from_str::<serde_json::Value>(stored) else {
+        return format!("{ROUNDS_FILE} holds a line that is not JSON");
+    };
+    let differing = |(key, value): (&String, &serde_json::Value)| {
+        let stored = stored.get(key).unwrap_or(&serde_json::Value::Null);
+        (stored != value).then(|| format!("{key}: stored {stored}, the replay gave {value}"))
+    };
+    let differing: Vec<String> = replayed.as_object().into_iter().flatten().filter_map(differing).collect();
+    match differing.is_empty() {
+        true => format!("{ROUNDS_FILE} holds a line with other keys or another order"),
+        false => format!("{ROUNDS_FILE} differs: {}", differing.join("; ")),
+    }
+}

@@ -1,0 +1,170 @@
+//! The clients that each server chooses among, and the list of those that can be chosen now.
+//!
+//! A list is made when a policy first asks for it, and stands until it can be another one: a client of its server begins or ends
+//! a job, or the clock moves where devices come and go.
+
+use crate::policy::{Busy, Candidates};
+use crate::population::Cursors;
+use crate::protocol::Rule;
+use crate::world::World;
+use fedgenie_core::id::ClientId;
+use fedgenie_core::time::VirtualTime;
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell};
+
+/// The clients of one server.
+struct Scope<'w> {
+    members: Cow<'w, [ClientId]>,
+    /// Its candidates, once a policy has asked for their list.
+    list: OnceCell<Vec<ClientId>>,
+}
+
+/// The clients of every server that selects.
+pub(super) struct Scopes<'w> {
+    scopes: Vec<Scope<'w>>,
+    /// The server of each client; empty if there is one server.
+    server_of: Vec<u32>,
+    /// Whether candidates were handed out since all lists were empty, so that events without a selection cost nothing.
+    is_asked: Cell<bool>,
+}
+
+impl<'w> Scopes<'w> {
+    pub fn new(world: &'w World) -> Self {
+        let clients = world.population.len();
+        let scope = |members| Scope { members, list: OnceCell::new() };
+        let Rule::Hierarchical(rule) = &world.protocol.rule else {
+            let everyone: Vec<ClientId> = (0..clients).map(ClientId::from_index).collect();
+            return Self { scopes: vec![scope(everyone.into())], server_of: Vec::new(), is_asked: Cell::new(false) };
+        };
+        let mut server_of = vec![0; clients];
+        for (server, members) in (0..).zip(&rule.members) {
+            members.iter().for_each(|client| server_of[client.index()] = server);
+        }
+        let scopes = rule.members.iter().map(|members| scope(members.into())).collect();
+        Self { scopes, server_of, is_asked: Cell::new(false) }
+    }
+
+    /// All clients of a server, ascending.
+    pub fn members(&self, server: u32) -> &[ClientId] {
+        &self.scopes[server as usize].members
+    }
+
+    /// The server of a client.
+    pub fn server_of(&self, client: ClientId) -> u32 {
+        self.server_of.get(client.index()).copied().unwrap_or(0)
+    }
+
+    /// The clients of a server that are neither busy nor away.
+    pub fn candidates<'a>(
+        &'a self,
+        server: u32,
+        busy: &'a Busy,
+        cursors: &'a Cursors<'a>,
+        now: VirtualTime,
+    ) -> Candidates<'a> {
+        self.is_asked.set(true);
+        let Scope { members, list } = &self.scopes[server as usize];
+        Candidates::new(members, busy, cursors, now, list)
+    }
+
+    /// A client has begun or ended a job.
+    pub fn job_changed(&mut self, client: ClientId) {
+        let server = self.server_of(client);
+        self.scopes[server as usize].list.take();
+    }
+
+    /// Devices may have come or gone.
+    pub fn clock_moved(&mut self) {
+        if self.is_asked.replace(false) {
+            self.scopes.iter_mut().for_each(|scope| drop(scope.list.take()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Experiment;
+    use crate::recorder::NoSink;
+    use crate::run::engine::{Engine, Event, Timer};
+    use crate::scenario::tree;
+    use crate::task::DataCache;
+    use crate::world::World;
+    use fedgenie_core::id::{ClientId, Round};
+    use fedgenie_core::record::Outcome;
+    use fedgenie_core::time::Span;
+    use std::path::Path;
+
+    fn world(more: &str) -> World {
+        let text = format!(
+            r#"
+            name = "scopes"
+            seeds = 1
+            stop.rounds = 1
+            population.clients = 6
+            {more}
+            [population.latency]
+            download.constant = "1 s"
+            compute.constant = "1 s"
+            upload.constant = "1 s"
+            [task.none]
+            [protocol.hierarchical]
+            edges = 2
+            cohort = 1
+            [policy.random]
+            "#
+        );
+        let root = tree::parse(Path::new("scopes.toml"), &text).unwrap();
+        let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
+        experiment.world(0, 1, &DataCache::default()).unwrap()
+    }
+
+    fn listed(engine: &Engine<'_>, server: u32) -> Vec<u32> {
+        engine.candidates(server).list().iter().map(|client| client.0).collect()
+    }
+
+    /// Every list is asked for twice, so that a list kept for too long or for another server would be seen.
+    #[test]
+    fn each_server_has_a_list_of_its_own_that_follows_its_jobs() {
+        let world = world("");
+        let mut engine = Engine::new(&world, Box::new(NoSink));
+        let both = |engine: &Engine<'_>| [listed(engine, 0), listed(engine, 1)];
+        assert_eq!(both(&engine), [vec![0, 1, 2], vec![3, 4, 5]]);
+        let first = engine.prepare(ClientId(1), Round(1), Round(1)).unwrap();
+        engine.begin(first, None, 2).unwrap();
+        assert_eq!(both(&engine), [vec![0, 2], vec![3, 4, 5]]);
+        let second = engine.prepare(ClientId(3), Round(1), Round(1)).unwrap();
+        engine.begin(second, None, 2).unwrap();
+        assert_eq!(both(&engine), [vec![0, 2], vec![4, 5]]);
+        while engine.next().unwrap() != Some(Event::Delivered(first)) {}
+        assert_eq!(both(&engine), [vec![0, 2], vec![4, 5]], "a job that is over keeps its client until it is released");
+        engine.conclude(first, Outcome::Arrived).unwrap();
+        engine.release(ClientId(1));
+        assert_eq!(both(&engine), [vec![0, 1, 2], vec![4, 5]]);
+    }
+
+    /// Devices are on for 3 s and off for 2 s on average; a list is compared with the answers for single clients, which are not
+    /// kept.
+    #[test]
+    fn lists_follow_the_clock() {
+        let world = world(
+            "population.interrupted = \"pause\"\n\
+             population.availability.on-off = { on = { exponential = { mean = \"3 s\" } }, \
+             off = { exponential = { mean = \"2 s\" } } }",
+        );
+        let mut engine = Engine::new(&world, Box::new(NoSink));
+        let (mut changes, mut before) = (0, [Vec::new(), Vec::new()]);
+        for _ in 0..200 {
+            for server in 0..2 {
+                let candidates = engine.candidates(server);
+                let single = (0..3).filter_map(|index| candidates.at(index)).map(|client| client.0);
+                let (single, list) = (single.collect::<Vec<_>>(), listed(&engine, server));
+                assert_eq!(list, single, "of server {server} at {}", engine.now());
+                changes += u32::from(list != before[server as usize]);
+                before[server as usize] = list;
+            }
+            engine.set_timer(Timer::Wake(0), engine.now() + Span(300_000_000));
+            assert_eq!(engine.next().unwrap(), Some(Event::Rang(Timer::Wake(0))));
+        }
+        assert!(changes > 20, "devices come and go: {changes}");
+    }
+}

@@ -1,0 +1,186 @@
+//! An edge server: its synchronous rounds among its own clients, between the arrival of the cloud's model and the departure of
+//! its own.
+
+use crate::policy::{Policy, RoundReport, ServerView};
+use crate::protocol::HierarchicalRule;
+use crate::recorder::RoundJobs;
+use crate::run::RunError;
+use crate::run::accounts::Cost;
+use crate::run::cohort::Cohort;
+use crate::run::engine::{Engine, Timer};
+use crate::run::jobs::JobId;
+use crate::run::learning::Work;
+use crate::run::question::{Question, SelectionStreams, view};
+use crate::run::server::{Server, report_round};
+use fedgenie_core::id::Round;
+use fedgenie_core::kernel::Handle;
+use fedgenie_core::record::Record;
+use fedgenie_core::time::{Span, VirtualTime};
+use std::sync::Arc;
+
+/// What an edge server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It takes no part in the cloud's round, or no longer.
+    Idle,
+    /// The model is on its way from the cloud.
+    Down(Handle),
+    /// None of its clients can be chosen.
+    Waiting,
+    /// Its round is open.
+    Open,
+    /// Its model is on its way to the cloud.
+    Up(Handle),
+}
+
+/// An edge server.
+pub(super) struct Edge<'w> {
+    number: u32,
+    rule: &'w HierarchicalRule,
+    policy: Box<dyn Policy>,
+    stage: Stage,
+    /// Its rounds since the run began.
+    round: Round,
+    /// How many of them are left in this round of the cloud.
+    left: u32,
+    opened: VirtualTime,
+    /// Where clients train.
+    pub model: Option<Arc<[f32]>>,
+    cohort: Cohort,
+    /// What its model cost its clients in this round of the cloud.
+    invested: Cost,
+    /// How long its model travels to the cloud in this round.
+    upload: Span,
+}
+
+impl<'w> Edge<'w> {
+    pub fn new(number: u32, rule: &'w HierarchicalRule, policy: Box<dyn Policy>) -> Self {
+        Self {
+            number,
+            rule,
+            policy,
+            stage: Stage::Idle,
+            round: Round(0),
+            left: 0,
+            opened: VirtualTime::START,
+            model: None,
+            cohort: Cohort::default(),
+            invested: Cost::default(),
+            upload: Span::ZERO,
+        }
+    }
+
+    /// The cloud's model sets out; `link` is how long it travels down and up.
+    pub fn send_down(&mut self, engine: &mut Engine<'_>, [download, upload]: [Span; 2], model: Option<Arc<[f32]>>) {
+        self.stage = Stage::Down(engine.travel(self.number, download));
+        self.left = self.rule.edge_rounds;
+        self.model = model;
+        self.invested = Cost::default();
+        self.upload = upload;
+    }
+
+    /// Whether the cloud's model is on its way.
+    pub const fn is_receiving(&self) -> bool {
+        matches!(self.stage, Stage::Down(_))
+    }
+
+    /// Its part in the cloud's round is over.
+    pub const fn rest(&mut self) {
+        self.stage = Stage::Idle;
+    }
+
+    /// Opens a round, or waits for a client that can be chosen. `shares` is each client's share of its edge server's data.
+    pub fn open(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'_>,
+        shares: &[f64],
+        jobs: &mut RoundJobs,
+    ) -> Result<(), RunError> {
+        let (world, edge, now) = (engine.world, self.number, engine.now());
+        self.stage = Stage::Waiting;
+        if !engine.has_candidates(edge) {
+            if let Some(time) = engine.next_candidate(edge) {
+                engine.set_timer(Timer::Wake(edge), time);
+            }
+            return Ok(());
+        }
+        self.round = self.round.next();
+        self.opened = now;
+        let rule = &self.rule.edge;
+        let question = Question {
+            label: &server.label,
+            number: self.round,
+            now,
+            cohort: rule.ask,
+            take: rule.take,
+            candidates: engine.candidates(edge),
+        };
+        let view = ServerView { shares, ..view(world, &server.counts) };
+        let streams = SelectionStreams::new(world, edge, self.round);
+        question.ask_at_once(&mut *self.policy, &view, streams, &mut self.cohort.selection)?;
+        let selected = &self.cohort.selection;
+        engine.note(&Record::Selected { edge: Some(edge), round: self.round, time: now, selected })?;
+        server.count(world, selected);
+        jobs.selected.extend(selected);
+        self.cohort.prepare(engine, server.round, self.round)?;
+        self.cohort.begin(engine, self.model.as_ref(), rule.ask * self.rule.edges_per_round)?;
+        self.stage = Stage::Open;
+        if let Some(cut) = rule.cut {
+            engine.set_timer(Timer::Boundary(edge), now + cut);
+        }
+        Ok(())
+    }
+
+    /// An update arrived. Returns whether it is the last.
+    pub fn deliver(&mut self, id: JobId) -> bool {
+        self.cohort.arrived.push(id);
+        self.cohort.arrived.len() == self.cohort.jobs.len()
+    }
+
+    /// Closes a round: averages, and tells the policy. Returns whether another round follows; if not, the model sets out.
+    pub fn close(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'_>,
+        jobs: &mut RoundJobs,
+    ) -> Result<bool, RunError> {
+        let (edge, round, now) = (self.number, self.round, engine.now());
+        engine.clear_timer(Timer::Boundary(edge));
+        self.cohort.stop_waiting(engine, false, jobs)?;
+        let arrived = || self.cohort.arrived.iter().map(|&id| &engine.jobs[id]);
+        arrived().for_each(|job| self.invested += job.cost());
+        let mut trained = Vec::new();
+        if let (Some(learning), Some(model)) = (&mut server.learning, &mut self.model) {
+            let work = arrived().filter_map(|job| Work::of(job, 1.0)).collect();
+            trained = learning.aggregate_at_edge(server.round, work, model, server.settings.parallel)?;
+        }
+        engine.note(&Record::EdgeClosed { edge, round, time: now })?;
+        self.cohort.report(engine, &mut *self.policy, self.rule.edge.cut);
+        let report = RoundReport { round, selected: &self.cohort.selection, duration: now - self.opened, metrics: &[] };
+        report_round(&mut *self.policy, &trained, report);
+        self.cohort.settle(engine)?;
+        self.left -= 1;
+        if self.left == 0 {
+            self.stage = Stage::Up(engine.travel(edge, self.upload));
+        }
+        Ok(self.left > 0)
+    }
+
+    /// The cloud stops waiting: what is still under way is called off, and what the model cost is wasted.
+    pub fn call_off(&mut self, engine: &mut Engine<'_>, jobs: &mut RoundJobs) -> Result<(), RunError> {
+        match std::mem::replace(&mut self.stage, Stage::Idle) {
+            Stage::Idle => return Ok(()),
+            Stage::Down(handle) | Stage::Up(handle) => engine.stop_travel(handle),
+            Stage::Waiting => engine.clear_timer(Timer::Wake(self.number)),
+            Stage::Open => {
+                engine.clear_timer(Timer::Boundary(self.number));
+                self.cohort.stop_waiting(engine, false, jobs)?;
+                self.cohort.arrived.iter().for_each(|&id| engine.waste(id));
+                self.cohort.settle(engine)?;
+            }
+        }
+        engine.accounts.waste(self.invested);
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! A server's question to a policy: whom to select.
+
+use super::RunError;
+use crate::policy::{Candidates, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use crate::world::World;
+use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::rng::{Purpose, StreamRng};
+use fedgenie_core::time::{Span, VirtualTime};
+
+/// For which of a policy's selections, when, and of whom.
+pub(super) struct Question<'a> {
+    pub label: &'a str,
+    /// Number of the policy's selection: its round in most protocols.
+    pub number: Round,
+    pub now: VirtualTime,
+    pub cohort: usize,
+    pub take: usize,
+    pub candidates: Candidates<'a>,
+}
+
+/// The random numbers of one selection. A selection goes on in the policy's stream where its probe stopped.
+pub(super) struct SelectionStreams {
+    pub policy: StreamRng,
+    solver: StreamRng,
+}
+
+impl SelectionStreams {
+    /// Those of a server's selection; `server` is 0 if there is one.
+    pub fn new(world: &World, server: u32, number: Round) -> Self {
+        let stream = |purpose| world.streams.stream(purpose, server, number.0);
+        Self { policy: stream(Purpose::Policy), solver: stream(Purpose::Solver) }
+    }
+}
+
+/// What a server knows of its clients before a selection: no answers to a probe, and no gains, which are worked out per round.
+pub(super) fn view<'a>(world: &'a World, counts: &'a [u32]) -> ServerView<'a> {
+    ServerView {
+        data_sizes: world.population.data_sizes(),
+        shares: &world.shares,
+        counts,
+        probed: &[],
+        gains: None,
+        genie: world.truth.as_ref().map(|truth| &truth.genie),
+    }
+}
+
+impl Question<'_> {
+    pub fn request(&self) -> SelectionRequest<'_> {
+        let cohort = self.cohort.min(self.candidates.at_most());
+        SelectionRequest {
+            round: self.number,
+            now: self.now,
+            cohort,
+            take: self.take.min(cohort),
+            available: self.candidates,
+        }
+    }
+
+    /// Asks, and checks the answer.
+    pub fn ask(
+        &self,
+        policy: &mut dyn Policy,
+        view: &ServerView<'_>,
+        streams: &mut SelectionStreams,
+        selection: &mut Vec<ClientId>,
+    ) -> Result<(), RunError> {
+        let mut rng = PolicyRng { policy: &mut streams.policy, solver: &mut streams.solver };
+        selection.clear();
+        policy.select(&self.request(), view, &mut rng, selection);
+        self.check(selection)
+    }
+
+    /// As [`Question::ask`], where there is no time for a probe.
+    pub fn ask_at_once(
+        &self,
+        policy: &mut dyn Policy,
+        view: &ServerView<'_>,
+        mut streams: SelectionStreams,
+        selection: &mut Vec<ClientId>,
+    ) -> Result<(), RunError> {
+        match policy.probe(&self.request(), view, &mut streams.policy) {
+            Probe::None | Probe::Context(Span::ZERO) => self.ask(policy, view, &mut streams, selection),
+            _ => Err(self.refuse("asks clients before it selects, and says that it does not")),
+        }
+    }
+
+    fn refuse(&self, what: impl Into<String>) -> RunError {
+        RunError::BadSelection { policy: self.label.to_owned(), round: self.number, what: what.into() }
+    }
+
+    /// Checks a decision: between one and `cohort` clients, all available, none twice.
+    fn check(&self, selection: &[ClientId]) -> Result<(), RunError> {
+        let cohort = self.request().cohort;
+        if selection.is_empty() || selection.len() > cohort {
+            return Err(self.refuse(format!("selected {} clients; expected between 1 and {cohort}", selection.len())));
+        }
+        if selection.len() > 1 {
+            let mut sorted = selection.to_vec();
+            sorted.sort_unstable();
+            if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(self.refuse(format!("selected {} twice", pair[0])));
+            }
+        }
+        match selection.iter().find(|&&client| !self.candidates.contains(client)) {
+            Some(client) => Err(self.refuse(format!("selected {client}, which is not available"))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The policies of a run in a world: one for each server that selects, and what each may ask about the world when it is built.
+
+use super::World;
+use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicyConfig};
+use crate::population::Population;
+use crate::protocol::{HierarchicalRule, Rule};
+use fedgenie_core::config::ConfigError;
+use fedgenie_core::id::ClientId;
+use fedgenie_core::law::Law;
+use fedgenie_core::record::Phase;
+use fedgenie_core::time::Span;
+
+impl World {
+    /// Makes a policy for a server that selects among all clients.
+    ///
+    /// # Errors
+    /// Key and sentence, if the policy's parameters do not fit.
+    pub fn policy(&self, config: &PolicyConfig) -> Result<Box<dyn Policy>, ConfigError> {
+        self.with_context(|context| config.build(context))
+    }
+
+    /// Calls with what a policy may ask about a world in which one server selects among all clients.
+    pub fn with_context<T>(&self, build: impl FnOnce(&BuildContext<'_>) -> T) -> T {
+        self.with_context_of(self.population.len(), self.population.data_sizes(), build)
+    }
+
+    fn with_context_of<T>(&self, among: usize, data_sizes: &[u32], build: impl FnOnce(&BuildContext<'_>) -> T) -> T {
+        build(&BuildContext {
+            clients: self.population.len(),
+            among,
+            cohort: self.protocol.rule.ask(),
+            take: self.protocol.rule.take(),
+            data_sizes,
+            trains: self.learner.is_some(),
+            devices: &WorldDevices { population: &self.population, cut: self.protocol.rule.cut() },
+        })
+    }
+
+    /// Makes the policies of this world: one for each server that selects clients, and the cloud's.
+    ///
+    /// # Errors
+    /// Key and sentence, if the policy's parameters do not fit.
+    pub fn policies(&self, config: &PolicyConfig) -> Result<Policies, ConfigError> {
+        match &self.protocol.rule {
+            Rule::Rounds(_) => self.policy(config).map(Policies::Server),
+            Rule::Buffered(_) => self.policy(config).and_then(without_probes).map(Policies::Server),
+            Rule::Hierarchical(rule) => self.policies_of_tiers(config, rule),
+        }
+    }
+
+    fn policies_of_tiers(&self, config: &PolicyConfig, rule: &HierarchicalRule) -> Result<Policies, ConfigError> {
+        let all_sizes = self.population.data_sizes();
+        let of_edge = |members: &Vec<ClientId>| {
+            // What others hold is none of this server's business.
+            let mut sizes = vec![0; all_sizes.len()];
+            for client in members {
+                sizes[client.index()] = all_sizes[client.index()];
+            }
+            self.with_context_of(members.len(), &sizes, |context| config.build(context)).and_then(without_probes)
+        };
+        let edges = rule.members.iter().map(of_edge).collect::<Result<_, _>>()?;
+        let sizes: Vec<u32> =
+            rule.members.iter().map(|members| members.iter().map(|client| all_sizes[client.index()]).sum()).collect();
+        let cloud_context = BuildContext {
+            clients: sizes.len(),
+            among: sizes.len(),
+            cohort: rule.edges_per_round,
+            take: rule.edges_per_round,
+            data_sizes: &sizes,
+            trains: false,
+            devices: &NoDevices,
+        };
+        let cloud = rule.cloud.as_ref().map(|policy| policy.build(&cloud_context).and_then(without_probes)).transpose();
+        let cloud = cloud.map_err(|error| {
+            ConfigError::new("", format!("the policy of the cloud: {}: {}", error.key, error.message))
+        })?;
+        Ok(Policies::Tiers { edges, cloud })
+    }
+}
+
+/// The policy, unless it asks clients before it selects.
+fn without_probes(policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, ConfigError> {
+    if policy.probes() {
+        let message = "asks clients before it selects, for which `buffered` and `hierarchical` have no time; take another policy, \
+                       last-known losses or a context that takes no time";
+        return Err(ConfigError::new("", message));
+    }
+    Ok(policy)
+}
+
+/// Edge servers declare nothing.
+#[derive(Debug)]
+struct NoDevices;
+
+impl Devices for NoDevices {
+    fn declared(&self, _: ClientId) -> DeclaredDevice {
+        DeclaredDevice::default()
+    }
+
+    fn slowest_latency(&self, _: f64) -> f64 {
+        0.0
+    }
+}
+
+/// What clients declare: medians of their laws, quantiles of what rounds wait for them.
+#[derive(Debug)]
+struct WorldDevices<'a> {
+    population: &'a Population,
+    cut: Option<Span>,
+}
+
+impl Devices for WorldDevices<'_> {
+    fn declared(&self, client: ClientId) -> DeclaredDevice {
+        let median = |phase| self.population.law(client, phase).quantile(0.5);
+        DeclaredDevice {
+            compute_seconds: median(Phase::Compute),
+            transfer_seconds: median(Phase::Download) + median(Phase::Upload),
+        }
+    }
+
+    fn slowest_latency(&self, u: f64) -> f64 {
+        let mut seen = std::collections::BTreeSet::new();
+        (0..self.population.len())
+            .map(ClientId::from_index)
+            .filter(|&client| seen.insert(self.population.latency_key(client)))
+            .map(|client| self.population.job_latency(client, self.cut).effective_quantile(u))
+            .fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,54 @@
+//! `fedgenie list cpu`: what was detected of the processor, and the path that training takes.
+
+use fedgenie::experiment::cpu::Cpu;
+use fedgenie::lanes::{Path, features_of_paths};
+
+/// A line per path, slowest first.
+pub fn list() -> String {
+    let taken = Path::detect();
+    let mut text = format!("{:<13} {}\n", "processor", Cpu::detect().processor);
+    for (name, features) in features_of_paths() {
+        let missing: Vec<&str> = features.iter().filter(|(_, is_there)| !is_there).map(|&(name, _)| name).collect();
+        let needs: Vec<&str> = features.iter().map(|&(name, _)| name).collect();
+        let what = match (features.is_empty(), missing.is_empty()) {
+            (true, _) if taken.has_fma() && features_of_paths().len() == 1 => {
+                "what every processor of its kind has".to_owned()
+            }
+            (true, _) => {
+                "what every processor of its kind has, without a fused multiply-add: about 50 times slower".to_owned()
+            }
+            (false, true) => format!("detected: {}", needs.join(", ")),
+            (false, false) => format!("not there: lacks {} of {}", missing.join(", "), needs.join(", ")),
+        };
+        let mark = if name == taken.name() { "; training takes this path" } else { "" };
+        text.push_str(&format!("cpu/{name:<9} {what}{mark}\n"));
+    }
+    text
+}
+
+/// What a person should know before networks are trained on a path.
+pub fn warning(path: Path) -> Option<String> {
+    (!path.has_fma()).then(|| {
+        format!(
+            "training takes the path {path}: it finds no fused multiply-add (FMA) on this processor and takes about 50 times as long; \
+             results are the same to the bit"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_path_is_taken_and_only_a_slow_one_is_warned_of() {
+        let text = list();
+        assert_eq!(text.matches("training takes this path").count(), 1, "{text}");
+        assert!(text.contains(&format!("cpu/{} ", Path::detect())), "{text}");
+        for path in Path::all() {
+            assert_eq!(warning(path).is_some(), !path.has_fma());
+        }
+        #[cfg(target_arch = "x86_64")]
+        assert!(warning(Path::BASELINE).is_some_and(|text| text.contains("50 times")));
+    }
+}

@@ -1,0 +1,160 @@
+//! `fedgenie run` under SIGINT and SIGTERM: complete runs are kept, and the command is printed that makes the others.
+#![cfg(unix)]
+
+use super::replay::BANDIT;
+use super::support::{Answer, SCENARIO, Workplace, assert_same_folders, changed};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+/// Sends a signal to one process.
+fn signal(process: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &process.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// How many runs of a folder are complete.
+fn complete(work: &Workplace, folder: &str) -> usize {
+    let runs = fs::read_dir(work.path(&format!("{folder}/runs")));
+    runs.into_iter().flatten().flatten().filter(|run| run.path().join("run.json").is_file()).count()
+}
+
+fn wait_for(mut is_there: impl FnMut() -> bool) {
+    for _ in 0..6_000 {
+        if is_there() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("nothing came of it in a minute");
+}
+
+/// Runs whose rounds are short, and so many that they would take minutes.
+fn long() -> String {
+    changed(&changed(BANDIT, "rounds = 30", "rounds = 2_000"), "seeds = 3", "seeds = 400")
+}
+
+/// Starts a long experiment and sends a signal when some of its runs are complete.
+fn interrupted(work: &Workplace, more: &[&str], name: &str) -> Answer {
+    let words = [&["run", SCENARIO, "--out", "my results", "--threads", "2", "--quiet"], more].concat();
+    let process = work.start(&words);
+    wait_for(|| complete(work, "my results") >= 3);
+    signal(&process, name);
+    Answer::of(process)
+}
+
+#[test]
+fn complete_runs_are_kept_and_the_printed_command_makes_the_others() {
+    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+        let work = Workplace::with(&long());
+        let answer = interrupted(&work, &["--overwrite", "--set", "title=\"It's long\""], name);
+        assert_eq!((answer.code, answer.stdout.as_str()), (code, ""), "{answer:?}");
+        let found = complete(&work, "my results");
+        assert!(answer.stderr.contains(&format!("{found} of 800 runs are complete")), "{answer:?}");
+        assert!((3..800).contains(&found));
+        for name in ["summary.json", "manifest.json", ".fedgenie/process-0"] {
+            assert!(!work.path("my results").join(name).exists(), "{name}");
+        }
+        let command = answer.stderr.lines().last().unwrap();
+        assert!(
+            command.ends_with("--out 'my results' --threads 2 --quiet --set 'title=\"It'\\''s long\"' --resume"),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn resuming_after_an_interruption_gives_the_whole() {
+    let work = Workplace::with(&changed(&long(), "seeds = 400", "seeds = 8"));
+    let answer = interrupted(&work, &[], "-INT");
+    assert_eq!(answer.code, 130, "{answer:?}");
+    let kept = fs::metadata(work.path("my results/runs/bsfl-s1/run.json")).unwrap().modified().unwrap();
+    let command = answer.stderr.lines().last().unwrap();
+    let output = Command::new("sh").args(["-c", command]).current_dir(work.path("")).output().unwrap();
+    assert!(output.status.success(), "{command}: {output:?}");
+    assert_eq!(fs::metadata(work.path("my results/runs/bsfl-s1/run.json")).unwrap().modified().unwrap(), kept);
+    work.run_into("whole", &[]);
+    assert_same_folders(&work, "whole", "my results");
+}
+
+#[test]
+fn without_a_folder_nothing_is_kept_and_this_is_said() {
+    let work = Workplace::with(&long());
+    let mut process = work.start(&["run", SCENARIO]);
+    let mut lines = BufReader::new(process.stderr.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.contains("/800 runs"), "{line}");
+    signal(&process, "-INT");
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("no run was kept; --out DIR keeps them"), "{rest}");
+    assert_eq!(process.wait().unwrap().code(), Some(130));
+}
+
+/// A round that lasts for hours, in which the first signal is heard only at its end.
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    let work = Workplace::with(LONG_ROUND);
+    let mut process = work.start(&["run", SCENARIO, "--out", "out", "--quiet"]);
+    wait_for(|| work.path("out/.fedgenie/process-0/random-s1/rounds.jsonl").exists());
+    signal(&process, "-TERM");
+    let mut lines = BufReader::new(process.stderr.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.contains("interrupted; runs under way stop after their round"), "{line}");
+    assert_eq!(process.try_wait().unwrap(), None);
+    signal(&process, "-INT");
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(130));
+    assert!(rest.trim_end().ends_with("run scenario.toml --out out --quiet --resume"), "{rest}");
+    // What it left is deleted by the next process.
+    assert!(work.path("out/.fedgenie/process-0").exists());
+    let answer =
+        work.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet", "--overwrite", "--set", "training.steps=1"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(!work.path("out/.fedgenie/process-0").exists());
+}
+
+/// Killed outright, over and over, an experiment gets to its end.
+#[test]
+fn resuming_after_kills_gives_the_whole() {
+    let work = Workplace::with(&changed(&long(), "seeds = 400", "seeds = 8"));
+    work.run_into("whole", &[]);
+    let words = ["run", SCENARIO, "--out", "out", "--threads", "1", "--quiet", "--resume"];
+    for count in [1, 3, 6, 10] {
+        let mut process = work.start(&words);
+        wait_for(|| complete(&work, "out") >= count);
+        signal(&process, "-KILL");
+        process.wait().unwrap();
+    }
+    assert_eq!(work.fedgenie(&["verify", "out"]).code, 1);
+    assert_eq!(work.fedgenie(&words).code, 0);
+    assert_same_folders(&work, "whole", "out");
+    assert!(!work.path("out/.fedgenie/process-0").exists());
+}
+
+/// Clients that take a hundred million steps.
+const LONG_ROUND: &str = r#"name = "long-round"
+seeds = 1
+[stop]
+rounds = 2
+[population]
+clients = 4
+[population.latency]
+download = { constant = "25 ms" }
+compute = { constant = "1 s" }
+upload = { constant = "25 ms" }
+[task.linear-regression]
+examples = 100
+partition = { gamma-sized = { shape = 1.0 } }
+[training]
+steps = 100_000_000
+batch = 16
+optimizer = { sgd = { lr = 0.001 } }
+[protocol.synchronous]
+cohort = 2
+[policy.random]
+"#;
