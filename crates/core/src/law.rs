@@ -12,8 +12,13 @@
 //! ```
 
 use crate::math::quadrature;
+use config::{Convert, Values, parameters};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 // The modules are listed outside the macro below because rustfmt does not look for files inside one.
+pub mod config;
 pub mod constant;
 pub mod empirical;
 pub mod expected_minimum;
@@ -30,18 +35,9 @@ pub mod weibull;
 #[cfg(test)]
 mod check;
 
-pub use constant::Constant;
-pub use empirical::Empirical;
+pub use config::BuildError;
 pub use expected_minimum::{ExpectedMinimum, ExpectedMinimumError};
-pub use exponential::Exponential;
-pub use gamma::Gamma;
 pub use latency::JobLatency;
-pub use lognormal::Lognormal;
-pub use mixture::Mixture;
-pub use pareto::Pareto;
-pub use truncated_normal::TruncatedNormal;
-pub use uniform::Uniform;
-pub use weibull::Weibull;
 
 /// The relative tolerance of every expectation that is computed by quadrature.
 pub const EXPECTATION_TOLERANCE: f64 = 1e-12;
@@ -77,10 +73,14 @@ pub trait Law {
     }
 
     /// The lower end of the support.
-    fn minimum(&self) -> f64;
+    fn minimum(&self) -> f64 {
+        0.0
+    }
 
     /// The upper end of the support, possibly infinite.
-    fn maximum(&self) -> f64;
+    fn maximum(&self) -> f64 {
+        f64::INFINITY
+    }
 
     /// Appends where the cdf is not smooth: atoms, kinks, and the finite ends of the support. In no particular order.
     fn breakpoints(&self, out: &mut Vec<f64>) {
@@ -136,79 +136,77 @@ fn assert_factor(factor: f64) {
     assert!(factor > 0.0 && factor < f64::INFINITY, "a law is scaled by a positive finite factor, not by {factor}");
 }
 
-/// How a law is written in a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// One value: `constant = "25 ms"`.
-    Scalar,
-    /// A list of two: `uniform = ["0.1 s", "1 s"]`.
-    Pair,
-    /// A table of named parameters: `gamma = { shape = 2, scale = "0.1 s" }`.
-    Named,
-    /// A list of weighted laws.
-    Mixture,
-    /// A file of samples.
-    Empirical,
-}
-
-/// What a parameter measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dimension {
-    /// The same unit as the variate.
-    Quantity,
-    /// A pure number.
-    Number,
-}
-
-/// One parameter of a law.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LawParameter {
-    /// Its key in a scenario.
-    pub name: &'static str,
-    /// What it measures.
-    pub dimension: Dimension,
-    /// Its value when left out; `None` if it must be given.
-    pub default: Option<f64>,
-    /// One line on what it is.
-    pub documentation: &'static str,
-}
-
-/// What a law's file says about it for the catalogue.
-pub trait Catalogued: Law + Sized {
-    /// The key in a scenario.
-    const NAME: &'static str;
-    /// How it is written.
-    const FORM: Form;
-    /// Its parameters in the order that [`Catalogued::build`] takes.
-    const PARAMETERS: &'static [LawParameter];
-
-    /// The law with these parameters, one value for each of [`Catalogued::PARAMETERS`].
-    ///
-    /// # Errors
-    /// A parameter out of range, or a wrong number of them; always for laws that are made of parts or files.
-    fn build(values: &[f64]) -> Result<Self, LawError>;
-}
-
-fn wrong_number<T>(values: &[f64], expected: &'static str) -> Result<T, LawError> {
-    Err(LawError::new("the number of parameters", values.len(), expected))
-}
-
 /// One law in the catalogue.
 pub struct LawEntry {
     /// The key in a scenario.
     pub name: &'static str,
-    /// How it is written.
-    pub form: Form,
-    /// Its parameters in the order that `build` takes.
-    pub parameters: &'static [LawParameter],
     /// The text of the law's file, which begins with its documentation.
     pub documentation: &'static str,
-    /// See [`Catalogued::build`].
-    pub build: fn(&[f64]) -> Result<AnyLaw, LawError>,
+    schema: fn() -> Schema,
+}
+
+/// One parameter of a law.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LawParameter {
+    /// Its key in a scenario, or its name where the law is written without keys.
+    pub name: String,
+    /// Its value when left out, if it has one.
+    pub default: Option<f64>,
+    /// One line on what it is.
+    pub documentation: String,
+}
+
+impl LawEntry {
+    /// The parameters in the order in which the law is documented; none for laws that are made of parts.
+    pub fn parameters(&self) -> Vec<LawParameter> {
+        let schema = (self.schema)();
+        let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
+        let parameter = |name: String, of: &Value| LawParameter {
+            name,
+            default: of["default"].as_f64(),
+            documentation: text(of, "description"),
+        };
+        let unnamed = |of: &Value| parameter(text(of, "title"), of);
+        match (schema.get("properties"), schema.get("prefixItems")) {
+            (Some(Value::Object(named)), _) => named.iter().map(|(name, of)| parameter(name.clone(), of)).collect(),
+            (_, Some(Value::Array(list))) => list.iter().map(unnamed).collect(),
+            _ => schema.get("title").map(|_| unnamed(schema.as_value())).into_iter().collect(),
+        }
+    }
 }
 
 macro_rules! laws {
-    ($($file:literal => $law:ident),* $(,)?) => {
+    ($($name:literal => $module:ident::$law:ident),* $(,)?) => {
+        /// Any law with its parameters, as a scenario gives them or as plain numbers.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(bound = "")]
+        pub enum LawConfig<V: Values> {
+            $(#[doc = concat!("See [`", stringify!($law), "`].")] #[serde(rename = $name)] $law($module::Config<V>)),*
+        }
+
+        impl<V: Values> LawConfig<V> {
+            /// The same law with other values for its parameters, which are converted in their order.
+            ///
+            /// # Errors
+            /// The first that the conversion raises.
+            pub fn convert<C: Convert<From = V>>(&self, convert: &mut C) -> Result<LawConfig<C::To>, C::Error> {
+                match self { $(Self::$law(config) => config.convert(convert).map(LawConfig::$law)),* }
+            }
+        }
+
+        impl LawConfig<f64> {
+            /// The law with these parameters.
+            ///
+            /// # Errors
+            /// A parameter out of range, or a file that cannot be read.
+            pub fn build(self) -> Result<AnyLaw, BuildError> {
+                match self { $(Self::$law(config) => config.build($name)),* }
+            }
+        }
+
+        /// The names of all laws.
+        pub const NAMES: &[&str] = &[$($name),*];
+
         /// Any law of the catalogue; at most 40 bytes.
         #[derive(Clone, Debug, PartialEq)]
         pub enum AnyLaw {
@@ -217,14 +215,14 @@ macro_rules! laws {
 
         /// Every law, in the order of the documentation.
         pub static CATALOGUE: &[LawEntry] = &[$(LawEntry {
-            name: $law::NAME,
-            form: $law::FORM,
-            parameters: $law::PARAMETERS,
-            documentation: include_str!(concat!("law/", $file)),
-            build: |values| $law::build(values).map(AnyLaw::$law),
+            name: $name,
+            documentation: include_str!(concat!("law/", stringify!($module), ".rs")),
+            schema: || $module::Config::<f64>::json_schema(&mut SchemaGenerator::default()),
         }),*];
 
-        $(impl From<$law> for AnyLaw {
+        $(pub use $module::$law;
+
+        impl From<$law> for AnyLaw {
             fn from(law: $law) -> Self {
                 Self::$law(law)
             }
@@ -272,16 +270,16 @@ macro_rules! laws {
 }
 
 laws! {
-    "constant.rs" => Constant,
-    "uniform.rs" => Uniform,
-    "exponential.rs" => Exponential,
-    "truncated_normal.rs" => TruncatedNormal,
-    "lognormal.rs" => Lognormal,
-    "gamma.rs" => Gamma,
-    "weibull.rs" => Weibull,
-    "pareto.rs" => Pareto,
-    "mixture.rs" => Mixture,
-    "empirical.rs" => Empirical,
+    "constant" => constant::Constant,
+    "uniform" => uniform::Uniform,
+    "exponential" => exponential::Exponential,
+    "truncated-normal" => truncated_normal::TruncatedNormal,
+    "lognormal" => lognormal::Lognormal,
+    "gamma" => gamma::Gamma,
+    "weibull" => weibull::Weibull,
+    "pareto" => pareto::Pareto,
+    "mixture" => mixture::Mixture,
+    "empirical" => empirical::Empirical,
 }
 
 #[cfg(test)]
@@ -296,17 +294,49 @@ mod tests {
     }
 
     #[test]
-    fn the_catalogue_builds_every_law_of_plain_parameters() {
-        for entry in CATALOGUE {
+    fn the_catalogue_knows_every_law_and_its_parameters() {
+        for (entry, name) in CATALOGUE.iter().zip(NAMES) {
+            assert_eq!(entry.name, *name);
             assert!(entry.documentation.starts_with("//!"), "{} has no documentation", entry.name);
-            let values: Vec<f64> = (1..=entry.parameters.len()).map(|k| k as f64).collect();
-            let built = (entry.build)(&values);
-            match entry.form {
-                Form::Mixture | Form::Empirical => assert!(built.is_err(), "{}", entry.name),
-                _ => assert!(built.expect(entry.name).mean() > 0.0, "{}", entry.name),
+            for parameter in entry.parameters() {
+                assert!(!parameter.name.is_empty(), "{}: a parameter without a name", entry.name);
+                assert!(!parameter.documentation.is_empty(), "{}: {} is not explained", entry.name, parameter.name);
             }
-            assert!((entry.build)(&[f64::NAN; 9]).is_err(), "{}", entry.name);
         }
+        let of = |name: &str| CATALOGUE.iter().find(|entry| entry.name == name).expect("a law").parameters();
+        let names = |name: &str| of(name).into_iter().map(|parameter| parameter.name).collect::<Vec<_>>();
+        assert_eq!(names("constant"), ["value"]);
+        assert_eq!(names("uniform"), ["low", "high"]);
+        assert_eq!(names("truncated-normal"), ["mean", "sd", "min", "max"]);
+        assert_eq!(names("mixture"), [""; 0]);
+        assert_eq!(of("exponential")[1].default, Some(0.0));
+    }
+
+    #[test]
+    fn laws_are_written_as_they_are_read_and_built_from_plain_numbers() {
+        for (written, mean) in [
+            (r#"{"constant":2.0}"#, 2.0),
+            (r#"{"uniform":[1.0,2.0]}"#, 1.5),
+            (r#"{"exponential":{"mean":2.0,"shift":1.0}}"#, 3.0),
+            (r#"{"gamma":{"shape":2.0,"scale":3.0}}"#, 6.0),
+            (r#"{"mixture":[{"weight":3.0,"constant":1.0},{"weight":1.0,"uniform":[4.0,6.0]}]}"#, 2.0),
+        ] {
+            let law: LawConfig<f64> = serde_json::from_str(written).expect(written);
+            assert_eq!(serde_json::to_string(&law).expect("plain numbers"), written);
+            assert_eq!(law.build().expect(written).mean(), mean, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_law_that_cannot_be_is_named_with_its_parameter() {
+        let refused = |written: &str| {
+            let law: LawConfig<f64> = serde_json::from_str(written).expect(written);
+            law.build().expect_err(written).to_string()
+        };
+        let found = refused(r#"{"mixture":[{"weight":1,"gamma":{"shape":0,"scale":1}}]}"#);
+        assert_eq!(found, "gamma: shape is 0, but must be from 0.01 to 10000");
+        let found = refused(r#"{"mixture":[{"weight":0,"constant":1}]}"#);
+        assert_eq!(found, "mixture: weight is 0, but must be a positive finite number");
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! The clients: who they are, how long their jobs take, when they are lost, how much data they hold.
+//! The clients: groups, latencies, dropouts, availability, amounts of data.
 //!
 //! Stored as a structure of arrays. Laws that clients share are stored once; an idle client costs 28 bytes plus its own
-//! laws, if its parameters were drawn, and its place in the traces that it follows.
+//! laws, if its parameters were drawn, and the index of the trace that it follows.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | [`law`] | laws and numbers per client, as a scenario writes them |
-//! | [`availability`] | when devices are there |
+//! | [`availability`] | when devices are available |
 //! | [`link`] | links whose rate changes over time |
-//! | [`phase`] | what a phase needs, and when it ends |
-//! | [`trace`] | importers of what was measured on real devices |
+//! | [`phase`] | phases of a job: their needs and their ends |
+//! | [`trace`] | importers of measurements on real devices |
 
 pub mod availability;
 mod config;
@@ -30,7 +30,7 @@ use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_core::time::{Span, SpanError};
 use phase::ClientLink;
 
-/// Clients with consecutive ids that the scenario describes together.
+/// A group of the scenario: clients with consecutive ids.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// The name given, if any.
@@ -41,7 +41,7 @@ pub struct Group {
     pub count: usize,
     /// Dropout hazard per phase, in events per second.
     pub hazards: [f64; 3],
-    /// What becomes of a job whose device goes away.
+    /// What happens to a job when its device goes away.
     pub interruption: Interruption,
 }
 
@@ -62,7 +62,7 @@ pub struct Population {
     notes: Vec<String>,
 }
 
-/// What would happen in one job: drawn from the streams alone, whether or not the job is ever dispatched.
+/// The random part of one job, drawn from the streams alone, whether or not the job is ever dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobDraw {
     /// Durations of the three phases; over a traced link, that at the link's mean rate (see [`Population::need`]).
@@ -77,7 +77,7 @@ impl JobDraw {
         self.phases.into_iter().sum()
     }
 
-    /// What a round that waits at most `cut` waits for this job: its latency, or all of `cut` if it is lost or slower.
+    /// How long a round waits for this job if it waits at most `cut`: the latency, or all of `cut` if the job is lost or slower.
     ///
     /// # Panics
     /// If the client is lost and there is no cut; scenarios with dropouts have one.
@@ -91,7 +91,7 @@ impl JobDraw {
     }
 }
 
-/// A law gave a duration that cannot be.
+/// A law gave an impossible duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{client}, {round}, {phase}: {source}")]
 pub struct LatencyError {
@@ -121,7 +121,7 @@ impl Population {
         &self.groups
     }
 
-    /// The place of a client's group in [`Population::groups`].
+    /// The index of a client's group in [`Population::groups`].
     pub fn group_of(&self, client: ClientId) -> usize {
         self.group_of[client.index()] as usize
     }
@@ -146,7 +146,7 @@ impl Population {
         significance.into_iter().map(|d| d / total).collect()
     }
 
-    /// When devices are there.
+    /// When devices are available.
     pub const fn availability(&self) -> &Availability {
         &self.availability
     }
@@ -185,7 +185,7 @@ impl Population {
         }
     }
 
-    /// What is equal of two clients with equal keys: their latency laws and hazards.
+    /// Latency laws and hazards: two clients with equal keys have the same.
     pub fn latency_key(&self, client: ClientId) -> ([u32; 3], [u64; 3]) {
         (self.law_of[client.index()], self.groups[self.group_of(client)].hazards.map(f64::to_bits))
     }

@@ -6,7 +6,7 @@ mod truth;
 
 pub use truth::Truth;
 
-use crate::population::law::{ClientPlace, TimeLaw};
+use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work};
 use crate::protocol::{LinkConfig, Rule};
 use crate::task::{DataCache, Learner, TaskConfig, TaskError};
@@ -217,8 +217,8 @@ impl WorldPlan {
         let Some(LinkConfig { download, upload }) = &rule.link else { return Ok(Vec::new()) };
         let edges = rule.members.len();
         let build = |law: &TimeLaw, edge: usize, key: &str, index: u32| {
-            let edge_place = ClientPlace { client: edge as u32, in_group: edge, streams };
-            let built = law.0.check_lengths(edges).and_then(|()| law.0.build(&edge_place, index));
+            let edge_client = GroupClient { client: edge as u32, in_group: edge, streams };
+            let built = law.check_lengths(edges).and_then(|()| law.build(&edge_client, index));
             built.map_err(|message| WorldError::scenario(&format!("protocol.hierarchical.link.{key}"), message))
         };
         let links = |edge| Ok([build(download, edge, "download", 4)?, build(upload, edge, "upload", 5)?]);

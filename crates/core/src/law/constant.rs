@@ -1,4 +1,4 @@
-//! A quantity that is always the same.
+//! Constant: every draw is the same value.
 //!
 //! # Definition
 //! `P(X = value) = 1`.
@@ -26,8 +26,16 @@
 //! latency.compute = { constant = "250 ms" }
 //! ```
 
-use super::{Catalogued, Dimension, Form, Law, LawError, LawParameter, assert_factor, non_negative, wrong_number};
+use super::{Law, LawError, Values, assert_factor, non_negative, parameters};
 use crate::math::float::exp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The quantity itself: `constant = "25 ms"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, title = "value")]
+pub struct Config<V: Values>(pub V::Quantity);
+parameters!(0: quantity => Constant::new);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,22 +98,6 @@ impl Law for Constant {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { value: self.value * factor }
-    }
-}
-
-impl Catalogued for Constant {
-    const NAME: &'static str = "constant";
-    const FORM: Form = Form::Scalar;
-    const PARAMETERS: &'static [LawParameter] = &[LawParameter {
-        name: "value",
-        dimension: Dimension::Quantity,
-        default: None,
-        documentation: "the quantity itself",
-    }];
-
-    fn build(values: &[f64]) -> Result<Self, LawError> {
-        let &[value] = values else { return wrong_number(values, "one") };
-        Self::new(value)
     }
 }
 

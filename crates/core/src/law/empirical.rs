@@ -1,4 +1,4 @@
-//! One of a list of measured values, each equally likely.
+//! Empirical distribution of measured values.
 //!
 //! # Definition
 //! With n samples in ascending order, the quantile at u is sample number ⌈u·n⌉, and the cdf is the step function that
@@ -29,11 +29,23 @@
 //! latency.compute = { empirical = { file = "trace.csv" } }
 //! ```
 
-use super::{Catalogued, Form, Law, LawError, LawParameter, assert_factor, non_negative};
+use super::{Law, LawError, Values, assert_factor, non_negative, parameters};
 use crate::math::float::{ceil, exp, floor};
 use crate::math::sum::CompensatedSum;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The parameters in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table { file }")]
+#[schemars(inline)]
+pub struct Config<V: Values> {
+    /// A file with one sample per line.
+    pub file: V::File,
+}
+parameters!(file: file => Empirical::read);
 
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +101,8 @@ impl Empirical {
     ///
     /// # Errors
     /// A file that cannot be read, a line that is not a sample, or no sample at all; the error names file and line.
-    pub fn read(path: &Path) -> Result<Self, SampleFileError> {
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, SampleFileError> {
+        let path = path.as_ref();
         let text = std::fs::read_to_string(path)
             .map_err(|source| SampleFileError::Unreadable { path: path.to_path_buf(), source })?;
         let mut samples = Vec::new();
@@ -170,16 +183,6 @@ impl Law for Empirical {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { samples: Arc::clone(&self.samples), factor: self.factor * factor }
-    }
-}
-
-impl Catalogued for Empirical {
-    const NAME: &'static str = "empirical";
-    const FORM: Form = Form::Empirical;
-    const PARAMETERS: &'static [LawParameter] = &[];
-
-    fn build(_values: &[f64]) -> Result<Self, LawError> {
-        Err(LawError::new("empirical", "a list of numbers", "a file of samples"))
     }
 }
 

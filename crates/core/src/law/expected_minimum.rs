@@ -1,4 +1,4 @@
-//! The expected speed of the slowest client of a set, for all sets of one population.
+//! Expected speed of the slowest client of a set, for all sets of one population.
 //!
 //! # Definition
 //! `E min_{k ∈ S} τ_min/τ_k = ∫₀^∞ Π_{k ∈ S} P(τ_k ≤ τ_min/v) dv`, with the effective latencies τ_k independent. The

@@ -1,4 +1,4 @@
-//! A memoryless quantity above a fixed shift.
+//! Exponential distribution above a fixed shift.
 //!
 //! # Definition
 //! `P(X > x) = exp(-(x - shift) / mean)` for x ≥ shift. `mean` is that of the part above the shift.
@@ -28,12 +28,24 @@
 //! latency.compute = { exponential = { mean = "0.8 s", shift = "0.2 s" } }
 //! ```
 
-use super::{
-    Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, non_negative,
-    positive, wrong_number,
-};
+use super::{EXPECTATION_TOLERANCE, Law, LawError, Values, assert_factor, non_negative, parameters, positive};
 use crate::math::float::{exp, expm1, ln, ln_1p};
 use crate::math::quadrature;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The parameters in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table { mean, shift }")]
+#[schemars(inline)]
+pub struct Config<V: Values> {
+    /// The mean of the part above the shift.
+    pub mean: V::Quantity,
+    /// The smallest possible value.
+    #[serde(default)]
+    pub shift: V::Quantity,
+}
+parameters!(mean: quantity, shift: quantity => Exponential::new);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,10 +106,6 @@ impl Law for Exponential {
         self.shift
     }
 
-    fn maximum(&self) -> f64 {
-        f64::INFINITY
-    }
-
     fn small_value_index(&self) -> f64 {
         if self.shift > 0.0 { f64::INFINITY } else { 1.0 }
     }
@@ -105,30 +113,6 @@ impl Law for Exponential {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { mean: self.mean * factor, shift: self.shift * factor }
-    }
-}
-
-impl Catalogued for Exponential {
-    const NAME: &'static str = "exponential";
-    const FORM: Form = Form::Named;
-    const PARAMETERS: &'static [LawParameter] = &[
-        LawParameter {
-            name: "mean",
-            dimension: Dimension::Quantity,
-            default: None,
-            documentation: "the mean of the part above the shift",
-        },
-        LawParameter {
-            name: "shift",
-            dimension: Dimension::Quantity,
-            default: Some(0.0),
-            documentation: "the smallest possible value",
-        },
-    ];
-
-    fn build(values: &[f64]) -> Result<Self, LawError> {
-        let &[mean, shift] = values else { return wrong_number(values, "two") };
-        Self::new(mean, shift)
     }
 }
 

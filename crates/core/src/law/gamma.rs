@@ -1,4 +1,4 @@
-//! A sum of memoryless stages, with any positive number of them.
+//! Gamma distribution.
 //!
 //! # Definition
 //! Density `x^(shape-1) exp(-x/scale) / (Γ(shape) scale^shape)` for x > 0.
@@ -28,14 +28,25 @@
 //! latency.compute = { gamma = { shape = 2.0, scale = "0.1 s" } }
 //! ```
 
-use super::{
-    Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, positive,
-    wrong_number,
-};
+use super::{EXPECTATION_TOLERANCE, Law, LawError, Values, assert_factor, parameters, positive};
 use crate::math::float::{cosh, exp, expm1, ln_1p, sinh, sqrt};
 use crate::math::quadrature;
 use crate::math::special::{gamma_lower, gamma_lower_inverse, gamma_upper, gamma_upper_inverse, stirling_ratio};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
+
+/// The parameters in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table { shape, scale }")]
+#[schemars(inline)]
+pub struct Config<V: Values> {
+    /// The shape.
+    pub shape: V::Number,
+    /// The mean divided by the shape.
+    pub scale: V::Quantity,
+}
+parameters!(shape: number, scale: quantity => Gamma::new);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,14 +105,6 @@ impl Law for Gamma {
         integral / (sqrt(2.0 * PI) * stirling_ratio(shape))
     }
 
-    fn minimum(&self) -> f64 {
-        0.0
-    }
-
-    fn maximum(&self) -> f64 {
-        f64::INFINITY
-    }
-
     fn small_value_index(&self) -> f64 {
         self.shape
     }
@@ -109,25 +112,6 @@ impl Law for Gamma {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { shape: self.shape, scale: self.scale * factor }
-    }
-}
-
-impl Catalogued for Gamma {
-    const NAME: &'static str = "gamma";
-    const FORM: Form = Form::Named;
-    const PARAMETERS: &'static [LawParameter] = &[
-        LawParameter { name: "shape", dimension: Dimension::Number, default: None, documentation: "the shape" },
-        LawParameter {
-            name: "scale",
-            dimension: Dimension::Quantity,
-            default: None,
-            documentation: "the mean divided by the shape",
-        },
-    ];
-
-    fn build(values: &[f64]) -> Result<Self, LawError> {
-        let &[shape, scale] = values else { return wrong_number(values, "two") };
-        Self::new(shape, scale)
     }
 }
 

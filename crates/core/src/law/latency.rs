@@ -1,4 +1,4 @@
-//! The effective latency of one client's job, and its mean speed.
+//! Effective latency of a client's job, and its mean speed.
 //!
 //! # Definition
 //! A job has three phases, download D, compute C and upload U, and takes τ = D + C + U. In phase i the client is lost
@@ -61,9 +61,9 @@ pub(super) struct Parts<'a> {
     survival: f64,
     random: Vec<(&'a AnyLaw, f64)>,
     cut: Option<f64>,
-    /// What is asked again and again inside a convolution: the convolution of all random phases but the first.
+    /// The convolution of all random phases but the first, which the whole convolution evaluates many times.
     inner: Option<Table>,
-    /// The convolution of all random phases, where it is asked at thousands of places.
+    /// The convolution of all random phases, evaluated at thousands of points.
     whole: Option<Table>,
 }
 
@@ -84,14 +84,14 @@ impl<'a> JobLatency<'a> {
         parts
     }
 
-    /// The parts with what is dear to compute tabulated, for many questions.
+    /// The parts with the inner convolution tabulated, for many evaluations.
     pub(super) fn prepared(&self) -> Parts<'a> {
         let mut parts = self.parts();
         let longest = self.cut.map_or(f64::INFINITY, |cut| cut - parts.constant);
         let mut inner: Option<Table> = None;
         // From the inside out: the last cdf, if it is no closed form, then its convolution with the phase before.
-        for place in (1..parts.random.len()).rev() {
-            let rest = &parts.random[place..];
+        for first in (1..parts.random.len()).rev() {
+            let rest = &parts.random[first..];
             let (law, hazard) = rest[0];
             if rest.len() == 1 && has_closed_tilted_cdf(law, hazard) {
                 continue;
@@ -109,7 +109,7 @@ impl<'a> JobLatency<'a> {
         parts
     }
 
-    /// The parts with the cdf itself tabulated, where it is no closed form.
+    /// The parts with the cdf itself tabulated, unless it has a closed form.
     pub(super) fn tabulated(&self) -> Parts<'a> {
         let mut parts = self.prepared();
         if self.has_closed_form_cdf() {

@@ -1,4 +1,4 @@
-//! A quantity whose logarithm is normal.
+//! Log-normal distribution.
 //!
 //! # Definition
 //! `X = median · exp(sigma · Z)` with a standard normal Z.
@@ -29,14 +29,25 @@
 //! latency.compute = { lognormal = { median = "0.3 s", sigma = 0.5 } }
 //! ```
 
-use super::{
-    Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, positive,
-    wrong_number,
-};
+use super::{EXPECTATION_TOLERANCE, Law, LawError, Values, assert_factor, parameters, positive};
 use crate::math::float::{exp, expm1, ln, sqrt};
 use crate::math::quadrature;
 use crate::math::special::{normal_cdf, normal_quantile, normal_tail, normal_upper_quantile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
+
+/// The parameters in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table { median, sigma }")]
+#[schemars(inline)]
+pub struct Config<V: Values> {
+    /// The median.
+    pub median: V::Quantity,
+    /// The standard deviation of the logarithm.
+    pub sigma: V::Number,
+}
+parameters!(median: quantity, sigma: number => Lognormal::new);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -124,14 +135,6 @@ impl Law for Lognormal {
         quadrature::normal(|z| f(self.median * exp(self.sigma * z)), EXPECTATION_TOLERANCE).value
     }
 
-    fn minimum(&self) -> f64 {
-        0.0
-    }
-
-    fn maximum(&self) -> f64 {
-        f64::INFINITY
-    }
-
     fn small_value_index(&self) -> f64 {
         f64::INFINITY
     }
@@ -139,25 +142,6 @@ impl Law for Lognormal {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { median: self.median * factor, sigma: self.sigma }
-    }
-}
-
-impl Catalogued for Lognormal {
-    const NAME: &'static str = "lognormal";
-    const FORM: Form = Form::Named;
-    const PARAMETERS: &'static [LawParameter] = &[
-        LawParameter { name: "median", dimension: Dimension::Quantity, default: None, documentation: "the median" },
-        LawParameter {
-            name: "sigma",
-            dimension: Dimension::Number,
-            default: None,
-            documentation: "the standard deviation of the logarithm",
-        },
-    ];
-
-    fn build(values: &[f64]) -> Result<Self, LawError> {
-        let &[median, sigma] = values else { return wrong_number(values, "two") };
-        Self::new(median, sigma)
     }
 }
 

@@ -1,4 +1,4 @@
-//! One of several laws, chosen at random with given weights.
+//! Mixture of laws with given weights.
 //!
 //! # Definition
 //! `P(X ≤ x) = Σ wₖ Fₖ(x) / Σ wₖ`.
@@ -30,9 +30,92 @@
 //! latency.compute = { mixture = [{ weight = 3, constant = "20 ms" }, { weight = 1, exponential = { mean = "1 s" } }] }
 //! ```
 
-use super::{AnyLaw, Catalogued, Form, Law, LawError, LawParameter, assert_factor, positive};
+use super::config::{self, Convert, ListOf, OneOf};
+use super::{AnyLaw, BuildError, Law, LawConfig, LawError, NAMES, Values, assert_factor, positive};
 use crate::math::float::sqrt;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Unexpected};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
+
+/// The parts in a scenario: `mixture = [{ weight = 3, constant = "20 ms" }, { weight = 1, exponential = { mean = "1 s" } }]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(bound = "")]
+#[schemars(inline)]
+pub struct Config<V: Values>(
+    #[serde(deserialize_with = "parts")]
+    #[schemars(schema_with = "parts_schema")]
+    pub Vec<Part<V>>,
+);
+
+/// One part of a mixture: `{ weight = 3, constant = "20 ms" }`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(bound = "")]
+pub struct Part<V: Values> {
+    /// Its probability, up to a common factor.
+    pub weight: f64,
+    /// Its law.
+    #[serde(flatten)]
+    pub law: LawConfig<V>,
+}
+
+/// Names of laws, and the key of a part's weight.
+static KEYS: [&str; NAMES.len() + 1] = config::names_and(&["weight"]);
+
+fn parts<'de, D: Deserializer<'de>, V: Values>(deserializer: D) -> Result<Vec<Part<V>>, D::Error> {
+    ListOf::new("a list of tables { weight, law }").deserialize(deserializer)
+}
+
+fn parts_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "minItems": 1, "items": { "type": "object" } })
+}
+
+// Derived serde reads a flattened law from a copy of the table that has lost its lines.
+impl<'de, V: Values> Deserialize<'de> for Part<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(PartVisitor(PhantomData))
+    }
+}
+
+struct PartVisitor<V>(PhantomData<V>);
+
+impl<'de, V: Values> de::Visitor<'de> for PartVisitor<V> {
+    type Value = Part<V>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a table of weight and one law, such as { weight = 0.3, constant = \"1 s\" }")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Part<V>, A::Error> {
+        let (mut weight, mut law) = (None, None);
+        while let Some(key) = map.next_key_seed(OneOf(&KEYS))? {
+            match key {
+                "weight" => weight = Some(map.next_value()?),
+                _ if law.is_some() => return Err(de::Error::invalid_type(Unexpected::Map, &self)),
+                name => law = Some(config::law_named(name, &mut map)?),
+            }
+        }
+        let whole = weight.zip(law).map(|(weight, law)| Part { weight, law });
+        whole.ok_or_else(|| de::Error::invalid_type(Unexpected::Map, &self))
+    }
+}
+
+impl<V: Values> Config<V> {
+    pub(super) fn convert<C: Convert<From = V>>(&self, convert: &mut C) -> Result<Config<C::To>, C::Error> {
+        let part = |Part { weight, law }: &Part<V>| Ok(Part { weight: *weight, law: law.convert(convert)? });
+        self.0.iter().map(part).collect::<Result<_, _>>().map(Config)
+    }
+}
+
+impl Config<f64> {
+    pub(super) fn build(self, law: &'static str) -> Result<AnyLaw, BuildError> {
+        let part = |Part { weight, law }: Part<f64>| Ok((weight, law.build()?));
+        let parts: Vec<_> = self.0.into_iter().map(part).collect::<Result<_, BuildError>>()?;
+        Mixture::new(parts).map(AnyLaw::from).map_err(|error| (law, error).into())
+    }
+}
 
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq)]
@@ -190,16 +273,6 @@ impl Law for Mixture {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { components: Arc::clone(&self.components), factor: self.factor * factor }
-    }
-}
-
-impl Catalogued for Mixture {
-    const NAME: &'static str = "mixture";
-    const FORM: Form = Form::Mixture;
-    const PARAMETERS: &'static [LawParameter] = &[];
-
-    fn build(_values: &[f64]) -> Result<Self, LawError> {
-        Err(LawError::new("mixture", "a list of numbers", "a list of weighted laws"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A heavy tail above a smallest value.
+//! Pareto distribution.
 //!
 //! # Definition
 //! `P(X > x) = (minimum/x)^shape` for x ≥ minimum.
@@ -28,12 +28,23 @@
 //! latency.compute = { pareto = { shape = 2.5, minimum = "0.1 s" } }
 //! ```
 
-use super::{
-    Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, positive,
-    wrong_number,
-};
+use super::{EXPECTATION_TOLERANCE, Law, LawError, Values, assert_factor, parameters, positive};
 use crate::math::float::{exp, expm1, ln, ln_1p};
 use crate::math::quadrature;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The parameters in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table { shape, minimum }")]
+#[schemars(inline)]
+pub struct Config<V: Values> {
+    /// The exponent of the tail.
+    pub shape: V::Number,
+    /// The smallest possible value.
+    pub minimum: V::Quantity,
+}
+parameters!(shape: number, minimum: quantity => Pareto::new);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,10 +126,6 @@ impl Law for Pareto {
         self.minimum
     }
 
-    fn maximum(&self) -> f64 {
-        f64::INFINITY
-    }
-
     fn small_value_index(&self) -> f64 {
         f64::INFINITY
     }
@@ -126,30 +133,6 @@ impl Law for Pareto {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { shape: self.shape, minimum: self.minimum * factor }
-    }
-}
-
-impl Catalogued for Pareto {
-    const NAME: &'static str = "pareto";
-    const FORM: Form = Form::Named;
-    const PARAMETERS: &'static [LawParameter] = &[
-        LawParameter {
-            name: "shape",
-            dimension: Dimension::Number,
-            default: None,
-            documentation: "the exponent of the tail",
-        },
-        LawParameter {
-            name: "minimum",
-            dimension: Dimension::Quantity,
-            default: None,
-            documentation: "the smallest possible value",
-        },
-    ];
-
-    fn build(values: &[f64]) -> Result<Self, LawError> {
-        let &[shape, minimum] = values else { return wrong_number(values, "two") };
-        Self::new(shape, minimum)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A normal quantity conditioned to lie between two bounds.
+//! Normal distribution, truncated to an interval.
 //!
 //! # Definition
 //! The law of `mean + sd·Z` given that it lies in [min, max]; `mean` and `sd` are those before truncation.
@@ -31,14 +31,32 @@
 //! latency.compute = { truncated-normal = { mean = "0.5 s", sd = "0.2 s", min = "0.1 s", max = "2 s" } }
 //! ```
 
-use super::{
-    Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, non_negative,
-    positive, wrong_number,
-};
+use super::{EXPECTATION_TOLERANCE, Law, LawError, Values, assert_factor, non_negative, parameters, positive};
 use crate::math::float::{erf, exp, sqrt};
 use crate::math::quadrature;
 use crate::math::special::{erfcx, normal_cdf, normal_quantile, normal_tail, normal_upper_quantile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2};
+
+/// The parameters in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table { mean, sd, min, max }")]
+#[schemars(inline)]
+pub struct Config<V: Values> {
+    /// The mean before truncation.
+    pub mean: V::Quantity,
+    /// The standard deviation before truncation.
+    pub sd: V::Quantity,
+    /// The smallest possible value.
+    #[serde(default)]
+    pub min: V::Quantity,
+    /// The largest possible value; unbounded if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "V::Quantity")]
+    pub max: Option<V::Quantity>,
+}
+parameters!(mean: quantity, sd: quantity, min: quantity, max: optional => TruncatedNormal::bounded);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,9 +67,9 @@ pub struct TruncatedNormal {
     max: f64,
 }
 
-/// Where an interval of standardised values lies with respect to the mode.
+/// On which side of the mode an interval of standardised values lies.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Side {
     Above,
     Around,
     Below,
@@ -59,14 +77,14 @@ enum Place {
 
 /// `∫ exp(-z²/2)` over [low, low + width], as `exp(-power) · mantissa`, where the power is `low²/2` above the mode,
 /// `(low + width)²/2` below it and 0 around it.
-fn mass(low: f64, width: f64) -> (Place, f64) {
+fn mass(low: f64, width: f64) -> (Side, f64) {
     let high = low + width;
     if low >= 0.0 {
-        (Place::Above, one_sided(low, width))
+        (Side::Above, one_sided(low, width))
     } else if high <= 0.0 {
-        (Place::Below, one_sided(-high, width))
+        (Side::Below, one_sided(-high, width))
     } else {
-        (Place::Around, sqrt(FRAC_PI_2) * (erf(high * FRAC_1_SQRT_2) + erf(-low * FRAC_1_SQRT_2)))
+        (Side::Around, sqrt(FRAC_PI_2) * (erf(high * FRAC_1_SQRT_2) + erf(-low * FRAC_1_SQRT_2)))
     }
 }
 
@@ -104,6 +122,11 @@ impl TruncatedNormal {
         Ok(Self { mean, sd, min, max })
     }
 
+    /// The same law, unbounded above if `max` is left out.
+    fn bounded(mean: f64, sd: f64, min: f64, max: Option<f64>) -> Result<Self, LawError> {
+        Self::new(mean, sd, min, max.unwrap_or(f64::INFINITY))
+    }
+
     /// The lower bound in standard deviations from the mean, and the width of the interval.
     fn standardised(&self) -> (f64, f64) {
         ((self.min - self.mean) / self.sd, (self.max - self.min) / self.sd)
@@ -111,10 +134,10 @@ impl TruncatedNormal {
 
     /// The share of [low, low + part] in [low, low + width].
     fn share(low: f64, part: f64, width: f64) -> f64 {
-        let ((place, mantissa), (whole_place, whole)) = (mass(low, part), mass(low, width));
-        let power = match (place, whole_place) {
-            (Place::Below, Place::Below) => 0.5 * (width - part) * (2.0 * low + width + part),
-            (Place::Below, _) => -0.5 * (low + part) * (low + part),
+        let ((side, mantissa), (whole_side, whole)) = (mass(low, part), mass(low, width));
+        let power = match (side, whole_side) {
+            (Side::Below, Side::Below) => 0.5 * (width - part) * (2.0 * low + width + part),
+            (Side::Below, _) => -0.5 * (low + part) * (low + part),
             _ => 0.0,
         };
         (exp(power) * mantissa / whole).min(1.0)
@@ -138,7 +161,7 @@ impl TruncatedNormal {
 
     /// Newton's method from the uniform law, which a narrow interval resembles; probabilities would cancel.
     fn narrow(&self, low: f64, width: f64, u: f64, v: f64) -> f64 {
-        let (place, whole) = mass(low, width);
+        let (side, whole) = mass(low, width);
         let mut part = width * u;
         for _ in 0..30 {
             // Measured from the nearer end, to keep both tails accurate.
@@ -148,10 +171,10 @@ impl TruncatedNormal {
                 v - Self::share(-low - width, width - part, width)
             };
             let z = low + part;
-            let power = match place {
-                Place::Above => -part * (low + 0.5 * part),
-                Place::Around => -0.5 * z * z,
-                Place::Below => 0.5 * (width - part) * (2.0 * low + width + part),
+            let power = match side {
+                Side::Above => -part * (low + 0.5 * part),
+                Side::Around => -0.5 * z * z,
+                Side::Below => 0.5 * (width - part) * (2.0 * low + width + part),
             };
             let step = excess * whole / exp(power);
             part = (part - step).clamp(0.0, width);
@@ -194,10 +217,10 @@ impl Law for TruncatedNormal {
         if width == f64::INFINITY {
             // The part above x starts where `low` would, and both parts reach to infinity.
             let z = (x - self.mean) / self.sd;
-            let ((place, part), (whole_place, whole)) = (mass(z, width), mass(low, width));
-            let power = match (place, whole_place) {
-                (Place::Above, Place::Above) => 0.5 * (low - z) * (low + z),
-                (Place::Above, _) => -0.5 * z * z,
+            let ((side, part), (whole_side, whole)) = (mass(z, width), mass(low, width));
+            let power = match (side, whole_side) {
+                (Side::Above, Side::Above) => 0.5 * (low - z) * (low + z),
+                (Side::Above, _) => -0.5 * z * z,
                 _ => 0.0,
             };
             return (exp(power) * part / whole).min(1.0);
@@ -215,15 +238,15 @@ impl Law for TruncatedNormal {
         }
         let (low, width) = self.standardised();
         let shift = self.sd * s;
-        let ((place, mantissa), (whole_place, whole)) = (mass(low + shift, width), mass(low, width));
+        let ((side, mantissa), (whole_side, whole)) = (mass(low + shift, width), mass(low, width));
         let high = low + width;
-        let power = match (whole_place, place) {
-            (Place::Above, _) => -s * self.min,
-            (Place::Around, Place::Above) => -s * self.min - 0.5 * low * low,
-            (Place::Around, _) => s * (0.5 * self.sd * shift - self.mean),
-            (Place::Below, Place::Above) => -s * self.min + 0.5 * width * (low + high),
-            (Place::Below, Place::Around) => s * (0.5 * self.sd * shift - self.mean) + 0.5 * high * high,
-            (Place::Below, Place::Below) => -s * self.max,
+        let power = match (whole_side, side) {
+            (Side::Above, _) => -s * self.min,
+            (Side::Around, Side::Above) => -s * self.min - 0.5 * low * low,
+            (Side::Around, _) => s * (0.5 * self.sd * shift - self.mean),
+            (Side::Below, Side::Above) => -s * self.min + 0.5 * width * (low + high),
+            (Side::Below, Side::Around) => s * (0.5 * self.sd * shift - self.mean) + 0.5 * high * high,
+            (Side::Below, Side::Below) => -s * self.max,
         };
         exp(power) * mantissa / whole
     }
@@ -266,42 +289,6 @@ impl Law for TruncatedNormal {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { mean: self.mean * factor, sd: self.sd * factor, min: self.min * factor, max: self.max * factor }
-    }
-}
-
-impl Catalogued for TruncatedNormal {
-    const NAME: &'static str = "truncated-normal";
-    const FORM: Form = Form::Named;
-    const PARAMETERS: &'static [LawParameter] = &[
-        LawParameter {
-            name: "mean",
-            dimension: Dimension::Quantity,
-            default: None,
-            documentation: "the mean before truncation",
-        },
-        LawParameter {
-            name: "sd",
-            dimension: Dimension::Quantity,
-            default: None,
-            documentation: "the standard deviation before truncation",
-        },
-        LawParameter {
-            name: "min",
-            dimension: Dimension::Quantity,
-            default: Some(0.0),
-            documentation: "the smallest possible value",
-        },
-        LawParameter {
-            name: "max",
-            dimension: Dimension::Quantity,
-            default: Some(f64::INFINITY),
-            documentation: "the largest possible value",
-        },
-    ];
-
-    fn build(values: &[f64]) -> Result<Self, LawError> {
-        let &[mean, sd, min, max] = values else { return wrong_number(values, "four") };
-        Self::new(mean, sd, min, max)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A quantity equally likely anywhere between two ends.
+//! Uniform distribution between two ends.
 //!
 //! # Definition
 //! Density `1 / (high - low)` on [low, high].
@@ -26,12 +26,25 @@
 //! latency.compute = { uniform = ["0.1 s", "0.3 s"] }
 //! ```
 
-use super::{
-    Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, non_negative,
-    wrong_number,
-};
+use super::{EXPECTATION_TOLERANCE, Law, LawError, Values, assert_factor, non_negative, parameters};
 use crate::math::float::{exp, expm1};
 use crate::math::quadrature;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The parameters in a scenario: `uniform = ["0.1 s", "1 s"]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(expecting = "a list [low, high]")]
+#[schemars(inline)]
+pub struct Config<V: Values>(
+    /// The lower end.
+    #[schemars(title = "low")]
+    pub V::Quantity,
+    /// The upper end.
+    #[schemars(title = "high")]
+    pub V::Quantity,
+);
+parameters!(0: quantity, 1: quantity => Uniform::new);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,20 +113,6 @@ impl Law for Uniform {
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { low: self.low * factor, high: self.high * factor }
-    }
-}
-
-impl Catalogued for Uniform {
-    const NAME: &'static str = "uniform";
-    const FORM: Form = Form::Pair;
-    const PARAMETERS: &'static [LawParameter] = &[
-        LawParameter { name: "low", dimension: Dimension::Quantity, default: None, documentation: "the lower end" },
-        LawParameter { name: "high", dimension: Dimension::Quantity, default: None, documentation: "the upper end" },
-    ];
-
-    fn build(values: &[f64]) -> Result<Self, LawError> {
-        let &[low, high] = values else { return wrong_number(values, "two") };
-        Self::new(low, high)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A lifetime whose hazard rises or falls as a power of its age.
+//! Weibull distribution.
 //!
 //! # Definition
 //! `P(X > x) = exp(-(x/scale)^shape)` for x ≥ 0.
@@ -26,12 +26,23 @@
 //! latency.compute = { weibull = { shape = 1.5, scale = "0.3 s" } }
 //! ```
 
-use super::{
-    Catalogued, Dimension, EXPECTATION_TOLERANCE, Form, Law, LawError, LawParameter, assert_factor, positive,
-    wrong_number,
-};
+use super::{EXPECTATION_TOLERANCE, Law, LawError, Values, assert_factor, parameters, positive};
 use crate::math::float::{cosh, exp, expm1, gamma, ln, ln_1p, power, sinh, sqrt};
 use crate::math::quadrature;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The parameters in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table { shape, scale }")]
+#[schemars(inline)]
+pub struct Config<V: Values> {
+    /// The shape.
+    pub shape: V::Number,
+    /// The 63rd percentile, 1 - 1/e.
+    pub scale: V::Quantity,
+}
+parameters!(shape: number, scale: quantity => Weibull::new);
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,6 +91,10 @@ impl Law for Weibull {
         self.scale * gamma(1.0 + 1.0 / self.shape)
     }
 
+    fn small_value_index(&self) -> f64 {
+        self.shape
+    }
+
     /// `∫ exp(w - exp(w) - c exp(w/shape)) dw` with c = s·scale: a log-concave integrand, integrated from its peak.
     fn laplace(&self, s: f64) -> f64 {
         let c = s * self.scale;
@@ -117,40 +132,9 @@ impl Law for Weibull {
         quadrature::exponential(at, EXPECTATION_TOLERANCE).value
     }
 
-    fn minimum(&self) -> f64 {
-        0.0
-    }
-
-    fn maximum(&self) -> f64 {
-        f64::INFINITY
-    }
-
-    fn small_value_index(&self) -> f64 {
-        self.shape
-    }
-
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { shape: self.shape, scale: self.scale * factor }
-    }
-}
-
-impl Catalogued for Weibull {
-    const NAME: &'static str = "weibull";
-    const FORM: Form = Form::Named;
-    const PARAMETERS: &'static [LawParameter] = &[
-        LawParameter { name: "shape", dimension: Dimension::Number, default: None, documentation: "the shape" },
-        LawParameter {
-            name: "scale",
-            dimension: Dimension::Quantity,
-            default: None,
-            documentation: "the 63rd percentile, 1 - 1/e",
-        },
-    ];
-
-    fn build(values: &[f64]) -> Result<Self, LawError> {
-        let &[shape, scale] = values else { return wrong_number(values, "two") };
-        Self::new(shape, scale)
     }
 }
 
@@ -158,19 +142,6 @@ impl Catalogued for Weibull {
 mod tests {
     use super::*;
     use crate::law::check;
-
-    #[test]
-    fn behaves_as_a_law() {
-        for shape in [0.2, 0.7, 1.0, 2.0, 10.0, 300.0] {
-            check::continuous(&Weibull::new(shape, 0.4).expect("valid"));
-        }
-    }
-
-    #[test]
-    fn an_independent_library_agrees() {
-        let oracle = statrs::distribution::Weibull::new(1.7, 0.4).expect("valid");
-        check::against_statrs(&Weibull::new(1.7, 0.4).expect("valid"), &oracle, 1e-12);
-    }
 
     #[test]
     fn laplace_transforms_computed_with_thirty_digits() {
@@ -188,6 +159,19 @@ mod tests {
             let found = Weibull::new(shape, 1.0).expect("valid").laplace(s);
             assert!((found / expected - 1.0).abs() < 1e-11, "{found} instead of {expected}");
         }
+    }
+
+    #[test]
+    fn behaves_as_a_law() {
+        for shape in [0.2, 0.7, 1.0, 2.0, 10.0, 300.0] {
+            check::continuous(&Weibull::new(shape, 0.4).expect("valid"));
+        }
+    }
+
+    #[test]
+    fn an_independent_library_agrees() {
+        let oracle = statrs::distribution::Weibull::new(1.7, 0.4).expect("valid");
+        check::against_statrs(&Weibull::new(1.7, 0.4).expect("valid"), &oracle, 1e-12);
     }
 
     #[test]

@@ -1,23 +1,23 @@
-//! When devices are there: answered for any client and any time, in any order.
+//! Availability of devices, for any client and any time, in any order of queries.
 //!
-//! | kind | what it is |
+//! | kind | devices |
 //! |---|---|
-//! | [`always`] | there all the time |
-//! | [`on_off`] | a renewal process |
-//! | [`diurnal`] | a rate that depends on the hour of the day |
-//! | [`trace`] | intervals that were recorded |
+//! | [`always`] | are always available |
+//! | [`on_off`] | alternate between available and away, a renewal process |
+//! | [`diurnal`] | are available with a probability that depends on the hour of the day |
+//! | [`trace`] | follow recorded intervals |
 //!
-//! [`Availability`] is what all runs of a world share; a run asks through its own [`Cursors`], which remember where in its life each
-//! client was last asked about. They only speed answers up: any query gives the same answer whatever was asked before.
+//! All runs of a world share one [`Availability`]. A run queries it through its own [`Cursors`], which keep the stretch of each client's
+//! last query. Cursors only save time: an answer does not depend on earlier queries.
 //!
 //! # Definition
-//! Time is cut into stretches, in turn there and away, each half open: `[from, until)`. At `until` the next one has begun. Work pauses
-//! while its device is away; what needs exactly the rest of a stretch ends at its end. No work ends at once, wherever the device
-//! is, so that cutting work in two never changes when it ends.
+//! Time consists of stretches, alternately available and away, each half open: `[from, until)`. At `until` the next one has begun. Work
+//! pauses while its device is away; work that needs exactly the rest of a stretch ends at its end. Work of length 0 ends at once, even
+//! on an away device, so that splitting work in two never changes its end.
 //!
 //! # Cost
-//! A cursor is 24 bytes. Where the stretch that was answered last still holds, an answer takes two comparisons; going on takes one step per
-//! stretch in between. A client that is never asked about costs nothing but its own laws.
+//! A cursor is 24 bytes. A query within the kept stretch takes two comparisons; any other takes one step per stretch in between. A client
+//! without queries costs nothing but its own laws.
 
 pub mod always;
 mod config;
@@ -28,7 +28,7 @@ mod residual;
 pub mod trace;
 
 pub use config::{AvailabilityConfig, CATALOGUE};
-pub(super) use config::{GroupPlace, Offsets};
+pub(super) use config::{GroupClients, Offsets};
 use config::{OFF_LAW, OFFSET, ON_LAW};
 
 use diurnal::Diurnal;
@@ -47,7 +47,7 @@ pub const MOST_CHANGES: u32 = 1 << 24;
 /// A time in one state, and how far it reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Whether the device is there.
+    /// Whether the device is available.
     pub available: bool,
     /// When this ends, exclusive; [`VirtualTime::MAX`] if it never does.
     pub until: VirtualTime,
@@ -74,7 +74,7 @@ impl State {
     }
 }
 
-/// How the clients of a group come and go.
+/// The availability of a group.
 #[derive(Clone, Debug)]
 enum Process {
     Always,
@@ -83,7 +83,7 @@ enum Process {
     Trace(Trace),
 }
 
-/// When the devices of a world are there; see the [module](self).
+/// When the devices of a world are available; see the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Availability {
     clients: usize,
@@ -96,7 +96,7 @@ impl Availability {
     pub(super) fn push(
         &mut self,
         config: &AvailabilityConfig,
-        group: &GroupPlace<'_>,
+        group: &GroupClients<'_>,
         notes: &mut Vec<String>,
     ) -> Result<(), Complaint> {
         let process = config.process(group, notes)?;
@@ -109,12 +109,12 @@ impl Availability {
         Ok(())
     }
 
-    /// Whether all clients are there all the time.
+    /// Whether all clients are always available.
     pub fn is_always(&self) -> bool {
         self.groups.iter().all(|(_, process)| matches!(process, Process::Always))
     }
 
-    /// Whether a client is there all the time because its group is.
+    /// Whether a client belongs to a group that is always available.
     pub fn is_always_there(&self, client: ClientId) -> bool {
         matches!(self.process(client).1, Process::Always)
     }
@@ -128,7 +128,7 @@ impl Availability {
         &self.groups[group]
     }
 
-    /// What a run asks through. `streams` are those of the world's seed.
+    /// The cursors of one run. `streams` are those of the world's seed.
     pub fn cursors<'a>(&'a self, streams: &'a Streams) -> Cursors<'a> {
         let clients = if self.is_always() { 0 } else { self.clients };
         Cursors { availability: self, streams, kept: vec![Cell::new(Kept::NOTHING); clients].into() }
@@ -184,20 +184,20 @@ impl Walk<'_> {
     }
 }
 
-/// Where a run last asked about each client; see the [module](self).
+/// The stretch of each client's last query; see the [module](self).
 #[derive(Debug)]
 pub struct Cursors<'a> {
     availability: &'a Availability,
     streams: &'a Streams,
-    /// The stretch answered last, per client; none if all are there all the time.
+    /// The stretch of each client's last query; empty if all are always available.
     kept: Box<[Cell<Kept>]>,
 }
 
-/// A stretch that is remembered, in one piece so that a look at a client out of a million costs one miss of the caches.
+/// A kept stretch, in one piece so that a query for one of a million clients costs one cache miss.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     from: u64,
-    /// 0 if nothing was asked yet.
+    /// 0 before the first query.
     until: u64,
     number: u32,
     available: bool,
@@ -208,7 +208,7 @@ impl Kept {
 }
 
 impl<'a> Cursors<'a> {
-    /// Whether all clients are there all the time.
+    /// Whether all clients are always available.
     pub const fn is_always(&self) -> bool {
         self.kept.is_empty()
     }
@@ -230,9 +230,9 @@ impl<'a> Cursors<'a> {
         Stretch { available, until: VirtualTime(until) }
     }
 
-    /// The remembered stretch, if any.
-    fn kept(&self, place: usize) -> Option<State> {
-        let Kept { from, until, number, available } = self.kept[place].get();
+    /// The kept stretch, if any.
+    fn kept(&self, client: usize) -> Option<State> {
+        let Kept { from, until, number, available } = self.kept[client].get();
         (until > 0).then_some(State { from, until, number, available })
     }
 
@@ -251,8 +251,8 @@ impl<'a> Cursors<'a> {
         state
     }
 
-    /// The stretches from the one that contains a time on, the last of which never ends. Only the first is remembered, so that looking
-    /// ahead does not make the next look at the present expensive.
+    /// The stretches from the one that contains a time on, the last of which never ends. Only the first is kept, so that a look ahead
+    /// does not slow down the next query for the present.
     fn stretches(&self, client: ClientId, time: VirtualTime) -> impl Iterator<Item = State> + use<'a> {
         let always = State { from: 0, until: u64::MAX, number: 0, available: true };
         let first = if self.kept.is_empty() { always } else { self.state(client, time.0) };
@@ -264,19 +264,19 @@ impl<'a> Cursors<'a> {
         })
     }
 
-    /// Whether a device is there.
+    /// Whether a device is available.
     pub fn is_available(&self, client: ClientId, time: VirtualTime) -> bool {
         self.stretch(client, time).available
     }
 
-    /// When a device is there next: `time` itself if it is there then, `None` if never again.
+    /// When a device is available next: `time` itself if it is available then, `None` if never again.
     pub fn next_available(&self, client: ClientId, time: VirtualTime) -> Option<VirtualTime> {
         let found = self.stretches(client, time).find(|state| state.available);
         found.map(|state| VirtualTime(state.from.max(time.0)))
     }
 
-    /// When work that begins at `start` ends, if it pauses while the device is away. No work ends at once. `None` if it never ends: the
-    /// device does not come back, virtual time is over, or [`MOST_CHANGES`] stretches were not enough.
+    /// When work that begins at `start` ends, if it pauses while the device is away. Work of length 0 ends at once. `None` if it never
+    /// ends: the device does not return, virtual time is over, or [`MOST_CHANGES`] stretches were not enough.
     pub fn finish(&self, client: ClientId, start: VirtualTime, work: Span) -> Option<VirtualTime> {
         if work == Span::ZERO {
             return Some(start);
@@ -305,7 +305,7 @@ impl<'a> Cursors<'a> {
             .sum()
     }
 
-    /// All devices that are there, in ascending order, in the place of what `out` holds.
+    /// Replaces the contents of `out` by the available devices, in ascending order.
     pub fn available_clients(&self, time: VirtualTime, out: &mut Vec<ClientId>) {
         let clients = self.availability.clients;
         out.clear();
@@ -313,11 +313,11 @@ impl<'a> Cursors<'a> {
             out.extend((0..clients).map(ClientId::from_index));
             return;
         }
-        // Each client is written, and kept if it is there: no branch to mispredict.
+        // Every client is written, and the next one overwrites it unless it is available: no branch to mispredict.
         out.resize(clients, ClientId(0));
         let mut found = 0;
-        for (place, kept) in self.kept.iter().enumerate() {
-            let client = ClientId(place as u32);
+        for (index, kept) in self.kept.iter().enumerate() {
+            let client = ClientId(index as u32);
             let Kept { from, until, available, .. } = kept.get();
             let holds = from <= time.0 && time.0 < until;
             let is_there = if holds { available } else { self.state(client, time.0).available };

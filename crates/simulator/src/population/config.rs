@@ -15,73 +15,83 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The `[population]` section. What stands here holds for every group that does not say otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PopulationConfig {
-    /// Number of clients; may be left out when every group gives its count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clients: Option<usize>,
-    /// Examples per client, for tasks that do not partition data themselves (default 1).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_size: Option<PlainParameter>,
-    /// Quality of a client's data, between 0 and 1 (default 1).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_quality: Option<PlainParameter>,
-    /// Latency laws per phase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<LatencyConfig>,
-    /// Device profile, instead of latency laws.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<DeviceConfig>,
-    /// Dropout hazards per phase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dropout: Option<DropoutConfig>,
-    /// When devices are there (default always).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub availability: Option<AvailabilityConfig>,
-    /// What becomes of a job whose device goes away (default `pause`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interrupted: Option<Interruption>,
-    /// Groups of clients; ids count up through them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub group: Vec<GroupConfig>,
+/// Declares a table of the keys that describe clients, between keys of its own.
+macro_rules! describes_clients {
+    ($(#[$of_table:meta])* $name:ident { $($own:tt)* } { $($last:tt)* }) => {
+        $(#[$of_table])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($own)*
+            /// Examples per client, for tasks that do not partition data themselves (default 1).
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub data_size: Option<PlainParameter>,
+            /// Quality of a client's data, between 0 and 1 (default 1).
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub data_quality: Option<PlainParameter>,
+            /// Latency laws per phase.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub latency: Option<LatencyConfig>,
+            /// Device profile, instead of latency laws.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub device: Option<DeviceConfig>,
+            /// Dropout hazards per phase.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub dropout: Option<DropoutConfig>,
+            /// When devices are available (default `always`).
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub availability: Option<AvailabilityConfig>,
+            /// What happens to a job when its device goes away (default `pause`).
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub interrupted: Option<Interruption>,
+            $($last)*
+        }
+
+        impl $name {
+            /// Makes the file names of these keys relative; see [`PopulationConfig::resolve_paths`].
+            fn resolve_own_paths(&mut self, base: &Path, data: Option<&Path>) {
+                let Self { data_size, data_quality, latency, device, availability, .. } = self;
+                [data_size, data_quality].into_iter().flatten().for_each(|number| number.0.resolve_paths(base, data));
+                if let Some(LatencyConfig { download, compute, upload }) = latency {
+                    [download, compute, upload].into_iter().for_each(|law| law.resolve_paths(base, data));
+                }
+                if let Some(device) = device {
+                    device.resolve_paths(base, data);
+                }
+                if let Some(availability) = availability {
+                    availability.resolve_paths(base, data);
+                }
+            }
+        }
+    };
 }
 
-/// One `[[population.group]]`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GroupConfig {
-    /// Name, for selection counts in the record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Number of clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<usize>,
-    /// Share of `population.clients`, between 0 and 1, instead of a count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-    /// Examples per client, for tasks that do not partition data themselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_size: Option<PlainParameter>,
-    /// Quality of a client's data, between 0 and 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_quality: Option<PlainParameter>,
-    /// Latency laws per phase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<LatencyConfig>,
-    /// Device profile, instead of latency laws.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<DeviceConfig>,
-    /// Dropout hazards per phase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dropout: Option<DropoutConfig>,
-    /// When devices are there (default always).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub availability: Option<AvailabilityConfig>,
-    /// What becomes of a job whose device goes away (default `pause`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interrupted: Option<Interruption>,
+describes_clients! {
+    /// The `[population]` section. Each key is the default of all groups.
+    PopulationConfig {
+        /// Number of clients; may be left out when every group gives its count.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub clients: Option<usize>,
+    } {
+        /// Groups of clients; ids count up through them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub group: Vec<GroupConfig>,
+    }
+}
+
+describes_clients! {
+    /// One `[[population.group]]`. A key that is left out is taken from `[population]`.
+    GroupConfig {
+        /// Name, for selection counts in the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub name: Option<String>,
+        /// Number of clients.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub count: Option<usize>,
+        /// Share of `population.clients`, between 0 and 1, instead of a count.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub share: Option<f64>,
+    } {}
 }
 
 /// How long each phase of a job takes.
@@ -256,12 +266,8 @@ impl PopulationConfig {
     /// Makes file names relative: those of empirical laws to `base`, the folder of the scenario; those of traces and tables as
     /// [`located`](fedgenie_learning::data::located) says.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        let Self { data_size, data_quality, latency, device, availability, group, .. } = self;
-        resolve([data_size, data_quality], latency, device, availability, base, data);
-        for group in group {
-            let GroupConfig { data_size, data_quality, latency, device, availability, .. } = group;
-            resolve([data_size, data_quality], latency, device, availability, base, data);
-        }
+        self.resolve_own_paths(base, data);
+        self.group.iter_mut().for_each(|group| group.resolve_own_paths(base, data));
     }
 
     /// Builds the clients of one seed.
@@ -278,27 +284,12 @@ impl PopulationConfig {
     }
 }
 
-/// Makes the file names of a group, or of the population, relative.
-fn resolve(
-    numbers: [&mut Option<PlainParameter>; 2],
-    latency: &mut Option<LatencyConfig>,
-    device: &mut Option<DeviceConfig>,
-    availability: &mut Option<AvailabilityConfig>,
-    base: &Path,
-    data: Option<&Path>,
-) {
-    numbers.into_iter().flatten().for_each(|number| number.0.resolve_paths(base, data));
-    if let Some(LatencyConfig { download, compute, upload }) = latency {
-        [download, compute, upload].into_iter().for_each(|law| law.0.resolve_paths(base, data));
-    }
-    if let Some(DeviceConfig { samples_per_second, downlink, uplink, jitter }) = device {
-        samples_per_second.0.resolve_paths(base, data);
-        [downlink, uplink].into_iter().for_each(|link| link.resolve_paths(base, data));
-        if let Some(JitterConfig { download, compute, upload }) = jitter {
-            [download, compute, upload].into_iter().flatten().for_each(|law| law.0.resolve_paths(base, data));
+impl DeviceConfig {
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.samples_per_second.0.resolve_paths(base, data);
+        [&mut self.downlink, &mut self.uplink].into_iter().for_each(|link| link.resolve_paths(base, data));
+        if let Some(JitterConfig { download, compute, upload }) = &mut self.jitter {
+            [download, compute, upload].into_iter().flatten().for_each(|law| law.resolve_paths(base, data));
         }
-    }
-    if let Some(availability) = availability {
-        availability.resolve_paths(base, data);
     }
 }

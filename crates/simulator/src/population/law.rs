@@ -1,311 +1,322 @@
 //! Laws as a scenario writes them: `{ lognormal = { median = { uniform = ["0.1 s", "1 s"] }, sigma = 0.3 } }`.
 //!
-//! A parameter is a number, a law it is drawn from once per client, a list with one number per client, or a column of a
-//! file ([`TableConfig`]). What forms and parameters of laws exist comes from the catalogue in [`fedgenie_core::law`]; nothing here knows a
-//! law by name.
+//! Each law's file in [`fedgenie_core::law`] says which parameters it has. Each of them may be a number, a law it is drawn from once per
+//! client, a list with one number per client, or a column of a file: [`Parameter`].
 
 mod link;
-mod read;
-mod schema;
+mod parameter;
 mod table;
-mod write;
 
 pub use link::{LinkParameter, TraceLinkConfig};
+pub use parameter::{AnyParameter, Parameter};
 pub use table::{TableConfig, TableFormat};
 
-use fedgenie_core::law::{self, AnyLaw, Empirical, Form, Law, LawEntry, Mixture};
-use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_core::units::{self, Plain, Quantity, Seconds};
-use read::{LawSeed, ParameterSeed};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{DeserializeSeed, Deserializer};
+use fedgenie_core::law::config::{Convert, Values, law_named};
+use fedgenie_core::law::{AnyLaw, LawConfig, NAMES};
+use fedgenie_core::rng::Streams;
+use fedgenie_core::units::{Amount, BitsPerSecond, Plain, Quantity, Seconds};
+use parameter::{expect_end, only_key};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer, MapAccess};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// How numbers of one dimension are read and written.
-#[derive(Debug)]
-struct Unit {
-    parse: fn(&str) -> Result<f64, &'static str>,
-    format: fn(f64) -> String,
-    expected: &'static str,
-    plain: bool,
-}
-
-impl Unit {
-    const fn of<Q: Quantity>() -> Self {
-        Self { parse: units::parse::<Q>, format: units::format::<Q>, expected: Q::EXPECTED, plain: Q::BASE.is_empty() }
-    }
-}
-
-static SECONDS: Unit = Unit::of::<Seconds>();
-static PLAIN: Unit = Unit::of::<Plain>();
-static BITS_PER_SECOND: Unit = Unit::of::<units::BitsPerSecond>();
-
-/// A number of a scenario that may differ from client to client, in its base unit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
-    unit: UnitRef,
-    source: Source,
-}
-
-#[derive(Clone, Copy)]
-struct UnitRef(&'static Unit);
-
-impl PartialEq for UnitRef {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.expected == other.0.expected
-    }
-}
-
-impl fmt::Debug for UnitRef {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.0.expected)
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Source {
-    Fixed(f64),
-    Drawn(Box<LawConfig>),
-    Each(Vec<f64>),
-    Table(Box<TableConfig>),
-}
-
-/// A law and its parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LawConfig {
-    entry: EntryRef,
-    unit: UnitRef,
-    parameters: Vec<Parameter>,
-    parts: Vec<(f64, LawConfig)>,
-    file: PathBuf,
-}
-
-#[derive(Clone, Copy)]
-struct EntryRef(&'static LawEntry);
-
-impl PartialEq for EntryRef {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name
-    }
-}
-
-impl fmt::Debug for EntryRef {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.0.name)
-    }
-}
-
-/// A client for which a law or a number is worked out.
+/// A client for whom a law or a number is worked out.
 #[derive(Clone, Copy, Debug)]
-pub struct ClientPlace<'a> {
+pub struct GroupClient<'a> {
     /// The client's number in the population: it decides the draws.
     pub client: u32,
-    /// The client's number within its group: it decides the place in `each` lists.
+    /// The client's number within its group: it is the index into `each` lists.
     pub in_group: usize,
     /// The random numbers.
     pub streams: &'a Streams,
 }
 
-/// Number of parameters that one phase may draw per client.
-const PLACES_PER_PHASE: u32 = 16;
+/// How many parameters a law may have: so many numbers are set apart for each law of a client.
+const MOST_PARAMETERS: u32 = 16;
 
-impl Parameter {
-    /// A parameter that is the same for all clients, without a unit.
-    pub const fn plain(value: f64) -> Self {
-        Self { unit: UnitRef(&PLAIN), source: Source::Fixed(value) }
-    }
+/// What stands for the parameters of a law of the quantity `Q` in a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema)]
+pub struct PerClient<Q>(PhantomData<Q>);
 
-    /// Whether all clients have the same value.
-    pub const fn is_fixed(&self) -> bool {
-        matches!(self.source, Source::Fixed(_))
-    }
+impl<Q: Quantity> Values for PerClient<Q> {
+    type Quantity = Parameter<Q>;
+    type Number = Parameter<Plain>;
+    type File = PathBuf;
+}
 
-    /// The client's value in the base unit. `index` is the place of the draw among the client's parameters.
-    ///
-    /// # Errors
-    /// A sentence, if a list is too short or a law's parameters are refused.
-    pub fn value(&self, place: &ClientPlace<'_>, index: u32) -> Result<f64, String> {
-        match &self.source {
-            Source::Fixed(value) => Ok(*value),
-            Source::Each(values) => values.get(place.in_group).copied().ok_or_else(|| {
-                format!(
-                    "`each` lists {} values, and the group has more clients; list one value per client",
-                    values.len()
-                )
-            }),
-            Source::Table(table) => table.value(self.unit.0, place, index),
-            Source::Drawn(law) => {
-                let law = law.build_given(place)?;
-                let mut rng = place.streams.stream(Purpose::PopulationParameter, place.client, index);
-                Ok(law.quantile(rng.uniform()))
-            }
-        }
-    }
+/// A law of the quantity `Q`, whose parameters may differ from client to client.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent, bound = "")]
+pub struct ClientLaw<Q: Quantity>(LawConfig<PerClient<Q>>);
 
-    /// Checks that an `each` list has one value for every client of the group.
-    pub(super) fn check_length(&self, clients: usize) -> Result<(), String> {
-        match &self.source {
-            Source::Each(values) if values.len() != clients => {
-                Err(format!("found a list of {} values; expected {clients}, one per client", values.len()))
-            }
-            Source::Drawn(law) => law.check_lengths(clients),
-            _ => Ok(()),
-        }
-    }
+/// A law of a duration.
+pub type TimeLaw = ClientLaw<Seconds>;
+/// A law of a factor without a unit.
+pub type FactorLaw = ClientLaw<Plain>;
 
-    /// Makes file names relative: samples to `base`, the folder of the scenario; tables to `data`, the folder given by the user, or
-    /// else to `base`.
-    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        match &mut self.source {
-            Source::Drawn(law) => law.resolve_paths(base, data),
-            Source::Table(table) => table.resolve_paths(base, data),
-            Source::Fixed(_) | Source::Each(_) => {}
-        }
-    }
+/// A number of the quantity `Q` that may differ from client to client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent, bound = "")]
+pub struct ClientNumber<Q: Quantity>(pub Parameter<Q>);
 
-    /// Whether a client's value is random.
-    const fn is_drawn(&self) -> bool {
-        match &self.source {
-            Source::Drawn(_) => true,
-            Source::Table(table) => table.is_drawn(),
-            Source::Fixed(_) | Source::Each(_) => false,
-        }
-    }
-
-    /// Appends what a careful user should know about the files that were read.
-    pub(super) fn notes(&self, notes: &mut Vec<String>) {
-        match &self.source {
-            Source::Drawn(law) => law.notes(notes),
-            Source::Table(table) => table.notes(self.unit.0, notes),
-            Source::Fixed(_) | Source::Each(_) => {}
-        }
+/// Zero for all clients.
+impl<Q: Quantity> Default for ClientNumber<Q> {
+    fn default() -> Self {
+        Self(Parameter::default())
     }
 }
 
-impl LawConfig {
+/// A number per client without a unit.
+pub type PlainParameter = ClientNumber<Plain>;
+/// A data rate per client.
+pub type RateParameter = ClientNumber<BitsPerSecond>;
+/// A duration per client.
+pub type TimeParameter = ClientNumber<Seconds>;
+
+impl<Q: Quantity> ClientLaw<Q> {
     /// Whether all clients share the law.
     pub fn is_fixed(&self) -> bool {
-        self.parameters.iter().all(Parameter::is_fixed) && self.parts.iter().all(|(_, part)| part.is_fixed())
+        self.each_parameter(&mut |parameter| if parameter.is_fixed() { Ok(()) } else { Err(String::new()) }).is_ok()
     }
 
     /// Makes file names relative: samples to `base`, the folder of the scenario; tables to `data`, the folder given by the user, or
     /// else to `base`.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        if !self.file.as_os_str().is_empty() {
-            self.file = base.join(&self.file);
-        }
-        self.parameters.iter_mut().for_each(|parameter| parameter.resolve_paths(base, data));
-        self.parts.iter_mut().for_each(|(_, part)| part.resolve_paths(base, data));
+        let Ok(located) = self.0.convert(&mut Locate { base, data, unit: PhantomData });
+        self.0 = located;
     }
 
     /// Appends what a careful user should know about the files that were read.
     pub(super) fn notes(&self, notes: &mut Vec<String>) {
-        self.parameters.iter().for_each(|parameter| parameter.notes(notes));
-        self.parts.iter().for_each(|(_, part)| part.notes(notes));
-    }
-
-    fn is_drawn(&self) -> bool {
-        self.parameters.iter().any(Parameter::is_drawn) || self.parts.iter().any(|(_, part)| part.is_drawn())
+        let looked = self.each_parameter(&mut |parameter| {
+            parameter.notes(notes);
+            Ok(())
+        });
+        looked.expect("nothing is refused");
     }
 
     /// Checks that `each` lists have one value for every client of the group.
     pub(crate) fn check_lengths(&self, clients: usize) -> Result<(), String> {
-        self.parameters.iter().try_for_each(|parameter| parameter.check_length(clients))?;
-        self.parts.iter().try_for_each(|(_, part)| part.check_lengths(clients))
+        self.each_parameter(&mut |parameter| parameter.check_length(clients))
     }
 
-    /// The client's law. `phase` numbers the law among those of the client, so that their parameters are drawn apart.
+    /// The client's law. `number` numbers the law among those of the client, so that their parameters are drawn apart.
     ///
     /// # Errors
     /// A sentence naming the parameter, what was found and what would be right.
-    pub fn build(&self, place: &ClientPlace<'_>, phase: u32) -> Result<AnyLaw, String> {
-        let mut index = phase * PLACES_PER_PHASE;
-        let law = self.build_from(place, &mut index)?;
-        if index > (phase + 1) * PLACES_PER_PHASE {
-            return Err(format!("a law may have at most {PLACES_PER_PHASE} parameters"));
+    pub fn build(&self, client: &GroupClient<'_>, number: u32) -> Result<AnyLaw, String> {
+        let first = number * MOST_PARAMETERS;
+        let mut draw = Draw { client, index: first, unit: PhantomData::<Q> };
+        let law = self.0.convert(&mut draw)?.build().map_err(|error| error.to_string())?;
+        if draw.index > first + MOST_PARAMETERS {
+            return Err(format!("a law may have at most {MOST_PARAMETERS} parameters"));
         }
         Ok(law)
     }
 
-    fn build_from(&self, place: &ClientPlace<'_>, index: &mut u32) -> Result<AnyLaw, String> {
-        let name = self.entry.0.name;
-        let explain = |error: law::LawError| format!("{name}: {error}");
-        match self.entry.0.form {
-            Form::Mixture => {
-                let mut parts = Vec::with_capacity(self.parts.len());
-                for (weight, part) in &self.parts {
-                    parts.push((*weight, part.build_from(place, index)?));
-                }
-                Mixture::new(parts).map(AnyLaw::from).map_err(explain)
-            }
-            Form::Empirical => Empirical::read(&self.file).map(AnyLaw::from).map_err(|error| error.to_string()),
-            Form::Scalar | Form::Pair | Form::Named => {
-                let mut values = Vec::with_capacity(self.parameters.len());
-                for parameter in &self.parameters {
-                    values.push(parameter.value(place, *index)?);
-                    *index += 1;
-                }
-                (self.entry.0.build)(&values).map_err(explain)
-            }
-        }
-    }
-
     /// The law, where no parameter is drawn.
-    fn build_given(&self, place: &ClientPlace<'_>) -> Result<AnyLaw, String> {
-        if self.is_drawn() {
-            return Err(
-                "a parameter is drawn from a law whose own parameters are drawn; give those as numbers".to_owned()
-            );
-        }
-        self.build(place, 0)
+    fn build_given(&self, client: &GroupClient<'_>) -> Result<AnyLaw, String> {
+        self.each_parameter(&mut |parameter| match parameter.is_drawn() {
+            true => {
+                Err("a parameter is drawn from a law whose own parameters are drawn; give those as numbers".to_owned())
+            }
+            false => Ok(()),
+        })?;
+        self.build(client, 0)
+    }
+
+    /// Looks at the parameters in their order, up to the first that is refused.
+    fn each_parameter(&self, look: &mut dyn FnMut(&dyn AnyParameter) -> Result<(), String>) -> Result<(), String> {
+        self.0.convert(&mut Look { look, unit: PhantomData }).map(|_| ())
     }
 }
 
-macro_rules! dimensioned {
-    ($($(#[$doc:meta])* $name:ident($inner:ident) by $seed:ident($unit:ident);)+) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Debug, PartialEq, Serialize)]
-            #[serde(transparent)]
-            pub struct $name(pub $inner);
-
-            impl<'de> Deserialize<'de> for $name {
-                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                    $seed(&$unit).deserialize(deserializer).map(Self)
-                }
-            }
-
-            impl JsonSchema for $name {
-                fn schema_name() -> Cow<'static, str> {
-                    stringify!($name).into()
-                }
-                fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-                    $seed(&$unit).schema(generator)
-                }
-            }
-        )+
-    };
+/// Looks at parameters.
+struct Look<'a, Q> {
+    look: &'a mut dyn FnMut(&dyn AnyParameter) -> Result<(), String>,
+    unit: PhantomData<Q>,
 }
 
-dimensioned! {
-    /// A law of a duration.
-    TimeLaw(LawConfig) by LawSeed(SECONDS);
-    /// A law of a factor without a unit.
-    FactorLaw(LawConfig) by LawSeed(PLAIN);
-    /// A number per client without a unit.
-    PlainParameter(Parameter) by ParameterSeed(PLAIN);
-    /// A data rate per client.
-    RateParameter(Parameter) by ParameterSeed(BITS_PER_SECOND);
-    /// A duration per client.
-    TimeParameter(Parameter) by ParameterSeed(SECONDS);
+impl<Q: Quantity> Convert for Look<'_, Q> {
+    type From = PerClient<Q>;
+    type To = ();
+    type Error = String;
+    fn quantity(&mut self, given: &Parameter<Q>) -> Result<(), String> {
+        (self.look)(given)
+    }
+    fn number(&mut self, given: &Parameter<Plain>) -> Result<(), String> {
+        (self.look)(given)
+    }
+    fn file(&mut self, _: &PathBuf) -> Result<(), String> {
+        Ok(())
+    }
 }
 
-impl TimeParameter {
-    /// No time, for all clients.
-    pub const fn zero() -> Self {
-        Self(Parameter { unit: UnitRef(&SECONDS), source: Source::Fixed(0.0) })
+/// Makes file names relative.
+struct Locate<'a, Q> {
+    base: &'a Path,
+    data: Option<&'a Path>,
+    unit: PhantomData<Q>,
+}
+
+impl<Q> Locate<'_, Q> {
+    fn located<D: Quantity>(&self, given: &Parameter<D>) -> Parameter<D> {
+        let mut located = given.clone();
+        located.resolve_paths(self.base, self.data);
+        located
+    }
+}
+
+impl<Q: Quantity> Convert for Locate<'_, Q> {
+    type From = PerClient<Q>;
+    type To = PerClient<Q>;
+    type Error = Infallible;
+    fn quantity(&mut self, given: &Parameter<Q>) -> Result<Parameter<Q>, Infallible> {
+        Ok(self.located(given))
+    }
+    fn number(&mut self, given: &Parameter<Plain>) -> Result<Parameter<Plain>, Infallible> {
+        Ok(self.located(given))
+    }
+    fn file(&mut self, file: &PathBuf) -> Result<PathBuf, Infallible> {
+        Ok(self.base.join(file))
+    }
+}
+
+/// Works out a client's parameters.
+struct Draw<'a, Q> {
+    client: &'a GroupClient<'a>,
+    /// The number of the next parameter.
+    index: u32,
+    unit: PhantomData<Q>,
+}
+
+impl<Q> Draw<'_, Q> {
+    fn next<D: Quantity>(&mut self, given: &Parameter<D>) -> Result<f64, String> {
+        self.index += 1;
+        given.value(self.client, self.index - 1)
+    }
+}
+
+impl<Q: Quantity> Convert for Draw<'_, Q> {
+    type From = PerClient<Q>;
+    type To = f64;
+    type Error = String;
+    fn quantity(&mut self, given: &Parameter<Q>) -> Result<f64, String> {
+        self.next(given)
+    }
+    fn number(&mut self, given: &Parameter<Plain>) -> Result<f64, String> {
+        self.next(given)
+    }
+    fn file(&mut self, file: &PathBuf) -> Result<PathBuf, String> {
+        Ok(file.clone())
+    }
+    /// The parameters after one that is left out are drawn as if it were given.
+    fn left_out(&mut self) {
+        self.index += 1;
+    }
+}
+
+impl<'de, Q: Quantity> Deserialize<'de> for ClientLaw<Q> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(LawVisitor(PhantomData))
+    }
+}
+
+/// Reads `{ NAME = .. }`. Derived serde reads the law; what is no law is told apart here, where all that would be right can be said.
+struct LawVisitor<Q>(PhantomData<Q>);
+
+impl<'de, Q: Quantity> de::Visitor<'de> for LawVisitor<Q> {
+    type Value = ClientLaw<Q>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a law, {{ NAME = .. }} with one of {}", NAMES.join(", "))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ClientLaw<Q>, A::Error> {
+        let name = only_key(&mut map, NAMES, &self)?;
+        let law = law_named(name, &mut map)?;
+        expect_end(map)?;
+        Ok(ClientLaw(law))
+    }
+}
+
+/// What the JSON schema calls laws and numbers of a quantity.
+pub trait SchemaNames: Quantity {
+    /// Its laws.
+    const LAW: &'static str;
+    /// Its numbers.
+    const NUMBER: &'static str;
+}
+
+impl SchemaNames for Seconds {
+    const LAW: &'static str = "TimeLaw";
+    const NUMBER: &'static str = "TimeParameter";
+}
+
+impl SchemaNames for Plain {
+    const LAW: &'static str = "FactorLaw";
+    const NUMBER: &'static str = "PlainParameter";
+}
+
+impl SchemaNames for BitsPerSecond {
+    const LAW: &'static str = "RateLaw";
+    const NUMBER: &'static str = "RateParameter";
+}
+
+impl<Q: SchemaNames> JsonSchema for ClientLaw<Q> {
+    fn schema_name() -> Cow<'static, str> {
+        Q::LAW.into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = LawConfig::<PerClient<Q>>::json_schema(generator);
+        without_explanations(&mut schema);
+        schema
+    }
+}
+
+/// Removes what `fedgenie describe law/NAME` says: every law stands in the schema once per quantity.
+fn without_explanations(schema: &mut Schema) {
+    fn strip(of: &mut Value) {
+        if let Value::Object(of) = of {
+            of.retain(|key, _| !["title", "description", "default"].contains(&key.as_str()));
+        }
+    }
+    fn values(of: &mut Value) -> impl Iterator<Item = &mut Value> {
+        of.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut)
+    }
+    schema.remove("description");
+    let laws = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+    for law in laws.into_iter().flatten() {
+        strip(law);
+        for body in values(&mut law["properties"]) {
+            strip(body);
+            body.get_mut("properties").into_iter().flat_map(values).for_each(strip);
+            body.get_mut("prefixItems").and_then(Value::as_array_mut).into_iter().flatten().for_each(strip);
+        }
+    }
+}
+
+impl<Q: SchemaNames> JsonSchema for ClientNumber<Q> {
+    fn schema_name() -> Cow<'static, str> {
+        Q::NUMBER.into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let table = generator.subschema_for::<TableConfig>();
+        let table = json_schema!({
+            "type": "object", "properties": { "table": table }, "required": ["table"], "additionalProperties": false,
+            "description": "a column of a file"
+        });
+        let law = json_schema!({
+            "type": "object", "not": { "required": ["table"] },
+            "description": "a law to draw the value from, per client, or each = [..]"
+        });
+        let number = Amount::<Q>::json_schema(generator);
+        json_schema!({ "anyOf": [number, law, table] })
     }
 }

@@ -1,10 +1,10 @@
-//! Links whose rate changes over time: a transfer takes as long as the integral of the rate needs.
+//! Links whose rate changes over time: a transfer ends when the integral of the rate reaches its bits.
 //!
 //! # Definition
 //! The rate is constant between the points of a trace: that of a point holds from its time until the next point's. A transfer of b
-//! bits that begins at t₀ ends at the smallest t with `∫_{t₀}^{t} rate ≥ b`; with b = 0, at t₀. Where the rate is 0 nothing moves.
-//! A trace that wraps begins again where its window ends; another carries nothing from there on. A transfer may never end: on a
-//! link that carries nothing at all, or nothing any more.
+//! bits that begins at t₀ ends at the smallest t with `∫_{t₀}^{t} rate ≥ b`; with b = 0, at t₀. At rate 0 nothing moves.
+//! A trace that wraps begins again at the end of its window; any other has rate 0 from there on. A transfer never ends on a
+//! link with rate 0 from some time on.
 //!
 //! # Inputs
 //! Ascending times, a finite rate of at least 0 bit/s at each, the length of the window.
@@ -114,8 +114,8 @@ impl LinkTrace {
         Self::new(&times, &rates, self.window(), self.wrap)
     }
 
-    /// The window in which a time lies, and the ns since it began; none where the trace is over.
-    fn place(&self, time: VirtualTime) -> Option<(u64, u64)> {
+    /// Where the window begins in which a time lies, and the ns since then; none after the end of the trace.
+    fn in_window(&self, time: VirtualTime) -> Option<(u64, u64)> {
         let window = self.window().0;
         if time.0 < window {
             return Some((0, time.0));
@@ -123,9 +123,9 @@ impl LinkTrace {
         self.wrap.then(|| (time.0 - time.0 % window, time.0 % window))
     }
 
-    /// The piece of constant rate in which a place within the window lies.
-    fn piece(&self, place: u64) -> usize {
-        self.times.partition_point(|time| *time <= place) - 1
+    /// The index of the piece of constant rate at so many ns of the window.
+    fn piece(&self, since: u64) -> usize {
+        self.times.partition_point(|time| *time <= since) - 1
     }
 
     /// When a transfer that begins at `from` has moved `bits`; `None` if that never happens, or only after the end of virtual time.
@@ -133,10 +133,10 @@ impl LinkTrace {
         if bits <= 0.0 {
             return Some(from);
         }
-        let (mut base, place) = self.place(from)?;
-        let piece = self.piece(place);
+        let (mut base, since) = self.in_window(from)?;
+        let piece = self.piece(since);
         // Within the piece under way, without the integrals.
-        let room = self.rates[piece] * Span(self.times[piece + 1] - place).seconds();
+        let room = self.rates[piece] * Span(self.times[piece + 1] - since).seconds();
         if bits <= room {
             return later(from.0, bits / self.rates[piece]);
         }
@@ -170,9 +170,9 @@ impl LinkTrace {
     /// Whether nothing will ever move from a time on.
     fn is_over(&self, from: VirtualTime) -> bool {
         let whole = self.integrals[self.rates.len()];
-        match self.place(from) {
+        match self.in_window(from) {
             _ if self.wrap => whole <= 0.0,
-            Some((_, place)) => self.rates[self.piece(place)..].iter().all(|&rate| rate == 0.0),
+            Some((_, since)) => self.rates[self.piece(since)..].iter().all(|&rate| rate == 0.0),
             None => true,
         }
     }
@@ -180,15 +180,15 @@ impl LinkTrace {
     /// Bits that move from one time to a later one.
     pub fn moved(&self, from: VirtualTime, to: VirtualTime) -> f64 {
         let whole = self.integrals[self.rates.len()];
-        let Some((base, start)) = self.place(from) else { return 0.0 };
+        let Some((base, start)) = self.in_window(from) else { return 0.0 };
         if to <= from {
             return 0.0;
         }
-        let up_to = |place: u64| {
-            let piece = self.piece(place);
-            self.integrals[piece] + self.rates[piece] * Span(place - self.times[piece]).seconds()
+        let up_to = |since: u64| {
+            let piece = self.piece(since);
+            self.integrals[piece] + self.rates[piece] * Span(since - self.times[piece]).seconds()
         };
-        match self.place(to) {
+        match self.in_window(to) {
             Some((later, end)) if later == base && self.piece(start) == self.piece(end) => {
                 self.rates[self.piece(start)] * Span(end - start).seconds()
             }
@@ -201,8 +201,8 @@ impl LinkTrace {
         .max(0.0)
     }
 
-    /// [`LinkTrace::transfer`] for a device that comes and goes: bits move only while it is there, in `[start, end)` of its stretches. What
-    /// needs exactly the rest of a stretch ends at its end; nothing to move ends at once, wherever the device is. `None` too after
+    /// [`LinkTrace::transfer`] for a device that is sometimes away: bits move only in its available stretches, `[start, end)`. A transfer
+    /// that needs exactly the rest of a stretch ends at its end; a transfer of 0 bits ends at once, even if the device is away. `None` too after
     /// [`MOST_CHANGES`] stretches. `offset` is the link's time at the run's beginning.
     pub fn transfer_while(
         &self,

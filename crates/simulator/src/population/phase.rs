@@ -1,4 +1,4 @@
-//! What a phase of a job needs, and when it ends on a device that comes and goes.
+//! Phases of a job: what each needs, and when it ends on a device that is sometimes away.
 
 use super::availability::{Cursors, Stretch};
 use super::link::LinkTrace;
@@ -10,20 +10,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What becomes of a job whose device goes away in the middle of it.
+/// What happens to a job when its device goes away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interruption {
-    /// It waits until the device is back.
+    /// The job waits until the device is available again.
     #[default]
     Pause,
-    /// It is lost at the instant at which the device goes away.
+    /// The job is lost at the instant at which the device goes away.
     Lose,
-    /// It goes on: availability matters for selection only.
+    /// The job goes on: availability matters for selection only.
     RunOn,
 }
 
-/// What has to pass for a phase to end.
+/// What a phase needs to end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Need {
     /// Time.
@@ -32,7 +32,7 @@ pub enum Need {
     Bits {
         /// How many.
         bits: f64,
-        /// The place of the link in the population.
+        /// The index of the link in the population.
         link: usize,
     },
 }
@@ -50,15 +50,15 @@ pub(super) struct ClientLink {
 }
 
 impl Population {
-    /// The place of a client's traced link, if its phase has one.
+    /// The index of a client's traced link, if its phase has one.
     fn link_of(&self, client: ClientId, phase: Phase) -> Option<usize> {
         let way = match phase {
             Phase::Download => 0,
             Phase::Compute => return None,
             Phase::Upload => 1,
         };
-        let place = self.link_of.get(client.index())?[way];
-        (place != u32::MAX).then_some(place as usize)
+        let link = self.link_of.get(client.index())?[way];
+        (link != u32::MAX).then_some(link as usize)
     }
 
     /// Whether a client's phase goes over a link whose rate changes.
@@ -85,14 +85,14 @@ impl Population {
 
     /// What the span `drawn` of a phase, or of a part of it, needs.
     fn need_of(&self, client: ClientId, phase: Phase, drawn: Span) -> Need {
-        let Some(place) = self.link_of(client, phase) else { return Need::Time(drawn) };
-        let ClientLink { bits, nominal, .. } = self.links[place];
+        let Some(link) = self.link_of(client, phase) else { return Need::Time(drawn) };
+        let ClientLink { bits, nominal, .. } = self.links[link];
         // A jitter factor of the duration is one of the bits; without it, rounding to ns plays no part.
         let bits = match drawn == nominal {
             true => bits,
             false => bits * (drawn.0 as f64 / nominal.0.max(1) as f64),
         };
-        Need::Bits { bits, link: place }
+        Need::Bits { bits, link }
     }
 
     /// What a phase of a drawn job needs. Over a traced link, the drawn span is what the phase would take at the link's mean

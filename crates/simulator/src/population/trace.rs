@@ -1,4 +1,4 @@
-//! Importers of what was measured on real devices: when they were there, how fast they computed, what their links carried.
+//! Importers of measurements on real devices: availability, speed of computing, rates of links.
 //!
 //! | module | what it reads |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! None: a file is unpacked up to [`TEXT_MAX`] bytes, and no more than [`RECORDS_MAX`] records of it are kept.
 //!
 //! # Defects
-//! An importer of our own formats refuses whatever is not as documented. One of a published data set drops or mends the defects that
-//! the set is known to have, counts them, and says so in [`Imported::notes`], which end up among the world's warnings.
+//! An importer of our own formats refuses every deviation from the documented format. An importer of a published data set drops or mends
+//! the known defects of the set, counts them, and reports them in [`Imported::notes`], which become warnings of the world.
 
 mod assign;
 mod columns;
@@ -40,7 +40,7 @@ pub const TEXT_MAX: u64 = 1 << 30;
 /// The most intervals, points or rows of a file: 2^26.
 pub const RECORDS_MAX: usize = 1 << 26;
 
-/// What was imported, and what a careful user should know about it.
+/// Imported records, with the defects found in them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported<T> {
     /// The records.
@@ -91,7 +91,7 @@ impl Defects {
     }
 }
 
-/// When devices were there: for each trace, disjoint intervals in ascending order within a window that begins at 0.
+/// Recorded availability: for each trace, disjoint intervals in ascending order within a window that begins at 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AvailabilityTraces {
     starts: Vec<u64>,
@@ -155,7 +155,7 @@ impl AvailabilityTraces {
     /// The intervals of a trace.
     pub fn intervals(&self, trace: usize) -> impl ExactSizeIterator<Item = (Span, Span)> + '_ {
         let range = self.first[trace]..self.first[trace + 1];
-        range.map(|place| (Span(self.starts[place]), Span(self.ends[place])))
+        range.map(|interval| (Span(self.starts[interval]), Span(self.ends[interval])))
     }
 
     /// How long a trace was observed.
@@ -182,9 +182,9 @@ impl AvailabilityTraces {
         }
         let next = starts.partition_point(|start| *start <= at);
         if next > 0 && at < ends[next - 1] {
-            let place = next - 1;
-            let from = if joins && place == 0 { i128::from(starts[last]) - window } else { i128::from(starts[place]) };
-            let until = if joins && place == last { i128::from(ends[0]) + window } else { i128::from(ends[place]) };
+            let here = next - 1;
+            let from = if joins && here == 0 { i128::from(starts[last]) - window } else { i128::from(starts[here]) };
+            let until = if joins && here == last { i128::from(ends[0]) + window } else { i128::from(ends[here]) };
             return Piece { from: Some(from), until: Some(until), available: true };
         }
         let from = match next {

@@ -84,7 +84,7 @@ fn of_law(entry: &law::LawEntry) -> Component {
         name: entry.name.to_owned(),
         summary: documentation.lines().next().unwrap_or_default().to_owned(),
         documentation,
-        parameters: entry.parameters.iter().map(parameter).collect(),
+        parameters: entry.parameters().iter().map(parameter).collect(),
     }
 }
 

@@ -179,10 +179,29 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             Value::Integer(number) => visitor.visit_i64(*number),
             Value::Float(number) => visitor.visit_f64(*number),
             Value::Text(text) => visitor.visit_borrowed_str(text),
-            Value::List(items) => visitor.visit_seq(Items { reader: &self, items, next: 0 }),
+            Value::List(items) => {
+                let mut list = Items { reader: &self, items, next: 0 };
+                let expected = in_plain_words(&visitor);
+                let value = visitor.visit_seq(&mut list);
+                // A visitor of a tuple stops at its last element.
+                if list.next < items.len() && value.is_ok() { Err(ScenarioError::bare(expected, true)) } else { value }
+            }
             Value::Table(entries) => visitor.visit_map(Entries { reader: &self, entries, next: 0 }),
         };
         result.map_err(|error| error.located(self.node, &self.path))
+    }
+
+    /// A table only: derived serde would take a list of the fields' values, too.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ScenarioError> {
+        match &self.node.value {
+            Value::List(_) => Err(ScenarioError::bare(in_plain_words(&visitor), true).located(self.node, &self.path)),
+            _ => self.deserialize_any(visitor),
+        }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -222,7 +241,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
 
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map identifier ignored_any
     }
 }
 
@@ -314,10 +333,10 @@ impl<'de> de::VariantAccess<'de> for Reader<'de> {
 
     fn struct_variant<V: Visitor<'de>>(
         self,
-        _: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ScenarioError> {
-        de::Deserializer::deserialize_any(self, visitor)
+        de::Deserializer::deserialize_struct(self, "", fields, visitor)
     }
 }
 
@@ -374,5 +393,13 @@ mod tests {
             "a.toml:3: shape.cirlce: unknown kind \"cirlce\"; did you mean \"circle\"? known: circle, point"
         );
         assert_eq!(error("shape = \"point\""), "a.toml:1: the key \"count\" is missing");
+    }
+
+    #[test]
+    fn a_list_stands_neither_for_a_table_nor_for_a_shorter_list() {
+        assert_eq!(error("count = 1\nshape = { circle = [2] }"), "a.toml:2: shape.circle: found [2]; expected a table");
+        let tree = parse(Path::new("a.toml"), "pair = [1, 2, 3]").unwrap();
+        let error = read::<std::collections::BTreeMap<String, (u32, u32)>>(&tree, "").unwrap_err().to_string();
+        assert_eq!(error, "a.toml:1: pair: found [1, 2, 3]; expected a tuple of size 2");
     }
 }

@@ -1,4 +1,4 @@
-//! Closed forms, brute force, and the refusal of what does not fit.
+//! Closed forms, brute force, and inputs that are refused.
 
 use super::*;
 use crate::law::{AnyLaw, Constant, Empirical, Exponential, Gamma, Lognormal, Pareto, Uniform};

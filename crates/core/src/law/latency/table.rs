@@ -1,4 +1,4 @@
-//! A function of one variable, tabulated once where it is dear and asked often.
+//! Table of a function of one variable that is expensive and evaluated often.
 //!
 //! # Definition
 //! Between its kinks the function is a Chebyshev series of 16 terms on panels that are halved until the last terms fall below

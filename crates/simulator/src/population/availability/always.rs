@@ -1,7 +1,7 @@
-//! Every device is there all the time; the default.
+//! Devices are always available (the default).
 //!
 //! # Definition
-//! Available at every instant.
+//! Every device is available at every instant.
 //!
 //! # Inputs
 //! None.
@@ -10,7 +10,7 @@
 //! Elementary.
 //!
 //! # Cost
-//! None: where all groups are like this, runs do not ask.
+//! None: if all groups are like this, a run skips every availability check.
 //!
 //! # Determinism
 //! Nothing is drawn.

@@ -1,8 +1,8 @@
-//! How a scenario says when devices are there.
+//! The `availability` key of a scenario.
 
 use super::diurnal::{self};
 use super::{Process, on_off, trace};
-use crate::population::law::{ClientPlace, Parameter};
+use crate::population::law::{AnyParameter, GroupClient};
 use fedgenie_core::catalogue::{Catalogue, Entry};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -25,38 +25,38 @@ pub static CATALOGUE: Catalogue = Catalogue {
     shared: "",
 };
 
-/// `availability`: when devices are there.
+/// `availability`: when devices are available.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AvailabilityConfig {
-    /// There all the time.
+    /// Devices are always available.
     #[default]
     Always,
-    /// A renewal process.
+    /// Devices alternate between available and away: an alternating renewal process.
     OnOff(on_off::Config),
-    /// A rate that depends on the hour of the day.
+    /// Devices are available with a probability that depends on the hour of the day.
     Diurnal(diurnal::Config),
-    /// Intervals that were recorded.
+    /// Devices follow recorded intervals of availability.
     Trace(trace::Config),
 }
 
-/// Places of a client's draws: an offset or a phase, and the two laws of a renewal process.
+/// Numbers of a client's parameter, an offset or a phase, and of its laws, the two of a renewal process.
 pub(super) const OFFSET: u32 = 53;
 pub(super) const ON_LAW: u32 = 4;
 pub(super) const OFF_LAW: u32 = 5;
 
-/// The clients that are described together.
+/// The clients of a group.
 #[derive(Clone, Copy)]
-pub struct GroupPlace<'a> {
+pub struct GroupClients<'a> {
     pub first: usize,
     pub count: usize,
     pub streams: &'a Streams,
 }
 
-impl<'a> GroupPlace<'a> {
+impl<'a> GroupClients<'a> {
     /// The client with this number in the group.
-    pub fn client(&self, in_group: usize) -> ClientPlace<'a> {
-        ClientPlace { client: ClientId::from_index(self.first + in_group).0, in_group, streams: self.streams }
+    pub fn client(&self, in_group: usize) -> GroupClient<'a> {
+        GroupClient { client: ClientId::from_index(self.first + in_group).0, in_group, streams: self.streams }
     }
 }
 
@@ -68,7 +68,7 @@ pub enum Offsets {
 }
 
 impl Offsets {
-    pub fn new(parameter: &Parameter, group: &GroupPlace<'_>, index: u32) -> Result<Self, String> {
+    pub fn new(parameter: &dyn AnyParameter, group: &GroupClients<'_>, index: u32) -> Result<Self, String> {
         parameter.check_length(group.count)?;
         let of = |in_group: usize| {
             let seconds = parameter.value(&group.client(in_group), index)?;
@@ -104,8 +104,8 @@ impl AvailabilityConfig {
         match self {
             Self::Always => {}
             Self::OnOff(config) => {
-                config.on.0.resolve_paths(base, data);
-                config.off.0.resolve_paths(base, data);
+                config.on.resolve_paths(base, data);
+                config.off.resolve_paths(base, data);
             }
             Self::Diurnal(config) => config.phase.0.resolve_paths(base, data),
             Self::Trace(config) => {
@@ -116,7 +116,7 @@ impl AvailabilityConfig {
     }
 
     /// The process of a group; the path of a complaint is below `availability`.
-    pub(super) fn process(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Process, Complaint> {
+    pub(super) fn process(&self, group: &GroupClients<'_>, notes: &mut Vec<String>) -> Result<Process, Complaint> {
         let process = match self {
             Self::Always => Ok(Process::Always),
             Self::OnOff(config) => config.build(group).map(Box::new).map(Process::OnOff),
@@ -125,7 +125,7 @@ impl AvailabilityConfig {
         };
         match self {
             Self::Always => {}
-            Self::OnOff(config) => [&config.on.0, &config.off.0].into_iter().for_each(|law| law.notes(notes)),
+            Self::OnOff(config) => [&config.on, &config.off].into_iter().for_each(|law| law.notes(notes)),
             Self::Diurnal(config) => config.phase.0.notes(notes),
             Self::Trace(config) => config.offset.0.notes(notes),
         }

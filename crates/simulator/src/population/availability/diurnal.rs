@@ -1,17 +1,17 @@
-//! A device that is there more at some hours of the day than at others.
+//! Devices are available with a probability that depends on the hour of the day.
 //!
 //! # Definition
-//! A Markov process in two states. A device that is there leaves at the constant hazard `1/mean_on`; one that is away comes back
-//! at the hazard `p_h / ((1 − p_h) · mean_on)`, with `p_h = hourly[h]` for the hour h of the client's day. Were `p_h` the same all
-//! day, that would be the share of time that it is there; when it changes, the share follows within about `mean_on`. The client's
-//! clock shows `phase` at time 0. The state at time 0 is that of a process that has run for ever, with its periodic law.
+//! A Markov process with two states. An available device leaves at the constant hazard `1/mean_on`; an away device returns at the
+//! hazard `p_h / ((1 − p_h) · mean_on)`, with `p_h = hourly[h]` for the hour h of the client's day. With the same `p_h` all day, a
+//! device is available for the share `p_h` of the time; after a change of `p_h` the share follows within about `mean_on`. The client's
+//! clock shows `phase` at time 0. The state at time 0 has the periodic stationary law.
 //!
 //! # Inputs
 //! `hourly`: 24 probabilities, above 0 and below 1, the first for the hour after midnight. `mean_on`: a duration of at least 1 ms.
 //! `phase`: a duration, or a law to draw it from per client (default 0).
 //!
 //! # Source
-//! Ours; that phones are available for learning at night above all is shown by Bonawitz et al., "Towards Federated Learning at
+//! Ours. Phones are available for learning mostly at night: Bonawitz et al., "Towards Federated Learning at
 //! Scale: System Design", MLSys 2019, Section 9 and figure 5.
 //!
 //! # Deviations from the source
@@ -19,12 +19,12 @@
 //!
 //! # Cost
 //! Per stretch a random number, a logarithm and a walk over at most 25 hours: the cumulative hazard is piecewise linear and is
-//! inverted exactly, up to rounding to the nearest ns (at least 1 ns). Asking about an earlier time than before goes through the
-//! client's stretches from the first.
+//! inverted exactly, up to rounding to the nearest ns (at least 1 ns). A query for an earlier time than the last one walks through
+//! the client's stretches from the first.
 //!
 //! # Determinism
-//! As of `on-off`: uniform 0 of the client decides the state at time 0, uniform n + 1 the duration of stretch n, which is
-//! where the cumulative hazard reaches `−ln u`.
+//! As in `on-off`: uniform 0 of the client decides the state at time 0, uniform n + 1 the duration of stretch n. Stretch n ends when
+//! the cumulative hazard reaches `−ln u`.
 //!
 //! # Example
 //! ```toml
@@ -34,7 +34,7 @@
 
 use super::draws::Draws;
 use super::on_off::nanoseconds;
-use super::{GroupPlace, OFFSET, Offsets, State};
+use super::{GroupClients, OFFSET, Offsets, State};
 use crate::population::law::TimeParameter;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::math::float::{exp, floor, ln};
@@ -50,12 +50,12 @@ const HOUR_SECONDS: f64 = 3600.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How likely a device is to be there, for each of the 24 hours of its day.
+    /// Probability that a device is available, for each of the 24 hours of its day.
     pub hourly: Vec<f64>,
-    /// How long a device stays, on average.
+    /// Mean time for which a device is available.
     pub mean_on: Duration,
     /// What its clock shows at time 0.
-    #[serde(default = "TimeParameter::zero")]
+    #[serde(default)]
     pub phase: TimeParameter,
 }
 
@@ -64,15 +64,15 @@ pub struct Config {
 pub(super) struct Diurnal {
     mean_on: f64,
     hourly: [f64; 24],
-    /// Hazard of coming back in an hour, per second.
+    /// Hazard of a return in each hour, per second.
     back: [f64; 24],
-    /// How likely a device is to be there at the beginning of an hour.
+    /// Probability that a device is available at the beginning of each hour.
     at_hour: [f64; 24],
     phases: Offsets,
 }
 
 impl Config {
-    pub(super) fn build(&self, group: &GroupPlace<'_>) -> Result<Diurnal, Complaint> {
+    pub(super) fn build(&self, group: &GroupClients<'_>) -> Result<Diurnal, Complaint> {
         let hourly: [f64; 24] = self.hourly.as_slice().try_into().map_err(|_| {
             let found = self.hourly.len();
             Complaint::new("hourly", format!("found {found} probabilities; expected 24, one per hour of the day"))
@@ -103,7 +103,7 @@ impl Config {
     }
 }
 
-/// Where the share of devices that are there comes from `share` within a time, in an hour of probability `p`.
+/// The share of available devices after some time in an hour of probability `p`, beginning with `share`.
 fn approach(share: f64, p: f64, mean_on: f64, seconds: f64) -> f64 {
     p + (share - p) * exp(-seconds / ((1.0 - p) * mean_on))
 }

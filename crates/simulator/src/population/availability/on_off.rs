@@ -1,23 +1,23 @@
-//! A renewal process: the device is there for a random time, away for a random time, and so on.
+//! Devices alternate between available and away: an alternating renewal process.
 //!
 //! # Definition
-//! Stretches of time follow each other, in turn there and away, with independent durations of the laws `on` and `off`, each
-//! rounded to the nearest ns and at least 1 ns. `start = "equilibrium"`, the default: at time 0 the process has run for ever. The
-//! device is there with probability `E[on]/(E[on] + E[off])`, and what is left of the stretch under way has the integrated-tail law
+//! Stretches of time alternate, available and away, with independent durations of the laws `on` and `off`, each rounded to the
+//! nearest ns and at least 1 ns. `start = "equilibrium"`, the default: at time 0 the process is stationary. The device is available with
+//! probability `E[on]/(E[on] + E[off])`, and the rest of the current stretch has the integrated-tail law
 //! `P(R ≤ r) = ∫₀^r P(X > x) dx / E X`. `start = "on"` or `"off"`: a stretch of that kind begins at time 0.
 //!
 //! # Inputs
 //! `on`, `off`: laws of durations, whose parameters may differ between clients; their means are positive and, for the equilibrium,
-//! finite, and together at least 1 ms. A duration beyond virtual time (584 years) never ends.
+//! finite, and together at least 1 ms. A stretch longer than virtual time (584 years) never ends.
 //!
 //! # Source
 //! D. R. Cox, "Renewal Theory", 1962, chapter 7 (alternating renewal processes) and 5.2 (residual life).
 //!
 //! # Cost
-//! Per stretch a random number and a quantile. Going on from where a client was last asked about takes one step per stretch in
-//! between, forwards or backwards; a client that is never asked about costs nothing. The integrated tail has a closed form for
-//! constant, uniform and exponential laws; for others it is tabulated once where clients share the law, and per client when it is
-//! first asked about where the law is its own (some 50 µs).
+//! Per stretch a random number and a quantile. A query takes one step per stretch between the client's last query and this one,
+//! forwards or backwards; a client without queries costs nothing. The integrated tail has a closed form for constant, uniform and
+//! exponential laws. For other laws it is tabulated: once if the clients share the law, otherwise at each client's first query
+//! (some 50 µs).
 //!
 //! # Determinism
 //! Uniform 0 of the client decides the state at time 0, uniform n + 1 the duration of stretch n; stream (Availability, client,
@@ -31,24 +31,24 @@
 
 use super::draws::Draws;
 use super::residual::Residual;
-use super::{GroupPlace, OFF_LAW, ON_LAW, State};
-use crate::population::law::{LawConfig, TimeLaw};
+use super::{GroupClients, OFF_LAW, ON_LAW, State};
+use crate::population::law::TimeLaw;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::law::{AnyLaw, Law};
 use fedgenie_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The shortest mean of one stretch there and one away, in seconds.
+/// The shortest mean of one stretch available and one away together, in seconds.
 const SHORTEST_CYCLE: f64 = 1e-3;
 
 /// `on-off`: see the [module](self).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How long a device stays.
+    /// How long a device is available.
     pub on: TimeLaw,
-    /// How long it stays away.
+    /// How long a device is away.
     pub off: TimeLaw,
     /// Its state at time 0.
     #[serde(default)]
@@ -59,12 +59,12 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// As if the process had run for ever.
+    /// The stationary state of the process.
     #[default]
     Equilibrium,
-    /// A stretch there begins.
+    /// An available stretch begins.
     On,
-    /// A stretch away begins.
+    /// An away stretch begins.
     Off,
 }
 
@@ -84,20 +84,20 @@ pub(super) struct OnOff {
 }
 
 impl Config {
-    pub(super) fn build(&self, group: &GroupPlace<'_>) -> Result<OnOff, Complaint> {
-        let laws = |law: &LawConfig, place: u32| -> Result<Laws, String> {
+    pub(super) fn build(&self, group: &GroupClients<'_>) -> Result<OnOff, Complaint> {
+        let laws = |law: &TimeLaw, number: u32| -> Result<Laws, String> {
             law.check_lengths(group.count)?;
             if law.is_fixed() {
-                return Ok(Laws::Shared(law.build(&group.client(0), place)?, None));
+                return Ok(Laws::Shared(law.build(&group.client(0), number)?, None));
             }
             (0..group.count)
-                .map(|client| law.build(&group.client(client), place))
+                .map(|client| law.build(&group.client(client), number))
                 .collect::<Result<_, _>>()
                 .map(Laws::Each)
         };
         let mut process = OnOff {
-            on: laws(&self.on.0, ON_LAW).map_err(|message| Complaint::new("on", message))?,
-            off: laws(&self.off.0, OFF_LAW).map_err(|message| Complaint::new("off", message))?,
+            on: laws(&self.on, ON_LAW).map_err(|message| Complaint::new("on", message))?,
+            off: laws(&self.off, OFF_LAW).map_err(|message| Complaint::new("off", message))?,
             start: self.start,
         };
         for in_group in 0..group.count {
@@ -156,7 +156,7 @@ impl Laws {
     }
 }
 
-/// A duration in ns, at least 1; what virtual time cannot hold never ends.
+/// A duration in ns, at least 1; one that virtual time cannot hold never ends.
 pub(super) fn nanoseconds(seconds: f64) -> u64 {
     Span::from_seconds(seconds).map_or(u64::MAX, |span| span.0.max(1))
 }
@@ -193,7 +193,7 @@ impl OnOff {
         State { from: state.until, until: state.until.saturating_add(duration), number, available }
     }
 
-    /// The stretch before one that is not the first. Durations are whole ns, so that going back is exact.
+    /// The stretch before one that is not the first. Durations are whole ns, so that a step back is exact.
     pub fn previous(&self, in_group: usize, draws: &mut Draws<'_>, state: State) -> State {
         let (number, available) = (state.number - 1, !state.available);
         let from = match number {

@@ -1,7 +1,7 @@
-//! How long a stretch still lasts that is met at a random instant.
+//! Residual life: the rest of a stretch at a random instant.
 //!
 //! # Definition
-//! Of a stationary renewal process with durations X, what is left of the stretch under way has the integrated-tail law
+//! Of a stationary renewal process with durations X, the rest of the current stretch has the integrated-tail law
 //! `P(R ≤ r) = ∫₀^r P(X > x) dx / E X`.
 //!
 //! # Inputs

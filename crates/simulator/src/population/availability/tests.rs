@@ -1,4 +1,4 @@
-//! Answers against naive scans, equilibria against statistics, and every order of questions against every other.
+//! Answers against naive scans, equilibria against statistics, and every order of queries against every other.
 
 use super::*;
 use crate::population::trace::AvailabilityTraces;
@@ -12,7 +12,7 @@ const SECOND: u64 = 1_000_000_000;
 fn build(toml: &str, clients: usize, streams: &Streams) -> Result<Availability, Complaint> {
     let config: AvailabilityConfig = toml::from_str(toml).unwrap();
     let mut all = Availability::default();
-    all.push(&config, &GroupPlace { first: 0, count: clients, streams }, &mut Vec::new())?;
+    all.push(&config, &GroupClients { first: 0, count: clients, streams }, &mut Vec::new())?;
     Ok(all)
 }
 
@@ -25,9 +25,9 @@ struct Naive(Vec<(u64, bool)>);
 
 impl Naive {
     fn stretch(&self, time: u64) -> Stretch {
-        let place = (0..self.0.len()).rev().find(|&place| self.0[place].0 <= time).unwrap();
-        let available = self.0[place].1;
-        let end = self.0[place..].iter().find(|(_, state)| *state != available);
+        let index = (0..self.0.len()).rev().find(|&index| self.0[index].0 <= time).unwrap();
+        let available = self.0[index].1;
+        let end = self.0[index..].iter().find(|(_, state)| *state != available);
         Stretch { available, until: end.map_or(VirtualTime::MAX, |(end, _)| VirtualTime(*end)) }
     }
 
@@ -49,8 +49,8 @@ impl Naive {
 
     fn time_away(&self, start: u64, end: u64) -> u64 {
         let mut away = 0;
-        for (place, &(from, available)) in self.0.iter().enumerate() {
-            let until = self.0.get(place + 1).map_or(u64::MAX, |(until, _)| *until);
+        for (index, &(from, available)) in self.0.iter().enumerate() {
+            let until = self.0.get(index + 1).map_or(u64::MAX, |(until, _)| *until);
             away += if available { 0 } else { until.min(end).saturating_sub(from.max(start)) };
         }
         away
@@ -116,11 +116,11 @@ fn random_traces(seed: u32, window: usize) -> (tempfile::NamedTempFile, Vec<Vec<
     writeln!(file, "client,start_s,end_s").unwrap();
     for (trace, seconds) in seconds.iter().enumerate() {
         let mut start = None;
-        for (place, there) in seconds.iter().copied().chain([false]).enumerate() {
+        for (second, there) in seconds.iter().copied().chain([false]).enumerate() {
             match (start, there) {
-                (None, true) => start = Some(place),
+                (None, true) => start = Some(second),
                 (Some(from), false) => {
-                    writeln!(file, "c{trace},{from},{place}").unwrap();
+                    writeln!(file, "c{trace},{from},{second}").unwrap();
                     start = None;
                 }
                 _ => {}
@@ -146,8 +146,8 @@ fn traces_are_as_a_scan_second_by_second() {
                 let trace = &seconds[client.index() % 3];
                 let horizon = 4 * WINDOW;
                 let there = |second: usize| {
-                    let place = second + offset;
-                    if wrap { trace[place % WINDOW] } else { place < WINDOW && trace[place] }
+                    let at = second + offset;
+                    if wrap { trace[at % WINDOW] } else { at < WINDOW && trace[at] }
                 };
                 let mut list: Vec<(u64, bool)> = (0..10 * WINDOW).map(|s| (s as u64 * SECOND, there(s))).collect();
                 list.dedup_by_key(|(_, available)| *available);
@@ -225,9 +225,9 @@ fn equilibrium_and_diurnal_do_not_depend_on_the_order_of_questions() {
 fn kolmogorov(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     sample.sort_by(f64::total_cmp);
     let count = sample.len() as f64;
-    let gap = |(place, x): (usize, &f64)| {
+    let gap = |(index, x): (usize, &f64)| {
         let at = cdf(*x);
-        (at - place as f64 / count).max((place as f64 + 1.0) / count - at)
+        (at - index as f64 / count).max((index as f64 + 1.0) / count - at)
     };
     sample.iter().enumerate().map(gap).fold(0.0, f64::max) * sqrt(count)
 }
@@ -314,7 +314,7 @@ fn a_pass_over_all_clients_says_what_each_query_says() {
     let mut all = Availability::default();
     let mut first = 0;
     for (count, config) in [(3, AvailabilityConfig::Always), (500, on_off), (2, AvailabilityConfig::Always)] {
-        all.push(&config, &GroupPlace { first, count, streams: &streams }, &mut Vec::new()).unwrap();
+        all.push(&config, &GroupClients { first, count, streams: &streams }, &mut Vec::new()).unwrap();
         first += count;
     }
     assert!(!all.is_always() && all.is_always_there(ClientId(504)) && !all.is_always_there(ClientId(3)));

@@ -1,8 +1,8 @@
-//! Devices that come and go as recorded ones did.
+//! Devices follow recorded intervals of availability.
 //!
 //! # Definition
 //! Client i of its group follows trace i mod M (`assign = "cyclic"`) or the i mod M-th of a random permutation of the M traces
-//! (`"permuted"`). A trace is a list of intervals [start, end) within its window; the client is there in them. At time t of the run
+//! (`"permuted"`). A trace is a list of intervals [start, end) within its window; the client is available in them. At time t of the run
 //! the client is at `t + offset` of its trace, modulo the length of the window: at the window's end it begins again (`wrap`). Without
 //! `wrap`, the client is away for good once its trace has ended. Intervals that touch are one, also across the window's end.
 //!
@@ -26,10 +26,10 @@
 //! Intervals are half open, and the answer for a time does not depend on what was asked before.
 //!
 //! # Cost
-//! A binary search in the trace whenever a client's stretch has ended. A client costs the place of its trace and, where drawn, an offset.
+//! A binary search in the trace whenever a client's stretch has ended. A client costs the index of its trace and, where drawn, an offset.
 //!
 //! # Determinism
-//! Nothing is drawn but the offsets (PopulationParameter, client, 53) and the permutation (PopulationParameter, 2^32 − 1, M), which
+//! The only draws are the offsets (PopulationParameter, client, 53) and the permutation (PopulationParameter, 2^32 − 1, M), which
 //! is the same for all sets of M traces or records.
 //!
 //! # Example
@@ -39,7 +39,7 @@
 //! availability = { trace = { file = "mine.csv", window = "7 d", offset = { uniform = ["0 d", "7 d"] }, assign = "permuted" } }
 //! ```
 
-use super::{GroupPlace, OFFSET, Offsets, State};
+use super::{GroupClients, OFFSET, Offsets, State};
 use crate::population::law::TimeParameter;
 use crate::population::trace::{Assign, Assignment, AvailabilityTraces, Imported, Memo, flash, flhetbench, intervals};
 use fedgenie_core::config::Complaint;
@@ -71,7 +71,7 @@ pub struct Config {
     #[serde(default)]
     pub assign: Assign,
     /// Where in its trace a client is at time 0.
-    #[serde(default = "TimeParameter::zero")]
+    #[serde(default)]
     pub offset: TimeParameter,
     /// Whether time 0 is where a trace begins, or midnight.
     #[serde(default)]
@@ -162,7 +162,7 @@ impl Config {
             .map_err(|message| Complaint::new("file", message))
     }
 
-    pub(super) fn build(&self, group: &GroupPlace<'_>, notes: &mut Vec<String>) -> Result<Trace, Complaint> {
+    pub(super) fn build(&self, group: &GroupClients<'_>, notes: &mut Vec<String>) -> Result<Trace, Complaint> {
         let traces = self.import()?;
         if self.align == Align::TimeOfDay {
             if !self.wrap {
@@ -211,10 +211,10 @@ impl Trace {
         };
         let piece = traces.piece(trace, at, self.wrap);
         // Before time 0 nothing is asked; beyond virtual time is never.
-        let place = |time: i128| u64::try_from((time + base as i128 - offset as i128).max(0)).unwrap_or(u64::MAX);
+        let in_run = |time: i128| u64::try_from((time + base as i128 - offset as i128).max(0)).unwrap_or(u64::MAX);
         State {
-            from: piece.from.map_or(0, place),
-            until: piece.until.map_or(u64::MAX, place),
+            from: piece.from.map_or(0, in_run),
+            until: piece.until.map_or(u64::MAX, in_run),
             number: 0,
             available: piece.available,
         }

@@ -1,8 +1,8 @@
 //! Builds the clients of a scenario, group by group.
 
 use super::{DeviceConfig, GroupConfig, JitterConfig, LatencyConfig, Work};
-use crate::population::availability::{Availability, GroupPlace, Offsets};
-use crate::population::law::{ClientPlace, LinkParameter, Parameter, PlainParameter};
+use crate::population::availability::{Availability, GroupClients, Offsets};
+use crate::population::law::{AnyParameter, GroupClient, LinkParameter, PlainParameter};
 use crate::population::link::LinkTrace;
 use crate::population::phase::ClientLink;
 use crate::population::trace::{Assignment, Imported};
@@ -21,24 +21,24 @@ pub(super) struct Builder<'a> {
     streams: &'a Streams,
 }
 
-/// Places of per-client draws that belong to no phase.
+/// Numbers of those parameters of a client that belong to no law.
 const DATA_SIZE: u32 = 48;
 const DATA_QUALITY: u32 = 49;
 const SPEED: [u32; 3] = [50, 51, 52];
 const LINK_OFFSET: [u32; 3] = [54, 55, 56];
 
-/// How fast a phase of a device goes.
+/// The speed of a phase of a device.
 enum Rate<'a> {
-    Parameter(&'a Parameter),
-    /// The traces, which client follows which, and from where in it.
+    Parameter(&'a dyn AnyParameter),
+    /// Traces, the trace of each client, and its offset at time 0.
     Traced(Arc<Imported<Vec<Arc<LinkTrace>>>>, Assignment, Offsets),
 }
 
 impl<'a> Rate<'a> {
-    fn of_link(link: &'a LinkParameter, group: &GroupPlace<'_>, phase: Phase) -> Result<Self, String> {
+    fn of_link(link: &'a LinkParameter, group: &GroupClients<'_>, phase: Phase) -> Result<Self, String> {
         match link {
             LinkParameter::Rate(rate) => Ok(Self::Parameter(&rate.0)),
-            LinkParameter::Trace(config) => {
+            LinkParameter::Trace { trace: config } => {
                 let traces = config.links().map_err(|message| format!("trace: {message}"))?;
                 let assignment = Assignment::new(config.assign, traces.value.len(), group.streams);
                 let offsets = Offsets::new(&config.offset.0, group, LINK_OFFSET[phase.index()]);
@@ -82,14 +82,13 @@ impl<'a> Builder<'a> {
             hazards,
             interruption: group.interrupted.unwrap_or_default(),
         });
-        let place = GroupPlace { first, count, streams: self.streams };
+        let clients = GroupClients { first, count, streams: self.streams };
         let availability = group.availability.clone().unwrap_or_default();
         let Population { availability: all, notes, .. } = &mut self.population;
-        all.push(&availability, &place, notes).map_err(|complaint| complaint.below(&format!("{path}.availability")))?;
+        all.push(&availability, &clients, notes)
+            .map_err(|complaint| complaint.below(&format!("{path}.availability")))?;
         for in_group in 0..count {
-            let client = ClientId::from_index(first + in_group);
-            let place = ClientPlace { client: client.0, in_group, streams: self.streams };
-            self.data(path, group, &place, count)?;
+            self.data(path, group, &clients.client(in_group), count)?;
             self.population.group_of.push(number);
         }
         match (&group.latency, &group.device) {
@@ -109,7 +108,7 @@ impl<'a> Builder<'a> {
         &mut self,
         path: &str,
         group: &GroupConfig,
-        place: &ClientPlace<'_>,
+        client: &GroupClient<'_>,
         count: usize,
     ) -> Result<(), Complaint> {
         let at = |key: &str, message| Complaint::new(format!("{path}.{key}"), message);
@@ -118,11 +117,11 @@ impl<'a> Builder<'a> {
             Some(parameter) => parameter
                 .0
                 .check_length(count)
-                .and_then(|()| parameter.0.value(place, index))
+                .and_then(|()| parameter.0.value(client, index))
                 .map_err(|message| at(key, message)),
         };
         let size = match self.work.data_sizes {
-            Some(sizes) => sizes[place.client as usize],
+            Some(sizes) => sizes[client.client as usize],
             None => {
                 let size = libm::round(number(&group.data_size, "data_size", 1.0, DATA_SIZE)?);
                 if !(1.0..=f64::from(u32::MAX)).contains(&size) {
@@ -141,11 +140,11 @@ impl<'a> Builder<'a> {
     }
 
     fn latency(&mut self, path: &str, latency: &LatencyConfig, first: usize, count: usize) -> Result<(), Complaint> {
-        let laws = [&latency.download.0, &latency.compute.0, &latency.upload.0];
+        let laws = [&latency.download, &latency.compute, &latency.upload];
         let mut shared = [None; 3];
         for in_group in 0..count {
-            let place =
-                ClientPlace { client: ClientId::from_index(first + in_group).0, in_group, streams: self.streams };
+            let client =
+                GroupClient { client: ClientId::from_index(first + in_group).0, in_group, streams: self.streams };
             let mut indices = [0; 3];
             for phase in Phase::ALL {
                 let law = laws[phase.index()];
@@ -154,7 +153,7 @@ impl<'a> Builder<'a> {
                     Some(index) => index,
                     None => {
                         law.check_lengths(count).map_err(at)?;
-                        let built = law.build(&place, phase.index() as u32).map_err(at)?;
+                        let built = law.build(&client, phase.index() as u32).map_err(at)?;
                         let index = self.intern(built);
                         if law.is_fixed() {
                             shared[phase.index()] = Some(index);
@@ -171,7 +170,7 @@ impl<'a> Builder<'a> {
     fn device(&mut self, path: &str, device: &DeviceConfig, first: usize, count: usize) -> Result<(), Complaint> {
         let path = format!("{path}.device");
         let payload_bits = self.work.payload_bytes as f64 * 8.0;
-        let group = GroupPlace { first, count, streams: self.streams };
+        let group = GroupClients { first, count, streams: self.streams };
         let rates = [
             ("downlink", Rate::of_link(&device.downlink, &group, Phase::Download)),
             ("samples_per_second", Ok(Rate::Parameter(&device.samples_per_second.0))),
@@ -188,8 +187,8 @@ impl<'a> Builder<'a> {
         let jitter = device.jitter.clone().unwrap_or_default();
         let jitter = [jitter.download, jitter.compute, jitter.upload];
         for in_group in 0..count {
-            let place = group.client(in_group);
-            let examples = self.work.training.examples(self.population.data_sizes[place.client as usize] as usize);
+            let client = group.client(in_group);
+            let examples = self.work.training.examples(self.population.data_sizes[client.client as usize] as usize);
             let mut indices = [0; 3];
             let mut links = [u32::MAX; 2];
             for phase in Phase::ALL {
@@ -198,7 +197,7 @@ impl<'a> Builder<'a> {
                 let seconds = match rate {
                     Rate::Parameter(rate) => {
                         rate.check_length(count).map_err(at)?;
-                        let rate = rate.value(&place, SPEED[phase.index()]).map_err(at)?;
+                        let rate = rate.value(&client, SPEED[phase.index()]).map_err(at)?;
                         if rate.is_nan() || rate <= 0.0 {
                             return Err(at(format!("found {rate}; expected a rate above 0")));
                         }
@@ -221,8 +220,8 @@ impl<'a> Builder<'a> {
                 let law = match &jitter[phase.index()] {
                     Some(factor) if seconds > 0.0 => {
                         let at = |message| Complaint::new(format!("{path}.jitter.{phase}"), message);
-                        factor.0.check_lengths(count).map_err(at)?;
-                        factor.0.build(&place, phase.index() as u32).map_err(at)?.scaled(seconds)
+                        factor.check_lengths(count).map_err(at)?;
+                        factor.build(&client, phase.index() as u32).map_err(at)?.scaled(seconds)
                     }
                     _ => AnyLaw::from(Constant::new(seconds).map_err(|error| at(error.to_string()))?),
                 };
@@ -236,11 +235,11 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The law's place in the table; the same law next to itself is stored once.
+    /// The law's index in the table. A law equal to one of the last six is not stored again.
     fn intern(&mut self, law: AnyLaw) -> u32 {
         let laws = &mut self.population.laws;
         let recent = laws.len().saturating_sub(6);
-        let known = laws[recent..].iter().position(|known| *known == law).map(|place| recent + place);
+        let known = laws[recent..].iter().position(|known| *known == law).map(|index| recent + index);
         let index = known.unwrap_or_else(|| {
             laws.push(law);
             laws.len() - 1
@@ -254,13 +253,13 @@ impl GroupConfig {
     fn notes(&self, notes: &mut Vec<String>) {
         [&self.data_size, &self.data_quality].into_iter().flatten().for_each(|number| number.0.notes(notes));
         if let Some(LatencyConfig { download, compute, upload }) = &self.latency {
-            [download, compute, upload].into_iter().for_each(|law| law.0.notes(notes));
+            [download, compute, upload].into_iter().for_each(|law| law.notes(notes));
         }
         if let Some(DeviceConfig { samples_per_second, downlink, uplink, jitter }) = &self.device {
             samples_per_second.0.notes(notes);
             [downlink, uplink].into_iter().for_each(|link| link.notes(notes));
             if let Some(JitterConfig { download, compute, upload }) = jitter {
-                [download, compute, upload].into_iter().flatten().for_each(|law| law.0.notes(notes));
+                [download, compute, upload].into_iter().flatten().for_each(|law| law.notes(notes));
             }
         }
     }

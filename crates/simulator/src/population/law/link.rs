@@ -1,26 +1,34 @@
 //! A link of a device profile: a rate per client, or a trace of rates over time.
 
-use super::read::LinkSeed;
-use super::{RateParameter, TimeParameter};
+use super::parameter::{ParameterVisitor, expect_end, only_key};
+use super::{AnyParameter, ClientNumber, Parameter, RateParameter, TimeParameter};
 use crate::population::link::LinkTrace;
 use crate::population::trace::link::{self, LinkFormat, LinkOptions};
 use crate::population::trace::{Assign, Imported, Memo};
+use fedgenie_core::law::NAMES;
+use fedgenie_core::law::config::names_and;
+use fedgenie_core::units::BitsPerSecond;
 use fedgenie_learning::data::located;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{DeserializeSeed, Deserializer};
-use serde::ser::{SerializeMap, Serializer};
+use serde::de::{self, Deserializer, IntoDeserializer, MapAccess};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a client's link carries.
-#[derive(Clone, Debug, PartialEq)]
+/// The rate of a client's link.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum LinkParameter {
-    /// The same rate all the time.
+    /// A constant rate.
     Rate(RateParameter),
-    /// As much as a recorded link did.
-    Trace(Box<TraceLinkConfig>),
+    /// A recorded rate over time.
+    Trace {
+        /// Which one.
+        trace: Box<TraceLinkConfig>,
+    },
 }
 
 /// `trace`: rates over time from a file.
@@ -35,16 +43,16 @@ pub struct TraceLinkConfig {
     /// Only the traces of this set, for `bandwidth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// What the rates are multiplied by.
+    /// Factor on the rates.
     #[serde(default = "one")]
     pub scale: f64,
     /// Which client follows which trace.
     #[serde(default)]
     pub assign: Assign,
-    /// Where in its trace a client is at time 0.
-    #[serde(default = "TimeParameter::zero")]
+    /// The time of its trace at which a client begins.
+    #[serde(default)]
     pub offset: TimeParameter,
-    /// Whether a trace begins again where it ends; otherwise the link carries nothing from there on.
+    /// Whether a trace begins again at its end; otherwise the rate is 0 from there on.
     #[serde(default = "yes")]
     pub wrap: bool,
     #[serde(skip)]
@@ -74,7 +82,7 @@ impl LinkParameter {
     pub(in crate::population) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         match self {
             Self::Rate(rate) => rate.0.resolve_paths(base, data),
-            Self::Trace(trace) => {
+            Self::Trace { trace } => {
                 trace.memo = Memo::default();
                 trace.file = located(&trace.file, base, data);
                 trace.offset.0.resolve_paths(base, data);
@@ -85,7 +93,7 @@ impl LinkParameter {
     pub(in crate::population) fn notes(&self, notes: &mut Vec<String>) {
         match self {
             Self::Rate(rate) => rate.0.notes(notes),
-            Self::Trace(trace) => trace.offset.0.notes(notes),
+            Self::Trace { trace } => trace.offset.0.notes(notes),
         }
     }
 }
@@ -115,21 +123,38 @@ impl TraceLinkConfig {
     }
 }
 
+/// Names of laws, and the keys of other sources.
+static KEYS: [&str; NAMES.len() + 3] = names_and(&["each", "table", "trace"]);
+
 impl<'de> Deserialize<'de> for LinkParameter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        LinkSeed.deserialize(deserializer)
+        deserializer.deserialize_any(LinkVisitor)
     }
 }
 
-impl Serialize for LinkParameter {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Rate(rate) => rate.serialize(serializer),
-            Self::Trace(trace) => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("trace", trace)?;
-                map.end()
+/// Reads a rate, or `{ trace = { .. } }`.
+struct LinkVisitor;
+
+impl<'de> de::Visitor<'de> for LinkVisitor {
+    type Value = LinkParameter;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ParameterVisitor::<BitsPerSecond>(PhantomData).expecting(formatter)?;
+        formatter.write_str(", or { trace = { .. } }")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<LinkParameter, E> {
+        RateParameter::deserialize(text.into_deserializer()).map(LinkParameter::Rate)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LinkParameter, A::Error> {
+        match only_key(&mut map, &KEYS, &self)? {
+            "trace" => {
+                let trace = map.next_value()?;
+                expect_end(map)?;
+                Ok(LinkParameter::Trace { trace })
             }
+            key => Parameter::named(key, map).map(|rate| LinkParameter::Rate(ClientNumber(rate))),
         }
     }
 }

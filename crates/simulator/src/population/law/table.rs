@@ -2,9 +2,9 @@
 //!
 //! # Definition
 //! Client i of its group has the i mod M-th of the M numbers of a column (`assign = "cyclic"`), or of a random permutation of them
-//! (`"permuted"`; the same for all tables of M numbers, so that the columns of one file stay together). `unit` says what the file
-//! measures in. With `per`, the file has the time that `per` of something take, and the parameter is how many are done in a
-//! second: a latency of 166 ms per batch of 32 is `unit = "ms", per = 32`, and 192.8 per second.
+//! (`"permuted"`; the same for all tables of M numbers, so that the columns of one file stay together). `unit` is the unit of
+//! the file. With `per`, the file has times for `per` items each, and the parameter is the number of items per second: a latency of 166 ms
+//! per batch of 32 is `unit = "ms", per = 32`, and 192.8 per second.
 //!
 //! # Inputs
 //! `format`: `csv` ([`trace::table`](crate::population::trace::table)) takes `column`, `where` and `missing`; `mobiperf`
@@ -18,11 +18,12 @@
 //! uplink = { table = { file = "speed_distri.json", format = "flash-speeds", column = "up", unit = "kbit/s" } }
 //! ```
 
-use super::{ClientPlace, SECONDS, Unit};
+use super::GroupClient;
 use crate::population::trace::table::{Missing, Selection};
 use crate::population::trace::{Assign, Assignment, Imported, Memo, flash_speeds, mobiperf, table};
 use fedgenie_core::law::{Law, TruncatedNormal};
 use fedgenie_core::rng::Purpose;
+use fedgenie_core::units::{self, Quantity, Seconds};
 use fedgenie_learning::data::located;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,16 +46,16 @@ pub struct TableConfig {
     /// The unit of the numbers; left out for numbers without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The numbers are times that this many take, and what is wanted is how many are done in a second.
+    /// The numbers are times for this many items each; the parameter is the number of items per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per: Option<f64>,
-    /// Texts that other columns of a row have to hold.
+    /// Texts that other columns of a row must have.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub filter: BTreeMap<String, String>,
-    /// What is done about rows that are empty or 0.
+    /// How rows with an empty field or a 0 are treated.
     #[serde(default)]
     pub missing: Missing,
-    /// Which client has which number.
+    /// How numbers are assigned to clients.
     #[serde(default)]
     pub assign: Assign,
     #[serde(skip)]
@@ -94,9 +95,14 @@ impl Records {
     }
 }
 
+/// Whether a quantity has no unit.
+const fn is_plain<Q: Quantity>() -> bool {
+    Q::BASE.is_empty()
+}
+
 impl TableConfig {
     /// Checks what can be checked without reading the file.
-    pub(super) fn check(&self, unit: &Unit) -> Result<(), String> {
+    pub(super) fn check<Q: Quantity>(&self) -> Result<(), String> {
         let columns = match self.format {
             TableFormat::Csv if self.column.is_none() => return Err("a table with a column".to_owned()),
             TableFormat::Mobiperf if self.column.is_some() => {
@@ -111,8 +117,8 @@ impl TableConfig {
             return Err("neither where nor missing, which belong to the format \"csv\"".to_owned());
         }
         if let Some(per) = self.per {
-            if !unit.plain {
-                return Err(format!("no per, which makes numbers without a unit of times; this is {}", unit.expected));
+            if !is_plain::<Q>() {
+                return Err(format!("no per, which makes numbers without a unit of times; this is {}", Q::EXPECTED));
             }
             if !(per > 0.0 && per < f64::INFINITY) {
                 return Err(format!("a number above 0 as per, not {per}"));
@@ -121,20 +127,26 @@ impl TableConfig {
         if self.per.is_some() && self.format == TableFormat::FlashSpeeds {
             return Err("no per: the format \"flash-speeds\" has rates".to_owned());
         }
-        self.convert(unit, 1.0).map(|_| ())
+        self.convert::<Q>(1.0).map(|_| ())
     }
 
     /// A number of the file in the parameter's base unit.
-    fn convert(&self, unit: &Unit, number: f64) -> Result<f64, String> {
-        let measured = if self.per.is_some() { &SECONDS } else { unit };
-        let base = match &self.unit {
-            None if measured.plain => number,
-            None => return Err(format!("a unit, such that its numbers are {}", measured.expected)),
-            Some(_) if measured.plain => return Err("no unit: this parameter has none (see also per)".to_owned()),
-            Some(unit) => (measured.parse)(&format!("{number} {unit}"))
-                .map_err(|expected| format!("a unit {unit:?} of {expected}"))?,
-        };
-        Ok(self.per.map_or(base, |per| per / base))
+    fn convert<Q: Quantity>(&self, number: f64) -> Result<f64, String> {
+        match self.per {
+            Some(per) => self.measured::<Seconds>(number).map(|seconds| per / seconds),
+            None => self.measured::<Q>(number),
+        }
+    }
+
+    /// A number of the file in the base unit of what the file measures.
+    fn measured<M: Quantity>(&self, number: f64) -> Result<f64, String> {
+        match &self.unit {
+            None if is_plain::<M>() => Ok(number),
+            None => Err(format!("a unit, such that its numbers are {}", M::EXPECTED)),
+            Some(_) if is_plain::<M>() => Err("no unit: this parameter has none (see also per)".to_owned()),
+            Some(unit) => units::parse::<M>(&format!("{number} {unit}"))
+                .map_err(|expected| format!("a unit {unit:?} of {expected}")),
+        }
     }
 
     pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
@@ -147,7 +159,7 @@ impl TableConfig {
         matches!(self.format, TableFormat::FlashSpeeds)
     }
 
-    fn read(&self, unit: &'static Unit) -> Result<Arc<Imported<Records>>, String> {
+    fn read<Q: Quantity>(&self) -> Result<Arc<Imported<Records>>, String> {
         self.records.get(|| {
             let imported = match self.format {
                 TableFormat::FlashSpeeds => {
@@ -156,7 +168,7 @@ impl TableConfig {
                         _ => flash_speeds::Direction::Up,
                     };
                     let speeds = flash_speeds::read(&self.file, direction).map_err(|error| error.to_string())?;
-                    let factor = self.convert(unit, 1.0)?;
+                    let factor = self.convert::<Q>(1.0)?;
                     let laws = speeds.value.iter().map(|law| law.scaled(factor)).collect();
                     return Ok(Imported { value: Records::Speeds(laws), notes: speeds.notes, defects: speeds.defects });
                 }
@@ -166,40 +178,41 @@ impl TableConfig {
                         column: self.column.as_deref().unwrap_or_default(),
                         filter: &self.filter,
                         missing: self.missing,
-                        zero: self.per.is_none() && (unit.plain || std::ptr::eq(unit, &SECONDS)),
+                        zero: self.per.is_none() && (is_plain::<Q>() || Q::BASE == Seconds::BASE),
                     };
                     table::read(&self.file, &selection)
                 }
             };
             let Imported { value, notes, defects } = imported.map_err(|error| error.to_string())?;
-            let numbers = value.into_iter().map(|number| self.convert(unit, number)).collect::<Result<_, _>>()?;
+            let numbers = value.into_iter().map(|number| self.convert::<Q>(number)).collect::<Result<_, _>>()?;
             Ok::<_, String>(Imported { value: Records::Numbers(numbers), notes, defects })
         })
     }
 
     /// The number of a client.
-    pub(super) fn value(&self, unit: &'static Unit, place: &ClientPlace<'_>, index: u32) -> Result<f64, String> {
-        let records = self.read(unit)?;
-        let seed = place.streams.seed();
-        let assignment = || Arc::new(Assignment::new(self.assign, records.value.len(), place.streams));
+    pub(super) fn value<Q: Quantity>(&self, client: &GroupClient<'_>, index: u32) -> Result<f64, String> {
+        let records = self.read::<Q>()?;
+        let seed = client.streams.seed();
+        let assignment = || Arc::new(Assignment::new(self.assign, records.value.len(), client.streams));
         let record = match self.assign {
-            Assign::Cyclic => place.in_group % records.value.len(),
-            Assign::Permuted => {
-                self.assignments.update(|known| known.entry(seed).or_insert_with(assignment).clone()).of(place.in_group)
-            }
+            Assign::Cyclic => client.in_group % records.value.len(),
+            Assign::Permuted => self
+                .assignments
+                .update(|known| known.entry(seed).or_insert_with(assignment).clone())
+                .of(client.in_group),
         };
         Ok(match &records.value {
             Records::Numbers(numbers) => numbers[record],
             Records::Speeds(laws) => {
-                let mut rng = place.streams.stream(Purpose::PopulationParameter, place.client, index);
+                let mut rng = client.streams.stream(Purpose::PopulationParameter, client.client, index);
                 laws[record].quantile(rng.uniform())
             }
         })
     }
 
     /// Appends what a careful user should know about the file.
-    pub(super) fn notes(&self, unit: &'static Unit, notes: &mut Vec<String>) {
-        if let Ok(records) = self.read(unit) {
+    pub(super) fn notes<Q: Quantity>(&self, notes: &mut Vec<String>) {
+        if let Ok(records) = self.read::<Q>() {
             notes.extend(records.notes.iter().cloned());
         }
     }

@@ -1,4 +1,4 @@
-//! Transfers by hand, and against an integration in small steps.
+//! Transfers by hand, and against integration in small steps.
 
 use super::*;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
@@ -95,10 +95,10 @@ fn stepped(
 ) -> Option<(u64, f64)> {
     let (mut second, mut left) = (from, bits);
     loop {
-        let place = second + offset;
+        let at = second + offset;
         let rate = match wrap {
-            true => rates[place as usize % rates.len()],
-            false => rates.get(place as usize).copied().unwrap_or(0),
+            true => rates[at as usize % rates.len()],
+            false => rates.get(at as usize).copied().unwrap_or(0),
         };
         if there(second) && rate > 0 {
             if left <= rate {

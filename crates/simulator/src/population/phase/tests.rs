@@ -1,4 +1,4 @@
-//! Whole populations from their sections, and phases on devices that come and go.
+//! Whole populations from their sections, and phases on devices that are sometimes away.
 
 use super::*;
 use crate::population::{PopulationConfig, Work};

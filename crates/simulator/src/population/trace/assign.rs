@@ -41,8 +41,8 @@ impl Assignment {
 
     /// The record of the client with this number in its group.
     pub fn of(&self, in_group: usize) -> usize {
-        let place = in_group % self.records;
-        self.permutation.as_ref().map_or(place, |order| order[place] as usize)
+        let index = in_group % self.records;
+        self.permutation.as_ref().map_or(index, |order| order[index] as usize)
     }
 }
 

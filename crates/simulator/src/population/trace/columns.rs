@@ -19,8 +19,8 @@ pub enum Others {
 pub struct Columns<'a> {
     rows: Rows<'a>,
     header: Vec<String>,
-    /// Place of each column that is read.
-    places: Vec<usize>,
+    /// Index in the file of each column that is read.
+    indices: Vec<usize>,
     others: Others,
     line: u64,
     read: usize,
@@ -39,10 +39,10 @@ impl<'a> Columns<'a> {
         if let Some(name) = header.first_mut().and_then(|name| name.strip_prefix('\u{feff}').map(str::to_owned)) {
             header[0] = name;
         }
-        let places = wanted.iter().map(|name| {
-            let mut found = (0..header.len()).filter(|&place| header[place] == *name);
+        let indices = wanted.iter().map(|name| {
+            let mut found = (0..header.len()).filter(|&index| header[index] == *name);
             match (found.next(), found.next()) {
-                (Some(place), None) => Ok(place),
+                (Some(index), None) => Ok(index),
                 (Some(_), Some(_)) => Err(wrong(format!("there are two columns {name:?}; expected each name once"))),
                 (None, _) => {
                     let known: String = header.join(", ").chars().take(200).collect();
@@ -50,14 +50,14 @@ impl<'a> Columns<'a> {
                 }
             }
         });
-        let places: Vec<usize> = places.collect::<Result<_, _>>()?;
+        let indices: Vec<usize> = indices.collect::<Result<_, _>>()?;
         if others == Others::Refused
-            && let Some(unknown) = (0..header.len()).find(|place| !places.contains(place))
+            && let Some(unknown) = (0..header.len()).find(|index| !indices.contains(index))
         {
             let unknown: String = header[unknown].chars().take(80).collect();
             return Err(wrong(format!("unknown column {unknown:?}; expected the columns {}", listed())));
         }
-        Ok(Self { rows, header, places, others, line: 1, read: 0 })
+        Ok(Self { rows, header, indices, others, line: 1, read: 0 })
     }
 
     /// Names of all columns.
@@ -92,40 +92,40 @@ impl<'a> Columns<'a> {
         DataError::Table { path: self.rows.path.to_owned(), line: self.line, message: message.into() }
     }
 
-    /// The current row's field in a column that is read, by its place among those wanted.
+    /// The current row's field in a column that is read, by its index among those wanted.
     pub fn text(&self, column: usize) -> &str {
-        self.field(self.places[column])
+        self.field(self.indices[column])
     }
 
-    /// The current row's field in any column, by its place in the file.
-    pub fn field(&self, place: usize) -> &str {
-        self.rows.record.get(place).unwrap_or_default().trim()
+    /// The current row's field in any column, by its index in the file.
+    pub fn field(&self, index: usize) -> &str {
+        self.rows.record.get(index).unwrap_or_default().trim()
     }
 
     /// An error about the field of a column that is read.
     pub fn wrong_field(&self, column: usize, expected: impl Into<String>) -> DataError {
-        self.wrong_at(self.places[column], expected)
+        self.wrong_at(self.indices[column], expected)
     }
 
-    fn wrong_at(&self, place: usize, expected: impl Into<String>) -> DataError {
+    fn wrong_at(&self, index: usize, expected: impl Into<String>) -> DataError {
         DataError::Field {
             path: self.rows.path.to_owned(),
             line: self.line,
-            column: self.header[place].clone(),
-            found: self.field(place).chars().take(80).collect(),
+            column: self.header[index].clone(),
+            found: self.field(index).chars().take(80).collect(),
             expected: expected.into(),
         }
     }
 
     /// A finite number in a column that is read.
     pub fn number(&self, column: usize) -> Result<f64, DataError> {
-        self.number_at(self.places[column])
+        self.number_at(self.indices[column])
     }
 
-    /// A finite number in any column, by its place in the file.
-    pub fn number_at(&self, place: usize) -> Result<f64, DataError> {
-        let number = self.field(place).parse::<f64>().ok().filter(|number| number.is_finite());
-        number.ok_or_else(|| self.wrong_at(place, "a finite number"))
+    /// A finite number in any column, by its index in the file.
+    pub fn number_at(&self, index: usize) -> Result<f64, DataError> {
+        let number = self.field(index).parse::<f64>().ok().filter(|number| number.is_finite());
+        number.ok_or_else(|| self.wrong_at(index, "a finite number"))
     }
 
     /// A time in seconds that is not negative.

@@ -1,4 +1,4 @@
-//! FLASH's spans in which phones were ready (`ready_strict`, `ready_loose`), which are dirty.
+//! FLASH's availability traces (`ready_strict`, `ready_loose`), with their defects mended.
 //!
 //! # Definition
 //! Spans in seconds after 2020-01-02 00:00:00 local, as the original JSON object (name → list of [start, end]) or as a table
@@ -39,7 +39,7 @@ type Spans = Vec<(f64, f64)>;
 /// Reads a file of ready spans; see the [module](self).
 ///
 /// # Errors
-/// File, place, what was found and what would be right.
+/// File, line or device, what was found and what would be right.
 pub fn read(path: &Path, window: Option<Span>) -> Result<Imported<AvailabilityTraces>, DataError> {
     let is_json = ByteReader::open(path)?.take(64)?.trim_ascii_start().starts_with(b"{");
     let devices = if is_json { read_json(path)? } else { read_csv(path)? };
@@ -133,20 +133,20 @@ fn read_json(path: &Path) -> Result<Vec<Spans>, DataError> {
     let mut all = Vec::with_capacity(devices.len());
     let mut records = 0;
     for (name, spans) in devices {
-        let wrong = |place: usize| DataError::Table {
+        let wrong = |index: usize| DataError::Table {
             path: path.to_owned(),
             line: 1,
-            message: format!("device {name:?}: span {} is not a pair of seconds [start, end]", place + 1),
+            message: format!("device {name:?}: span {} is not a pair of seconds [start, end]", index + 1),
         };
         let spans = spans.as_array().ok_or_else(|| wrong(0))?;
         records += spans.len();
         if records > RECORDS_MAX {
             return Err(DataError::TooMany { path: path.to_owned(), limit: RECORDS_MAX, what: "spans" });
         }
-        let span = |(place, span): (usize, &Value)| {
+        let span = |(index, span): (usize, &Value)| {
             let seconds = |value: &Value| value.as_f64().filter(|value| Span::from_seconds(value.abs()).is_ok());
-            let pair = span.as_array().filter(|pair| pair.len() == 2).ok_or_else(|| wrong(place))?;
-            seconds(&pair[0]).zip(seconds(&pair[1])).ok_or_else(|| wrong(place))
+            let pair = span.as_array().filter(|pair| pair.len() == 2).ok_or_else(|| wrong(index))?;
+            seconds(&pair[0]).zip(seconds(&pair[1])).ok_or_else(|| wrong(index))
         };
         all.push(spans.iter().enumerate().map(span).collect::<Result<Spans, DataError>>()?);
     }

@@ -57,8 +57,8 @@ pub fn read(intervals: &Path, windows: &Path) -> Result<Imported<AvailabilityTra
         }
         if start < device.start || end > device.end {
             let (from, to) = (device.start.seconds(), device.end.seconds());
-            let place = if start < device.start { 1 } else { 2 };
-            return Err(columns.wrong_field(place, format!("a time within the device's window, {from} to {to}")));
+            let column = if start < device.start { 1 } else { 2 };
+            return Err(columns.wrong_field(column, format!("a time within the device's window, {from} to {to}")));
         }
         if let Some((before, ended)) = device.last
             && start < before.max(ended)

@@ -1,7 +1,7 @@
-//! Availability in our own format, for everyone else's traces.
+//! Availability traces in FedGenie's own format.
 //!
 //! # Definition
-//! A table with the columns `client`, `start_s`, `end_s`, in any order: the device that the file calls `client` is there from `start_s`
+//! A table with the columns `client`, `start_s`, `end_s`, in any order: the device called `client` is available from `start_s`
 //! (included) to `end_s` (excluded), in seconds from the beginning of its window. Traces are numbered in the order in which
 //! their names first occur. The rows of a client ascend, and do not overlap; other clients' rows may stand in between. Intervals
 //! may touch. All windows are `window` long, or up to the largest `end_s` of the file.

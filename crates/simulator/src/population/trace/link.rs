@@ -1,8 +1,8 @@
-//! Links over time: our own CSV, and the published throughput traces.
+//! Rates of links over time: FedGenie's own CSV, and published throughput traces.
 //!
 //! # Definition
 //! A table with the columns `trace`, `time_s`, `mbit_per_s` (`csv`), or `set`, `trace`, `time_s`, `mbit_per_s` (`bandwidth`), in any
-//! order. A trace is a run of rows of one name (and set), which stand together; it is numbered by its place in the file. A rate
+//! order. A trace is a run of rows of one name (and set), which stand together; traces are numbered in the order of the file. A rate
 //! holds from its row's time until the next row's, the last as long as the one before it, and a single row for ever. A trace's time
 //! 0 is its first row's time.
 //!

@@ -1,9 +1,9 @@
-//! What is read once, however often the configuration that names it is built from.
+//! A value that is read once, however often a configuration is built.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// See the [module](self). Copies share what was read; it takes no part in comparisons.
+/// See the [module](self). Copies share the value; comparisons ignore it.
 pub struct Memo<T>(Arc<Mutex<Option<Arc<T>>>>);
 
 impl<T> Memo<T> {

@@ -25,22 +25,23 @@ use std::path::Path;
 pub fn read(path: &Path) -> Result<Imported<Vec<f64>>, DataError> {
     let mut columns = Columns::open(path, &[], Others::Ragged)?;
     let is_sample = |name: &String| name.strip_prefix("kbps_").is_some_and(|rest| rest.parse::<u32>().is_ok());
-    let places: Vec<usize> = (0..columns.header().len()).filter(|&place| is_sample(&columns.header()[place])).collect();
-    if places.is_empty() {
+    let samples: Vec<usize> =
+        (0..columns.header().len()).filter(|&column| is_sample(&columns.header()[column])).collect();
+    if samples.is_empty() {
         return Err(columns.wrong("there is no column of samples; expected kbps_0, kbps_1, …"));
     }
     let mut value = Vec::new();
     while columns.next()? {
-        let filled = places.iter().take_while(|&&place| !columns.field(place).is_empty()).count();
+        let filled = samples.iter().take_while(|&&column| !columns.field(column).is_empty()).count();
         if filled == 0 {
             return Err(columns.wrong("the record has no sample; expected at least kbps_0"));
         }
-        if places[filled..].iter().any(|&place| !columns.field(place).is_empty()) {
+        if samples[filled..].iter().any(|&column| !columns.field(column).is_empty()) {
             return Err(columns.wrong("a sample stands after an empty one; expected the samples first"));
         }
         let mut sum = 0.0;
-        for &place in &places[..filled] {
-            let sample = columns.number_at(place)?;
+        for &column in &samples[..filled] {
+            let sample = columns.number_at(column)?;
             if sample <= 0.0 {
                 return Err(columns.wrong(format!("found a sample of {sample}; expected a rate above 0")));
             }

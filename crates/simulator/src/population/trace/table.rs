@@ -54,7 +54,7 @@ pub fn read(path: &Path, selection: &Selection<'_>) -> Result<Imported<Vec<f64>>
     let mut columns = Columns::open(path, &wanted, Others::Ignored)?;
     let (mut value, mut defects) = (Vec::new(), Defects::default());
     while columns.next()? {
-        let is_wanted = |(place, text): (usize, &String)| columns.text(place + 1) == text;
+        let is_wanted = |(index, text): (usize, &String)| columns.text(index + 1) == text;
         if !selection.filter.values().enumerate().all(is_wanted) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Files as they should be, and everything that can be wrong with them.
+//! Good files, and every defect of a file.
 
 use super::link::{LinkFormat, LinkOptions};
 use super::table::{Missing, Selection};
