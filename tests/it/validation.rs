@@ -1,4 +1,5 @@
-//! Claims: that those of the project can be read and carried out, that verdicts follow from rules, and what is said of wrong ones.
+//! Claims: that those of the project can be read and carried out, that verdicts follow from rules, and what is said of
+//! wrong ones.
 
 use super::support::{Answer, SCENARIO, Workplace};
 use fedgenie::experiment::{Experiment, Overrides};

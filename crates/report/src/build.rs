@@ -17,7 +17,8 @@ impl Report {
     /// The report on one or several result folders.
     ///
     /// # Errors
-    /// If no folder is given, or one is not there, holds no complete run or was written by another version of the records.
+    /// If no folder is given, or one is not there, holds no complete run or was written by another version of the
+    /// records.
     pub fn load(folders: &[PathBuf]) -> Result<Self, Error> {
         let results = folders.iter().map(|folder| Results::load(folder)).collect::<Result<Vec<_>, _>>()?;
         if results.is_empty() {
@@ -28,9 +29,9 @@ impl Report {
 
     /// The report on one or several experiments.
     ///
-    /// Policies of several experiments are labelled `FOLDER: policy`. Experiments with the same points of a sweep (or with
-    /// none) are drawn together; their policies are compared across experiments only where clients, task and protocol are the
-    /// same, and with them every draw of a seed.
+    /// Policies of several experiments are labelled `FOLDER: policy`. Experiments with the same points of a sweep (or
+    /// with none) are drawn together; their policies are compared across experiments only where clients, task and
+    /// protocol are the same, and with them every draw of a seed.
     ///
     /// # Panics
     /// If there is no experiment.

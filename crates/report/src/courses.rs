@@ -1,8 +1,8 @@
 //! Values over rounds or virtual time, averaged over seeds.
 //!
-//! Lines are means over seeds: regret is interpolated between rounds, a metric keeps its value until the next evaluation. A
-//! mean curve stops where the shortest of its runs stops: beyond, it would be a mean of fewer runs. From four seeds on a band shows
-//! the 95 % interval; with fewer, thin lines show the single seeds, each to its own end.
+//! Lines are means over seeds: regret is interpolated between rounds, a metric keeps its value until the next
+//! evaluation. A mean curve stops where the shortest of its runs stops: beyond, it would be a mean of fewer runs. From
+//! four seeds on a band shows the 95 % interval; with fewer, thin lines show the single seeds, each to its own end.
 
 use super::model::{Line, LineKind};
 use super::study::{Study, rounded, rounded_x};
@@ -16,7 +16,8 @@ const STEPS: usize = 160;
 /// The most points of a single seed.
 const SEED_STEPS: usize = 120;
 
-/// Seeds from which on an interval is drawn as a band: of fewer, Student's factor makes it many times as wide as the seeds differ.
+/// Seeds from which on an interval is drawn as a band: of fewer, Student's factor makes it many times as wide as the
+/// seeds differ.
 pub(super) const BAND_SEEDS: usize = 4;
 
 /// Round or time, and value, of one run.
@@ -115,8 +116,8 @@ fn xs(runs: &[Course]) -> Vec<f64> {
     thinned(all, STEPS)
 }
 
-/// At most so many of ascending values, ends included: two thirds evenly spread, the others evenly in their logarithms, so that
-/// the beginning can be seen on a logarithmic axis.
+/// At most so many of ascending values, ends included: two thirds evenly spread, the others evenly in their logarithms,
+/// so that the beginning can be seen on a logarithmic axis.
 fn thinned(all: Vec<f64>, most: usize) -> Vec<f64> {
     let (Some(&start), Some(&end)) = (all.first(), all.last()) else { return all };
     if all.len() <= most {

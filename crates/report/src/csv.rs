@@ -7,8 +7,8 @@
 //! | bars | `category`, `part`, `value` |
 //! | intervals | `label`, `series`, `value`, `low`, `high` |
 //!
-//! `low` and `high` are the ends of the 95 % interval, empty where there is none. A line of single seeds is told from the next by
-//! its `label`, `1`, `2`, ….
+//! `low` and `high` are the ends of the 95 % interval, empty where there is none. A line of single seeds is told from
+//! the next by its `label`, `1`, `2`, ….
 
 use super::model::{Chart, Figure, Interval, Line, LineKind};
 

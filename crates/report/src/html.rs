@@ -1,13 +1,14 @@
 //! A report as one HTML page that needs no network.
 //!
-//! What the page consists of is rendered here: text, tables, and every figure's data as a table, all escaped by the template
-//! `templates/report.html`. The pictures are drawn in the browser, by Apache ECharts (`vendor/`) and the scripts beside it, from the
-//! same numbers, which lie in the page as JSON.
+//! What the page consists of is rendered here: text, tables, and every figure's data as a table, all escaped by the
+//! template `templates/report.html`. The pictures are drawn in the browser, by Apache ECharts (`vendor/`) and the
+//! scripts beside it, from the same numbers, which lie in the page as JSON.
 //!
 //! # Safety
-//! Texts of a report are untrusted. The template escapes them; the JSON has no `<`; the scripts write them as text, never as HTML.
-//! Should all that fail, the page's policy still runs only scripts that carry its nonce, and lets nothing through to a network. The
-//! nonce is a hash of everything that the page shows: an attacker would have to write a text that contains the hash of itself.
+//! Texts of a report are untrusted. The template escapes them; the JSON has no `<`; the scripts write them as text,
+//! never as HTML. Should all that fail, the page's policy still runs only scripts that carry its nonce, and lets
+//! nothing through to a network. The nonce is a hash of everything that the page shows: an attacker would have to write
+//! a text that contains the hash of itself.
 //!
 //! # Determinism
 //! The same report gives the same bytes.

@@ -6,8 +6,8 @@
 //!                                                        └▶ *.csv
 //! ```
 //!
-//! Everything that is drawn is in the [`Report`]: the three forms show the same numbers. It is made from the runs' summaries and
-//! thinned courses (`run.json`) alone, so that its cost does not grow with the number of rounds.
+//! Everything that is drawn is in the [`Report`]: the three forms show the same numbers. It is made from the runs'
+//! summaries and thinned courses (`run.json`) alone, so that its cost does not grow with the number of rounds.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 

@@ -1,7 +1,7 @@
 //! The contents of a report, before it is drawn.
 //!
-//! All texts may come from a scenario and are untrusted: they are escaped when they are written into HTML or SVG. Numbers are
-//! finite; unknown ones are left out.
+//! All texts may come from a scenario and are untrusted: they are escaped when they are written into HTML or SVG.
+//! Numbers are finite; unknown ones are left out.
 
 use super::style::Style;
 use serde::Serialize;

@@ -158,8 +158,8 @@ impl<'a> Study<'a> {
         estimate_of(key, &values)
     }
 
-    /// Difference to the policy's reference, paired by seed; none for the reference itself and for regrets that are measured
-    /// in different rewards.
+    /// Difference to the policy's reference, paired by seed; none for the reference itself and for regrets that are
+    /// measured in different rewards.
     pub fn difference(&self, arm: usize, point: usize, key: &str) -> Option<Estimate> {
         let (mine, theirs) = (&self.arms[arm], &self.arms[self.arms[arm].reference]);
         let section = |folder: usize| self.results[folder].section("regret");

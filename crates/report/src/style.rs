@@ -6,7 +6,8 @@
 //! | 9 to 16 | eight more | dashed | the other eight, filled |
 //! | 17 to 32 | lighter shades of 1 to 16 | as 1 to 16 | as 1 to 16, hollow |
 //!
-//! Within a row of the table, colours differ to colour-blind eyes, and so do the sixteen full colours; a test simulates them.
+//! Within a row of the table, colours differ to colour-blind eyes, and so do the sixteen full colours; a test simulates
+//! them.
 
 mod marker;
 
@@ -16,8 +17,8 @@ pub use marker::{Marker, Outline};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// First M. Okabe and K. Ito, "Color Universal Design" (2008), then four of P. Tol's "muted" scheme (2021) and four dark or bright
-/// ones, chosen for the largest difference to each other in all kinds of colour vision.
+/// First M. Okabe and K. Ito, "Color Universal Design" (2008), then four of P. Tol's "muted" scheme (2021) and four
+/// dark or bright ones, chosen for the largest difference to each other in all kinds of colour vision.
 const COLOURS: [[u8; 3]; 16] = [
     [213, 94, 0],
     [86, 180, 233],
@@ -80,9 +81,10 @@ pub(super) struct Labelled<'a> {
     pub label: &'a str,
 }
 
-/// The series of all policies. `known` tells a policy's index in the catalogue, which decides its style in every report; policies
-/// of one's own have the first free styles. The second of two folders has lighter shades of the first one's colours; with more
-/// folders, or more policies than colours, every series has a style of its own, as far as there are styles.
+/// The series of all policies. `known` tells a policy's index in the catalogue, which decides its style in every
+/// report; policies of one's own have the first free styles. The second of two folders has lighter shades of the first
+/// one's colours; with more folders, or more policies than colours, every series has a style of its own, as far as
+/// there are styles.
 pub(super) fn series(policies: &[Labelled<'_>], known: impl Fn(&str) -> Option<usize>) -> Vec<Series> {
     let names: BTreeSet<&str> = policies.iter().map(|policy| policy.name).collect();
     let folders: BTreeSet<usize> = policies.iter().map(|policy| policy.folder).collect();

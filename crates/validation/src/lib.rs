@@ -4,8 +4,8 @@
 //! validation/claims/*.toml ─▶ Claim { scenarios, checks } ─▶ laboratory: runs ─▶ statistic ─▶ value, interval ─▶ rule ─▶ verdict
 //! ```
 //!
-//! A claim is a file: the claim and its source, scenarios, a statistic, a rule, and the expected verdict. A claim that does not hold
-//! is a result: it stays, with its explanation.
+//! A claim is a file: the claim and its source, scenarios, a statistic, a rule, and the expected verdict. A claim that
+//! does not hold is a result: it stays, with its explanation.
 //!
 //! Statistics are components: one file each in `validation/statistic`, and one line in [`StatisticConfig`]'s list.
 

@@ -34,8 +34,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether the verdict is the expected one. With a small budget, an undecided verdict is never unexpected, and neither is a
-    /// decided one where `undecided` is expected.
+    /// Whether the verdict is the expected one. With a small budget, an undecided verdict is never unexpected, and
+    /// neither is a decided one where `undecided` is expected.
     pub fn is_as_expected(&self) -> bool {
         let undecided = Some(Verdict::Undecided);
         let is_open = self.is_smoke && (Some(self.verdict) == undecided || self.expected == undecided);
@@ -151,7 +151,8 @@ pub struct Provenance {
 /// The widest columns of the terminal's table; longer texts are cut there, and not in RESULTS.md.
 const WIDEST: [usize; 6] = [96, 24, 20, 40, 8, 60];
 
-/// The table for a terminal: claim, the paper's value, where the claim puts the number, ours with its interval, verdict.
+/// The table for a terminal: claim, the paper's value, where the claim puts the number, ours with its interval,
+/// verdict.
 pub fn table(results: &[ClaimResult]) -> String {
     let mut lines: Vec<[String; 6]> = Vec::new();
     lines.push(["claim", "paper", "claimed", "ours [95 %]", "n", "verdict"].map(str::to_owned));

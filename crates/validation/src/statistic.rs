@@ -31,8 +31,8 @@ pub struct Measured {
     pub ci95: Option<[f64; 2]>,
     /// Number of seeds, instances or replications behind it.
     pub n: usize,
-    /// Whether the number is deterministic. A deterministic quantity has no interval; its value alone decides the verdict. A random one
-    /// without an interval leaves it undecided.
+    /// Whether the number is deterministic. A deterministic quantity has no interval; its value alone decides the
+    /// verdict. A random one without an interval leaves it undecided.
     pub is_exact: bool,
 }
 

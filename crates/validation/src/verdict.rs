@@ -54,7 +54,8 @@ impl Rule {
         Ok(())
     }
 
-    /// The verdict on a value with an interval, or on a deterministic one without. A value that is not a number is undecided.
+    /// The verdict on a value with an interval, or on a deterministic one without. A value that is not a number is
+    /// undecided.
     pub fn judge(&self, value: f64, interval: Option<[f64; 2]>) -> Verdict {
         let [low, high] = interval.unwrap_or([value, value]);
         let (least, most) = (self.at_least.unwrap_or(f64::NEG_INFINITY), self.at_most.unwrap_or(f64::INFINITY));

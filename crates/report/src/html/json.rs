@@ -1,7 +1,7 @@
 //! What the page's scripts need of a report, as JSON that may stand inside a `<script>` element.
 //!
-//! Lines with the same horizontal coordinates share one list of them, numbers have no more digits than a picture can show, and of a
-//! long band every other point is kept: a page with many lines becomes a third as long.
+//! Lines with the same horizontal coordinates share one list of them, numbers have no more digits than a picture can
+//! show, and of a long band every other point is kept: a page with many lines becomes a third as long.
 
 use super::numbers::rounded;
 use crate::{Axis, Chart, Figure, Line, LineKind, Mark, Report, Series};
@@ -65,8 +65,8 @@ pub(super) fn json(report: &Report) -> String {
     harmless(&json)
 }
 
-/// JSON in which nothing ends a `<script>` element, opens a comment there, or ends a line of JavaScript: those characters are found in
-/// strings only, where they may be written by their numbers.
+/// JSON in which nothing ends a `<script>` element, opens a comment there, or ends a line of JavaScript: those
+/// characters are found in strings only, where they may be written by their numbers.
 fn harmless(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

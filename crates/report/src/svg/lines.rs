@@ -15,7 +15,8 @@ fn measured(lines: &[Line]) -> impl Iterator<Item = &Line> {
     lines.iter().filter(|line| line.role != LineKind::Bound)
 }
 
-/// An axis that shows values from the lowest to the highest, and bands as far as a quarter beyond; the rest of them is cut off.
+/// An axis that shows values from the lowest to the highest, and bands as far as a quarter beyond; the rest of them is
+/// cut off.
 fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark]) -> Option<Axis> {
     let values = measured(lines).flat_map(|line| &line.points).map(|point| point.1);
     let values = values.chain(marks.iter().map(|mark| mark.value));

@@ -1,7 +1,7 @@
 //! How often the bootstrap interval of the growth exponent contains the truth.
 //!
-//! Curves `s·n^0.6 + walk` with a factor `s` per seed (uniform within 20 %) and a random walk that makes neighbouring points depend on each other, as
-//! those of a cumulative regret do.
+//! Curves `s·n^0.6 + walk` with a factor `s` per seed (uniform within 20 %) and a random walk that makes neighbouring
+//! points depend on each other, as those of a cumulative regret do.
 
 use super::{Measured, Measurement};
 use crate::laboratory::Context;

@@ -1,7 +1,7 @@
 //! Selections per group of clients over time.
 //!
-//! Groups are in the order of the scenario, from the fastest to the slowest; windows are the recorded rounds. With a sweep, numbers are
-//! compared between its points, seed by seed.
+//! Groups are in the order of the scenario, from the fastest to the slowest; windows are the recorded rounds. With a
+//! sweep, numbers are compared between its points, seed by seed.
 
 use super::{Details, Measured, Measurement, shown, usage};
 use crate::laboratory::{Context, runs_of};

@@ -1,7 +1,7 @@
 //! The exponent `p` of `a n^p + b` fitted to a mean regret curve, with a bootstrap interval over seeds.
 //!
-//! See [`fedgenie_core::math::statistics::growth`]. Points lie on a logarithmic grid; the three models are compared by Akaike's criterion, and with
-//! `a √(n ln n) + b` besides. A flat curve has the exponent −1, the end of the search.
+//! See [`fedgenie_core::math::statistics::growth`]. Points lie on a logarithmic grid; the three models are compared by
+//! Akaike's criterion, and with `a √(n ln n) + b` besides. A flat curve has the exponent −1, the end of the search.
 
 use super::{Details, Measured, Measurement, shown, usage};
 use crate::laboratory::Context;

@@ -1,6 +1,7 @@
 //! Kolmogorov–Smirnov tests of every latency law, on the streams that runs draw latencies from.
 //!
-//! The smallest p-value over all laws, multiplied by their number (Bonferroni): below 0.01 one of them would be refuted.
+//! The smallest p-value over all laws, multiplied by their number (Bonferroni): below 0.01 one of them would be
+//! refuted.
 
 use super::{Details, Measured, Measurement, shown};
 use crate::laboratory::Context;

@@ -1,7 +1,8 @@
 //! Annealing and greedy search against the exact optimum, on the instances that BSFL meets while it runs.
 //!
-//! BSFL runs with the exact solver. Every so many rounds, once all clients have been seen, the same instance is given to SA, to ALSA with both
-//! neighbourhoods and to greedy search; SA and ALSA start from the same random state. Numbers are means over seeds.
+//! BSFL runs with the exact solver. Every so many rounds, once all clients have been seen, the same instance is given
+//! to SA, to ALSA with both neighbourhoods and to greedy search; SA and ALSA start from the same random state. Numbers
+//! are means over seeds.
 
 use super::{Details, Measured, Measurement, shown, usage};
 use crate::clock::seconds_of;

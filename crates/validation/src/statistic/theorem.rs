@@ -1,9 +1,9 @@
 //! Theorem 1 on worlds drawn at random: the largest ratio of mean regret and bound over all rounds of all worlds.
 //!
-//! Each world has 4 to 10 clients and a cohort of 1 to 3; α, β, the quantum and each client's law are drawn, and the law is scaled by bisection
-//! until its mean speed lies on the quantum's grid, as the theorem assumes. The regret never falls and the bound never falls: where the
-//! regret at a kept round is below the bound at the kept round before, it is below at every round between. Kept rounds therefore
-//! prove all of them.
+//! Each world has 4 to 10 clients and a cohort of 1 to 3; α, β, the quantum and each client's law are drawn, and the
+//! law is scaled by bisection until its mean speed lies on the quantum's grid, as the theorem assumes. The regret never
+//! falls and the bound never falls: where the regret at a kept round is below the bound at the kept round before, it is
+//! below at every round between. Kept rounds therefore prove all of them.
 
 use super::{Details, Measured, Measurement, shown};
 use crate::laboratory::Context;

@@ -1,9 +1,9 @@
 //! MAB-FRS (16): the exact walk against enumeration, and the greedy rule against the exact walk.
 //!
-//! Instances: utilities `S = U·R + 0.5·D̃` with relevance `U` uniform in [0, 1], reputation `R` normal around 0 with deviation 0.3 (by the sum of
-//! twelve uniforms), data quality `D̃` uniform in [0, 1]; times: half of the clients have eight times the cores of the other half,
-//! bandwidths are those of the paper's device table (1600, 100, 6, 2 Mbit/s), work and payload uniform within a factor of four; divided
-//! by their 80 % quantile. `κ` is drawn from 0.25, 0.5, 1, 2.
+//! Instances: utilities `S = U·R + 0.5·D̃` with relevance `U` uniform in [0, 1], reputation `R` normal around 0 with
+//! deviation 0.3 (by the sum of twelve uniforms), data quality `D̃` uniform in [0, 1]; times: half of the clients have
+//! eight times the cores of the other half, bandwidths are those of the paper's device table (1600, 100, 6, 2 Mbit/s),
+//! work and payload uniform within a factor of four; divided by their 80 % quantile. `κ` is drawn from 0.25, 0.5, 1, 2.
 
 use super::{Details, Measured, Measurement, shown};
 use crate::clock::seconds_of;

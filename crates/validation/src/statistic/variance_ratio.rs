@@ -1,7 +1,7 @@
 //! Gain of common random numbers: the variance of an unpaired difference over that of the paired one.
 //!
-//! For two policies with values `x_s`, `y_s` over seeds the ratio is `(var x + var y) / var(x − y)`: the factor by which more seeds
-//! would be needed without pairing. Intervals are percentiles of a bootstrap over seeds.
+//! For two policies with values `x_s`, `y_s` over seeds the ratio is `(var x + var y) / var(x − y)`: the factor by
+//! which more seeds would be needed without pairing. Intervals are percentiles of a bootstrap over seeds.
 
 use super::{Details, Measured, Measurement, number, shown, shown_interval};
 use crate::laboratory::Context;
