@@ -1,9 +1,9 @@
 //! Folding updates into the global model: weighted mean of the clients' changes, and the server's step along it.
 //!
 //! # Definition
-//! `Δ = Σ_k p_k (w_k − v_k)`, where `w_k` is what client `k` sent and `v_k` the model it was sent at dispatch. With data
-//! size `n_k` and staleness weight `s_k` (1 for a fresh update), sums over the contributions and `N` the number of examples
-//! of all clients, whether they contribute or not:
+//! `Δ = Σ_k p_k (w_k − v_k)`, where `w_k` is what client `k` sent and `v_k` the model it was sent at dispatch. With
+//! data size `n_k` and staleness weight `s_k` (1 for a fresh update), sums over the contributions and `N` the number of
+//! examples of all clients, whether they contribute or not:
 //!
 //! | weighting | `p_k` |
 //! |---|---|
@@ -11,12 +11,12 @@
 //! | `uniform` | `s_k / Σ_j s_j`, over contributions with examples |
 //! | `total-size` | `n_k s_k / N`; what is missing to 1 stays with the old model |
 //!
-//! Where staleness *discounts* (asynchronous aggregation), the `s_j` are left out of the sums: what age takes away stays
-//! with the old model.
+//! Where staleness *discounts* (asynchronous aggregation), the `s_j` are left out of the sums: what age takes away
+//! stays with the old model.
 //!
-//! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is `Σ_k p_k w_k`.
-//! Other servers take Δ for the negative gradient of an optimizer: [`ServerOptimizer`]. Without any weight the model, and
-//! what the server remembers, are unchanged.
+//! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is
+//! `Σ_k p_k w_k`. Other servers take Δ for the negative gradient of an optimizer: [`ServerOptimizer`]. Without any
+//! weight the model, and what the server remembers, are unchanged.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,
@@ -26,9 +26,9 @@
 //! One pass over the updates; memory for a list of their places.
 //!
 //! # Determinism
-//! For each parameter, `n_k s_k (w_k − v_k)` (`uniform`: `s_k (w_k − v_k)`) is added in `f64` in ascending (client, round
-//! of dispatch), divided by the total weight once, added to `w` and rounded to `f32`: the order of the contributions does
-//! not matter.
+//! For each parameter, `n_k s_k (w_k − v_k)` (`uniform`: `s_k (w_k − v_k)`) is added in `f64` in ascending (client,
+//! round of dispatch), divided by the total weight once, added to `w` and rounded to `f32`: the order of the
+//! contributions does not matter.
 
 mod config;
 pub mod server;

@@ -34,8 +34,8 @@ pub trait Model: Send + Sync {
     /// Length of the parameter vector. Each model documents its layout.
     fn parameters(&self) -> usize;
 
-    /// Length of the part of it, at its beginning, that gradient descent changes. The rest is what a step updates by itself,
-    /// such as running means.
+    /// Length of the part of it, at its beginning, that gradient descent changes. The rest is what a step updates by
+    /// itself, such as running means.
     fn trained(&self) -> usize {
         self.parameters()
     }
@@ -52,8 +52,9 @@ pub trait Model: Send + Sync {
     /// What does not fit.
     fn fits(&self, data: &Dataset) -> Result<(), ModelError>;
 
-    /// The mean loss over a batch of examples; its derivatives by the trained parameters overwrite `gradient`. Of the parameters,
-    /// only those behind the trained ones change. `noise` is what layers that are random while training draw from.
+    /// The mean loss over a batch of examples; its derivatives by the trained parameters overwrite `gradient`. Of the
+    /// parameters, only those behind the trained ones change. `noise` is what layers that are random while training
+    /// draw from.
     ///
     /// # Panics
     /// If a length does not fit, or the batch is empty or names an example that is not there.

@@ -1,9 +1,9 @@
 //! Local training of many clients at once.
 //!
 //! # Definition
-//! Each client starts from the model it was sent and makes steps of its optimizer on mini-batches: consecutive pieces of a
-//! fresh random order of its examples in each epoch; the last piece of an epoch may be smaller, and a client with fewer
-//! examples than a batch makes one full step an epoch. It stops after a number of epochs, or of steps.
+//! Each client starts from the model it was sent and makes steps of its optimizer on mini-batches: consecutive pieces
+//! of a fresh random order of its examples in each epoch; the last piece of an epoch may be smaller, and a client with
+//! fewer examples than a batch makes one full step an epoch. It stops after a number of epochs, or of steps.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,
@@ -14,10 +14,10 @@
 //! scratch for each thread, and the parameters of each job.
 //!
 //! # Determinism
-//! Stream (BatchOrder, client, ticket: the round of dispatch), consumed epoch by epoch, and stream (TrainingNoise, client,
-//! ticket), consumed step by step, layer by layer. Jobs are independent and write to their own place, so the result
-//! does not depend on the number of threads. NaN has no unique bits: an update that diverged has its NaNs replaced by one
-//! and the same.
+//! Stream (BatchOrder, client, ticket: the round of dispatch), consumed epoch by epoch, and stream (TrainingNoise,
+//! client, ticket), consumed step by step, layer by layer. Jobs are independent and write to their own place, so the
+//! result does not depend on the number of threads. NaN has no unique bits: an update that diverged has its NaNs
+//! replaced by one and the same.
 
 pub mod optimizer;
 pub mod schedule;
@@ -127,8 +127,8 @@ pub struct TrainingJob<'a> {
     pub client: ClientId,
     /// The round in which it was dispatched; decides the learning rate.
     pub round: Round,
-    /// What its random numbers belong to, beside the client: the round, or the number of the client's job where a client may
-    /// train several times in a round.
+    /// What its random numbers belong to, beside the client: the round, or the number of the client's job where a
+    /// client may train several times in a round.
     pub ticket: Round,
     /// The model it was sent.
     pub start: &'a [f32],

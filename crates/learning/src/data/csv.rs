@@ -1,23 +1,24 @@
 //! CSV tables: comma-separated values with a header.
 //!
 //! # Definition
-//! A row is an example. One column is what is to be predicted: a `label` (classification) or a numeric target (regression).
-//! Another may name the device, writer or user that an example comes from. All others are features, in the order of the
-//! file; each is a finite number, rounded to `f32`. Spaces around a field do not count, nor do empty lines.
+//! A row is an example. One column is what is to be predicted: a `label` (classification) or a numeric target
+//! (regression). Another may name the device, writer or user that an example comes from. All others are features, in
+//! the order of the file; each is a finite number, rounded to `f32`. Spaces around a field do not count, nor do empty
+//! lines.
 //!
 //! Labels become classes 0, 1, … in ascending order: by value if every label is a number, else by the bytes of their
-//! text (UTF-8). Groups are numbered alike. Names are told apart as text: `1` and `1.0` are two. The test file has the same
-//! columns in the same order, and no class that training does not have; a group of its own is numbered after those of
-//! training.
+//! text (UTF-8). Groups are numbered alike. Names are told apart as text: `1` and `1.0` are two. The test file has the
+//! same columns in the same order, and no class that training does not have; a group of its own is numbered after those
+//! of training.
 //!
 //! # Inputs
-//! One or two files of RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes). Of a single file,
-//! each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, but at least one and not all, each
-//! set of that size being equally likely (stream (Example, 0, 3)).
+//! One or two files of RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes). Of a single
+//! file, each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, but at least one and
+//! not all, each set of that size being equally likely (stream (Example, 0, 3)).
 //!
 //! # Source
-//! Y. Shafranovich, "Common Format and MIME Type for Comma-Separated Values (CSV) Files", RFC 4180, 2005; read by the crate
-//! `csv`.
+//! Y. Shafranovich, "Common Format and MIME Type for Comma-Separated Values (CSV) Files", RFC 4180, 2005; read by the
+//! crate `csv`.
 //!
 //! # Trust
 //! None: no more than [`ROW_MAX`] bytes are unpacked for one row, and no more than [`VALUES_MAX`] features and

@@ -1,9 +1,9 @@
 //! Which rows of a single table are for testing.
 //!
 //! # Definition
-//! Of `n` examples, `round(f·n)` are drawn without replacement, each set of that size being equally likely; at least one, and
-//! not all. Both parts keep the order of the table. Classes stay as they are; groups that have training examples are numbered
-//! 0, 1, … in the order they had, those without after them.
+//! Of `n` examples, `round(f·n)` are drawn without replacement, each set of that size being equally likely; at least
+//! one, and not all. Both parts keep the order of the table. Classes stay as they are; groups that have training
+//! examples are numbered 0, 1, … in the order they had, those without after them.
 //!
 //! # Determinism
 //! Stream (Example, 0, 3): the numbers of the examples are shuffled, the first of them are for testing.
@@ -123,7 +123,8 @@ mod tests {
             let split = held_out(&data, 0.3, &Streams::new(seed)).unwrap();
             rows(&split.test).into_iter().for_each(|row| counts[row] += 1.0);
         }
-        // Pearson's statistic with 9 degrees of freedom, scaled for drawing without replacement; 27.9 is its 99.9 % point.
+        // Pearson's statistic with 9 degrees of freedom, scaled for drawing without replacement; 27.9 is its 99.9 %
+        // point.
         let statistic = counts.iter().map(|count| (count - 1_200.0_f64).powi(2) / 1_200.0).sum::<f64>() * 0.9 / 0.7;
         assert!(statistic < 27.9, "{statistic}");
     }

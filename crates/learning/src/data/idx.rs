@@ -1,10 +1,10 @@
 //! IDX files: MNIST, Fashion-MNIST and data sets in their format.
 //!
 //! # Definition
-//! Big-endian 32-bit words, then bytes. Images: 2051, number of images, rows, columns, then the pixels of each image row
-//! by row. Labels: 2049, number of labels, then the labels. The file is plain or gzip (told by its first two bytes,
-//! 1f 8b, not by its name). Pixels become features in [0, 1] (`byte / 255`) of shape 1 × rows × columns; there are as many
-//! classes as the largest training label plus one.
+//! Big-endian 32-bit words, then bytes. Images: 2051, number of images, rows, columns, then the pixels of each image
+//! row by row. Labels: 2049, number of labels, then the labels. The file is plain or gzip (told by its first two bytes,
+//! 1f 8b, not by its name). Pixels become features in [0, 1] (`byte / 255`) of shape 1 × rows × columns; there are as
+//! many classes as the largest training label plus one.
 //!
 //! # Inputs
 //! A folder with `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and
@@ -15,8 +15,8 @@
 //! "Fashion-MNIST", arXiv:1708.07747.
 //!
 //! # Trust
-//! None: sizes are multiplied with a check and held against [`BYTES_MAX`] before anything is reserved, memory grows only
-//! as bytes really arrive, and no more is ever unpacked than the header promises plus one byte.
+//! None: sizes are multiplied with a check and held against [`BYTES_MAX`] before anything is reserved, memory grows
+//! only as bytes really arrive, and no more is ever unpacked than the header promises plus one byte.
 //!
 //! # Example
 //! ```toml

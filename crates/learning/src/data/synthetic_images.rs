@@ -2,16 +2,16 @@
 //!
 //! # Definition
 //! The prototype of a class is, channel by channel, `½ + Σ_k a_k cos(2π(u_k x/W + v_k y/H) + φ_k) / (2 Σ_k a_k)` at
-//! column x and row y, with four waves: amplitudes `a_k` in [½, 1], frequencies `u_k`, `v_k` in [−3, 3] periods per image
-//! and phases `φ_k`, all uniform. It lies in [0, 1].
+//! column x and row y, with four waves: amplitudes `a_k` in [½, 1], frequencies `u_k`, `v_k` in [−3, 3] periods per
+//! image and phases `φ_k`, all uniform. It lies in [0, 1].
 //!
 //! Example `i` of training, and of testing, is of class `i mod classes`. Its pixel (x, y) is its class's prototype at
 //! `(x + s_x + (d/4) cos(2π y/H + ψ_x), y + s_y + (d/4) cos(2π x/W + ψ_y))`, plus N(0, noise²), clipped to [0, 1]. The
 //! shifts `s` are uniform in [−d, d], the phases `ψ` uniform, both drawn per example; `d` is the `deformation`. Between
 //! pixels the prototype is interpolated bilinearly, outside the image it continues as at its border.
 //!
-//! More `noise` makes all models worse. More `deformation` makes those worse that give each pixel a weight of its own, and
-//! leaves those ahead that look for a pattern wherever it is.
+//! More `noise` makes all models worse. More `deformation` makes those worse that give each pixel a weight of its own,
+//! and leaves those ahead that look for a pattern wherever it is.
 //!
 //! # Source
 //! None; made for tests and demonstrations that are to run without a download.
@@ -20,9 +20,9 @@
 //! One normal variate per pixel, unless `noise` is 0.
 //!
 //! # Determinism
-//! Stream (Example, entity = class, index 1): the waves of the first channel, then of the next; for each wave `a`, `u`, `v`,
-//! `φ`. Stream (Example, entity = example, index 0 for training, 2 for testing): `s_x`, `s_y`, `ψ_x`, `ψ_y`, then one uniform
-//! per pixel for the noise. An example therefore does not depend on how many others there are.
+//! Stream (Example, entity = class, index 1): the waves of the first channel, then of the next; for each wave `a`, `u`,
+//! `v`, `φ`. Stream (Example, entity = example, index 0 for training, 2 for testing): `s_x`, `s_y`, `ψ_x`, `ψ_y`, then
+//! one uniform per pixel for the noise. An example therefore does not depend on how many others there are.
 //!
 //! # Example
 //! ```toml

@@ -2,26 +2,27 @@
 //!
 //! # Definition
 //! A network is a list of layers, each of which reads earlier ones; the last one is the output, whose loss is the mean
-//! cross-entropy of its softmax, or the mean squared error. Gradients are taken by backpropagation, layer by layer over the
-//! whole mini-batch.
+//! cross-entropy of its softmax, or the mean squared error. Gradients are taken by backpropagation, layer by layer over
+//! the whole mini-batch.
 //!
 //! # Parameters
-//! One flat vector: the tensors in the order in which their layers were added, each in row-major order with the shape and
-//! the name that PyTorch gives it (`conv1.weight` is output × input × row × column, `fc1.weight` output × input). What gradient
-//! descent does not touch, the running means and variances of batch normalisation, comes behind all of them.
+//! One flat vector: the tensors in the order in which their layers were added, each in row-major order with the shape
+//! and the name that PyTorch gives it (`conv1.weight` is output × input × row × column, `fc1.weight` output × input).
+//! What gradient descent does not touch, the running means and variances of batch normalisation, comes behind all of
+//! them.
 //! [`Model::tensors`] lists them.
 //!
 //! # Initialisation
-//! Weights and biases of convolutions and fully connected layers are uniform in ±1/√(inputs of an output), in the order of the
-//! vector; embeddings standard normal; scales 1, shifts 0, running means 0, running variances 1.
+//! Weights and biases of convolutions and fully connected layers are uniform in ±1/√(inputs of an output), in the order
+//! of the vector; embeddings standard normal; scales 1, shifts 0, running means 0, running variances 1.
 //!
 //! # Cost
-//! A worker needs two numbers for each output of each layer and example of a batch, and the packed weights and padded input of
-//! the largest convolution.
+//! A worker needs two numbers for each output of each layer and example of a batch, and the packed weights and padded
+//! input of the largest convolution.
 //!
 //! # Determinism
-//! Every sum has a documented order that depends on nothing but the sizes; see [`kernels`] and [`crate::lanes`]. A mini-batch is
-//! taken as a whole: its last, smaller one has its own layout.
+//! Every sum has a documented order that depends on nothing but the sizes; see [`kernels`] and [`crate::lanes`]. A
+//! mini-batch is taken as a whole: its last, smaller one has its own layout.
 
 pub mod build;
 pub mod kernels;
@@ -103,8 +104,8 @@ impl Network {
         self.layers[self.layers.len() - 1].shape.len()
     }
 
-    /// Multiplications of two numbers that the products of matrices and convolutions of a training step need for each example:
-    /// forward, by the weights, and by the input where that is needed. Products with padding do not count.
+    /// Multiplications of two numbers that the products of matrices and convolutions of a training step need for each
+    /// example: forward, by the weights, and by the input where that is needed. Products with padding do not count.
     pub fn multiplications(&self) -> u64 {
         pass::multiplications(self)
     }

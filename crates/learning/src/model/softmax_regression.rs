@@ -1,8 +1,8 @@
 //! Softmax (multinomial logistic) regression with cross-entropy.
 //!
 //! # Definition
-//! Scores `z = W x + b`, probabilities `p_c = e^{z_c} / Σ_j e^{z_j}`. Loss of an example of class `y` is `−ln p_y`, of a
-//! batch the mean; its gradient is `1/n Σ (p_i − 1_{y_i}) ⊗ (x_i, 1)`. The largest score is subtracted before the
+//! Scores `z = W x + b`, probabilities `p_c = e^{z_c} / Σ_j e^{z_j}`. Loss of an example of class `y` is `−ln p_y`, of
+//! a batch the mean; its gradient is `1/n Σ (p_i − 1_{y_i}) ⊗ (x_i, 1)`. The largest score is subtracted before the
 //! exponential, so that it never overflows. The predicted class is the one with the largest score, the smallest class
 //! on ties (and class 0 if the scores are not numbers).
 //!
@@ -14,9 +14,10 @@
 //!
 //! # Determinism
 //! No random numbers. Scores and sums of outer products as [`crate::dense`] says, exponential and logarithm as
-//! [`crate::lanes::functions`] does; the exponentials of an example are added in ascending class. With `s = 1/n` rounded, a
-//! derivative by a score is `e^{z_c − z_max} · (s / Σ)`, less `s` for the class of the example. Derivatives by a bias are
-//! added in blocks of 16 examples of the batch, each folded in halves; losses in `f64` in the order of the batch.
+//! [`crate::lanes::functions`] does; the exponentials of an example are added in ascending class. With `s = 1/n`
+//! rounded, a derivative by a score is `e^{z_c − z_max} · (s / Σ)`, less `s` for the class of the example. Derivatives
+//! by a bias are added in blocks of 16 examples of the batch, each folded in halves; losses in `f64` in the order of
+//! the batch.
 
 use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;

@@ -125,8 +125,8 @@ impl NetworkBuilder {
         self.layer(Op::Dense(Dense { weights, bias, relu }), &[input], shape)
     }
 
-    /// The largest number of each window, or zero if that is larger and `relu`: the maximum of what a ReLU lets through is what the
-    /// ReLU lets through of the maximum, with fewer numbers to look at.
+    /// The largest number of each window, or zero if that is larger and `relu`: the maximum of what a ReLU lets through
+    /// is what the ReLU lets through of the maximum, with fewer numbers to look at.
     pub fn max_pool(&mut self, input: LayerId, window: Window, relu: bool) -> LayerId {
         self.pool(input, window, PoolKind::Max, relu)
     }
@@ -185,8 +185,9 @@ impl NetworkBuilder {
         self.layer(Op::Dropout(Dropout::new(rate)), &[input], self.shape(input))
     }
 
-    /// Replaces each feature, a whole number below `entries`, by a row of the table `name.weight`. The rows are the columns of the
-    /// output: features × 1 × dimensions would be its matrix, and dimension d of feature f is its channel `f · dimensions + d`.
+    /// Replaces each feature, a whole number below `entries`, by a row of the table `name.weight`. The rows are the
+    /// columns of the output: features × 1 × dimensions would be its matrix, and dimension d of feature f is its
+    /// channel `f · dimensions + d`.
     pub fn embedding(&mut self, name: &str, input: LayerId, entries: usize, dimensions: usize) -> LayerId {
         let features = self.shape(input).len();
         let table = self.parameter(format!("{name}.weight"), vec![entries, dimensions], Init::StandardNormal);

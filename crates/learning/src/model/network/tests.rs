@@ -118,7 +118,8 @@ fn check(name: &str, network: &Network, data: &Dataset, batch: &[u32]) {
     }
 }
 
-/// Checks a network that ends with a fully connected layer behind what `build` makes of the input, for several batch sizes.
+/// Checks a network that ends with a fully connected layer behind what `build` makes of the input, for several batch
+/// sizes.
 fn check_layer(name: &str, shape: Shape, build: impl Fn(&mut NetworkBuilder, LayerId) -> LayerId) {
     for batch in [1, 2, 5, 16, 17] {
         let mut builder = NetworkBuilder::new(shape);

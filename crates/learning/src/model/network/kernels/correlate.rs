@@ -1,9 +1,9 @@
 //! Correlation of planes with small kernels: the forward pass of a convolution, and its gradient by the input.
 //!
 //! # Definition
-//! `out[o][y][j] = bias[o] + Σ_t w[o][t] · in[y · row + tap[t] + j]` over the taps whose row is inside the input, in ascending
-//! `t`, each step one fused multiply-add. Taps are ordered by (kernel row, channel, kernel column), so that those of the
-//! rows inside are consecutive.
+//! `out[o][y][j] = bias[o] + Σ_t w[o][t] · in[y · row + tap[t] + j]` over the taps whose row is inside the input, in
+//! ascending `t`, each step one fused multiply-add. Taps are ordered by (kernel row, channel, kernel column), so that
+//! those of the rows inside are consecutive.
 //!
 //! # Cost
 //! One fused multiply-add for each output vector and tap; weights are packed once per call so that those of a register

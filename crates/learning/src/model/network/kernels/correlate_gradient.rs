@@ -1,14 +1,15 @@
 //! The gradient of a convolution by its weights.
 //!
 //! # Definition
-//! `out[o][t] = Σ_y Σ_j slope[o][y][j] · in[y · row + tap[t] + j]` over the rows whose tap is inside the input. Each sum is kept
-//! in 16 lanes (place `j` goes to lane `j mod 16`), rows ascending, one fused multiply-add a step; then the lanes are
-//! folded in halves. The slopes have to be zero in the padding of their rows.
+//! `out[o][t] = Σ_y Σ_j slope[o][y][j] · in[y · row + tap[t] + j]` over the rows whose tap is inside the input. Each
+//! sum is kept in 16 lanes (place `j` goes to lane `j mod 16`), rows ascending, one fused multiply-add a step; then the
+//! lanes are folded in halves. The slopes have to be zero in the padding of their rows.
 //!
 //! # Cost
-//! One fused multiply-add for each vector of slopes and tap, and one fold for each weight. Tiles are 6 outputs × 4 taps where
-//! there are 32 registers, else 3 × 2. Where the slopes of a block of outputs do not fit into the first-level cache, the rows are
-//! taken in bands that do, and the sums of all tiles wait in memory between them, which does not change their order.
+//! One fused multiply-add for each vector of slopes and tap, and one fold for each weight. Tiles are 6 outputs × 4 taps
+//! where there are 32 registers, else 3 × 2. Where the slopes of a block of outputs do not fit into the first-level
+//! cache, the rows are taken in bands that do, and the sums of all tiles wait in memory between them, which does not
+//! change their order.
 
 use crate::lanes::{Kernel, LANES, Lanes, fold};
 

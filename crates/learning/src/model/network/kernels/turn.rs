@@ -1,4 +1,5 @@
-//! From example × feature to the layout of a batch, and back: squares of 16 × 16 numbers, whose rows and columns are exchanged.
+//! From example × feature to the layout of a batch, and back: squares of 16 × 16 numbers, whose rows and columns are
+//! exchanged.
 
 use crate::dense::Rows;
 use crate::lanes::{Kernel, LANES, Lanes, transpose};
@@ -20,7 +21,8 @@ impl Kernel for Load<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        // Sixteen examples at a time, whose features are read from the first to the last: as many streams as a processor follows.
+        // Sixteen examples at a time, whose features are read from the first to the last: as many streams as a
+        // processor follows.
         for (block, examples) in self.batch.chunks(LANES).enumerate() {
             for (run, places) in self.features.chunks(LANES).enumerate() {
                 let mut square = [Lanes::ZERO; LANES];
@@ -34,7 +36,8 @@ impl Kernel for Load<'_> {
     }
 }
 
-/// Writes the columns of a square of examples × features, or adds them, to where the features start, from the example `first` on.
+/// Writes the columns of a square of examples × features, or adds them, to where the features start, from the example
+/// `first` on.
 #[inline(always)]
 pub(super) fn write_columns(
     square: &mut [Lanes; LANES],

@@ -1,14 +1,14 @@
 //! Convolution in two dimensions, of any size, stride and padding.
 //!
 //! # Definition
-//! `out[o][y][x] = bias[o] + Σ_{ky,c,kx} w[o][c][ky][kx] · in[c][s·y + ky − p][s·x + kx − p]`, summed in ascending (ky, c, kx), with
-//! zeros outside the input (whole kernel rows outside are left out of the sum).
+//! `out[o][y][x] = bias[o] + Σ_{ky,c,kx} w[o][c][ky][kx] · in[c][s·y + ky − p][s·x + kx − p]`, summed in ascending (ky,
+//! c, kx), with zeros outside the input (whole kernel rows outside are left out of the sum).
 //!
 //! # How
-//! With padding, the input is copied to rows with zeros at both ends; with a stride `s`, to `s × s` phases, in each of which
-//! the kernel moves one step at a time. So every tap is a shift of a row. The gradient by the input is the correlation of
-//! the slopes with the turned kernel, one for each phase. Where [`winograd`](super::winograd) is faster, it is taken instead,
-//! with its own order of sums.
+//! With padding, the input is copied to rows with zeros at both ends; with a stride `s`, to `s × s` phases, in each of
+//! which the kernel moves one step at a time. So every tap is a shift of a row. The gradient by the input is the
+//! correlation of the slopes with the turned kernel, one for each phase. Where [`winograd`](super::winograd) is faster,
+//! it is taken instead, with its own order of sums.
 
 use super::super::build::Window;
 use super::super::kernels::Layout;
@@ -66,7 +66,8 @@ struct CopyPlan {
 /// How the gradient by the input is computed.
 #[derive(Clone, Debug)]
 struct BackPlan {
-    /// Columns of zeros left of the slopes, numbers per row of the copied slopes, and their length; none without padding.
+    /// Columns of zeros left of the slopes, numbers per row of the copied slopes, and their length; none without
+    /// padding.
     copy: Option<(usize, usize, usize)>,
     phases: Vec<PhasePlan>,
     /// Longest phase plane that has to be interleaved; 0 without stride.
@@ -130,7 +131,8 @@ impl ConvPlan {
         Self { input, output, copy, taps, places, input_row, rows, back, winograd }
     }
 
-    /// Numbers of working memory: packed weights, or sums that wait, and copies of the input, or of the slopes and a phase.
+    /// Numbers of working memory: packed weights, or sums that wait, and copies of the input, or of the slopes and a
+    /// phase.
     pub fn work(&self) -> usize {
         if let Some(winograd) = &self.winograd {
             return winograd.work();

@@ -17,7 +17,8 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// Numbers of working memory: sums beyond the last feature and the input turned to example × feature, or a panel of weights and of sums.
+    /// Numbers of working memory: sums beyond the last feature and the input turned to example × feature, or a panel of
+    /// weights and of sums.
     pub fn work(input: Layout, outputs: usize) -> usize {
         (TAIL + input.batch * whole_vectors(input.shape.len())).max((outputs + input.batch) * PANEL)
     }

@@ -1,8 +1,9 @@
 //! Batch normalisation.
 //!
 //! # Definition
-//! Training: `out = γ (x − mean) / √(var + ε) + β` with mean and variance (divided by the count) of the channel over the batch; the
-//! running ones move a tenth of the way to them, the variance in its unbiased form. Evaluation: the running ones are used. ε is 1e-5.
+//! Training: `out = γ (x − mean) / √(var + ε) + β` with mean and variance (divided by the count) of the channel over
+//! the batch; the running ones move a tenth of the way to them, the variance in its unbiased form. Evaluation: the
+//! running ones are used. ε is 1e-5.
 //!
 //! # Source
 //! S. Ioffe, C. Szegedy, "Batch normalization", ICML 2015; constants as in PyTorch's `BatchNorm2d`.

@@ -1,7 +1,7 @@
 //! Convolutions with 3 × 3 kernels and stride 1 by minimal filtering, in the three directions.
 //!
-//! See [`winograd`](super::super::kernels::winograd) for what is computed. Tiles are worked on in blocks that are chosen from
-//! sizes alone, so that what is transformed and not yet multiplied stays in the cache.
+//! See [`winograd`](super::super::kernels::winograd) for what is computed. Tiles are worked on in blocks that are
+//! chosen from sizes alone, so that what is transformed and not yet multiplied stays in the cache.
 
 use super::super::build::Window;
 use super::super::kernels::Layout;
@@ -18,8 +18,8 @@ use crate::lanes::{LANES, Path, run};
 /// Kibibytes that a block of tiles may take: about half of the second cache of a core.
 const BUDGET: usize = 512;
 
-/// Outputs whose products are taken before they are transformed back, where the transformed input is in the cache: whole
-/// register tiles on every path.
+/// Outputs whose products are taken before they are transformed back, where the transformed input is in the cache:
+/// whole register tiles on every path.
 const GROUP: usize = 24;
 
 /// Kernels from this size on, in kibibytes, are not in the cache when the next block needs them.
@@ -31,8 +31,8 @@ const LARGE_VECTORS: usize = 6;
 /// Tiles of a block that the sums over it are worth being read and written for.
 const LEAST_TILES: usize = 128;
 
-/// Input and output channels from which on transforms cost less than they save in every direction; with 24 the forward pass is
-/// about as fast as the direct one, with 16 it is slower.
+/// Input and output channels from which on transforms cost less than they save in every direction; with 24 the forward
+/// pass is about as fast as the direct one, with 16 it is slower.
 const CHANNELS: usize = 32;
 
 /// Places, tiles and memory of a convolution for one batch size.
@@ -82,8 +82,8 @@ impl WinogradPlan {
         window.size == 3 && window.stride == 1 && window.padding <= 2
     }
 
-    /// Whether a convolution that fits is faster this way: with enough channels to share the transforms, and tiles that are not
-    /// mostly beyond the edge.
+    /// Whether a convolution that fits is faster this way: with enough channels to share the transforms, and tiles that
+    /// are not mostly beyond the edge.
     pub fn pays(input: Layout, output: Layout) -> bool {
         let (rows, columns) = tiles(output);
         let products = PLACES * rows * (columns * output.batch).div_ceil(LANES);

@@ -3,7 +3,8 @@
 use super::*;
 use ndarray::array;
 
-/// The network's outputs for one example are read from its loss: with squared error and target 0, the loss is their square.
+/// The network's outputs for one example are read from its loss: with squared error and target 0, the loss is their
+/// square.
 fn loss_and_gradient(network: &Network, parameters: &[f32], data: &Dataset, batch: &[u32]) -> (f32, Vec<f32>) {
     let mut parameters = parameters.to_vec();
     let mut gradient = vec![f32::NAN; network.trained()];
@@ -21,9 +22,9 @@ fn one_output(shape: Shape, build: impl Fn(&mut NetworkBuilder, LayerId) -> Laye
 
 #[test]
 fn a_convolution() {
-    // [1 2 3; 4 5 6; 7 8 9] under the kernel [1 0; 0 -1] and bias 10 is 10 + (1 − 5) = 6 everywhere; summed up by a fully
-    // connected layer of ones: 24, whose square is 576. Slope of the sum: 48; by a kernel place: 48 times the sum of the four
-    // numbers it meets.
+    // [1 2 3; 4 5 6; 7 8 9] under the kernel [1 0; 0 -1] and bias 10 is 10 + (1 − 5) = 6 everywhere; summed up by a
+    // fully connected layer of ones: 24, whose square is 576. Slope of the sum: 48; by a kernel place: 48 times the sum
+    // of the four numbers it meets.
     let network = one_output(shape(1, 3, 3), |builder, input| {
         let conv = builder.conv("conv", input, 1, Window::square(2), true, true);
         builder.dense("fc", conv, 1, false)
@@ -85,7 +86,8 @@ fn cross_entropy_of_equal_scores() {
 
 #[test]
 fn batch_normalisation_of_two_numbers() {
-    // 1 and 3: mean 2, variance 1, normal −1 and 1 (but for ε); with γ = 2, β = 5 and targets 3 and 9 the errors are 0 and −2.
+    // 1 and 3: mean 2, variance 1, normal −1 and 1 (but for ε); with γ = 2, β = 5 and targets 3 and 9 the errors are 0
+    // and −2.
     let network = one_output(shape(1, 1, 1), |builder, input| {
         let normal = builder.batch_norm("bn", input, false);
         builder.dense("fc", normal, 1, false)

@@ -1,12 +1,12 @@
 //! The gradient by the weights: transforms of input and slopes, their products, and the transform back to kernels.
 //!
 //! # Definition
-//! `D_k[o][c] = Σ_t S_k[o][t] · V_k[t][c]` for each place `k`, and `dg = Gᵀ D G`; see [`super`] for the transforms and the order of
-//! sums. Tiles `t` are (tile row, tile column, example).
+//! `D_k[o][c] = Σ_t S_k[o][t] · V_k[t][c]` for each place `k`, and `dg = Gᵀ D G`; see [`super`] for the transforms and
+//! the order of sums. Tiles `t` are (tile row, tile column, example).
 //!
 //! # How
-//! Lanes run over the channels of the input, so that no lanes have to be folded: the input is turned to row × column × example
-//! × channel first, with zeros around it. The slopes are read number by number, and stay as they lie.
+//! Lanes run over the channels of the input, so that no lanes have to be folded: the input is turned to row × column ×
+//! example × channel first, with zeros around it. The slopes are read number by number, and stay as they lie.
 
 #![expect(
     clippy::needless_range_loop,

@@ -1,19 +1,21 @@
 //! Products of matrices, place by place: where convolutions by minimal filtering spend their time.
 //!
 //! # Definition
-//! `P_k[r][x] = Σ_i L_k[r][i] · R_k[i][x]` for each place `k`, `i` ascending, one fused multiply-add a step. Forward and by the input, `L` are
-//! kernels, `R` tiles, and `i` channels; by the weights, `L` are slopes, `R` the input, and `i` tiles. Lanes run over `x`.
+//! `P_k[r][x] = Σ_i L_k[r][i] · R_k[i][x]` for each place `k`, `i` ascending, one fused multiply-add a step. Forward
+//! and by the input, `L` are kernels, `R` tiles, and `i` channels; by the weights, `L` are slopes, `R` the input, and
+//! `i` tiles. Lanes run over `x`.
 //!
 //! # Cost
-//! Register tiles are 6 rows × 4 vectors, 8 × 3 or 8 × 2 where there are 32 registers, whichever divides the vectors, else 6 × 1; their
-//! shape does not change the order of a sum. `R` is packed in the order in which it is read ([`Panels`]); the numbers of a
-//! row of `L` are read one by one from as many places as the tile has rows, which keeps LLVM from making vectors of them.
+//! Register tiles are 6 rows × 4 vectors, 8 × 3 or 8 × 2 where there are 32 registers, whichever divides the vectors,
+//! else 6 × 1; their shape does not change the order of a sum. `R` is packed in the order in which it is read
+//! ([`Panels`]); the numbers of a row of `L` are read one by one from as many places as the tile has rows, which keeps
+//! LLVM from making vectors of them.
 
 use super::PLACES;
 use crate::lanes::{Kernel, LANES, Lanes};
 
-/// How the right factor is packed: its vectors are divided into panels of `panel` vectors and, for the rest, of one; within
-/// a panel the `steps` of a sum follow each other.
+/// How the right factor is packed: its vectors are divided into panels of `panel` vectors and, for the rest, of one;
+/// within a panel the `steps` of a sum follow each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Panels {
     vectors: usize,

@@ -1,7 +1,7 @@
 //! Kernels and tiles to 16 places, and products back to outputs.
 //!
-//! See [`super`] for the matrices. The columns of a row are first separated into even and odd ones, since those of neighbouring
-//! tiles are two apart: then numbers of consecutive tiles and examples lie side by side.
+//! See [`super`] for the matrices. The columns of a row are first separated into even and odd ones, since those of
+//! neighbouring tiles are two apart: then numbers of consecutive tiles and examples lie side by side.
 
 #![expect(
     clippy::needless_range_loop,
@@ -38,8 +38,8 @@ pub(super) fn copy_column(from: &[f32], to: &mut [f32], batch: usize) {
     }
 }
 
-/// Separates `count` even and odd columns of a row of `width`, the first of them column `first` (a wrapped negative number
-/// left of the row); columns outside are zero.
+/// Separates `count` even and odd columns of a row of `width`, the first of them column `first` (a wrapped negative
+/// number left of the row); columns outside are zero.
 #[inline(always)]
 pub(super) fn spread(
     row: &[f32],
