@@ -65,6 +65,14 @@ impl TaskSettings for Config {
         Target::Class
     }
 
+    fn check(&self) -> Result<(), Complaint> {
+        self.data.check().map_err(|complaint| complaint.below("data"))?;
+        self.model.check().map_err(|error| {
+            let message = format!("{}, {}: {}", self.model.kind(), error.path, error.message);
+            Complaint::new("model", message)
+        })
+    }
+
     fn partition(&self) -> Option<&PartitionConfig> {
         Some(&self.partition)
     }
@@ -80,14 +88,6 @@ impl TaskSettings for Config {
 
     fn files(&self) -> Vec<PathBuf> {
         self.data.files().into_iter().chain(self.start.clone()).collect()
-    }
-
-    fn check(&self) -> Result<(), Complaint> {
-        self.data.check().map_err(|complaint| complaint.below("data"))?;
-        self.model.check().map_err(|error| {
-            let message = format!("{}, {}: {}", self.model.kind(), error.path, error.message);
-            Complaint::new("model", message)
-        })
     }
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {

@@ -60,6 +60,10 @@ impl TaskSettings for Config {
         Target::Class
     }
 
+    fn check(&self) -> Result<(), Complaint> {
+        self.data.check().map_err(|complaint| complaint.below("data"))
+    }
+
     fn partition(&self) -> Option<&PartitionConfig> {
         Some(&self.partition)
     }
@@ -75,10 +79,6 @@ impl TaskSettings for Config {
 
     fn files(&self) -> Vec<PathBuf> {
         self.data.files().into_iter().chain(self.start.clone()).collect()
-    }
-
-    fn check(&self) -> Result<(), Complaint> {
-        self.data.check().map_err(|complaint| complaint.below("data"))
     }
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
