@@ -1,9 +1,9 @@
 //! Folding updates into the global model: weighted mean of the clients' changes, and the server's step along it.
 //!
 //! # Definition
-//! `Δ = Σ_k p_k (w_k − v_k)`, where `w_k` is what client `k` sent and `v_k` the model it was sent at dispatch. With data
-//! size `n_k` and staleness weight `s_k` (1 for a fresh update), sums over the contributions and `N` the number of examples
-//! of all clients, whether they contribute or not:
+//! `Δ = Σ_k p_k (w_k − v_k)`, where `w_k` is what client `k` sent and `v_k` the model it was sent at dispatch. With
+//! data size `n_k` and staleness weight `s_k` (1 for a fresh update), sums over the contributions and `N` the number of
+//! examples of all clients, whether they contribute or not:
 //!
 //! | weighting | `p_k` |
 //! |---|---|
@@ -11,24 +11,24 @@
 //! | `uniform` | `s_k / Σ_j s_j`, over contributions with examples |
 //! | `total-size` | `n_k s_k / N`; what is missing to 1 stays with the old model |
 //!
-//! Where staleness *discounts* (asynchronous aggregation), the `s_j` are left out of the sums: what age takes away stays
-//! with the old model.
+//! Where staleness *discounts* (asynchronous aggregation), the `s_j` are left out of the sums: what age takes away
+//! stays with the old model.
 //!
-//! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is `Σ_k p_k w_k`.
-//! Other servers take Δ for the negative gradient of an optimizer: [`ServerOptimizer`]. Without any weight the model, and
-//! what the server remembers, are unchanged.
+//! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is `Σ_k p_k
+//! w_k`. Other servers take Δ for the negative gradient of an optimizer: [`ServerOptimizer`]. Without any weight the
+//! model, and what the server remembers, are unchanged.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,
 //! Algorithm 1; staleness weights as in C. Xie, S. Koyejo, I. Gupta, "Asynchronous federated optimization", 2019.
 //!
 //! # Cost
-//! One pass over the updates; memory for a list of their places.
+//! One pass over the updates; memory for a list of their indices.
 //!
 //! # Determinism
-//! For each parameter, `n_k s_k (w_k − v_k)` (`uniform`: `s_k (w_k − v_k)`) is added in `f64` in ascending (client, round
-//! of dispatch), divided by the total weight once, added to `w` and rounded to `f32`: the order of the contributions does
-//! not matter.
+//! For each parameter, `n_k s_k (w_k − v_k)` (`uniform`: `s_k (w_k − v_k)`) is added in `f64` in ascending (client,
+//! round of dispatch), divided by the total weight once, added to `w` and rounded to `f32`: the order of the
+//! contributions does not matter.
 
 mod config;
 pub mod server;
@@ -95,7 +95,7 @@ pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>])
     });
 }
 
-/// Hands the mean change Δ to `fold`, block by block: the place of the block's first parameter, its parameters and
+/// Hands the mean change Δ to `fold`, block by block: the index of the block's first parameter, its parameters and
 /// their changes. Without any weight, `fold` is not called.
 fn fold_changes(
     global: &mut [f32],
@@ -207,13 +207,13 @@ mod tests {
             let global = model(&mut rng, length);
             let sent: Vec<Vec<f32>> = (0..30).map(|_| model(&mut rng, length)).collect();
             let mut contributions: Vec<Contribution<'_>> = (0..30_u32)
-                .map(|place| Contribution {
-                    client: ClientId(place / 2),
-                    round: Round(place % 2),
+                .map(|index| Contribution {
+                    client: ClientId(index / 2),
+                    round: Round(index % 2),
                     examples: rng.below(100) as usize + 1,
                     staleness_weight: rng.uniform(),
-                    start: &sent[29 - place as usize],
-                    parameters: &sent[place as usize],
+                    start: &sent[29 - index as usize],
+                    parameters: &sent[index as usize],
                 })
                 .collect();
             let mut expected = global.clone();
@@ -249,12 +249,12 @@ mod tests {
             let mut average = global.clone();
             federated_average(&mut average, &contributions);
             let total = sizes.iter().sum::<usize>() as f64;
-            for place in 0..40 {
-                let column = || sent.iter().map(|parameters| parameters[place]);
+            for index in 0..40 {
+                let column = || sent.iter().map(|parameters| parameters[index]);
                 let expected: f64 = column().zip(&sizes).map(|(w, &n)| n as f64 / total * f64::from(w)).sum();
-                assert!((f64::from(average[place]) - expected).abs() < 1e-7);
-                assert!(column().fold(f32::INFINITY, f32::min) <= average[place]);
-                assert!(column().fold(f32::NEG_INFINITY, f32::max) >= average[place]);
+                assert!((f64::from(average[index]) - expected).abs() < 1e-7);
+                assert!(column().fold(f32::INFINITY, f32::min) <= average[index]);
+                assert!(column().fold(f32::NEG_INFINITY, f32::max) >= average[index]);
             }
         }
     }

@@ -32,8 +32,8 @@ pub use dataset::{Dataset, Shape, Split, Targets};
 pub use error::DataError;
 pub use partition::{Partition, PartitionError};
 
-/// Where a file is looked for that a scenario names: in `data`, the folder given by the user, if it is there, and else in `base`,
-/// the folder of the scenario. A file that is in neither is expected in the first.
+/// Where a file is looked for that a scenario names: in `data`, the folder given by the user, if it is there, and else
+/// in `base`, the folder of the scenario. A file that is in neither is expected in the first.
 pub fn located(path: &std::path::Path, base: &std::path::Path, data: Option<&std::path::Path>) -> std::path::PathBuf {
     let Some(data) = data else { return base.join(path) };
     let (there, beside) = (data.join(path), base.join(path));

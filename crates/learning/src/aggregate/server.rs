@@ -11,21 +11,22 @@
 //! | `yogi` | as `adam`, but `v ← v − (1 − β₂)Δ² sign(v − Δ²)` |
 //! | `adagrad` | as `adam`, but `v ← v + Δ²` |
 //!
-//! What clients do not train but update by themselves, such as the running means of batch normalisation, is averaged under any
-//! server, with η = 1. At first `m = 0` and `v = τ²`; there is no bias correction.
+//! What clients do not train but update by themselves, such as the running means of batch normalisation, is averaged
+//! under any server, with η = 1. At first `m = 0` and `v = τ²`; there is no bias correction.
 //!
 //! # Inputs
 //! The global model, the contributions, and the number of examples of all clients, which only `total-size` uses.
 //!
 //! # Source
-//! `momentum`: T.-M. H. Hsu, H. Qi, M. Brown, "Measuring the effects of non-identical data distribution for federated visual
-//! classification", 2019 (arXiv 1909.06335), FedAvgM. `adam`, `yogi`, `adagrad`: S. J. Reddi et al., "Adaptive federated
-//! optimization", ICLR 2021, Algorithm 2 (with `m` apart from Δ, as in arXiv 2003.00295v5).
+//! `momentum`: T.-M. H. Hsu, H. Qi, M. Brown, "Measuring the effects of non-identical data distribution for federated
+//! visual classification", 2019 (arXiv 1909.06335), FedAvgM. `adam`, `yogi`, `adagrad`: S. J. Reddi et al., "Adaptive
+//! federated optimization", ICLR 2021, Algorithm 2 (with `m` apart from Δ, as in arXiv 2003.00295v5).
 //!
 //! # Deviations from the source
 //! Both average over the clients of a round uniformly or by data size among them and know fresh updates only; here Δ is
-//! the mean under any weighting, stale updates included. Reddi et al. ask for an initial `v` of at least τ²: it is τ². Hsu
-//! et al. have no η besides momentum: it is 1 unless set. A round without weight leaves `m`, `b` and `v` as they are.
+//! the mean under any weighting, stale updates included. Reddi et al. ask for an initial `v` of at least τ²: it is τ².
+//! Hsu et al. have no η besides momentum: it is 1 unless set. A round without weight leaves `m`, `b` and `v` as they
+//! are.
 //!
 //! # Cost
 //! As averaging; one (`momentum`) or two (`adam`, `yogi`, `adagrad`) buffers of the model's length in `f64`.

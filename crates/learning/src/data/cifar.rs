@@ -1,16 +1,16 @@
 //! Binary versions of CIFAR-10 and CIFAR-100.
 //!
 //! # Definition
-//! A file is a sequence of rows. A row of CIFAR-10 has 3,073 bytes: the label, below 10, then 1,024 bytes each of red, green
-//! and blue, row by row of the 32 × 32 image. A row of CIFAR-100 has 3,074: the coarse label, below 20, which is left out
-//! here, the fine label, below 100, and the pixels. A file is plain or gzip (told by its first two bytes, not by its
-//! name). Pixels become features in [0, 1] (`byte / 255`) of shape 3 × 32 × 32.
+//! A file is a sequence of rows. A row of CIFAR-10 has 3,073 bytes: the label, below 10, then 1,024 bytes each of red,
+//! green and blue, row by row of the 32 × 32 image. A row of CIFAR-100 has 3,074: the coarse label, below 20, which is
+//! left out here, the fine label, below 100, and the pixels. A file is plain or gzip (told by its first two bytes, not
+//! by its name). Pixels become features in [0, 1] (`byte / 255`) of shape 3 × 32 × 32.
 //!
 //! # Inputs
-//! A folder with the official files of CIFAR-10 (`data_batch_1.bin` … `data_batch_5.bin`, `test_batch.bin`), or with files
-//! `train*.bin` and `test*.bin` (those of CIFAR-100 are such); several of one part are read in the order of their names.
-//! Every name may end in `.gz`, which is preferred where both are there. A scenario that names the folder alone means CIFAR-100
-//! where there is a `fine_label_names.txt`, as in the official folder, and CIFAR-10 otherwise.
+//! A folder with the official files of CIFAR-10 (`data_batch_1.bin` … `data_batch_5.bin`, `test_batch.bin`), or with
+//! files `train*.bin` and `test*.bin` (those of CIFAR-100 are such); several of one part are read in the order of their
+//! names. Every name may end in `.gz`, which is preferred where both are there. A scenario that names the folder alone
+//! means CIFAR-100 where there is a `fine_label_names.txt`, as in the official folder, and CIFAR-10 otherwise.
 //!
 //! # Source
 //! A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", University of Toronto, 2009.
@@ -221,9 +221,9 @@ fn read_rows(path: &Path, kind: Cifar, features: &mut Vec<f32>, labels: &mut Vec
             return Err(DataError::TooMany { path: path.to_owned(), limit: ROWS_MAX, what: "images" });
         }
         let (head, pixels) = row.split_at(known.len());
-        for (place, (&found, &classes)) in head.iter().zip(known).enumerate() {
+        for (index, (&found, &classes)) in head.iter().zip(known).enumerate() {
             if usize::from(found) >= classes {
-                let position = start + place as u64;
+                let position = start + index as u64;
                 return Err(DataError::LabelByte { path: path.to_owned(), position, found, classes });
             }
         }

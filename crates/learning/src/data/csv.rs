@@ -1,23 +1,24 @@
 //! CSV tables: comma-separated values with a header.
 //!
 //! # Definition
-//! A row is an example. One column is what is to be predicted: a `label` (classification) or a numeric target (regression).
-//! Another may name the device, writer or user that an example comes from. All others are features, in the order of the
-//! file; each is a finite number, rounded to `f32`. Spaces around a field do not count, nor do empty lines.
+//! A row is an example. One column is what is to be predicted: a `label` (classification) or a numeric target
+//! (regression). Another may name the device, writer or user that an example comes from. All others are features, in
+//! the order of the file; each is a finite number, rounded to `f32`. Spaces around a field do not count, nor do empty
+//! lines.
 //!
 //! Labels become classes 0, 1, … in ascending order: by value if every label is a number, else by the bytes of their
-//! text (UTF-8). Groups are numbered alike. Names are told apart as text: `1` and `1.0` are two. The test file has the same
-//! columns in the same order, and no class that training does not have; a group of its own is numbered after those of
-//! training.
+//! text (UTF-8). Groups are numbered alike. Names are told apart as text: `1` and `1.0` are two. The test file has the
+//! same columns in the same order, and no class that training does not have; a group of its own is numbered after those
+//! of training.
 //!
 //! # Inputs
-//! One or two files of RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes). Of a single file,
-//! each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, but at least one and not all, each
-//! set of that size being equally likely (stream (Example, 0, 3)).
+//! One or two files of RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes). Of a single
+//! file, each seed draws the share `test_fraction` of the rows for testing: `round(f·n)` of `n`, but at least one and
+//! not all, each set of that size being equally likely (stream (Example, 0, 3)).
 //!
 //! # Source
-//! Y. Shafranovich, "Common Format and MIME Type for Comma-Separated Values (CSV) Files", RFC 4180, 2005; read by the crate
-//! `csv`.
+//! Y. Shafranovich, "Common Format and MIME Type for Comma-Separated Values (CSV) Files", RFC 4180, 2005; read by the
+//! crate `csv`.
 //!
 //! # Trust
 //! None: no more than [`ROW_MAX`] bytes are unpacked for one row, and no more than [`VALUES_MAX`] features and
@@ -255,9 +256,9 @@ impl<'a> Part<'a> {
             return Err(self.wrong(line, format!("there are {columns} columns; at most {COLUMNS_MAX} are read")));
         }
         let mut known = BTreeSet::new();
-        for (place, name) in self.header.iter().enumerate() {
+        for (column, name) in self.header.iter().enumerate() {
             if name.is_empty() {
-                return Err(self.wrong(line, format!("column {} has no name; expected a header of names", place + 1)));
+                return Err(self.wrong(line, format!("column {} has no name; expected a header of names", column + 1)));
             }
             if !known.insert(name) {
                 return Err(self.wrong(line, format!("there are two columns {name:?}; expected each name once")));
@@ -266,15 +267,15 @@ impl<'a> Part<'a> {
         if let Some(expected) = expected
             && self.header != expected
         {
-            let place = self.header.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
-            let name = |header: &[String]| header.get(place).map_or("nothing".to_owned(), |name| format!("{name:?}"));
+            let column = self.header.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+            let name = |header: &[String]| header.get(column).map_or("nothing".to_owned(), |name| format!("{name:?}"));
             let (found, expected) = (name(&self.header), name(expected));
             return Err(
-                self.wrong(line, format!("column {} is {found}; the training file has {expected} there", place + 1))
+                self.wrong(line, format!("column {} is {found}; the training file has {expected} there", column + 1))
             );
         }
         let wanted = |column: &str, what: &str| match self.header.iter().position(|name| name == column) {
-            Some(place) => Ok(place),
+            Some(column) => Ok(column),
             None => Err(self.wrong(line, format!("there is no column {column:?} ({what}); known: {}", self.listed()))),
         };
         let mut roles = vec![Role::Feature; self.header.len()];
@@ -285,11 +286,11 @@ impl<'a> Part<'a> {
         let answer = wanted(columns.answer.column(), what)?;
         roles[answer] = role;
         if let Some(group) = &columns.group {
-            let place = wanted(group, "the group")?;
-            if place == answer {
+            let column = wanted(group, "the group")?;
+            if column == answer {
                 return Err(self.wrong(line, format!("column {group:?} cannot be both {what} and the group")));
             }
-            roles[place] = Role::Group;
+            roles[column] = Role::Group;
         }
         let features = roles.iter().filter(|role| **role == Role::Feature).count();
         if features == 0 {

@@ -116,8 +116,8 @@ impl Dataset {
         Self { shape, ..self }
     }
 
-    /// The same examples, each numbered by the group it belongs to (its writer, its user, …). The numbers of a training set
-    /// are 0, 1, … without a gap; the test set uses the same numbers, and goes on after them for groups of its own.
+    /// The same examples, each numbered by the group it belongs to (its writer, its user, …). The numbers of a training
+    /// set are 0, 1, … without a gap; the test set uses the same numbers, and goes on after them for groups of its own.
     ///
     /// # Panics
     /// If there are not as many numbers as examples.
@@ -190,9 +190,9 @@ pub struct Split {
 }
 
 impl Split {
-    /// Standardises both parts channel by channel: minus the mean, divided by the standard deviation (that of all values,
-    /// with divisor n) of the channel in the *training* part. A channel that is constant there is only centred. For a table
-    /// every feature is a channel.
+    /// Standardises both parts channel by channel: minus the mean, divided by the standard deviation (that of all
+    /// values, with divisor n) of the channel in the *training* part. A channel that is constant there is only centred.
+    /// For a table every feature is a channel.
     ///
     /// Sums are in `f64`, in the order of the examples; each feature is rounded to `f32` once.
     ///
@@ -209,11 +209,11 @@ impl Split {
             (0..self.train.shape.channels).map(|channel| Scale::of(&self.train, channel, area)).collect();
         for (part, name) in [(&mut self.train, "training"), (&mut self.test, "test")] {
             for (example, mut features) in part.features.rows_mut().into_iter().enumerate() {
-                for (place, value) in features.iter_mut().enumerate() {
-                    let Scale { mean, deviation } = scales[place / area];
+                for (index, value) in features.iter_mut().enumerate() {
+                    let Scale { mean, deviation } = scales[index / area];
                     let scaled = ((f64::from(*value) - mean) / deviation) as f32;
                     if !scaled.is_finite() {
-                        let channel = place / area;
+                        let channel = index / area;
                         return Err(DataError::Scale { part: name, example, channel, found: *value, mean, deviation });
                     }
                     *value = scaled;

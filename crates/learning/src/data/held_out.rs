@@ -1,9 +1,9 @@
 //! Which rows of a single table are for testing.
 //!
 //! # Definition
-//! Of `n` examples, `round(f·n)` are drawn without replacement, each set of that size being equally likely; at least one, and
-//! not all. Both parts keep the order of the table. Classes stay as they are; groups that have training examples are numbered
-//! 0, 1, … in the order they had, those without after them.
+//! Of `n` examples, `round(f·n)` are drawn without replacement, each set of that size being equally likely; at least
+//! one, and not all. Both parts keep the order of the table. Classes stay as they are; groups that have training
+//! examples are numbered 0, 1, … in the order they had, those without after them.
 //!
 //! # Determinism
 //! Stream (Example, 0, 3): the numbers of the examples are shuffled, the first of them are for testing.
@@ -48,16 +48,16 @@ fn renumbered(groups: &[u32], train: &[u32]) -> BTreeMap<u32, u32> {
 
 /// The given rows of a table.
 fn part(data: &Dataset, rows: &[u32], numbers: Option<&BTreeMap<u32, u32>>) -> Dataset {
-    let places: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
+    let indices: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
     let targets = match data.targets() {
-        Targets::Values(values) => Targets::Values(places.iter().map(|&row| values[row]).collect()),
+        Targets::Values(values) => Targets::Values(indices.iter().map(|&row| values[row]).collect()),
         Targets::Classes { labels, classes } => {
-            Targets::Classes { labels: places.iter().map(|&row| labels[row]).collect(), classes: *classes }
+            Targets::Classes { labels: indices.iter().map(|&row| labels[row]).collect(), classes: *classes }
         }
     };
-    let part = Dataset::new(data.features().select(Axis(0), &places), targets).with_shape(data.shape());
+    let part = Dataset::new(data.features().select(Axis(0), &indices), targets).with_shape(data.shape());
     match data.groups().zip(numbers) {
-        Some((groups, numbers)) => part.with_groups(places.iter().map(|&row| numbers[&groups[row]]).collect()),
+        Some((groups, numbers)) => part.with_groups(indices.iter().map(|&row| numbers[&groups[row]]).collect()),
         None => part,
     }
 }
@@ -94,10 +94,10 @@ mod tests {
             let mut numbers = BTreeMap::new();
             for part in [&train, &test] {
                 assert_eq!((part.shape(), part.classes().unwrap().1), (data.shape(), 5));
-                for (place, row) in rows(part).into_iter().enumerate() {
-                    assert_eq!(part.features()[[place, 1]], (2 * row + 1) as f32);
-                    assert_eq!(usize::from(part.classes().unwrap().0[place]), row % 3);
-                    let group = part.groups().unwrap()[place];
+                for (index, row) in rows(part).into_iter().enumerate() {
+                    assert_eq!(part.features()[[index, 1]], (2 * row + 1) as f32);
+                    assert_eq!(usize::from(part.classes().unwrap().0[index]), row % 3);
+                    let group = part.groups().unwrap()[index];
                     assert_eq!(*numbers.entry(row / 4).or_insert(group), group);
                 }
             }
@@ -123,7 +123,8 @@ mod tests {
             let split = held_out(&data, 0.3, &Streams::new(seed)).unwrap();
             rows(&split.test).into_iter().for_each(|row| counts[row] += 1.0);
         }
-        // Pearson's statistic with 9 degrees of freedom, scaled for drawing without replacement; 27.9 is its 99.9 % point.
+        // Pearson's statistic with 9 degrees of freedom, scaled for drawing without replacement; 27.9 is its 99.9 %
+        // point.
         let statistic = counts.iter().map(|count| (count - 1_200.0_f64).powi(2) / 1_200.0).sum::<f64>() * 0.9 / 0.7;
         assert!(statistic < 27.9, "{statistic}");
     }

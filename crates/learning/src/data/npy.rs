@@ -1,21 +1,22 @@
 //! NumPy arrays: `.npy` files of features and labels.
 //!
 //! # Definition
-//! Bytes 93 `NUMPY`, a version (1.0, 2.0 or 3.0), the length of the header (little-endian, 2 bytes in version 1, else 4), the
-//! header (a Python dictionary of `descr`, `fortran_order` and `shape` as text), then the numbers. Read are `f4`, `f8`, `u1`,
-//! `u2`, `u4`, `i1`, `i2`, `i4` and `i8`, little-endian and in C order. A file is plain or gzip (told by its first two bytes).
+//! Bytes 93 `NUMPY`, a version (1.0, 2.0 or 3.0), the length of the header (little-endian, 2 bytes in version 1, else
+//! 4), the header (a Python dictionary of `descr`, `fortran_order` and `shape` as text), then the numbers. Read are
+//! `f4`, `f8`, `u1`, `u2`, `u4`, `i1`, `i2`, `i4` and `i8`, little-endian and in C order. A file is plain or gzip (told
+//! by its first two bytes).
 //!
-//! Features have 2 to 4 dimensions: example × feature, example × row × column, or example × channel × row × column. Numbers
-//! become the nearest `f32`; `u1` is divided by 255 (bytes are pixels), all others stay as they are. Labels have 1 dimension:
-//! whole numbers from 0 are classes, of which there are as many as the largest training label plus one; `f4` and `f8` are
-//! numbers to predict.
+//! Features have 2 to 4 dimensions: example × feature, example × row × column, or example × channel × row × column.
+//! Numbers become the nearest `f32`; `u1` is divided by 255 (bytes are pixels), all others stay as they are. Labels
+//! have 1 dimension: whole numbers from 0 are classes, of which there are as many as the largest training label plus
+//! one; `f4` and `f8` are numbers to predict.
 //!
 //! # Source
 //! NumPy's `numpy.lib.format`, versions 1 to 3.
 //!
 //! # Trust
-//! None: sizes are multiplied with a check and held against [`VALUES_MAX`] before anything is reserved, memory grows only
-//! as bytes really arrive, and no more is ever unpacked than the header promises plus one byte.
+//! None: sizes are multiplied with a check and held against [`VALUES_MAX`] before anything is reserved, memory grows
+//! only as bytes really arrive, and no more is ever unpacked than the header promises plus one byte.
 //!
 //! # Example
 //! ```toml
@@ -49,7 +50,8 @@ const BLOCK: u64 = 1 << 16;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NpyConfig {
-    /// Features of the training examples: example × feature, example × row × column, or example × channel × row × column.
+    /// Features of the training examples: example × feature, example × row × column, or example × channel × row ×
+    /// column.
     pub train: PathBuf,
     /// Classes (whole numbers from 0) or numbers to predict (floats) of the training examples.
     pub train_labels: PathBuf,
@@ -259,10 +261,10 @@ impl Labels {
             Self::Classes { labels, start, bytes } => {
                 match labels.iter().position(|&label| usize::from(label) >= classes) {
                     None => Ok(()),
-                    Some(place) => Err(DataError::LabelOutOfRange {
+                    Some(index) => Err(DataError::LabelOutOfRange {
                         path: path.to_owned(),
-                        position: start + bytes * place as u64,
-                        found: labels[place],
+                        position: start + bytes * index as u64,
+                        found: labels[index],
                         classes,
                     }),
                 }
@@ -286,8 +288,8 @@ fn each_number(
             return Err(reader.truncated(end));
         }
         let size = header.kind.bytes();
-        for (place, bytes) in block.chunks_exact(size as usize).enumerate() {
-            take(start + place as u64 * size, header.kind.number(bytes))?;
+        for (index, bytes) in block.chunks_exact(size as usize).enumerate() {
+            take(start + index as u64 * size, header.kind.number(bytes))?;
         }
     }
     reader.expect_end()

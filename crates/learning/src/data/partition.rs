@@ -17,9 +17,10 @@
 //!
 //! # Determinism
 //! Stream (Partition, 0, 0) puts all examples in a random order, the same one for every kind of partition. Weights of
-//! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3) puts
-//! shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0, 5) is the
-//! order of examples that [`two_level::split_by_shares`] deals to servers. Ties go to the smaller client number.
+//! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3)
+//! puts shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0,
+//! 5) is the order of examples that [`two_level::split_by_shares`] deals to servers. Ties go to the smaller client
+//! number.
 
 pub mod balance;
 pub mod counts;
@@ -55,7 +56,8 @@ pub trait PartitionSettings {
         Ok(())
     }
 
-    /// Makes file names relative to `data`, the folder given by the user, or else to `base`, the folder of the scenario.
+    /// Makes file names relative to `data`, the folder given by the user, or else to `base`, the folder of the
+    /// scenario.
     fn resolve_paths(&mut self, _base: &Path, _data: Option<&Path>) {}
 
     /// The files that are read.
@@ -71,7 +73,8 @@ pub trait PartitionSettings {
     /// Spreads the examples over clients. `sizes` are the population's.
     ///
     /// # Errors
-    /// If the examples do not suffice, have no classes or groups where such are needed, or a file is not what it should be.
+    /// If the examples do not suffice, have no classes or groups where such are needed, or a file is not what it should
+    /// be.
     fn deal(
         &self,
         data: &Dataset,
@@ -112,7 +115,8 @@ impl PartitionConfig {
         self.settings().check().map_err(|complaint| complaint.below(self.kind()))
     }
 
-    /// Makes file names relative to `data`, the folder given by the user, or else to `base`, the folder of the scenario.
+    /// Makes file names relative to `data`, the folder given by the user, or else to `base`, the folder of the
+    /// scenario.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.settings_mut().resolve_paths(base, data);
     }
@@ -130,7 +134,8 @@ impl PartitionConfig {
     /// Spreads the examples over clients. `sizes` are the population's, for `declared`.
     ///
     /// # Errors
-    /// If the examples do not suffice, have no classes or groups where such are needed, or a file is not what it should be.
+    /// If the examples do not suffice, have no classes or groups where such are needed, or a file is not what it should
+    /// be.
     pub fn build(
         &self,
         data: &Dataset,

@@ -1,7 +1,8 @@
 //! Records of a text table, plain or gzip, with the line where each begins.
 //!
 //! # Trust
-//! None: no more than [`ROW_MAX`] bytes are unpacked for one record, and no more than the caller allows for all of them.
+//! None: no more than [`ROW_MAX`] bytes are unpacked for one record, and no more than the caller allows for all of
+//! them.
 
 use super::DataError;
 use super::bytes::ByteReader;

@@ -2,16 +2,16 @@
 //!
 //! # Definition
 //! The prototype of a class is, channel by channel, `½ + Σ_k a_k cos(2π(u_k x/W + v_k y/H) + φ_k) / (2 Σ_k a_k)` at
-//! column x and row y, with four waves: amplitudes `a_k` in [½, 1], frequencies `u_k`, `v_k` in [−3, 3] periods per image
-//! and phases `φ_k`, all uniform. It lies in [0, 1].
+//! column x and row y, with four waves: amplitudes `a_k` in [½, 1], frequencies `u_k`, `v_k` in [−3, 3] periods per
+//! image and phases `φ_k`, all uniform. It lies in [0, 1].
 //!
 //! Example `i` of training, and of testing, is of class `i mod classes`. Its pixel (x, y) is its class's prototype at
 //! `(x + s_x + (d/4) cos(2π y/H + ψ_x), y + s_y + (d/4) cos(2π x/W + ψ_y))`, plus N(0, noise²), clipped to [0, 1]. The
 //! shifts `s` are uniform in [−d, d], the phases `ψ` uniform, both drawn per example; `d` is the `deformation`. Between
 //! pixels the prototype is interpolated bilinearly, outside the image it continues as at its border.
 //!
-//! More `noise` makes all models worse. More `deformation` makes those worse that give each pixel a weight of its own, and
-//! leaves those ahead that look for a pattern wherever it is.
+//! More `noise` makes all models worse. More `deformation` makes those worse that give each pixel a weight of its own,
+//! and leaves those ahead that look for a pattern wherever it is.
 //!
 //! # Source
 //! None; made for tests and demonstrations that are to run without a download.
@@ -20,9 +20,9 @@
 //! One normal variate per pixel, unless `noise` is 0.
 //!
 //! # Determinism
-//! Stream (Example, entity = class, index 1): the waves of the first channel, then of the next; for each wave `a`, `u`, `v`,
-//! `φ`. Stream (Example, entity = example, index 0 for training, 2 for testing): `s_x`, `s_y`, `ψ_x`, `ψ_y`, then one uniform
-//! per pixel for the noise. An example therefore does not depend on how many others there are.
+//! Stream (Example, entity = class, index 1): the waves of the first channel, then of the next; for each wave `a`, `u`,
+//! `v`, `φ`. Stream (Example, entity = example, index 0 for training, 2 for testing): `s_x`, `s_y`, `ψ_x`, `ψ_y`, then
+//! one uniform per pixel for the noise. An example therefore does not depend on how many others there are.
 //!
 //! # Example
 //! ```toml
@@ -166,8 +166,8 @@ impl SyntheticImages {
         let Shape { height, width, .. } = self.shape;
         let mut shift = || self.deformation * (2.0 * rng.uniform() - 1.0);
         let (shift_x, shift_y) = (shift(), shift());
-        let warp = |phase: f64, place: usize, size: usize| {
-            self.deformation / 4.0 * cos(TAU * (place as f64 / size as f64 + phase))
+        let warp = |phase: f64, position: usize, size: usize| {
+            self.deformation / 4.0 * cos(TAU * (position as f64 / size as f64 + phase))
         };
         let (phase_x, phase_y) = (rng.uniform(), rng.uniform());
         let warp_x: Vec<f64> = (0..height).map(|row| shift_x + warp(phase_x, row, height)).collect();
@@ -193,18 +193,18 @@ impl SyntheticImages {
     }
 }
 
-/// The two pixels of a line of `size` between which a place lies, and how far it is from the first to the second.
-fn neighbours(place: f64, size: usize) -> (usize, usize, f64) {
-    let place = place.clamp(0.0, (size - 1) as f64);
-    let first = floor(place);
-    (first as usize, (first as usize + 1).min(size - 1), place - first)
+/// The two pixels of a line of `size` between which a position lies, and how far it is from the first to the second.
+fn neighbours(position: f64, size: usize) -> (usize, usize, f64) {
+    let position = position.clamp(0.0, (size - 1) as f64);
+    let first = floor(position);
+    (first as usize, (first as usize + 1).min(size - 1), position - first)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Model, SoftmaxRegression, evaluate};
-    use crate::trainer::{LocalTraining, OptimizerConfig, TrainingJob, Update, train};
+    use crate::model::{Batch, Model, SoftmaxRegression, evaluate};
+    use crate::trainer::{LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
     use fedgenie_core::id::{ClientId, Round};
 
     fn small() -> SyntheticImages {
@@ -292,9 +292,13 @@ mod tests {
         let sgd = OptimizerConfig::Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
         let settings = LocalTraining::new(10, 16, &sgd).unwrap();
         let mut updates = [Update::default()];
-        train(&[job], &model, &split.train, &settings, &streams, false, &mut updates);
+        Trainer { model: &model, data: &split.train, settings: &settings, streams: &streams }.train(
+            &[job],
+            false,
+            &mut updates,
+        );
         let test: Vec<u32> = (0..split.test.examples() as u32).collect();
-        evaluate(&model, &updates[0].parameters, &split.test, &test, true).accuracy()
+        evaluate(&model, &updates[0].parameters, Batch { data: &split.test, examples: &test }, true).accuracy()
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The networks of federated-learning experiments.
 //!
 //! # Names
-//! Tensors have the names that `torchvision` gives the layers of ResNet-18, and `conv1`, `conv2`, `fc1`, `fc2`, … in the other networks,
-//! so that exported weights load into PyTorch.
+//! Tensors have the names that `torchvision` gives the layers of ResNet-18, and `conv1`, `conv2`, `fc1`, `fc2`, … in
+//! the other networks, so that exported weights load into PyTorch.
 
 pub mod lenet5;
 pub mod mlp;

@@ -2,26 +2,26 @@
 //!
 //! # Definition
 //! A network is a list of layers, each of which reads earlier ones; the last one is the output, whose loss is the mean
-//! cross-entropy of its softmax, or the mean squared error. Gradients are taken by backpropagation, layer by layer over the
-//! whole mini-batch.
+//! cross-entropy of its softmax, or the mean squared error. Gradients are taken by backpropagation, layer by layer over
+//! the whole mini-batch.
 //!
 //! # Parameters
-//! One flat vector: the tensors in the order in which their layers were added, each in row-major order with the shape and
-//! the name that PyTorch gives it (`conv1.weight` is output × input × row × column, `fc1.weight` output × input). What gradient
-//! descent does not touch, the running means and variances of batch normalisation, comes behind all of them.
-//! [`Model::tensors`] lists them.
+//! One flat vector: the tensors in the order in which their layers were added, each in row-major order with the shape
+//! and the name that PyTorch gives it (`conv1.weight` is output × input × row × column, `fc1.weight` output × input).
+//! What gradient descent does not touch, the running means and variances of batch normalisation, comes behind all of
+//! them. [`Model::tensors`] lists them.
 //!
 //! # Initialisation
-//! Weights and biases of convolutions and fully connected layers are uniform in ±1/√(inputs of an output), in the order of the
-//! vector; embeddings standard normal; scales 1, shifts 0, running means 0, running variances 1.
+//! Weights and biases of convolutions and fully connected layers are uniform in ±1/√(inputs of an output), in the order
+//! of the vector; embeddings standard normal; scales 1, shifts 0, running means 0, running variances 1.
 //!
 //! # Cost
-//! A worker needs two numbers for each output of each layer and example of a batch, and the packed weights and padded input of
-//! the largest convolution.
+//! A worker needs two numbers for each output of each layer and example of a batch, and the packed weights and padded
+//! input of the largest convolution.
 //!
 //! # Determinism
-//! Every sum has a documented order that depends on nothing but the sizes; see [`kernels`] and [`crate::lanes`]. A mini-batch is
-//! taken as a whole: its last, smaller one has its own layout.
+//! Every sum has a documented order that depends on nothing but the sizes; see [`kernels`] and [`crate::lanes`]. A
+//! mini-batch is taken as a whole: its last, smaller one has its own layout.
 
 pub mod build;
 pub mod kernels;
@@ -34,10 +34,11 @@ mod workspace;
 pub use build::NetworkBuilder;
 pub use workspace::Workspace;
 
-use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width};
+use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width};
 use crate::data::{Dataset, Shape};
 use fedgenie_core::rng::StreamRng;
 use layer::Layer;
+use std::sync::Arc;
 
 /// What the output is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,9 +83,8 @@ impl Tensor {
 /// A network; made by [`NetworkBuilder`].
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Tells networks apart whose layouts a workspace keeps; never part of a result.
-    id: u64,
-    layers: Vec<Layer>,
+    /// Shared with the plans of workspaces, which are found by it.
+    layers: Arc<[Layer]>,
     tensors: Vec<Tensor>,
     /// Length of the part that gradient descent changes.
     trained: usize,
@@ -103,8 +103,8 @@ impl Network {
         self.layers[self.layers.len() - 1].shape.len()
     }
 
-    /// Multiplications of two numbers that the products of matrices and convolutions of a training step need for each example:
-    /// forward, by the weights, and by the input where that is needed. Products with padding do not count.
+    /// Multiplications of two numbers that the products of matrices and convolutions of a training step need for each
+    /// example: forward, by the weights, and by the input where that is needed. Products with padding do not count.
     pub fn multiplications(&self) -> u64 {
         pass::multiplications(self)
     }
@@ -159,25 +159,23 @@ impl Model for Network {
     fn loss_and_gradient(
         &self,
         parameters: &mut [f32],
-        data: &Dataset,
-        batch: &[u32],
+        batch: Batch<'_>,
         gradient: &mut [f32],
         noise: &mut StreamRng,
         scratch: &mut Scratch,
     ) -> f32 {
-        assert!(!batch.is_empty(), "a step needs examples");
+        assert!(!batch.examples.is_empty(), "a step needs examples");
         assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
         assert_eq!(gradient.len(), self.trained, "a gradient has as many entries as there are trained parameters");
-        pass::train(self, parameters, data, batch, gradient, noise, scratch)
+        pass::train(self, parameters, batch, gradient, noise, scratch)
     }
 
-    fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], scratch: &mut Scratch) -> Evaluation {
+    fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
         assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
         /// Examples of a forward pass: two vectors.
         const BATCH: usize = 32;
-        let batches = examples.chunks(BATCH);
-        batches
-            .fold(Evaluation::default(), |sum, batch| sum.plus(pass::evaluate(self, parameters, data, batch, scratch)))
+        let sums = batch.chunks(BATCH).map(|batch| pass::evaluate(self, parameters, batch, scratch));
+        sums.fold(Evaluation::default(), Evaluation::plus)
     }
 }
 

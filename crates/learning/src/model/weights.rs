@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! Each tensor of the parameter vector is a tensor of the file: `f32`, row-major, with the name and shape of PyTorch's
-//! `state_dict`. Where there are running statistics, PyTorch's counter `num_batches_tracked` is written as 0, and overlooked when read.
-//! `model.load_state_dict(safetensors.torch.load_file("model.safetensors"))` reads it in PyTorch.
+//! `state_dict`. Where there are running statistics, PyTorch's counter `num_batches_tracked` is written as 0, and
+//! overlooked when read. `model.load_state_dict(safetensors.torch.load_file("model.safetensors"))` reads it in PyTorch.
 //!
 //! # Source
 //! The format: <https://huggingface.co/docs/safetensors>.
@@ -78,7 +78,8 @@ pub fn to_safetensors(model: &dyn Model, parameters: &[f32]) -> Vec<u8> {
 /// Reads the parameters of a model from a safetensors file.
 ///
 /// # Errors
-/// If the file cannot be read, lacks a tensor, holds another one, or a tensor has another shape or type or a number that is not finite.
+/// If the file cannot be read, lacks a tensor, holds another one, or a tensor has another shape or type or a number
+/// that is not finite.
 pub fn read_safetensors(model: &dyn Model, path: &Path) -> Result<Vec<f32>, WeightsError> {
     let wrong = |message: String| WeightsError::Content { path: path.to_owned(), message };
     let bytes = fs::read(path).map_err(|source| WeightsError::Read { path: path.to_owned(), source })?;
@@ -107,9 +108,9 @@ pub fn read_safetensors(model: &dyn Model, path: &Path) -> Result<Vec<f32>, Weig
             )));
         }
         let numbers = found.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
-        for (place, (parameter, number)) in parameters[tensor.offset..].iter_mut().zip(numbers).enumerate() {
+        for (index, (parameter, number)) in parameters[tensor.offset..].iter_mut().zip(numbers).enumerate() {
             if !number.is_finite() {
-                return Err(wrong(format!("entry {place} of {name:?} is {number}; expected a finite number")));
+                return Err(wrong(format!("entry {index} of {name:?} is {number}; expected a finite number")));
             }
             *parameter = number;
         }

@@ -32,8 +32,8 @@
 //!
 //! # Cost
 //! One pass over the parameters for everything but the norm, which is another pass over the gradient. It reads the
-//! gradient and, if there is a proximal term, the start, and reads and writes the parameters and, with momentum, one buffer
-//! of their length (`adam`, `adamw`: two). A step allocates nothing.
+//! gradient and, if there is a proximal term, the start, and reads and writes the parameters and, with momentum, one
+//! buffer of their length (`adam`, `adamw`: two). A step allocates nothing.
 //!
 //! # Determinism
 //! Settings that combine several numbers (`η/(1 − β₁ᵗ)`, `1 − β₂` …) are worked out in `f64` and rounded to `f32` once;

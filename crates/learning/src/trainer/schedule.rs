@@ -17,12 +17,13 @@
 //!
 //! # Source
 //! torch.optim.lr_scheduler of PyTorch 2, one of its epochs being a round: ExponentialLR, StepLR, CosineAnnealingLR (I.
-//! Loshchilov, F. Hutter, "SGDR: Stochastic gradient descent with warm restarts", ICLR 2017, without restarts), LinearLR
-//! from 1 to `floor`; warm-up as LinearLR from `1/(W + 1)` over `W` epochs, followed by the schedule (SequentialLR).
+//! Loshchilov, F. Hutter, "SGDR: Stochastic gradient descent with warm restarts", ICLR 2017, without restarts),
+//! LinearLR from 1 to `floor`; warm-up as LinearLR from `1/(W + 1)` over `W` epochs, followed by the schedule
+//! (SequentialLR).
 //!
 //! # Deviations from the source
-//! PyTorch multiplies up the factor of the epoch before; here each is worked out by itself. Its cosine rises again after
-//! `rounds` epochs; here it stays at `floor`. With a `floor` of 0, nothing is learned from then on.
+//! PyTorch multiplies up the factor of the epoch before; here each is worked out by itself. Its cosine rises again
+//! after `rounds` epochs; here it stays at `floor`. With a `floor` of 0, nothing is learned from then on.
 //!
 //! # Cost
 //! At most one power or cosine per call.

@@ -1,14 +1,13 @@
 //! Quantity skew: client sizes fall along a line or a geometric series to a given fraction of the largest.
 //!
 //! # Definition
-//! The User Balance Index of a partition is the smallest size over the largest. For an index `b` and `K` clients, client
-//! `k = 0, …, K − 1` has a share of the examples proportional to
-//! `b^(k/(K−1))` (exponential) or `1 − (1 − b)·k/(K−1)` (linear),
-//! so that client 0 is the largest and the exact shares have the index `b`. Every exact size is rounded down or up, whichever
-//! gives, among all such roundings that add up, the index nearest to `b`: for the smallest and for the largest client both
-//! ways are tried, and the others follow by largest remainders; on ties plain largest remainders win. With `shuffled`, the
-//! sizes go to the clients in random order.
-//! The exact size of the smallest client has to be at least 1; since it grows with `b`, a smaller `b` is out of reach.
+//! The User Balance Index of a partition is the smallest size over the largest. For an index `b` and `K` clients,
+//! client `k = 0, …, K − 1` has a share of the examples proportional to `b^(k/(K−1))` (exponential) or `1 − (1 −
+//! b)·k/(K−1)` (linear), so that client 0 is the largest and the exact shares have the index `b`. Every exact size is
+//! rounded down or up, whichever gives, among all such roundings that add up, the index nearest to `b`: for the
+//! smallest and for the largest client both ways are tried, and the others follow by largest remainders; on ties plain
+//! largest remainders win. With `shuffled`, the sizes go to the clients in random order. The exact size of the smallest
+//! client has to be at least 1; since it grows with `b`, a smaller `b` is out of reach.
 //!
 //! # Source
 //! The User Balance Index of MAB-FRS, eqs. (29) and (30), there 0.0146 and 0.1172 for 8 clients and 100,000 ratings.
@@ -145,8 +144,8 @@ fn exact_sizes(examples: usize, clients: usize, profile: Profile, index: f64) ->
     weights.into_iter().map(share).collect()
 }
 
-/// The smallest index that leaves the smallest client one example, by bisection; `smallest` grows with the index and is at
-/// least 1 for an index of 1.
+/// The smallest index that leaves the smallest client one example, by bisection; `smallest` grows with the index and is
+/// at least 1 for an index of 1.
 fn least_index(smallest: impl Fn(f64) -> f64) -> f64 {
     let (mut below, mut above) = (0.0, 1.0);
     loop {
@@ -162,8 +161,8 @@ fn least_index(smallest: impl Fn(f64) -> f64) -> f64 {
     }
 }
 
-/// Rounds every size down or up so that they add up to `total`, by largest remainders. With `ends`, the smallest and the
-/// largest have these sizes and no other lies beyond; none if that does not add up.
+/// Rounds every size down or up so that they add up to `total`, by largest remainders. With `ends`, the smallest and
+/// the largest have these sizes and no other lies beyond; none if that does not add up.
 fn round(exact: &[f64], total: usize, ends: Option<(usize, usize)>) -> Option<Vec<usize>> {
     let (least, most) = ends.unwrap_or((0, usize::MAX));
     let mut bounds: Vec<(usize, usize)> = exact

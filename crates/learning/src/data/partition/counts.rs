@@ -1,16 +1,17 @@
 //! Published partition: a file says how many examples of each class each client gets.
 //!
 //! # Definition
-//! Row `k` of the file says how many examples of each class client `k` gets; they are random ones of the class, and what is
-//! left over belongs to nobody. With `scale = "fit"`, if the file asks for more of a class than there is, all counts are
-//! scaled by the same factor, the largest with which every class suffices: of class `c`, `⌊f·Σ_k n_kc⌋` examples are dealt
-//! out, to client `k` its part `f·n_kc` rounded by largest remainders (ties to the smaller client). Mixtures and relative
-//! sizes stay what they are, up to rounding.
+//! Row `k` of the file says how many examples of each class client `k` gets; they are random ones of the class, and
+//! what is left over belongs to nobody. With `scale = "fit"`, if the file asks for more of a class than there is, all
+//! counts are scaled by the same factor, the largest with which every class suffices: of class `c`, `⌊f·Σ_k n_kc⌋`
+//! examples are dealt out, to client `k` its part `f·n_kc` rounded by largest remainders (ties to the smaller client).
+//! Mixtures and relative sizes stay what they are, up to rounding.
 //!
 //! # Inputs
-//! `file`: text or gzip (told by its first bytes), a row for each client and a column for each class, separated by commas,
-//! or by tabs if the first line contains one. A first line whose cells are not all whole numbers is a header; if its first
-//! cell is `client`, the first column names clients and is not read: rows are clients in the order of the file.
+//! `file`: text or gzip (told by its first bytes), a row for each client and a column for each class, separated by
+//! commas, or by tabs if the first line contains one. A first line whose cells are not all whole numbers is a header;
+//! if its first cell is `client`, the first column names clients and is not read: rows are clients in the order of the
+//! file.
 //!
 //! # Source
 //! The published partitions of PFLlib and the client statistics of Oort and FedScale come as such tables.
@@ -272,8 +273,8 @@ impl ClassCounts {
 /// Deals out examples of each class as a table says.
 ///
 /// # Errors
-/// No clients, a data set without classes, a table for other numbers of clients or classes, or one that asks for more than
-/// there is.
+/// No clients, a data set without classes, a table for other numbers of clients or classes, or one that asks for more
+/// than there is.
 pub fn class_counts(
     data: &Dataset,
     clients: usize,

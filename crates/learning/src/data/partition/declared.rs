@@ -1,8 +1,8 @@
 //! Declared sizes: each client gets the `data_size` that the population declares for it.
 //!
 //! # Definition
-//! Client `k` gets the next `data_size` examples of all in random order; the examples that are left belong to nobody. The sizes may not
-//! add up to more than there are.
+//! Client `k` gets the next `data_size` examples of all in random order; the examples that are left belong to nobody.
+//! The sizes may not add up to more than there are.
 //!
 //! # Inputs
 //! `data_size` of `[population]` or of its groups.

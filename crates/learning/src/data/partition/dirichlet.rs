@@ -3,17 +3,17 @@
 //! # Definition
 //! For each class `c`, proportions `(p_c1, …, p_cK) ~ Dirichlet(α, …, α)`, independent between classes; client `k` gets
 //! `n_c·p_ck` examples of the class, rounded by largest remainders. A Dirichlet variate is K independent Gamma(α, 1)
-//! variates over their sum. If all K are too small for `f64` (tiny α), they are `u^(1/α)` up to a common factor, u being
-//! their uniforms, and those are divided by the largest.
+//! variates over their sum. If all K are too small for `f64` (tiny α), they are `u^(1/α)` up to a common factor, u
+//! being their uniforms, and those are divided by the largest.
 //!
 //! # Source
 //! M. Yurochkin et al., "Bayesian nonparametric federated learning of neural networks", ICML 2019, section 4.
 //!
 //! # Deviations from the source
 //! Published code draws again until every client has its minimum, which changes the law by as much as it is needed and
-//! may never end. Here the draw is kept: while a client, the smallest number first, is short of the minimum, it is given
-//! one example of the most frequent class (the smallest on ties) of the client that has most (the smallest number on
-//! ties). Nobody falls below the minimum by giving.
+//! may never end. Here the draw is kept: while a client, the smallest number first, is short of the minimum, it is
+//! given one example of the most frequent class (the smallest on ties) of the client that has most (the smallest number
+//! on ties). Nobody falls below the minimum by giving.
 //!
 //! # Cost
 //! O(n + K·C) time and memory for C classes, and a logarithm of K for each example moved.
@@ -68,8 +68,8 @@ impl PartitionSettings for DirichletClasses {
 /// `quantile` is the quantile function of Gamma(α, 1).
 ///
 /// # Errors
-/// No clients, fewer examples than clients × minimum, an α that is not positive, a data set without classes, or a weight
-/// that is no number.
+/// No clients, fewer examples than clients × minimum, an α that is not positive, a data set without classes, or a
+/// weight that is no number.
 pub fn dirichlet(
     data: &Dataset,
     clients: usize,

@@ -56,7 +56,8 @@ impl Default for GammaSizes {
 
 /// Deals out all examples in sizes proportional to Gamma variates.
 ///
-/// `quantile` is the quantile function of Gamma(shape, 1); with shape 1 it is not asked, the exponential law being exact.
+/// `quantile` is the quantile function of Gamma(shape, 1); with shape 1 it is not asked, the exponential law being
+/// exact.
 ///
 /// # Errors
 /// No clients, fewer examples than clients × minimum, a shape that is not positive, or a weight that is no number.

@@ -2,22 +2,23 @@
 //!
 //! # Definition
 //! The groups that have examples are dealt round-robin: with `G` of them in order `g_1, g_2, …`, client `k` of `K` gets
-//! `g_(k+1), g_(k+1+K), …`. The order is that of the groups' numbers or, with `shuffled`, random. There have to be at least
-//! as many groups as clients, so that nobody is left without; with as many, each client is one group.
+//! `g_(k+1), g_(k+1+K), …`. The order is that of the groups' numbers or, with `shuffled`, random. There have to be at
+//! least as many groups as clients, so that nobody is left without; with as many, each client is one group.
 //!
 //! # Source
-//! S. Caldas et al., "LEAF: A Benchmark for Federated Settings", 2018 (arXiv 1812.01097): partitions by writer, user, device.
+//! S. Caldas et al., "LEAF: A Benchmark for Federated Settings", 2018 (arXiv 1812.01097): partitions by writer, user,
+//! device.
 //!
 //! # Deviations from the source
-//! Fewer clients than groups share the groups here; there, groups are left out. A minimum cannot be asked for: a group is
-//! not split, and what a client gets is what its groups have.
+//! Fewer clients than groups share the groups here; there, groups are left out. A minimum cannot be asked for: a group
+//! is not split, and what a client gets is what its groups have.
 //!
 //! # Cost
 //! O(n + G) time and memory.
 //!
 //! # Determinism
-//! Stream (Partition, 0, 3) for the order of groups, if shuffled; stream (Partition, 0, 0) is the order of examples, kept
-//! within each client.
+//! Stream (Partition, 0, 3) for the order of groups, if shuffled; stream (Partition, 0, 0) is the order of examples,
+//! kept within each client.
 
 use super::{Partition, PartitionError, PartitionSettings, check_counts, dealing_order, shuffled};
 use crate::data::Dataset;

@@ -1,10 +1,10 @@
 //! Pathological label skew: examples are sorted by class and cut into shards, and each client gets a few shards.
 //!
 //! # Definition
-//! The examples are put together by class, in ascending order of classes and in random order within a class, and cut into
-//! `K·s` consecutive shards for `K` clients and `s` shards per client: of `n` examples, the first `n mod K·s` shards get
-//! `⌊n/(K·s)⌋ + 1`, the others `⌊n/(K·s)⌋`. Each client gets `s` shards at random, without replacement.
-//! A shard no longer than the smallest class touches at most two classes, so a client has at most `2s` of them; where the
+//! The examples are put together by class, in ascending order of classes and in random order within a class, and cut
+//! into `K·s` consecutive shards for `K` clients and `s` shards per client: of `n` examples, the first `n mod K·s`
+//! shards get `⌊n/(K·s)⌋ + 1`, the others `⌊n/(K·s)⌋`. Each client gets `s` shards at random, without replacement. A
+//! shard no longer than the smallest class touches at most two classes, so a client has at most `2s` of them; where the
 //! classes' boundaries are boundaries of shards, at most `s`.
 //!
 //! # Source
@@ -18,8 +18,8 @@
 //! O(n + K·s) time and memory, and the sorting of each client's shards.
 //!
 //! # Determinism
-//! Stream (Partition, 0, 0) is the order of examples, kept within each class; stream (Partition, 0, 3) the order of shards,
-//! `s` consecutive ones for each client. A client's examples are ordered by shard, hence by class.
+//! Stream (Partition, 0, 0) is the order of examples, kept within each class; stream (Partition, 0, 3) the order of
+//! shards, `s` consecutive ones for each client. A client's examples are ordered by shard, hence by class.
 
 use super::{Partition, PartitionError, PartitionSettings, check_counts, dealing_order, shuffled_by_class};
 use crate::data::Dataset;

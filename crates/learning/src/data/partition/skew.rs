@@ -1,10 +1,10 @@
 //! How uneven a partition is.
 //!
 //! # Definition
-//! Of `K` clients with sizes `n_1 ≤ … ≤ n_K`, the Gini coefficient of sizes is `Σ_i (2i − K − 1) n_i / (K Σ_i n_i)`: 0 if all
-//! are alike, near 1 if one has everything. With classes: the entropy `−Σ_c p_c ln p_c` (in nats) of a client's shares `p` of
-//! classes and their total-variation distance `½ Σ_c |p_c − q_c|` to the shares `q` of the whole training set, both as plain
-//! means over the clients that have examples: a small client counts as much as a large one.
+//! Of `K` clients with sizes `n_1 ≤ … ≤ n_K`, the Gini coefficient of sizes is `Σ_i (2i − K − 1) n_i / (K Σ_i n_i)`: 0
+//! if all are alike, near 1 if one has everything. With classes: the entropy `−Σ_c p_c ln p_c` (in nats) of a client's
+//! shares `p` of classes and their total-variation distance `½ Σ_c |p_c − q_c|` to the shares `q` of the whole training
+//! set, both as plain means over the clients that have examples: a small client counts as much as a large one.
 //!
 //! # Cost
 //! O(n + K·C + K ln K) time for C classes, O(K + C) memory.
@@ -44,8 +44,8 @@ pub struct LabelSkew {
     pub mean_entropy: f64,
     /// Entropy of the classes of the whole training set in nats.
     pub entropy_of_all: f64,
-    /// Total-variation distance of a client's shares of classes to the whole training set's, from 0 to 1, plain mean over
-    /// the clients with examples.
+    /// Total-variation distance of a client's shares of classes to the whole training set's, from 0 to 1, plain mean
+    /// over the clients with examples.
     pub mean_distance: f64,
 }
 

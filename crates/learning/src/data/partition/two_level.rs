@@ -1,29 +1,30 @@
-//! Label skew on two levels: classes are spread over edge servers, then over each server's clients, by Dirichlet variates.
+//! Label skew on two levels: classes are spread over edge servers, then over each server's clients, by Dirichlet
+//! variates.
 //!
 //! # Definition
-//! For each class `c`, proportions `(q_c1, …, q_cM) ~ Dirichlet(α_server, …)` over `M` servers and, for each server `m`,
-//! proportions `~ Dirichlet(α_client, …)` over its clients, all independent. Server `m` gets `n_c·q_cm` examples of the
-//! class, and its clients share those by their proportions, both rounded by largest remainders. `K` clients belong to the
-//! servers in the order of their numbers, the first `K mod M` servers having `⌊K/M⌋ + 1`, the others `⌊K/M⌋`.
-//! A server's proportions `q` are handed out as well, so that test data can be split the same way.
+//! For each class `c`, proportions `(q_c1, …, q_cM) ~ Dirichlet(α_server, …)` over `M` servers and, for each server
+//! `m`, proportions `~ Dirichlet(α_client, …)` over its clients, all independent. Server `m` gets `n_c·q_cm` examples
+//! of the class, and its clients share those by their proportions, both rounded by largest remainders. `K` clients
+//! belong to the servers in the order of their numbers, the first `K mod M` servers having `⌊K/M⌋ + 1`, the others
+//! `⌊K/M⌋`. A server's proportions `q` are handed out as well, so that test data can be split the same way.
 //!
 //! # Source
-//! The two-level Dirichlet split of Fed-BAC (10 servers, α_server of 0.5 or 0.1, α_client 0.5); the one-level law is that
-//! of M. Yurochkin et al., ICML 2019, section 4.
+//! The two-level Dirichlet split of Fed-BAC (10 servers, α_server of 0.5 or 0.1, α_client 0.5); the one-level law is
+//! that of M. Yurochkin et al., ICML 2019, section 4.
 //!
 //! # Deviations from the source
-//! The source does not say what becomes of clients that get nothing. Here a server short of its clients' minima is first
-//! helped by the server that has most above its own, then a client by the client of the same server that has most; it is
-//! always one example of the giver's most frequent class (the smallest on ties). The proportions that are handed out are
-//! those drawn, before this help and before rounding.
+//! The source does not say what becomes of clients that get nothing. Here a server short of its clients' minima is
+//! first helped by the server that has most above its own, then a client by the client of the same server that has
+//! most; it is always one example of the giver's most frequent class (the smallest on ties). The proportions that are
+//! handed out are those drawn, before this help and before rounding.
 //!
 //! # Cost
 //! O(n + K·C) time and memory for C classes, and a logarithm of K for each example moved.
 //!
 //! # Determinism
 //! Stream (Partition, server, 4) holds one uniform for each class, in ascending order of classes, as does stream
-//! (Partition, client, 2); stream (Partition, 0, 0) is the order of examples, kept within each class. A client's examples
-//! are ordered by class. Test data are dealt in the order of stream (Partition, 0, 5).
+//! (Partition, client, 2); stream (Partition, 0, 0) is the order of examples, kept within each class. A client's
+//! examples are ordered by class. Test data are dealt in the order of stream (Partition, 0, 5).
 
 use super::dirichlet::{class_weights, raise_to_minimum};
 use super::sizes::apportion;
@@ -79,12 +80,12 @@ pub fn clients_of(server: usize, servers: usize, clients: usize) -> Range<usize>
 
 /// Deals out all examples, class by class: over servers, then over each server's clients.
 ///
-/// The quantile functions are those of Gamma(α_server, 1) and of Gamma(α_client, 1). Also returned: the share of each class
-/// that was drawn for each server, servers × classes; each column adds up to 1.
+/// The quantile functions are those of Gamma(α_server, 1) and of Gamma(α_client, 1). Also returned: the share of each
+/// class that was drawn for each server, servers × classes; each column adds up to 1.
 ///
 /// # Errors
-/// No clients, fewer examples than clients × minimum, more servers than clients or none, an α that is not positive, a data
-/// set without classes, or a weight that is no number.
+/// No clients, fewer examples than clients × minimum, more servers than clients or none, an α that is not positive, a
+/// data set without classes, or a weight that is no number.
 pub fn two_level(
     data: &Dataset,
     clients: usize,
@@ -150,8 +151,9 @@ pub fn server_shares(
     Ok(shares)
 }
 
-/// Splits a data set, such as the test examples, over servers by their shares of each class (servers × classes, finite and
-/// not negative; a column need not add up to 1): part `m` of the result is what server `m` gets. Every example is dealt out.
+/// Splits a data set, such as the test examples, over servers by their shares of each class (servers × classes, finite
+/// and not negative; a column need not add up to 1): part `m` of the result is what server `m` gets. Every example is
+/// dealt out.
 ///
 /// # Errors
 /// No servers, or a data set that has no classes or others than the shares are for.

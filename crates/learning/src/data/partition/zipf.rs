@@ -1,9 +1,9 @@
 //! Quantity skew: client sizes follow Zipf's law, a power of their rank.
 //!
 //! # Definition
-//! The client of rank `r = 1, …, K` gets `n·r^-s / Σ_j j^-s` examples, rounded by largest remainders. A client whose share
-//! is below the minimum gets the minimum, and the others share what is left in proportion. Client 0 has rank 1, and so on;
-//! with `shuffled`, ranks are a random permutation.
+//! The client of rank `r = 1, …, K` gets `n·r^-s / Σ_j j^-s` examples, rounded by largest remainders. A client whose
+//! share is below the minimum gets the minimum, and the others share what is left in proportion. Client 0 has rank 1,
+//! and so on; with `shuffled`, ranks are a random permutation.
 //!
 //! # Source
 //! G. K. Zipf, "Human Behavior and the Principle of Least Effort", 1949.
@@ -15,8 +15,8 @@
 //! O(n + K ln K) time, O(n + K) memory.
 //!
 //! # Determinism
-//! Stream (Partition, 0, 3) for ranks, if shuffled: its order lists clients by rank. Stream (Partition, 0, 0) for the order
-//! of examples.
+//! Stream (Partition, 0, 3) for ranks, if shuffled: its order lists clients by rank. Stream (Partition, 0, 0) for the
+//! order of examples.
 
 use super::{Partition, PartitionError, PartitionSettings, check_counts, dealing_order, shuffled, sizes::apportion};
 use crate::data::Dataset;

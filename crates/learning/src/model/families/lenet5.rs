@@ -1,8 +1,8 @@
 //! LeNet-5: two convolutions and three fully connected layers.
 //!
 //! # Definition
-//! Two 5 × 5 convolutions (6 and 16 channels, ReLU, 2 × 2 max pooling), dense 120, 84, classes; `width` multiplies the channels and the
-//! outputs of the hidden layers. 44,426 parameters on 1 × 28 × 28, 62,006 on 3 × 32 × 32.
+//! Two 5 × 5 convolutions (6 and 16 channels, ReLU, 2 × 2 max pooling), dense 120, 84, classes; `width` multiplies the
+//! channels and the outputs of the hidden layers. 44,426 parameters on 1 × 28 × 28, 62,006 on 3 × 32 × 32.
 //!
 //! # Source
 //! Y. LeCun et al., "Gradient-based learning applied to document recognition", Proc. IEEE 1998.

@@ -1,12 +1,12 @@
 //! Multilayer perceptron: fully connected layers with an activation between them.
 //!
 //! # Definition
-//! `fc1`, `fc2`, …: one dense layer for each entry of `hidden`, and one for the classes. On 1 × 28 × 28 with two hidden layers of 200,
-//! 199,210 parameters: the 2NN of the federated benchmarks.
+//! `fc1`, `fc2`, …: one dense layer for each entry of `hidden`, and one for the classes. On 1 × 28 × 28 with two hidden
+//! layers of 200, 199,210 parameters: the 2NN of the federated benchmarks.
 //!
 //! # Source
-//! H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep Networks from
-//! Decentralized Data", AISTATS 2017 (2NN).
+//! H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep
+//! Networks from Decentralized Data", AISTATS 2017 (2NN).
 //!
 //! # Example
 //! ```toml

@@ -1,8 +1,8 @@
 //! ResNet-18 for small images.
 //!
 //! # Definition
-//! 3 × 3 stem of 64 channels without pooling, four stages of two blocks with batch normalisation, global average pooling. 11,173,962
-//! trained parameters on 3 × 32 × 32.
+//! 3 × 3 stem of 64 channels without pooling, four stages of two blocks with batch normalisation, global average
+//! pooling. 11,173,962 trained parameters on 3 × 32 × 32.
 //!
 //! # Source
 //! K. He et al., "Deep residual learning for image recognition", CVPR 2016 (with the stem for images of 32 × 32).

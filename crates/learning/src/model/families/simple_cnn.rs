@@ -1,8 +1,8 @@
 //! Simple CNN of the federated benchmarks: two convolutions, two fully connected layers, dropout.
 //!
 //! # Definition
-//! 3 × 3 convolutions of 32 and 64 channels, 2 × 2 max pooling, dropout 0.25, dense 128, dropout 0.5, classes. 1,626,442 parameters on
-//! 3 × 32 × 32.
+//! 3 × 3 convolutions of 32 and 64 channels, 2 × 2 max pooling, dropout 0.25, dense 128, dropout 0.5, classes.
+//! 1,626,442 parameters on 3 × 32 × 32.
 //!
 //! # Source
 //! S. Reddi et al., "Adaptive federated optimization", ICLR 2021.

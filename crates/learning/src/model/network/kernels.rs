@@ -9,10 +9,10 @@
 //! | [`turn`] | the layout of a batch, from and to example × feature |
 //!
 //! # Layout
-//! A tensor of a batch of `B` examples is channel × row × (column, example): the examples of a column lie side by side, and the
-//! columns of a row follow each other, so that a row is `width · B` numbers and a shift by one column is a shift by `B`.
-//! Rows are padded to whole vectors of 16 and the tensor to [`SLACK`] more, so that loops run over whole vectors; what
-//! lies in the padding is finite and means nothing.
+//! A tensor of a batch of `B` examples is channel × row × (column, example): the examples of a column lie side by side,
+//! and the columns of a row follow each other, so that a row is `width · B` numbers and a shift by one column is a
+//! shift by `B`. Rows are padded to whole vectors of 16 and the tensor to [`SLACK`] more, so that loops run over whole
+//! vectors; what lies in the padding is finite and means nothing.
 
 pub mod correlate;
 pub mod correlate_gradient;

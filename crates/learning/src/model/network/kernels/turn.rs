@@ -1,4 +1,5 @@
-//! From example × feature to the layout of a batch, and back: squares of 16 × 16 numbers, whose rows and columns are exchanged.
+//! From example × feature to the layout of a batch, and back: squares of 16 × 16 numbers, whose rows and columns are
+//! exchanged.
 
 use crate::dense::Rows;
 use crate::lanes::{Kernel, LANES, Lanes, transpose};
@@ -20,21 +21,23 @@ impl Kernel for Load<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        // Sixteen examples at a time, whose features are read from the first to the last: as many streams as a processor follows.
+        // Sixteen examples at a time, whose features are read from the first to the last: as many streams as a
+        // processor follows.
         for (block, examples) in self.batch.chunks(LANES).enumerate() {
-            for (run, places) in self.features.chunks(LANES).enumerate() {
+            for (run, features) in self.features.chunks(LANES).enumerate() {
                 let mut square = [Lanes::ZERO; LANES];
                 for (lanes, &example) in square.iter_mut().zip(examples) {
                     let values = &self.rows.row(example)[run * LANES..];
-                    *lanes = if places.len() == LANES { Lanes::load(values) } else { Lanes::load_partial(values) };
+                    *lanes = if features.len() == LANES { Lanes::load(values) } else { Lanes::load_partial(values) };
                 }
-                write_columns(&mut square, places, block * LANES, examples.len(), false, self.out);
+                write_columns(&mut square, features, block * LANES, examples.len(), false, self.out);
             }
         }
     }
 }
 
-/// Writes the columns of a square of examples × features, or adds them, to where the features start, from the example `first` on.
+/// Writes the columns of a square of examples × features, or adds them, to where the features start, from the example
+/// `first` on.
 #[inline(always)]
 pub(super) fn write_columns(
     square: &mut [Lanes; LANES],
@@ -75,10 +78,10 @@ impl Kernel for Turn<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        for (run, places) in self.features.chunks(LANES).enumerate() {
+        for (run, features) in self.features.chunks(LANES).enumerate() {
             for first in (0..self.batch).step_by(LANES) {
                 let mut square = [Lanes::ZERO; LANES];
-                for (lanes, &start) in square.iter_mut().zip(places) {
+                for (lanes, &start) in square.iter_mut().zip(features) {
                     *lanes = Lanes::load(&self.input[start as usize + first..]);
                 }
                 transpose(&mut square);

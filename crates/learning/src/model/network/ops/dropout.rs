@@ -4,8 +4,9 @@
 //! N. Srivastava et al., "Dropout", JMLR 15, 2014, in the inverted form that PyTorch uses.
 //!
 //! # Determinism
-//! Four numbers share 64 random bits of the client's stream, low bits first, in the order of the tensor in memory (channel, row, column,
-//! example, with the padding of rows and of the tensor's end); a number is kept where its 16 bits are at least `rate · 2^16`, rounded: the rate is a multiple of 2^-16.
+//! Four numbers share 64 random bits of the client's stream, low bits first, in the order of the tensor in memory
+//! (channel, row, column, example, with the padding of rows and of the tensor's end); a number is kept where its 16
+//! bits are at least `rate · 2^16`, rounded: the rate is a multiple of 2^-16.
 
 use super::super::kernels::Layout;
 use fedgenie_core::rng::StreamRng;
@@ -30,8 +31,8 @@ impl Dropout {
         let length = layout.len();
         for mask in mask[..length].chunks_mut(4) {
             let bits = noise.bits();
-            for (place, factor) in mask.iter_mut().enumerate() {
-                *factor = if (bits >> (16 * place)) as u16 >= self.threshold { self.scale } else { 0.0 };
+            for (index, factor) in mask.iter_mut().enumerate() {
+                *factor = if (bits >> (16 * index)) as u16 >= self.threshold { self.scale } else { 0.0 };
             }
         }
         for ((out, x), factor) in out.iter_mut().zip(input).zip(&mask[..length]) {

@@ -1,14 +1,16 @@
 //! Group normalisation.
 //!
 //! # Definition
-//! For each example, `out = γ (x − mean) / √(var + ε) + β` with mean and variance (divided by the count) over the channels of a group and all
-//! their places; γ and β belong to the channel. ε is 1e-5. Training and evaluation are the same.
+//! For each example, `out = γ (x − mean) / √(var + ε) + β` with mean and variance (divided by the count) over the
+//! channels of a group and all their pixels; γ and β belong to the channel. ε is 1e-5. Training and evaluation are the
+//! same.
 //!
 //! # Source
 //! Y. Wu, K. He, "Group normalization", ECCV 2018; constants as in PyTorch's `GroupNorm`.
 //!
 //! # Determinism
-//! An example's sums run over channel, row, column in ascending order; those over examples, for γ and β, in ascending order last.
+//! An example's sums run over channel, row, column in ascending order; those over examples, for γ and β, in ascending
+//! order last.
 
 use super::super::kernels::Layout;
 use crate::lanes::Kernel;
@@ -32,7 +34,7 @@ impl GroupNorm {
     }
 }
 
-/// Calls a function with the place of each column of a group: channel and where its examples start.
+/// Calls a function for each column of a group: channel and where its examples start.
 #[inline(always)]
 fn for_each_column(layout: Layout, channels: std::ops::Range<usize>, mut function: impl FnMut(usize, usize)) {
     for channel in channels {

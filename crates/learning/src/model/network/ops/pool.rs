@@ -1,9 +1,9 @@
 //! Pooling: the largest number, or the mean, of each window.
 //!
 //! # Definition
-//! Maximum: of the numbers of the window that lie inside the input, in the order row, column; the gradient goes to the first one
-//! that is the maximum; with a ReLU behind it, a maximum below zero becomes zero. Mean: the sum over the window, in that order,
-//! divided by its area; padding counts as zeros.
+//! Maximum: of the numbers of the window that lie inside the input, in the order row, column; the gradient goes to the
+//! first one that is the maximum; with a ReLU behind it, a maximum below zero becomes zero. Mean: the sum over the
+//! window, in that order, divided by its area; padding counts as zeros.
 //!
 //! # Source
 //! As in PyTorch, `MaxPool2d` and `AvgPool2d` with `count_include_pad`.
@@ -30,17 +30,17 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Rows (or columns) of the input that the window at a place covers.
+    /// Rows (or columns) of the input that a window covers.
     #[inline(always)]
-    fn covered(self, place: usize, side: usize) -> std::ops::Range<usize> {
-        let first = place * self.window.stride;
+    fn covered(self, window: usize, side: usize) -> std::ops::Range<usize> {
+        let first = window * self.window.stride;
         let from = first.saturating_sub(self.window.padding);
         let to = (first + self.window.size).saturating_sub(self.window.padding).min(side);
         from..to.max(from)
     }
 
-    /// Whether windows are 2 × 2, side by side, and their maximum is taken: nearly all of pooling in practice, which has loops of
-    /// its own, on whole vectors.
+    /// Whether windows are 2 × 2, side by side, and their maximum is taken: nearly all of pooling in practice, which
+    /// has loops of its own, on whole vectors.
     const fn is_halving(self) -> bool {
         matches!(self, Self { window: Window { size: 2, stride: 2, padding: 0 }, kind: PoolKind::Max, .. })
     }
@@ -105,8 +105,8 @@ impl Kernel for PoolForward<'_> {
 }
 
 impl PoolForward<'_> {
-    /// Vectors are taken one after the other, from left to right and from above, so that what is written behind a row or a column's
-    /// last example is overwritten afterwards, or lies in padding.
+    /// Vectors are taken one after the other, from left to right and from above, so that what is written behind a row
+    /// or a column's last example is overwritten afterwards, or lies in padding.
     #[inline(always)]
     fn halve(self) {
         let (from, to) = self.layouts;
@@ -174,10 +174,10 @@ impl Kernel for PoolBackward<'_> {
                             }
                             let input = &self.input[start..][..batch];
                             // A slope that found its maximum is used up.
-                            for place in 0..batch {
-                                let is_largest = input[place] == output[place];
-                                out[place] += if is_largest { slopes[place] } else { 0.0 };
-                                slopes[place] = if is_largest { 0.0 } else { slopes[place] };
+                            for index in 0..batch {
+                                let is_largest = input[index] == output[index];
+                                out[index] += if is_largest { slopes[index] } else { 0.0 };
+                                slopes[index] = if is_largest { 0.0 } else { slopes[index] };
                             }
                         }
                     }
@@ -227,9 +227,9 @@ impl PoolBackward<'_> {
                     for example in (0..to.batch).step_by(LANES) {
                         keep_vectors_whole();
                         let left = 2 * x * from.batch + example;
-                        let place = start + x * to.batch + example;
-                        let output = Lanes::load(&self.output[place..]);
-                        let slopes = Lanes::load(&self.slopes[place..]);
+                        let offset = start + x * to.batch + example;
+                        let output = Lanes::load(&self.output[offset..]);
+                        let slopes = Lanes::load(&self.slopes[offset..]);
                         let (below, right) = (from.row, from.batch);
                         let corner = upper + left;
                         let (first, slopes) = take(slopes, output, &self.input[corner..]);
@@ -237,7 +237,8 @@ impl PoolBackward<'_> {
                         let (third, slopes) = take(slopes, output, &self.input[corner + below..]);
                         let (fourth, _) = take(slopes, output, &self.input[corner + below + right..]);
                         let count = (to.batch - example).min(LANES);
-                        // Columns of windows further to the right are written later; behind them lie a column of zeros or the next row.
+                        // Columns of windows further to the right are written later; behind them lie a column of zeros
+                        // or the next row.
                         let fits = to.batch <= LANES && left + from.batch + LANES <= 2 * to.used();
                         let out = &mut self.out[corner..];
                         let count = if fits { LANES } else { count };

@@ -3,8 +3,9 @@
 use super::super::kernels::Layout;
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 
-/// Sets slopes to zero where the output was not positive, if a ReLU was part of the layer, and in the padding of rows; and adds them
-/// up for each channel, which is the gradient by a bias: lane by lane, rows ascending, lanes folded in halves.
+/// Sets slopes to zero where the output was not positive, if a ReLU was part of the layer, and in the padding of rows;
+/// and adds them up for each channel, which is the gradient by a bias: lane by lane, rows ascending, lanes folded in
+/// halves.
 pub struct Prepare<'a> {
     pub layout: Layout,
     /// The layer's output, where negative results became zero.

@@ -42,8 +42,8 @@ pub struct Tiling {
 }
 
 impl Tiling {
-    /// Divides `rows × columns` tiles into blocks of at most `limit` vectors (or one tile column, if that is more): of whole tile
-    /// rows where they fit, else of equal parts of a tile row that waste few lanes.
+    /// Divides `rows × columns` tiles into blocks of at most `limit` vectors (or one tile column, if that is more): of
+    /// whole tile rows where they fit, else of equal parts of a tile row that waste few lanes.
     pub fn new(rows: usize, columns: usize, batch: usize, limit: usize) -> Self {
         let vectors = |columns: usize| (columns * batch).div_ceil(LANES);
         let all = vectors(columns);
