@@ -11,6 +11,7 @@ pub fn seconds_of<T>(work: impl FnOnce() -> T) -> (T, f64) {
 }
 
 /// The date in UTC, as in 2026-01-31.
+#[expect(clippy::disallowed_methods, reason = "the date of a report")]
 pub fn today() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()[..10].to_owned()
 }

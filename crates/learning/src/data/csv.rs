@@ -208,13 +208,13 @@ impl<'a> Part<'a> {
             labels: Names::default(),
             groups: Names::default(),
         };
-        let Some(line) = rows.next()? else {
+        let Some(line) = rows.advance()? else {
             return Err(part.wrong(1, "is empty; expected a header, the names of the columns".to_owned()));
         };
         part.header = rows.record.iter().map(|name| name.trim().to_owned()).collect();
         let roles = part.roles(line, columns, expected)?;
         let mut examples = 0_usize;
-        while let Some(line) = rows.next()? {
+        while let Some(line) = rows.advance()? {
             if rows.record.len() != roles.len() {
                 let message = format!("found {} fields; the header has {} columns", rows.record.len(), roles.len());
                 return Err(part.wrong(line, message));

@@ -53,7 +53,10 @@ impl<'a> Rows<'a> {
     }
 
     /// Reads the next record and says on which line it begins.
-    pub fn next(&mut self) -> Result<Option<u64>, DataError> {
+    ///
+    /// # Errors
+    /// If the file cannot be read or a row is too long.
+    pub fn advance(&mut self) -> Result<Option<u64>, DataError> {
         loop {
             let more = self.reader.read_record(&mut self.record).map_err(|error| self.refused(error))?;
             self.progress.row.set(0);
@@ -146,7 +149,7 @@ mod tests {
         encoder.finish().unwrap();
         let read = |limit| {
             let mut rows = Rows::open_within(file.path(), limit)?;
-            while rows.next()?.is_some() {}
+            while rows.advance()?.is_some() {}
             Ok::<_, DataError>(())
         };
         assert!(read(1 << 21).is_ok());

@@ -173,5 +173,6 @@ pub fn run<K: Kernel>(path: Path, kernel: K) -> K::Output {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+#[cfg(test)]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod clone_tests;

@@ -32,7 +32,7 @@ impl<'a> Columns<'a> {
         let mut rows = Rows::open_within(path, TEXT_MAX)?;
         let wrong = |message| DataError::Table { path: path.to_owned(), line: 1, message };
         let listed = || wanted.join(", ");
-        if rows.next()?.is_none() {
+        if rows.advance()?.is_none() {
             return Err(wrong(format!("is empty; expected a header with the columns {}", listed())));
         }
         let mut header: Vec<String> = rows.record.iter().map(|name| name.trim().to_owned()).collect();
@@ -72,7 +72,7 @@ impl<'a> Columns<'a> {
 
     /// Goes to the next row; false at the end.
     pub fn next(&mut self) -> Result<bool, DataError> {
-        let Some(line) = self.rows.next()? else { return Ok(false) };
+        let Some(line) = self.rows.advance()? else { return Ok(false) };
         self.line = line;
         self.read += 1;
         if self.read > RECORDS_MAX {
