@@ -1,7 +1,8 @@
 //! Availability of a million clients: the first answer for each, and a pass over all of them once per round.
 //!
-//! Goals on two cores of a current server: the first answer for a million clients in at most 1 s, and a pass in at most 5 ms where
-//! few states change. Beside each, a pass over the same bytes as plain numbers. `cargo bench --bench availability`
+//! Goals on two cores of a current server: the first answer for a million clients in at most 1 s, and a pass in at most
+//! 5 ms where few states change. Beside each, a pass over the same bytes as plain numbers.
+//! `cargo bench --bench availability`
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
 

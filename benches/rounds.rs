@@ -1,8 +1,8 @@
 //! Rounds per second of BSFL with the exact solver, drawn latencies, events and record, without training.
 //!
-//! Goals on two cores of a current server: K = 20, m = 5 at most 5 µs a round without meters and 6 µs with `mean`; K = 500,
-//! m = 25 at most 40 µs with `mean`. In the same run, the same number of log-normal job latencies is drawn and sorted, as
-//! a measure of the machine. `cargo bench --bench rounds`
+//! Goals on two cores of a current server: K = 20, m = 5 at most 5 µs a round without meters and 6 µs with `mean`; K =
+//! 500, m = 25 at most 40 µs with `mean`. In the same run, the same number of log-normal job latencies is drawn and
+//! sorted, as a measure of the machine. `cargo bench --bench rounds`
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
 

@@ -1,8 +1,10 @@
-//! A million devices: time of a round of the scenarios in `scenarios/scale`, on one thread, without the building of the world.
+//! A million devices: time of a round of the scenarios in `scenarios/scale`, on one thread, without the building of the
+//! world.
 //!
-//! Goals on two cores of a current server: random selection of 1,000 among devices that come and go, 1,000 rounds in 5 s; BSFL on
-//! the same at most 20 ms a round; buffered with 10,000 places at least 10⁶ events a second (ends of phases, selections). In the
-//! same run, the same number of job latencies is drawn, as a measure of the machine. `cargo bench --bench scale`
+//! Goals on two cores of a current server: random selection of 1,000 among devices that come and go, 1,000 rounds in 5
+//! s; BSFL on the same at most 20 ms a round; buffered with 10,000 places at least 10⁶ events a second (ends of phases,
+//! selections). In the same run, the same number of job latencies is drawn, as a measure of the machine.
+//! `cargo bench --bench scale`
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
 

@@ -2,6 +2,7 @@
 //!
 //! Its numbers are made up. With `--hostile`, texts contain what would run in a careless page.
 
+use fedgenie::math::float::ln;
 use fedgenie::report::{
     Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Style, Table,
     Verdict, html,
@@ -241,7 +242,7 @@ fn intervals() -> Figure {
 /// One line for each of the policies that a report can tell apart.
 fn everybody() -> Figure {
     let lines = (0..ALL).map(|number| {
-        let course = |step: i32| (f64::from(step), 5.0 + (2.0 + number as f64) * f64::from(step).sqrt());
+        let course = |step: i32| (f64::from(step), 5.0 + (2.0 + number as f64) * ln(f64::from(step + 1)));
         line(&name(number), LineKind::Mean, (0..40).map(course).collect())
     });
     figure(

@@ -1,5 +1,5 @@
-//! Linear and softmax regression against plain loops: single-threaded `f32` with one running sum, over the same shuffles.
-//! Both do the same number of floating-point operations.
+//! Linear and softmax regression against plain loops: single-threaded `f32` with one running sum, over the same
+//! shuffles. Both do the same number of floating-point operations.
 
 use crate::measure::{Seconds, descent, jobs, measure};
 use fedgenie::data::{Dataset, Targets, synthetic::LinearData};

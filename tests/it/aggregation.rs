@@ -1,5 +1,5 @@
-//! `[aggregation]` through the whole program: the default changes nothing, every other choice changes the model, replays
-//! on any number of threads, and is written out; wrong settings are refused where they stand.
+//! `[aggregation]` through the whole program: the default changes nothing, every other choice changes the model,
+//! replays on any number of threads, and is written out; wrong settings are refused where they stand.
 
 use super::support::{SCENARIO, Workplace, changed, line_of};
 use std::collections::BTreeSet;

@@ -18,8 +18,8 @@ fn buffered(protocol: &str, selections: &[u32], rounds: u32) -> Played {
     play(&world(&scenario(protocol), 1), Box::new(script), rounds).unwrap()
 }
 
-/// Clients 0 and 1 begin; 0 delivers at 12, 1 at 23. Client 2 takes 0's place at 12 and delivers at 30, when client 4 takes
-/// over; client 0 takes 1's place at 23 and delivers at 35.
+/// Clients 0 and 1 begin; 0 delivers at 12, 1 at 23. Client 2 takes 0's place at 12 and delivers at 30, when client 4
+/// takes over; client 0 takes 1's place at 23 and delivers at 35.
 #[test]
 fn places_are_filled_as_they_become_free() {
     let played = buffered(BUFFERED, &[0, 1, 2, 0, 4], 2);
@@ -36,8 +36,8 @@ fn places_are_filled_as_they_become_free() {
     assert_eq!(played.accounts.arrived, 4);
 }
 
-/// Clients 2 and 4 deliver at 18, the same instant. The first fills the buffer; the second belongs to the next round, and
-/// both places are filled afterwards, with the new model.
+/// Clients 2 and 4 deliver at 18, the same instant. The first fills the buffer; the second belongs to the next round,
+/// and both places are filled afterwards, with the new model.
 #[test]
 fn updates_that_arrive_together_belong_to_successive_rounds() {
     let protocol = changed(BUFFERED, "concurrency = 2", "concurrency = 3");

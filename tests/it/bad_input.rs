@@ -259,7 +259,8 @@ fn a_latency_that_can_fall_below_tau_min() {
 
 #[test]
 fn a_latency_that_falls_below_tau_min_with_a_later_seed_only() {
-    // The download is drawn per client between 0 and 100 ms: seed 1 draws more than 30 ms for all, some other seed less.
+    // The download is drawn per client between 0 and 100 ms: seed 1 draws more than 30 ms for all, some other seed
+    // less.
     let scenario = changed(GOOD, "constant = \"10 ms\"", "constant = { uniform = [\"0 ms\", \"100 ms\"] }");
     let scenario = changed(&scenario, "shift = \"0.1 s\"", "shift = \"0 s\"");
     let scenario = changed(&scenario, "clients = 4", "clients = 1");

@@ -96,8 +96,8 @@ fn bsfl() {
     selections(&FIVE, r#"{ kind = "bsfl", alpha = 3.0, beta = 1.2 }"#, "", &expected);
 }
 
-/// With quantum 0.1 and client 4 holding half of the data: ρ = 0.25 for the others, 1 for client 4. The mean of client 3, 0.125, is
-/// rounded to 0.1, that of client 2, 0.25, away from zero to 0.3; the bonus is not rounded.
+/// With quantum 0.1 and client 4 holding half of the data: ρ = 0.25 for the others, 1 for client 4. The mean of client
+/// 3, 0.125, is rounded to 0.1, that of client 2, 0.25, away from zero to 0.3; the bonus is not rounded.
 ///
 /// | t | u | w | best sets (value) |
 /// |---|---|---|---|
@@ -115,17 +115,18 @@ fn bsfl_quantised_with_unequal_data() {
 
 /// τ_max = 0.5 s: rewards 0, 0.8, 0.6, 0.2; index = mean + sqrt(3 ln t / c).
 ///
-/// t = 3: 1.81544 2.61544 2.41544 2.01544. t = 4: 2.03933 2.24203 2.04203 2.23933. t = 5: 2.19734 2.06864 2.15376 1.75376.
-/// t = 6: 1.6394 2.13857 1.93857 1.8394. t = 7: 1.70847 2.00807 1.80807 1.90847. t = 8: 1.76612 1.91699 1.84883 1.64203.
+/// t = 3: 1.81544 2.61544 2.41544 2.01544. t = 4: 2.03933 2.24203 2.04203 2.23933. t = 5: 2.19734 2.06864 2.15376
+/// 1.75376. t = 6: 1.6394 2.13857 1.93857 1.8394. t = 7: 1.70847 2.00807 1.80807 1.90847. t = 8: 1.76612 1.91699
+/// 1.84883 1.64203.
 #[test]
 fn cs_ucb() {
     let expected = [[0, 1], [2, 3], [1, 2], [1, 3], [0, 2], [1, 2], [1, 3], [1, 2]];
     selections(&FOUR, r#"{ kind = "cs-ucb", tau_max = "0.5 s" }"#, "", &expected);
 }
 
-/// Sizes 3, 1, 1, 3: owed 0.375, 0.125, 0.125, 0.375 per round. ŷ = 1 for all while sqrt(2 ln t / c) is large; the queues decide:
-/// t = 1: scores 0.5, ids decide. t = 2: D = 0, 0, 0.125, 0.375, scores 0.5 0.5 0.5625 0.6875. t = 3: D = 0.375, 0.125, 0, 0. And so
-/// on in turn.
+/// Sizes 3, 1, 1, 3: owed 0.375, 0.125, 0.125, 0.375 per round. ŷ = 1 for all while sqrt(2 ln t / c) is large; the
+/// queues decide: t = 1: scores 0.5, ids decide. t = 2: D = 0, 0, 0.125, 0.375, scores 0.5 0.5 0.5625 0.6875. t = 3: D
+/// = 0.375, 0.125, 0, 0. And so on in turn.
 #[test]
 fn cs_ucb_q() {
     let expected = [[0, 1], [2, 3], [0, 1], [2, 3], [0, 1], [2, 3]];
@@ -151,8 +152,8 @@ fn rbcs_f() {
     selections(&FOUR, r#"{ kind = "rbcs-f" }"#, "", &expected);
 }
 
-/// K = 4, m = 2, α = 3, β = 1.2: ρ = 0.5. t = 1: all w = 0.65291, so the fastest two, {1,2}: 0.25 + 1.30582. t = 2: w = 0.65291 for 0 and
-/// 3, 0 for 1 and 2: {0,3} 1.4058, {1,3} 0.7779. Then in turn; the mean regret stays exactly zero.
+/// K = 4, m = 2, α = 3, β = 1.2: ρ = 0.5. t = 1: all w = 0.65291, so the fastest two, {1,2}: 0.25 + 1.30582. t = 2: w =
+/// 0.65291 for 0 and 3, 0 for 1 and 2: {0,3} 1.4058, {1,3} 0.7779. Then in turn; the mean regret stays exactly zero.
 #[test]
 fn genie() {
     let found = trace(&FOUR, 6, r#"{ kind = "genie" }"#, "");
@@ -163,8 +164,8 @@ fn genie() {
     }
 }
 
-/// The circle 0, 1, 2, 3, 4. Under K = 4, rounds 1, 3, 5 find all clients alike: the genie takes {1,2} with bottleneck 0.25, round-robin
-/// {0,1} with 0.1, and loses 0.15. Rounds 2, 4, 6 find 2 and 3 unused: both take them.
+/// The circle 0, 1, 2, 3, 4. Under K = 4, rounds 1, 3, 5 find all clients alike: the genie takes {1,2} with bottleneck
+/// 0.25, round-robin {0,1} with 0.1, and loses 0.15. Rounds 2, 4, 6 find 2 and 3 unused: both take them.
 #[test]
 fn round_robin_and_its_mean_regret() {
     selections(&FIVE, r#"{ kind = "round-robin" }"#, "", &[[0, 1], [2, 3], [4, 0], [1, 2], [3, 4], [0, 1]]);
@@ -270,8 +271,9 @@ fn power_of_choice_with_fresh_losses() {
     assert_eq!(asked.select(&[0.7, 0.7 + 1e-13, 0.1, 0.9]), [0, 3], "within 1e-12 the smaller id wins");
 }
 
-/// Losses are those reported when last trained. Rounds 1 and 2: whoever never reported counts as infinite, by id. After them, known
-/// losses 1, 2, 6, 7: {2,3}, who report 0.5 and 3. Then 1, 2, 0.5, 3: {1,3}, who report 4 and 0.1. Then 1, 4, 0.5, 0.1: {0,1}.
+/// Losses are those reported when last trained. Rounds 1 and 2: whoever never reported counts as infinite, by id. After
+/// them, known losses 1, 2, 6, 7: {2,3}, who report 0.5 and 3. Then 1, 2, 0.5, 3: {1,3}, who report 4 and 0.1. Then 1,
+/// 4, 0.5, 0.1: {0,1}.
 #[test]
 fn power_of_choice_with_last_known_losses() {
     let mut asked = Asked::new(r#"{ "power-of-choice": { "candidates": 4, "losses": "last-known" } }"#, 4);
@@ -296,7 +298,8 @@ fn power_of_choice_chooses_among_its_candidates() {
     assert_eq!(seen.len(), 5, "every client is a candidate now and then");
 }
 
-/// Uniform draws reach every pair; draws by size never take a client without data while others are left; both repeat themselves.
+/// Uniform draws reach every pair; draws by size never take a client without data while others are left; both repeat
+/// themselves.
 #[test]
 fn random() {
     let mut uniform = Asked::new(r#"{ "random": {} }"#, 4);

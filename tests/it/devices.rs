@@ -1,5 +1,5 @@
-//! Devices that come and go in the middle of jobs, and links whose rate changes: timelines worked out by hand, exact to the
-//! nanosecond.
+//! Devices that come and go in the middle of jobs, and links whose rate changes: timelines worked out by hand, exact to
+//! the nanosecond.
 
 use super::protocols::{SECOND, assert_wasted_bytes};
 use super::support::{Played, Script, SeenRound, play};

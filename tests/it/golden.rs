@@ -1,7 +1,7 @@
 //! Two small scenarios keep their digests: across versions, processors, compilers and optimisation levels.
 //!
-//! A change of one of these digests is a category of its own in CHANGELOG.md: whoever changes them changes the answer to
-//! everybody's scenarios, and says so, with the reason, in the entry for that version.
+//! A change of one of these digests is a category of its own in CHANGELOG.md: whoever changes them changes the answer
+//! to everybody's scenarios, and says so, with the reason, in the entry for that version.
 
 use super::support::Workplace;
 
@@ -14,7 +14,8 @@ fn assert_digests(scenario: &str, expected: &[[&str; 3]]) {
     assert_eq!(shortened, expected);
 }
 
-/// Every law but `empirical`, dropouts, over-selection, every meter that it allows, every kind of policy that does not train.
+/// Every law but `empirical`, dropouts, over-selection, every meter that it allows, every kind of policy that does not
+/// train.
 #[test]
 fn a_bandit_keeps_its_timeline() {
     let scenario = r#"

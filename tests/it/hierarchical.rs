@@ -54,8 +54,8 @@ fn of_edges(edges: &[u32], round: SeenRound) -> SeenRound {
     SeenRound { edges: edges.to_vec(), ..round }
 }
 
-/// Edge 0: model at 1; client 0 until 13, client 1 until 36; back at 39. Edge 1: model at 2; client 2 until 20, client 3 until
-/// 42; back at 43.
+/// Edge 0: model at 1; client 0 until 13, client 1 until 36; back at 39. Edge 1: model at 2; client 2 until 20, client
+/// 3 until 42; back at 43.
 #[test]
 fn the_cloud_waits_for_the_slowest_edge_server() {
     let played = played(EDGES, [&[0, 1], &[2, 3]], 1).unwrap();
@@ -70,7 +70,8 @@ fn the_cloud_waits_for_the_slowest_edge_server() {
     assert_eq!(seconds, [(1, Some(0)), (2, Some(1)), (13, Some(0)), (20, Some(1))]);
 }
 
-/// At 40, edge 0 is back since 39; client 3 of edge 1 has just ended its download. What edge 1's clients computed is lost.
+/// At 40, edge 0 is back since 39; client 3 of edge 1 has just ended its download. What edge 1's clients computed is
+/// lost.
 #[test]
 fn the_cloud_calls_off_an_edge_server_that_is_too_slow() {
     let cloud = "[protocol.hierarchical.cloud]\ncohort = 2\npolicy = { round-robin = {} }\ntimeout = \"40 s\"\n";

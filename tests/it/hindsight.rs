@@ -1,5 +1,5 @@
-//! The regret in hindsight through the binary: nothing else of a run changes, it is where the other regrets are, and what is
-//! not defined is refused.
+//! The regret in hindsight through the binary: nothing else of a run changes, it is where the other regrets are, and
+//! what is not defined is refused.
 
 use super::support::{SCENARIO, Workplace, changed, line_of, world};
 use serde_json::Value;

@@ -136,8 +136,8 @@ fn a_plateau_ends_a_run() {
     let place = Workplace::with(SCENARIO);
     let plateau = "stop.plateau={metric=\"test_loss\", evaluations=2, least=100.0}";
     place.run_into("out", &["--set", plateau, "--set", "evaluate.every=2"]);
-    // Nothing improves by 100: the second and third evaluation are the two without improvement. One every two rounds, and those
-    // in which a multiple of three seconds is reached.
+    // Nothing improves by 100: the second and third evaluation are the two without improvement. One every two rounds,
+    // and those in which a multiple of three seconds is reached.
     let rounds = place.lines("out/runs/random-s1/rounds.jsonl");
     let evaluated = rounds.iter().filter(|round| !round["metrics"].as_object().unwrap().is_empty());
     assert_eq!(evaluated.count(), 3);

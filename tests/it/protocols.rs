@@ -118,7 +118,8 @@ fn a_timeout_calls_off_whoever_is_too_slow() {
     assert_eq!(
         played.seen.rounds,
         [
-            // Client 3 has downloaded for 15 s of 20 s, client 1 computed for 13 s of 20 s, client 2 uploaded for 7 s of 10 s.
+            // Client 3 has downloaded for 15 s of 20 s, client 1 computed for 13 s of 20 s, client 2 uploaded for 7 s
+            // of 10 s.
             round([0, 15], &[3, 0, 1, 2], &[0], &[3, 1, 2], [3_750, 1_700]),
             round([15, 30], &[3], &[], &[3], [4_500, 1_700]),
             round([30, 42], &[0], &[0], &[], [5_500, 2_700]),
@@ -151,7 +152,8 @@ fn over_selection_takes_no_more_than_it_waits_for_when_updates_arrive_together()
     for tied in [[2, 4], [4, 2]] {
         let [first, second] = tied;
         let (played, _) = play_by_hand(OVER_SELECTION, &[&[first, 0, second]]);
-        // Clients 2 and 4 are alike; the one dispatched first is taken. The other's transfer is over, its work is not used.
+        // Clients 2 and 4 are alike; the one dispatched first is taken. The other's transfer is over, its work is not
+        // used.
         let expected = round([0, 18], &[first, 0, second], &[0, first], &[second], [3_000, 3_000]);
         assert_eq!(played.seen.rounds, [expected]);
         assert_compute(&played, 10 + 4 + 4, 4);
@@ -291,7 +293,8 @@ fn a_stale_update_counts_with_its_weight() {
     let after_one = trained(0, 1, &start);
     assert_eq!(played.seen.models[0], after_one, "one update alone replaces the model");
     let (fresh, stale) = (trained(0, 2, &after_one), trained(1, 1, &start));
-    // Client 1's update is one round old and was computed from the model before; it counts half, and in its change only.
+    // Client 1's update is one round old and was computed from the model before; it counts half, and in its change
+    // only.
     let sizes = [0, 1].map(|client| learner.partition.size(ClientId(client)) as f64);
     assert_ne!(sizes[0], sizes[1]);
     let weights = [sizes[0], 0.5 * sizes[1]];
@@ -307,8 +310,8 @@ fn a_stale_update_counts_with_its_weight() {
 
 #[test]
 fn probes_cost_time_and_traffic() {
-    // Power-of-choice asks all five: the slowest downloads for 20 s and infers for a third of 1 s, client 1 takes longer:
-    // 2 s + 20 s / 3 is shorter than that.
+    // Power-of-choice asks all five: the slowest downloads for 20 s and infers for a third of 1 s, client 1 takes
+    // longer: 2 s + 20 s / 3 is shorter than that.
     let task = "[task.linear-regression]\nfeatures = 2\nexamples = 700\n\
                 [training]\nepochs = 2\noptimizer = { sgd = { lr = 0.05 } }\n";
     let scenario = changed(&scenario(SYNCHRONOUS), "[task.none]\npayload = \"1 kB\"\n", task);

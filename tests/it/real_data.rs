@@ -1,5 +1,5 @@
-//! Fashion-MNIST as published: its counts, its pixels, and what softmax regression reaches on it; a sample of CIFAR-10 and its
-//! moments; published partitions against the generator's distribution.
+//! Fashion-MNIST as published: its counts, its pixels, and what softmax regression reaches on it; a sample of CIFAR-10
+//! and its moments; published partitions against the generator's distribution.
 //!
 //! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fashion-mnist/`,
 //! `cifar10/` and `fl-traces/`.
@@ -158,7 +158,8 @@ fn statistics(partition: &Partition, data: &Dataset) -> [f64; 6] {
 }
 
 /// What the publisher's splitter does: a client that has its even share already gets no more, class after class, and
-/// everything is drawn again until the smallest client has 40 examples. Returns the sizes per client and class as a table.
+/// everything is drawn again until the smallest client has 40 examples. Returns the sizes per client and class as a
+/// table.
 fn publishers_splitter(alpha: f64, clients: usize, classes: usize, of_class: usize, seed: u64) -> Vec<Vec<usize>> {
     let law = Gamma::new(alpha, 1.0).unwrap();
     let mut rng = Streams::new(seed).stream(Purpose::Partition, u32::MAX, u32::MAX);
@@ -242,8 +243,8 @@ fn published_dirichlet_partitions_are_those_of_their_splitter() {
             // The splitter's own statistics: what is published is an ordinary draw of it.
             assert!((0.005..=0.995).contains(&quantile(&theirs)), "alpha {alpha}, {name}: no draw of its splitter");
         }
-        // It is none of the law's: clients that have their share are passed over, so that sizes are more alike and clients
-        // have fewer classes. One client's share of a single class is the law's nevertheless.
+        // It is none of the law's: clients that have their share are passed over, so that sizes are more alike and
+        // clients have fewer classes. One client's share of a single class is the law's nevertheless.
         let quantile = |place: usize| quantile_of(found[place], ours.iter().map(|one| one[place]));
         assert!(quantile(0) < 0.05 && quantile(1) < 0.05 && quantile(4) > 0.95, "alpha {alpha}: the law's after all");
         assert!((0.005..=0.995).contains(&quantile(3)), "alpha {alpha}: no share of a class as the law has it");

@@ -1,6 +1,7 @@
 //! The published device traces, where they are: their counts as their provenance states them, and what is dropped.
 //!
-//! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fl-traces/` and `bandwidth/`.
+//! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fl-traces/` and
+//! `bandwidth/`.
 
 use fedgenie::law::Law;
 use fedgenie::population::link::LinkTrace;

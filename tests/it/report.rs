@@ -374,7 +374,7 @@ fn a_sweep_says_each_thing_once_and_shows_who_is_selected_when() {
     assert!(found.figures.iter().all(|figure| figure.id.starts_with("regret-p") || figure.summary.len() <= 13));
     place.run_into("rewards", &["--set", "sweep={\"regret.alpha\"=[0.5, 1.0]}"]);
     let found = report(&place, &["rewards"]);
-    assert!(figure(&found, "regret").caption.contains("not in the same units"));
+    assert!(figure(&found, "regret").caption.contains("have different units"));
     assert_eq!(found.warnings.iter().filter(|warning| warning.contains("different rewards")).count(), 1);
 }
 

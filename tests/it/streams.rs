@@ -1,7 +1,8 @@
 //! Random streams: their bits are pinned, neighbours are unrelated, and a draw disturbs no other.
 //!
-//! The pinned numbers come from a ChaCha written in Python after the comment at the top of `src/rng.rs`, which reproduces
-//! the published ChaCha8 and ChaCha20 key streams of an all-zero key; they were not copied from this crate's output.
+//! The pinned numbers come from a ChaCha written in Python after the comment at the top of `src/rng.rs`, which
+//! reproduces the published ChaCha8 and ChaCha20 key streams of an all-zero key; they were not copied from this crate's
+//! output.
 
 use fedgenie::rng::{Purpose, StreamRng, Streams};
 

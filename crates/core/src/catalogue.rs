@@ -1,8 +1,9 @@
 //! Catalogues: what the components of each folder are called, and where they are documented.
 //!
-//! A kind of component (policy, partition, model, …) is an enum whose variants a scenario chooses from. [`components!`](crate::components)
-//! declares such an enum from one line for each component: its name, its parameters, and its file, whose opening comment is its
-//! documentation. The line in the enum is all that a component needs outside its file:
+//! A kind of component (policy, partition, model, …) is an enum whose variants a scenario chooses from.
+//! [`components!`](crate::components) declares such an enum from one line for each component: its name, its parameters,
+//! and its file, whose opening comment is its documentation. The line in the enum is all that a component needs outside
+//! its file:
 //!
 //! ```ignore
 //! components! {
@@ -13,7 +14,8 @@
 //! }
 //! ```
 //!
-//! The parameters implement a trait of the folder (here `PartitionSettings`), through which the enum passes every question on.
+//! The parameters implement a trait of the folder (here `PartitionSettings`), through which the enum passes every
+//! question on.
 
 use schemars::Schema;
 use serde_json::Value;
@@ -27,7 +29,8 @@ pub struct Catalogue {
     pub definition: &'static str,
     /// Components with a documentation of their own.
     pub entries: &'static [Entry],
-    /// Source of the file that documents the other variants of the enum, all of them together; empty where there is none.
+    /// Source of the file that documents the other variants of the enum, all of them together; empty where there is
+    /// none.
     pub shared: &'static str,
 }
 

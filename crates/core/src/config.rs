@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What is wrong with a value of a scenario. The path is relative to the component that complains; those above it put their own
-/// keys before it with [`Complaint::below`], until it begins at the scenario's root.
+/// What is wrong with a value of a scenario. The path is relative to the component that complains; those above it put
+/// their own keys before it with [`Complaint::below`], until it begins at the scenario's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// Dotted path of the key; empty for the component as a whole.

@@ -188,8 +188,8 @@ pub enum Ties {
 }
 
 impl Ties {
-    /// The rank of the event that was scheduled as number `sequence`: a permutation of the numbers of 56 bits, by a Feistel
-    /// network of four rounds on halves of 28 bits.
+    /// The rank of the event that was scheduled as number `sequence`: a permutation of the numbers of 56 bits, by a
+    /// Feistel network of four rounds on halves of 28 bits.
     fn order(self, sequence: u64) -> u64 {
         const HALF: u64 = (1 << 28) - 1;
         let Self::Shuffled(seed) = self else { return sequence };

@@ -7,27 +7,30 @@
 //! value(S) = (the take-th largest speed in S) + Σ gain_k over k in S
 //! ```
 //!
-//! With `take == cohort` the first term is `min speed`, the ordinary case; with `take < cohort` it is over-selection: the
-//! round waits for the first `take` of `cohort` clients. Values within [`TIE`] of the maximum count as equal, and among
+//! With `take == cohort` the first term is `min speed`, the ordinary case; with `take < cohort` it is over-selection:
+//! the round waits for the first `take` of `cohort` clients. Values within [`TIE`] of the maximum count as equal, and
+//! among
 //! *all* sets whose value is at least the maximum less [`TIE`] the lexicographically smallest ascending list of
 //! positions wins. Heuristic solvers apply the same rule to the states they visit.
 //!
 //! # Inputs
 //! Candidates are positions `0..K` of two arrays; ascending position is ascending client id. Speeds may be finite or ±∞
-//! (an unseen client has an infinite upper confidence bound), gains are finite and already weighted (`α/m · g`). NaN is a
-//! broken invariant and panics, in release builds too. `∞ + x = ∞`: while at least `take` candidates are infinitely fast,
-//! all sets with that bottleneck tie; when fewer are, no set is infinite and they matter through their gain.
+//! (an unseen client has an infinite upper confidence bound), gains are finite and already weighted (`α/m · g`). NaN is
+//! a broken invariant and panics, in release builds too. `∞ + x = ∞`: while at least `take` candidates are infinitely
+//! fast, all sets with that bottleneck tie; when fewer are, no set is infinite and they matter through their gain.
 //!
 //! # Source
-//! BSFL (6), (13) and (17): Ben Ami, Cohen, Zhao, "Bandit Scheduling for Federated Learning", IEEE Access 2025; the same
-//! problem is (16) of MAB-FRS and the selection of RBCS-F.
+//! BSFL (6), (13) and (17): Ben Ami, Cohen, Zhao, "Bandit Scheduling for Federated Learning", IEEE Access 2025; the
+//! same problem is (16) of MAB-FRS and the selection of RBCS-F.
 //!
 //! # Deviations
 //! (17) puts the sum inside the minimum; as in (13), the minimum is over the speeds alone. The papers call the problem
-//! intractable and search by annealing; [`bottleneck`] solves it exactly, and the searches are kept to measure their gap.
+//! intractable and search by annealing; [`bottleneck`] solves it exactly, and the searches are kept to measure their
+//! gap.
 //!
 //! # Cost
-//! [`bottleneck`]: `O(K log K)` at worst, near `O(K)` in practice. [`annealing`]: `O(m)` per step. [`greedy`]: `O(K·m)`.
+//! [`bottleneck`]: `O(K log K)` at worst, near `O(K)` in practice. [`annealing`]: `O(m)` per step. [`greedy`]:
+//! `O(K·m)`.
 //!
 //! # Determinism
 //! The exact and the greedy solver draw nothing; annealing draws from the stream it is given. Ties break by position.

@@ -96,8 +96,8 @@ pub struct Regret {
     /// As `expected`, against the best set for the expected minimum itself.
     #[serde(rename = "expected-exact", skip_serializing_if = "Option::is_none")]
     pub expected_exact: Option<f64>,
-    /// Against the best set in hindsight, for which unselected clients train too. Depends on trained values and belongs to no
-    /// digest.
+    /// Against the best set in hindsight, for which unselected clients train too. Depends on trained values and belongs
+    /// to no digest.
     #[serde(default, rename = "counterfactual", skip_serializing_if = "Option::is_none")]
     pub hindsight: Option<f64>,
 }

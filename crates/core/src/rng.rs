@@ -9,7 +9,8 @@
 //! ChaCha with 8 rounds (D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008). The 256-bit key is the seed (8 bytes,
 //! little endian), the number of the [`Purpose`] (8 bytes, little endian) and the 16 ASCII bytes `fedgenie-streams`.
 //! The 64-bit stream id is `entity << 32 | index`; the block counter starts at 0. A uniform variate takes the next 64
-//! bits `w` and is `(⌊w / 2^11⌋ + 1/2) / 2^53` rounded to a double, and `1 − 2^-53` where that would be 1: never 0, never 1.
+//! bits `w` and is `(⌊w / 2^11⌋ + 1/2) / 2^53` rounded to a double, and `1 − 2^-53` where that would be 1: never 0,
+//! never 1.
 
 mod chacha;
 
@@ -19,15 +20,16 @@ use chacha::{WORDS, block};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
-    /// A law's parameter that is drawn per client: entity = client, index = phase × 16 + place of the parameter; data size 48,
-    /// data quality 49, rates of a device profile 50 (download), 51 (compute), 52 (upload); offset or phase of availability 53,
-    /// offsets of link traces 54 (download) and 56 (upload), laws of availability 64 (on) and 80 (off), place of the parameter
-    /// added. Permutations of a trace's or a table's records: entity = 2^32 − 1, index = number of records.
+    /// A law's parameter that is drawn per client: entity = client, index = phase × 16 + place of the parameter; data
+    /// size 48, data quality 49, rates of a device profile 50 (download), 51 (compute), 52 (upload); offset or phase of
+    /// availability 53, offsets of link traces 54 (download) and 56 (upload), laws of availability 64 (on) and 80
+    /// (off), place of the parameter added. Permutations of a trace's or a table's records: entity = 2^32 − 1, index =
+    /// number of records.
     PopulationParameter = 1,
     /// Phase durations: entity = client, index = round; three uniforms in the order download, compute, upload.
     Latency = 2,
-    /// Times to dropout: entity = client, index = round; three uniforms in the order download, compute, upload. The client is
-    /// lost after `−ln(u)/hazard` seconds of the phase.
+    /// Times to dropout: entity = client, index = round; three uniforms in the order download, compute, upload. The
+    /// client is lost after `−ln(u)/hazard` seconds of the phase.
     Dropout = 3,
     /// Phase durations of a probe before selection: entity = client, index = round; as `Latency`.
     Probe = 4,
@@ -35,9 +37,9 @@ pub enum Purpose {
     Policy = 5,
     /// A heuristic solver's randomness: entity = 0, index = round.
     Solver = 6,
-    /// Examples of a data set. Synthetic features: entity = example, index = 0; prototypes of image classes: entity = class,
-    /// index = 1; synthetic test images: entity = example, index = 2. Which rows of a table are for testing: entity = 0,
-    /// index = 3.
+    /// Examples of a data set. Synthetic features: entity = example, index = 0; prototypes of image classes: entity =
+    /// class, index = 1; synthetic test images: entity = example, index = 2. Which rows of a table are for testing:
+    /// entity = 0, index = 3.
     Example = 7,
     /// Which examples go to which client: entity and index as the partition documents.
     Partition = 8,
@@ -47,14 +49,14 @@ pub enum Purpose {
     BatchOrder = 10,
     /// What is random within a training step, such as dropout masks: entity = client, index = round.
     TrainingNoise = 11,
-    /// When a device is there, for laws that draw it: entity = client, index = block of 32 uniforms. Of a client's uniforms, number 0
-    /// decides the state at time 0, number n + 1 the duration of stretch n.
+    /// When a device is there, for laws that draw it: entity = client, index = block of 32 uniforms. Of a client's
+    /// uniforms, number 0 decides the state at time 0, number n + 1 the duration of stretch n.
     Availability = 12,
-    /// How long a model travels between the cloud and an edge server: entity = edge server, index = the cloud's round; two
-    /// uniforms in the order from the cloud, to the cloud.
+    /// How long a model travels between the cloud and an edge server: entity = edge server, index = the cloud's round;
+    /// two uniforms in the order from the cloud, to the cloud.
     EdgeLink = 13,
-    /// Statistics on results, such as the bootstrap: entity = resample; and worlds drawn for a validation: entity = world. The index
-    /// is free.
+    /// Statistics on results, such as the bootstrap: entity = resample; and worlds drawn for a validation: entity =
+    /// world. The index is free.
     Resampling = 14,
 }
 

@@ -1,7 +1,7 @@
 //! Quantities as a person writes them: a number and a unit, for example `"25 ms"`, `"10 Mbit/s"`, `"850 kB"`.
 //!
-//! A quantity without a unit is refused rather than guessed. Values are kept in the base unit (seconds, bits per second,
-//! bytes, per second) and written back in it, with as many digits as reading them again needs.
+//! A quantity without a unit is refused rather than guessed. Values are kept in the base unit (seconds, bits per
+//! second, bytes, per second) and written back in it, with as many digits as reading them again needs.
 
 use crate::time::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

@@ -14,9 +14,9 @@
 //! Where staleness *discounts* (asynchronous aggregation), the `s_j` are left out of the sums: what age takes away
 //! stays with the old model.
 //!
-//! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is `Σ_k p_k
-//! w_k`. Other servers take Δ for the negative gradient of an optimizer: [`ServerOptimizer`]. Without any weight the
-//! model, and what the server remembers, are unchanged.
+//! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is
+//! `Σ_k p_k w_k`. Other servers take Δ for the negative gradient of an optimizer: [`ServerOptimizer`]. Without any
+//! weight the model, and what the server remembers, are unchanged.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,

@@ -4,7 +4,8 @@
 //! - A dot product keeps 16 sums, which begin at zero: term `j` goes to sum `j mod 16`, in ascending `j`, by a fused
 //!   multiply-add. The last terms are filled up to 16 with `0 · 0`, and the 16 sums are folded in halves, as
 //!   [`Lanes::sum`] does.
-//! - An entry of a sum of outer products begins at zero and takes one fused multiply-add for each example, in their order.
+//! - An entry of a sum of outer products begins at zero and takes one fused multiply-add for each example, in their
+//!   order.
 //!
 //! # Cost
 //! One fused multiply-add for each 16 terms. Tiles of rows and examples, or of rows and columns, stay in registers;
@@ -174,8 +175,9 @@ fn fold_tile<const ROWS: usize, const EXAMPLES: usize>(
     }
 }
 
-/// Sums of outer products: `out`, `slopes.len() × table.width` row by row, becomes `Σ_i slopes[r].0[i] ·
-/// table[examples[i]][j]` over up to 16 examples, which continues the sums that it holds unless they are to `begin`.
+/// Sums of outer products: `out`, `slopes.len() × table.width` row by row, becomes
+/// `Σ_i slopes[r].0[i] · table[examples[i]][j]` over up to 16 examples, which continues the sums that it holds unless
+/// they are to `begin`.
 ///
 /// # Panics
 /// If a length does not fit, there are more than 16 examples, or an example is not there.

@@ -1,14 +1,15 @@
 //! Sixteen `f32` side by side: the arithmetic of training.
 //!
 //! # Definition
-//! [`Lanes`] holds 16 independent numbers; every operation acts on each of them alone and is correctly rounded. The only
-//! operation between lanes is [`Lanes::sum`], which folds in halves: `i` and `i + 8`, then `i + 4`, `i + 2`, `i + 1`.
+//! [`Lanes`] holds 16 independent numbers; every operation acts on each of them alone and is correctly rounded. The
+//! only operation between lanes is [`Lanes::sum`], which folds in halves: `i` and `i + 8`, then `i + 4`, `i + 2`,
+//! `i + 1`.
 //!
 //! # Determinism
-//! IEEE 754 defines every result, and LLVM neither reorders nor contracts floating-point operations, so that code on lanes
-//! gives the same bits whatever vectors it is compiled to. This is the only place where fused multiply-add is allowed:
-//! where a processor lacks it, a (slow) library routine rounds the same way. Bits of a NaN are not defined by IEEE 754;
-//! nothing that leaves the trainer depends on them.
+//! IEEE 754 defines every result, and LLVM neither reorders nor contracts floating-point operations, so that code on
+//! lanes gives the same bits whatever vectors it is compiled to. This is the only place where fused multiply-add is
+//! allowed: where a processor lacks it, a (slow) library routine rounds the same way. Bits of a NaN are not defined by
+//! IEEE 754; nothing that leaves the trainer depends on them.
 //!
 //! [`dispatch`] compiles a piece of code for several sets of processor features and picks one when it runs.
 
@@ -180,8 +181,8 @@ impl Lanes {
     }
 }
 
-/// Without this in its body, LLVM may turn a loop over vectors into one over groups of vectors, whose lanes it gathers one by one.
-/// It costs no instruction, but sums that leave the loop through a reference would be kept in memory.
+/// Without this in its body, LLVM may turn a loop over vectors into one over groups of vectors, whose lanes it gathers
+/// one by one. It costs no instruction, but sums that leave the loop through a reference would be kept in memory.
 #[inline(always)]
 pub fn keep_vectors_whole() {
     std::hint::black_box(());

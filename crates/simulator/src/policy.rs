@@ -5,9 +5,9 @@
 //! [`Genie`]'s knowledge.
 //!
 //! # Adding a policy
-//! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), its [`PolicySettings`] and the policy, declare
-//! the module and add one line to [`PolicyConfig`] below. Scenario parser, `list`, `describe` and the JSON schema follow
-//! from it.
+//! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), its [`PolicySettings`] and the policy,
+//! declare the module and add one line to [`PolicyConfig`] below. Scenario parser, `list`, `describe` and the JSON
+//! schema follow from it.
 
 pub mod bsfl;
 mod candidates;

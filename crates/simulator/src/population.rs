@@ -77,7 +77,8 @@ impl JobDraw {
         self.phases.into_iter().sum()
     }
 
-    /// How long a round waits for this job if it waits at most `cut`: the latency, or all of `cut` if the job is lost or slower.
+    /// How long a round waits for this job if it waits at most `cut`: the latency, or all of `cut` if the job is lost
+    /// or slower.
     ///
     /// # Panics
     /// If the client is lost and there is no cut; scenarios with dropouts have one.
@@ -190,7 +191,8 @@ impl Population {
         (self.law_of[client.index()], self.groups[self.group_of(client)].hazards.map(f64::to_bits))
     }
 
-    /// Draws the job of a client in a round. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for probes.
+    /// Draws the job of a client in a round. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for
+    /// probes.
     ///
     /// # Errors
     /// If a law gives a duration beyond what virtual time can hold.

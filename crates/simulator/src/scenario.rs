@@ -1,7 +1,7 @@
 //! The file a person writes: its sections, how it is checked, and its resolved form.
 //!
-//! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose every
-//! default is written out. A sweep makes one plan per point of its grid.
+//! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose
+//! every default is written out. A sweep makes one plan per point of its grid.
 
 pub mod catalogue;
 mod evaluation;
@@ -128,8 +128,8 @@ pub struct Scenario {
 pub const MOST_POINTS: usize = 10_000;
 
 impl Scenario {
-    /// Reads and checks a tree without looking at its sweep. `base` is the folder of the scenario file, `data` the folder
-    /// given by the user for data sets.
+    /// Reads and checks a tree without looking at its sweep. `base` is the folder of the scenario file, `data` the
+    /// folder given by the user for data sets.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -204,8 +204,8 @@ impl Scenario {
     /// The scenario with every default written out, as TOML; with a sweep, the policies as they were given.
     pub fn to_toml(&self) -> String {
         let mut table = toml::Table::try_from(&self.sections).expect("a scenario has only values that TOML can write");
-        // What a policy takes from the reward is written out, unless a sweep may move the reward: then the policies stay as
-        // the user wrote them, so that they follow it.
+        // What a policy takes from the reward is written out, unless a sweep may move the reward: then the policies
+        // stay as the user wrote them, so that they follow it.
         let policies = match (self.tree.get("sweep"), self.tree.get("policy")) {
             (Some(_), Some(written)) => to_toml(written),
             _ => toml::Value::Table(self.arms.iter().map(Arm::to_toml).collect()),

@@ -1,4 +1,5 @@
-//! Tasks: what the clients learn. A task is data, its partition over clients, a model and its metrics; `none` is a task.
+//! Tasks: what the clients learn. A task is data, its partition over clients, a model and its metrics; `none` is a
+//! task.
 //!
 //! | task | data | metrics |
 //! |---|---|---|
@@ -46,8 +47,8 @@ pub trait TaskSettings {
         None
     }
 
-    /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user; the partition's
-    /// apart.
+    /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user; the
+    /// partition's apart.
     fn resolve_paths(&mut self, _base: &Path, _data: Option<&Path>) {}
 
     /// The files that are read, as far as they are there; the partition's apart.

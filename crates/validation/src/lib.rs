@@ -1,7 +1,8 @@
 //! Claims, and verdicts of the data on them.
 //!
 //! ```text
-//! validation/claims/*.toml ─▶ Claim { scenarios, checks } ─▶ laboratory: runs ─▶ statistic ─▶ value, interval ─▶ rule ─▶ verdict
+//! validation/claims/*.toml ─▶ Claim { scenarios, checks } ─▶ laboratory: runs ─▶ statistic
+//!                                       verdict ◀─ rule ◀─ value, interval ◀───────┘
 //! ```
 //!
 //! A claim is a file: the claim and its source, scenarios, a statistic, a rule, and the expected verdict. A claim that

@@ -1,8 +1,8 @@
 //! How a scenario writes a law: `{ gamma = { shape = 2, scale = "0.1 s" } }`.
 //!
-//! The `Config` in each law's file holds the law's parameters and is read by derived serde. What stands for a parameter is open
-//! ([`Values`]): a scenario may give one that differs between clients, a law is built from plain numbers. [`Convert`] leads from the
-//! one to the other.
+//! The `Config` in each law's file holds the law's parameters and is read by derived serde. What stands for a parameter
+//! is open ([`Values`]): a scenario may give one that differs between clients, a law is built from plain numbers.
+//! [`Convert`] leads from the one to the other.
 
 use super::empirical::SampleFileError;
 use super::{LawConfig, LawError, NAMES};
@@ -97,8 +97,9 @@ impl From<(&'static str, SampleFileError)> for BuildError {
     }
 }
 
-/// Implements conversion and building for the `Config` of a law's file: its fields, each with what it is (`quantity`, `number`, `file`, or
-/// `optional` for a quantity that may be left out), in the order in which the constructor takes them.
+/// Implements conversion and building for the `Config` of a law's file: its fields, each with what it is (`quantity`,
+/// `number`, `file`, or `optional` for a quantity that may be left out), in the order in which the constructor takes
+/// them.
 macro_rules! parameters {
     ($($field:tt: $kind:ident),+ => $new:path) => {
         impl<V: $crate::law::config::Values> Config<V> {

@@ -7,8 +7,8 @@
 //! never arrives: τ_eff is infinite and its speed is zero. The speed is τ_min / τ_eff.
 //!
 //! Two independent routes lead to the mean speed without a cut: the Laplace transforms Lᵢ of the phases,
-//! `E[τ_min/τ; survives] = τ_min ∫₀^∞ L_D(s + h_D) L_C(s + h_C) L_U(s + h_U) ds`, and, when at most one phase is random,
-//! a one-dimensional expectation. With a cut, `τ_min/cut + ∫ P(τ ≤ τ_min/v, survives) dv` over v > τ_min/cut.
+//! `E[τ_min/τ; survives] = τ_min ∫₀^∞ L_D(s + h_D) L_C(s + h_C) L_U(s + h_U) ds`, and, when at most one phase is
+//! random, a one-dimensional expectation. With a cut, `τ_min/cut + ∫ P(τ ≤ τ_min/v, survives) dv` over v > τ_min/cut.
 //!
 //! # Inputs
 //! Phases, cut and τ_min in one unit, usually seconds; hazards per that unit, at least 0.

@@ -40,7 +40,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The parts in a scenario: `mixture = [{ weight = 3, constant = "20 ms" }, { weight = 1, exponential = { mean = "1 s" } }]`.
+/// The parts in a scenario:
+/// `mixture = [{ weight = 3, constant = "20 ms" }, { weight = 1, exponential = { mean = "1 s" } }]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(bound = "")]
 #[schemars(inline)]

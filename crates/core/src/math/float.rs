@@ -19,8 +19,8 @@ pub fn sqrt_f32(x: f32) -> f32 {
     x.sqrt()
 }
 
-/// Rounds to a multiple of `quantum`, halves away from zero. What lies within 1e-9 steps of a half counts as one, so that
-/// the rounding errors of `x` do not decide.
+/// Rounds to a multiple of `quantum`, halves away from zero. What lies within 1e-9 steps of a half counts as one, so
+/// that the rounding errors of `x` do not decide.
 pub fn quantise(x: f64, quantum: f64) -> f64 {
     (quantum * floor((x / quantum).abs() + (0.5 + 1e-9))).copysign(x)
 }

@@ -1,12 +1,12 @@
 //! `x^β` for many `x` at once: portable, and written so that a compiler can work on several numbers per instruction.
 //!
 //! # Definition
-//! `x^β = exp(β·ln x)` for `x ≥ 0` and `β > 0`; 0 where the result would be below 2^-1000. `ln` splits off the exponent and
-//! takes the series of `artanh`, `exp` splits off a power of two and takes the Taylor polynomial of degree 13.
+//! `x^β = exp(β·ln x)` for `x ≥ 0` and `β > 0`; 0 where the result would be below 2^-1000. `ln` splits off the exponent
+//! and takes the series of `artanh`, `exp` splits off a power of two and takes the Taylor polynomial of degree 13.
 //!
 //! # Accuracy
-//! Relative error below `(2 + |β·ln x|)·2^-52`: for the generalisation function, where `x` is a difference of rates, about
-//! 1e-15. [`crate::math::float::power`] is more accurate and several times slower.
+//! Relative error below `(2 + |β·ln x|)·2^-52`: for the generalisation function, where `x` is a difference of rates,
+//! about 1e-15. [`crate::math::float::power`] is more accurate and several times slower.
 //!
 //! # Determinism
 //! Additions, multiplications, divisions and bit operations on `f64` in a fixed order, without fused operations.

@@ -1,10 +1,10 @@
 //! Simulated annealing over cohorts, plain (SA) and accelerated (ALSA).
 //!
 //! # Definition
-//! States are the sets of `m = cohort` candidates, the energy `E` is [`Instance::value`]. From a uniformly random state,
-//! step `i = 1, 2, …` draws a neighbour `u` of the state `s` uniformly and moves there if `E(u) ≥ E(s)`, else with
-//! probability `exp((E(u) − E(s)) / T_i)`, `T_i = Δ_max / ln(i + 1)`. The neighbours are those of [`Search`]. The result
-//! is the best state visited; the final one is reported beside it.
+//! States are the sets of `m = cohort` candidates, the energy `E` is [`Instance::value`]. From a uniformly random
+//! state, step `i = 1, 2, …` draws a neighbour `u` of the state `s` uniformly and moves there if `E(u) ≥ E(s)`, else
+//! with probability `exp((E(u) − E(s)) / T_i)`, `T_i = Δ_max / ln(i + 1)`. The neighbours are those of [`Search`]. The
+//! result is the best state visited; the final one is reported beside it.
 //!
 //! # Inputs
 //! As [`crate::oracle`]; `steps` ≥ 0; `Δ_max` > 0 in units of the value, by default `2α + 1` (the caller knows α).
@@ -15,11 +15,12 @@
 //!
 //! # Deviations
 //! - (17) is read as (13): the minimum is over the speeds alone.
-//! - The paper does not say how ALSA draws a neighbour: [`Neighbourhood`] is the choice. Under uniform draws from (19) as it
-//!   stands most proposals are reverse swaps, and the acceleration is lost.
+//! - The paper does not say how ALSA draws a neighbour: [`Neighbourhood`] is the choice. Under uniform draws from (19)
+//!   as it stands most proposals are reverse swaps, and the acceleration is lost.
 //! - `T_i` hardly cools in any practical number of steps, hence the best state visited instead of the last.
 //! - With several slowest (or least gaining) members "the arg-min" is the one with the smallest position.
-//! - Under over-selection the energy waits for the `take`-th fastest, while ALSA's swaps still go by the slowest member.
+//! - Under over-selection the energy waits for the `take`-th fastest, while ALSA's swaps still go by the slowest
+//!   member.
 //!
 //! # Cost
 //! `O(m)` time per step; `O(K)` once for SA, `O(K log K)` for ALSA. Memory `O(K)`, and 8 bytes per step with a trace.

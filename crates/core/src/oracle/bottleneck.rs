@@ -1,13 +1,14 @@
 //! Exact solver: the optimum, found by one walk over the bottlenecks.
 //!
 //! # Definition
-//! Fix the bottleneck, take the best gains above it, and look at every bottleneck. For a threshold θ let `P_θ = {k : speed_k ≥ θ}` and `M_θ` the largest sum of gains of a cohort of which at least
-//! `take` members are in `P_θ`. The optimum is `V* = max_θ θ + M_θ` over the speeds θ that occur: a cohort counted at θ
-//! has a bottleneck of at least θ, and the optimal cohort is counted at its own. With `take == cohort`, `M_θ` is the
-//! sum of the `m = cohort` largest gains of the prefix, which a walk down the speeds keeps in a heap.
+//! Fix the bottleneck, take the best gains above it, and look at every bottleneck. For a threshold θ let
+//! `P_θ = {k : speed_k ≥ θ}` and `M_θ` the largest sum of gains of a cohort of which at least `take` members are in
+//! `P_θ`. The optimum is `V* = max_θ θ + M_θ` over the speeds θ that occur: a cohort counted at θ has a bottleneck of
+//! at least θ, and the optimal cohort is counted at its own. With `take == cohort`, `M_θ` is the sum of the
+//! `m = cohort` largest gains of the prefix, which a walk down the speeds keeps in a heap.
 //!
-//! *Ties.* The sets within [`TIE`] of `V*` are, for each θ with `θ + M_θ ≥ V* − TIE`, those counted at θ that lose at most
-//! `slack = θ + M_θ − (V* − TIE)` of `M_θ`. The lexicographically smallest of each θ is found by an exchange (see
+//! *Ties.* The sets within [`TIE`] of `V*` are, for each θ with `θ + M_θ ≥ V* − TIE`, those counted at θ that lose at
+//! most `slack = θ + M_θ − (V* − TIE)` of `M_θ`. The lexicographically smallest of each θ is found by an exchange (see
 //! `ties.rs`), and the smallest of those wins.
 //!
 //! # Inputs

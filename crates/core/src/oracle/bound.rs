@@ -4,20 +4,22 @@
 //! ```text
 //! R(n) ≤ Δ_max·K·(4(m+1) ln n / Δ_min² + 1 + π²/3)
 //! ```
-//! `Δ_max` and `Δ_min` are the largest and the smallest positive gap `[min μ + gen](G) − [min μ + gen](A)` over all histories:
+//! `Δ_max` and `Δ_min` are the largest and the smallest positive gap `[min μ + gen](G) − [min μ + gen](A)` over all
+//! histories:
 //!
-//! - `Δ_max = μ_(m) − μ_min + (α/m)·min(m, K−m)·(Q(ρ^β) + Q((1−ρ)^β))` with equal shares `ρ = m/K`: the genie's set is the m
-//!   fastest, the policy's has the slowest, and where the two differ, the policy's clients were always selected and the
-//!   genie's never. A supremum, approached as t grows. `Q` rounds to the quantum.
-//! - `Δ_min` is the smallest positive number of the form `q(a + (α/m) b)`, `q·a` a difference of two quantised means, `b` an integer no
-//!   larger than gains of m clients can differ. It exists only if rewards are quantised.
+//! - `Δ_max = μ_(m) − μ_min + (α/m)·min(m, K−m)·(Q(ρ^β) + Q((1−ρ)^β))` with equal shares `ρ = m/K`: the genie's set is
+//!   the m fastest, the policy's has the slowest, and where the two differ, the policy's clients were always selected
+//!   and the genie's never. A supremum, approached as t grows. `Q` rounds to the quantum.
+//! - `Δ_min` is the smallest positive number of the form `q(a + (α/m) b)`, `q·a` a difference of two quantised means,
+//!   `b` an integer no larger than gains of m clients can differ. It exists only if rewards are quantised.
 //!
 //! # Inputs
 //! The genie's quantised means, cohort, reward. Shares must be equal, all clients available and all updates waited for.
 //!
 //! # Source
-//! Ben Ami, Cohen, Zhao, IEEE Access 2025, Theorem 1. The paper bounds `Δ_max` by `2α + μ_max − μ_min`, about twice as much, and assumes
-//! quantised rewards without saying what their lattice is: `Δ_min` is not the quantum, but q/5 for α = 3, m = 5.
+//! Ben Ami, Cohen, Zhao, IEEE Access 2025, Theorem 1. The paper bounds `Δ_max` by `2α + μ_max − μ_min`, about twice as
+//! much, and assumes quantised rewards without saying what their lattice is: `Δ_min` is not the quantum, but q/5 for α
+//! = 3, m = 5.
 //!
 //! # Cost
 //! O(K²) once.
@@ -142,7 +144,8 @@ mod tests {
         let genie = genie(&means, 3.0, 1.2, Some(0.05));
         let found = bound(&means, 5, &genie);
         approx::assert_relative_eq!(found.delta_min.unwrap(), 0.01, max_relative = 1e-9);
-        // ρ = 1/4: 0.25^1.2 = 0.1895 rounds to 0.2, 0.75^1.2 = 0.7081 to 0.7; the fifth of the means is 0.4, the last 0.05.
+        // ρ = 1/4: 0.25^1.2 = 0.1895 rounds to 0.2, 0.75^1.2 = 0.7081 to 0.7; the fifth of the means is 0.4, the last
+        // 0.05.
         approx::assert_relative_eq!(found.delta_max, 0.4 - 0.05 + 3.0 * 0.9, max_relative = 1e-9);
     }
 
@@ -155,8 +158,8 @@ mod tests {
         approx::assert_relative_eq!(found.delta_max, 0.7, max_relative = 1e-9);
     }
 
-    /// Brute force: every pair of sets, every history of a few rounds. No gap is larger, none that is positive is smaller, and both
-    /// constants are nearly reached.
+    /// Brute force: every pair of sets, every history of a few rounds. No gap is larger, none that is positive is
+    /// smaller, and both constants are nearly reached.
     #[test]
     fn no_gap_of_a_short_history_lies_outside() {
         use crate::oracle::brute::subsets;

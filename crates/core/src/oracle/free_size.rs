@@ -4,19 +4,20 @@
 //! ```text
 //! max over non-empty sets N of  Σ_{i∈N} S_i − κ·max_{i∈N} T_i
 //! ```
-//! [`maximise`] walks the clients by rising time and keeps the sum of positive utilities seen so far; if a client is the slowest of the best
-//! set, that set has all faster clients of positive utility, and the client itself. [`greedy`] is the paper's rule: it adds, one
-//! at a time, the client with the largest `S_i − κ·ΔT` until none is positive.
+//! [`maximise`] walks the clients by rising time and keeps the sum of positive utilities seen so far; if a client is
+//! the slowest of the best set, that set has all faster clients of positive utility, and the client itself. [`greedy`]
+//! is the paper's rule: it adds, one at a time, the client with the largest `S_i − κ·ΔT` until none is positive.
 //!
 //! # Inputs
 //! Utilities and times (not negative), one per client, finite; price `κ ≥ 0`.
 //!
 //! # Source
-//! MAB-FRS (16) and the paragraph below it: Liu, Goudarzi, Toosi 2025. The paper has a time budget besides, without a value; there is
-//! none here.
+//! MAB-FRS (16) and the paragraph below it: Liu, Goudarzi, Toosi 2025. The paper has a time budget besides, without a
+//! value; there is none here.
 //!
 //! # Deviations
-//! The paper calls the exact solution NP-hard. It is a sort and a walk. Ties: the smallest last client in (time, id) wins.
+//! The paper calls the exact solution NP-hard. It is a sort and a walk. Ties: the smallest last client in (time, id)
+//! wins.
 //!
 //! # Cost
 //! `maximise`: O(K log K). `greedy`: O(K·|N|).

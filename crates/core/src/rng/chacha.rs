@@ -1,11 +1,11 @@
 //! `ChaCha` with 8 rounds, one block of 64 bytes at a time.
 //!
 //! # Definition
-//! D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008, with a 64-bit block counter and a 64-bit stream id in the place of the
-//! nonce. The state is four rows of four words: constants, key, key, (counter, stream).
+//! D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008, with a 64-bit block counter and a 64-bit stream id in the
+//! place of the nonce. The state is four rows of four words: constants, key, key, (counter, stream).
 //!
-//! A job needs three uniform variates, 24 bytes: a generator that makes several blocks at once, as libraries do because it is
-//! faster for long streams, would throw most of them away. Tests compare every bit with such a library.
+//! A job needs three uniform variates, 24 bytes: a generator that makes several blocks at once, as libraries do because
+//! it is faster for long streams, would throw most of them away. Tests compare every bit with such a library.
 
 /// Words of a block.
 pub const WORDS: usize = 16;

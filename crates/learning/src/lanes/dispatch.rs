@@ -1,8 +1,9 @@
 //! Code on lanes, compiled once for each path of a processor family, chosen when it runs.
 //!
 //! # Definition
-//! A [`Path`] is a set of processor features. One list of features decides whether a processor has the path and what the
-//! path's clone of a [`Kernel`] is compiled with: the two cannot differ. A clone has one body and no fallback inside.
+//! A [`Path`] is a set of processor features. One list of features decides whether a processor has the path and what
+//! the path's clone of a [`Kernel`] is compiled with: the two cannot differ. A clone has one body and no fallback
+//! inside.
 //!
 //! | path | processors | compiled with |
 //! |---|---|---|
@@ -26,14 +27,14 @@
 
 use std::fmt;
 
-/// A piece of code on lanes. `run` and everything it calls in a loop should be `#[inline(always)]`, so that it is compiled
-/// with the features of the path.
+/// A piece of code on lanes. `run` and everything it calls in a loop should be `#[inline(always)]`, so that it is
+/// compiled with the features of the path.
 pub trait Kernel {
     /// What it computes.
     type Output;
 
-    /// Computes it. `WIDE` says that there are 32 vector registers of 16 lanes; it may choose the shape of register tiles
-    /// but must not change a result.
+    /// Computes it. `WIDE` says that there are 32 vector registers of 16 lanes; it may choose the shape of register
+    /// tiles but must not change a result.
     fn run<const WIDE: bool>(self) -> Self::Output;
 }
 
@@ -87,7 +88,8 @@ mod baseline {
     }
 }
 
-/// The processor features of each path of this processor family, with whether this processor has them, the slowest path first.
+/// The processor features of each path of this processor family, with whether this processor has them, the slowest path
+/// first.
 pub fn features_of_paths() -> Vec<(&'static str, Vec<(&'static str, bool)>)> {
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut, reason = "other processors have one path"))]
     let mut paths = vec![(Path::BASELINE.name(), Vec::new())];
@@ -131,7 +133,8 @@ impl Path {
         }
     }
 
-    /// Whether its clones have a fused multiply-add. Without one a library routine rounds the same way, about 50 times slower.
+    /// Whether its clones have a fused multiply-add. Without one a library routine rounds the same way, about 50 times
+    /// slower.
     pub const fn has_fma(self) -> bool {
         match self.0 {
             Features::Baseline => cfg!(any(target_feature = "fma", target_feature = "neon")),
@@ -164,7 +167,8 @@ impl fmt::Debug for Path {
 pub fn run<K: Kernel>(path: Path, kernel: K) -> K::Output {
     match path.0 {
         Features::Baseline => baseline::run(kernel),
-        // SAFETY: a path with these features is made by `Path::all` alone, and only where `is_detected` found all of them.
+        // SAFETY: a path with these features is made by `Path::all` alone, and only where `is_detected` found all of
+        // them.
         #[cfg(target_arch = "x86_64")]
         Features::Avx2 => unsafe { avx2::run(kernel) },
         // SAFETY: as above.

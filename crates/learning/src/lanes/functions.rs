@@ -1,13 +1,15 @@
-//! Elementary functions of single numbers, in arithmetic that compilers vectorise and that gives the same bits everywhere.
+//! Elementary functions of single numbers, in arithmetic that compilers vectorise and that gives the same bits
+//! everywhere.
 //!
 //! # Definition
-//! Each function is within 2 ulp of the exact value for every `f32`; the tests measure it. Results below the smallest normal
-//! number round to the nearest denormal one. Every NaN that goes in or comes out is the one `f32::NAN`.
+//! Each function is within 2 ulp of the exact value for every `f32`; the tests measure it. Results below the smallest
+//! normal number round to the nearest denormal one. Every NaN that goes in or comes out is the one `f32::NAN`.
 //!
 //! # Method
-//! Polynomials after a reduction of the argument, both sides of a case computed and one selected: no branch, no table, so that
-//! [`Lanes::map`](super::Lanes::map) becomes vector instructions. GELU and its derivative are computed in `f64`, where the
-//! square in `e^{−x²/2}` is exact and no rounding before the last one matters.
+//! Polynomials after a reduction of the argument, both sides of a case computed and one selected: no branch, no table,
+//! so that
+//! [`Lanes::map`](super::Lanes::map) becomes vector instructions. GELU and its derivative are computed in `f64`, where
+//! the square in `e^{−x²/2}` is exact and no rounding before the last one matters.
 //!
 //! # Source
 //! Coefficients are minimax ones; `validation/functions/coefficients.py` makes them.

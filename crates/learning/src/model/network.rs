@@ -9,7 +9,8 @@
 //! One flat vector: the tensors in the order in which their layers were added, each in row-major order with the shape
 //! and the name that PyTorch gives it (`conv1.weight` is output × input × row × column, `fc1.weight` output × input).
 //! What gradient descent does not touch, the running means and variances of batch normalisation, comes behind all of
-//! them. [`Model::tensors`] lists them.
+//! them.
+//! [`Model::tensors`] lists them.
 //!
 //! # Initialisation
 //! Weights and biases of convolutions and fully connected layers are uniform in ±1/√(inputs of an output), in the order

@@ -1,11 +1,13 @@
-//! BSFL (bandit scheduling for federated learning): upper confidence bounds of speed, plus a term for balanced participation.
+//! BSFL (bandit scheduling for federated learning): upper confidence bounds of speed, plus a term for balanced
+//! participation.
 //!
 //! # Definition
 //! ```text
 //! ucb_k = μ̄_k + sqrt((m+1)·ln t / n_k),  +∞ if n_k = 0                          (9), (12)
 //! A_t   = argmax_{|S|=m} min_{k∈S} ucb_k + (α/m)·Σ_{k∈S} g_k(H_t)                (13)
 //! ```
-//! `μ̄_k` is the mean of the `n_k` observed speeds `τ_min/τ_k`, `g` the generalisation function of the history of selections.
+//! `μ̄_k` is the mean of the `n_k` observed speeds `τ_min/τ_k`, `g` the generalisation function of the history of
+//! selections.
 //!
 //! # Inputs
 //! Observed latencies (what the round waited for a job), selection counts, shares of the data.
@@ -27,8 +29,8 @@
 //! O(K) plus the solver: exact O(K log m) after the order is known.
 //!
 //! # Determinism
-//! The exact and greedy solvers use no stream; annealing uses (solver, 0, round). Sets within 1e-12 of the best are equal;
-//! the lexicographically smallest wins.
+//! The exact and greedy solvers use no stream; annealing uses (solver, 0, round). Sets within 1e-12 of the best are
+//! equal; the lexicographically smallest wins.
 
 use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView};
 use fedgenie_core::config::{Complaint, check};

@@ -1,28 +1,28 @@
 //! Power-of-Choice: of `d` random candidates, the `m` with the highest local loss.
 //!
 //! # Definition
-//! Draw `d` candidates without replacement, in proportion to data size; take the `m` candidates with the largest loss of
-//! the current global model on their own data (`fresh`), or with the largest loss they last reported from training
+//! Draw `d` candidates without replacement, in proportion to data size; take the `m` candidates with the largest loss
+//! of the current global model on their own data (`fresh`), or with the largest loss they last reported from training
 //! (`last-known`; a client that never reported counts as infinite).
 //!
 //! # Inputs
 //! Data sizes; local losses, by a probe (`fresh`) or from feedback (`last-known`).
 //!
 //! # Source
-//! Y. J. Cho, J. Wang, G. Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice Selection
-//! Strategies", 2020 (arXiv 2010.01243); `last-known` is their variant rpow-d.
+//! Y. J. Cho, J. Wang, G. Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice
+//! Selection Strategies", 2020 (arXiv 2010.01243); `last-known` is their variant rpow-d.
 //!
 //! # Deviations from the source
 //! Fresh losses are not free: each candidate downloads the model and makes one pass over its data before the selection,
-//! which costs virtual time and traffic. The job of a selected candidate downloads again. A candidate that goes away while
-//! they are asked is not selected; if all do, new ones are drawn, whose losses are not known.
+//! which costs virtual time and traffic. The job of a selected candidate downloads again. A candidate that goes away
+//! while they are asked is not selected; if all do, new ones are drawn, whose losses are not known.
 //!
 //! # Cost
 //! O(K) per round, and for `fresh` one evaluation per candidate.
 //!
 //! # Determinism
-//! Candidates from stream (policy, 0, round). Losses within 1e-12 of the `m`-th largest are equal; among them the smallest
-//! ids win.
+//! Candidates from stream (policy, 0, round). Losses within 1e-12 of the `m`-th largest are equal; among them the
+//! smallest ids win.
 
 use super::random::draw_by_weight;
 use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView};

@@ -8,20 +8,21 @@
 //! Data sizes (examples). No feedback is used.
 //!
 //! # Source
-//! H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep Networks
-//! from Decentralized Data", AISTATS 2017, Algorithm 1 (uniform).
+//! H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep
+//! Networks from Decentralized Data", AISTATS 2017, Algorithm 1 (uniform).
 //!
 //! # Deviations from the source
 //! Successive draws are not inclusion probabilities proportional to size: with `m > 1` a large client is chosen less
 //! often than in proportion, because it can be chosen only once per round.
 //!
 //! # Cost
-//! `uniform`: O(m) time, whatever the number of clients, and 4 bytes for each; unless fewer than one in sixteen can be chosen: then
-//! O(K), as for `data-size`.
+//! `uniform`: O(m) time, whatever the number of clients, and 4 bytes for each; unless fewer than one in sixteen can be
+//! chosen: then O(K), as for `data-size`.
 //!
 //! # Determinism
-//! Stream (policy, 0, round). `uniform` draws by a Fisher–Yates shuffle that goes as far as it is needed; `data-size` by exponential races
-//! (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the smaller id.
+//! Stream (policy, 0, round). `uniform` draws by a Fisher–Yates shuffle that goes as far as it is needed; `data-size`
+//! by exponential races (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the
+//! smaller id.
 
 use super::{BuildContext, Candidates, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
@@ -109,8 +110,8 @@ fn draw_uniform(
     }
 }
 
-/// Numbers from 0 in random order, one at a time: a Fisher–Yates shuffle that goes only as far as it is drawn, and is undone
-/// before the next.
+/// Numbers from 0 in random order, one at a time: a Fisher–Yates shuffle that goes only as far as it is drawn, and is
+/// undone before the next.
 #[derive(Default)]
 struct Deck {
     cards: Vec<u32>,

@@ -19,8 +19,8 @@
 //!
 //! # Deviations from the source
 //! - The selection is solved exactly, as a bottleneck problem, and not by enumerating the slowest client.
-//! - The authors' `β = 0.5` exceeds `m/K`, so that every queue diverges and every client gets exactly `m/K`; here β is given
-//!   as a fraction of `m/K` (`fairness`).
+//! - The authors' `β = 0.5` exceeds `m/K`, so that every queue diverges and every client gets exactly `m/K`; here β is
+//!   given as a fraction of `m/K` (`fairness`).
 //! - Where a world has only laws, the context is the median compute time and the sum of the median transfer times.
 //! - Collecting the context takes `context_time` before every selection.
 //!

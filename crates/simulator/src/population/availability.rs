@@ -7,17 +7,17 @@
 //! | [`diurnal`] | are available with a probability that depends on the hour of the day |
 //! | [`trace`] | follow recorded intervals |
 //!
-//! All runs of a world share one [`Availability`]. A run queries it through its own [`Cursors`], which keep the stretch of each client's
-//! last query. Cursors only save time: an answer does not depend on earlier queries.
+//! All runs of a world share one [`Availability`]. A run queries it through its own [`Cursors`], which keep the stretch
+//! of each client's last query. Cursors only save time: an answer does not depend on earlier queries.
 //!
 //! # Definition
-//! Time consists of stretches, alternately available and away, each half open: `[from, until)`. At `until` the next one has begun. Work
-//! pauses while its device is away; work that needs exactly the rest of a stretch ends at its end. Work of length 0 ends at once, even
-//! on an away device, so that splitting work in two never changes its end.
+//! Time consists of stretches, alternately available and away, each half open: `[from, until)`. At `until` the next one
+//! has begun. Work pauses while its device is away; work that needs exactly the rest of a stretch ends at its end. Work
+//! of length 0 ends at once, even on an away device, so that splitting work in two never changes its end.
 //!
 //! # Cost
-//! A cursor is 24 bytes. A query within the kept stretch takes two comparisons; any other takes one step per stretch in between. A client
-//! without queries costs nothing but its own laws.
+//! A cursor is 24 bytes. A query within the kept stretch takes two comparisons; any other takes one step per stretch in
+//! between. A client without queries costs nothing but its own laws.
 
 pub mod always;
 mod config;
@@ -251,8 +251,8 @@ impl<'a> Cursors<'a> {
         state
     }
 
-    /// The stretches from the one that contains a time on, the last of which never ends. Only the first is kept, so that a look ahead
-    /// does not slow down the next query for the present.
+    /// The stretches from the one that contains a time on, the last of which never ends. Only the first is kept, so
+    /// that a look ahead does not slow down the next query for the present.
     fn stretches(&self, client: ClientId, time: VirtualTime) -> impl Iterator<Item = State> + use<'a> {
         let always = State { from: 0, until: u64::MAX, number: 0, available: true };
         let first = if self.kept.is_empty() { always } else { self.state(client, time.0) };
@@ -275,8 +275,9 @@ impl<'a> Cursors<'a> {
         found.map(|state| VirtualTime(state.from.max(time.0)))
     }
 
-    /// When work that begins at `start` ends, if it pauses while the device is away. Work of length 0 ends at once. `None` if it never
-    /// ends: the device does not return, virtual time is over, or [`MOST_CHANGES`] stretches were not enough.
+    /// When work that begins at `start` ends, if it pauses while the device is away. Work of length 0 ends at once.
+    /// `None` if it never ends: the device does not return, virtual time is over, or [`MOST_CHANGES`] stretches were
+    /// not enough.
     pub fn finish(&self, client: ClientId, start: VirtualTime, work: Span) -> Option<VirtualTime> {
         if work == Span::ZERO {
             return Some(start);

@@ -263,7 +263,8 @@ impl PopulationConfig {
         Ok(clients)
     }
 
-    /// Makes file names relative: those of empirical laws to `base`, the folder of the scenario; those of traces and tables as
+    /// Makes file names relative: those of empirical laws to `base`, the folder of the scenario; those of traces and
+    /// tables as
     /// [`located`](fedgenie_learning::data::located) says.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.resolve_own_paths(base, data);

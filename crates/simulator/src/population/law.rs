@@ -1,7 +1,7 @@
 //! Laws as a scenario writes them: `{ lognormal = { median = { uniform = ["0.1 s", "1 s"] }, sigma = 0.3 } }`.
 //!
-//! Each law's file in [`fedgenie_core::law`] says which parameters it has. Each of them may be a number, a law it is drawn from once per
-//! client, a list with one number per client, or a column of a file: [`Parameter`].
+//! Each law's file in [`fedgenie_core::law`] says which parameters it has. Each of them may be a number, a law it is
+//! drawn from once per client, a list with one number per client, or a column of a file: [`Parameter`].
 
 mod link;
 mod parameter;
@@ -85,8 +85,8 @@ impl<Q: Quantity> ClientLaw<Q> {
         self.each_parameter(&mut |parameter| if parameter.is_fixed() { Ok(()) } else { Err(String::new()) }).is_ok()
     }
 
-    /// Makes file names relative: samples to `base`, the folder of the scenario; tables to `data`, the folder given by the user, or
-    /// else to `base`.
+    /// Makes file names relative: samples to `base`, the folder of the scenario; tables to `data`, the folder given by
+    /// the user, or else to `base`.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         let Ok(located) = self.0.convert(&mut Locate { base, data, unit: PhantomData });
         self.0 = located;
@@ -228,7 +228,8 @@ impl<'de, Q: Quantity> Deserialize<'de> for ClientLaw<Q> {
     }
 }
 
-/// Reads `{ NAME = .. }`. Derived serde reads the law; what is no law is told apart here, where all that would be right can be said.
+/// Reads `{ NAME = .. }`. Derived serde reads the law; what is no law is told apart here, where all that would be right
+/// can be said.
 struct LawVisitor<Q>(PhantomData<Q>);
 
 impl<'de, Q: Quantity> de::Visitor<'de> for LawVisitor<Q> {

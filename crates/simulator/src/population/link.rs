@@ -1,26 +1,28 @@
 //! Links whose rate changes over time: a transfer ends when the integral of the rate reaches its bits.
 //!
 //! # Definition
-//! The rate is constant between the points of a trace: that of a point holds from its time until the next point's. A transfer of b
-//! bits that begins at t₀ ends at the smallest t with `∫_{t₀}^{t} rate ≥ b`; with b = 0, at t₀. At rate 0 nothing moves.
-//! A trace that wraps begins again at the end of its window; any other has rate 0 from there on. A transfer never ends on a
-//! link with rate 0 from some time on.
+//! The rate is constant between the points of a trace: that of a point holds from its time until the next point's. A
+//! transfer of b bits that begins at t₀ ends at the smallest t with `∫_{t₀}^{t} rate ≥ b`; with b = 0, at t₀. At rate 0
+//! nothing moves. A trace that wraps begins again at the end of its window; any other has rate 0 from there on. A
+//! transfer never ends on a link with rate 0 from some time on.
 //!
 //! # Inputs
 //! Ascending times, a finite rate of at least 0 bit/s at each, the length of the window.
 //!
 //! # Source
-//! Trace-driven links as in H. Mao, R. Netravali, M. Alizadeh, "Neural Adaptive Video Streaming with Pensieve", SIGCOMM 2017.
+//! Trace-driven links as in H. Mao, R. Netravali, M. Alizadeh, "Neural Adaptive Video Streaming with Pensieve", SIGCOMM
+//! 2017.
 //!
 //! # Deviations from the source
 //! Pensieve's player takes the rate of a point to hold *until* its time, from that of the point before.
 //!
 //! # Cost
-//! A binary search among the integrals up to each point; 24 bytes per point, shared by the clients that follow the trace. A
-//! transfer that waits for its device takes one step per time the device comes or goes.
+//! A binary search among the integrals up to each point; 24 bytes per point, shared by the clients that follow the
+//! trace. A transfer that waits for its device takes one step per time the device comes or goes.
 //!
 //! # Accuracy
-//! Integrals are sums of doubles in the order of the points. An end is rounded to the nearest ns; its relative error is about 1e-15 times the bits of the whole trace over those of the transfer.
+//! Integrals are sums of doubles in the order of the points. An end is rounded to the nearest ns; its relative error is
+//! about 1e-15 times the bits of the whole trace over those of the transfer.
 //!
 //! # Determinism
 //! Nothing is drawn.
@@ -69,7 +71,8 @@ pub enum LinkError {
 }
 
 impl LinkTrace {
-    /// A link with these rates in bit/s from these times on; the first time is 0, the last before the end of the window.
+    /// A link with these rates in bit/s from these times on; the first time is 0, the last before the end of the
+    /// window.
     ///
     /// # Errors
     /// If times or rates are not as they have to be; the number of the point, from 0.
@@ -128,7 +131,8 @@ impl LinkTrace {
         self.times.partition_point(|time| *time <= since) - 1
     }
 
-    /// When a transfer that begins at `from` has moved `bits`; `None` if that never happens, or only after the end of virtual time.
+    /// When a transfer that begins at `from` has moved `bits`; `None` if that never happens, or only after the end of
+    /// virtual time.
     pub fn transfer(&self, from: VirtualTime, bits: f64) -> Option<VirtualTime> {
         if bits <= 0.0 {
             return Some(from);
@@ -201,8 +205,9 @@ impl LinkTrace {
         .max(0.0)
     }
 
-    /// [`LinkTrace::transfer`] for a device that is sometimes away: bits move only in its available stretches, `[start, end)`. A transfer
-    /// that needs exactly the rest of a stretch ends at its end; a transfer of 0 bits ends at once, even if the device is away. `None` too after
+    /// [`LinkTrace::transfer`] for a device that is sometimes away: bits move only in its available stretches,
+    /// `[start, end)`. A transfer that needs exactly the rest of a stretch ends at its end; a transfer of 0 bits ends
+    /// at once, even if the device is away. `None` too after
     /// [`MOST_CHANGES`] stretches. `offset` is the link's time at the run's beginning.
     pub fn transfer_while(
         &self,

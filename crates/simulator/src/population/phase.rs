@@ -95,21 +95,22 @@ impl Population {
         Need::Bits { bits, link }
     }
 
-    /// What a phase of a drawn job needs. Over a traced link, the drawn span is what the phase would take at the link's mean
-    /// rate; what it needs are bits.
+    /// What a phase of a drawn job needs. Over a traced link, the drawn span is what the phase would take at the link's
+    /// mean rate; what it needs are bits.
     pub fn need(&self, draw: &JobDraw, client: ClientId, phase: Phase) -> Need {
         self.need_of(client, phase, draw.phases[phase.index()])
     }
 
-    /// What passes before the client is lost in a phase, if the draw says that it is. Over a traced link, a hazard is one per time at the
-    /// link's mean rate: it strikes when that share of the bits has moved.
+    /// What passes before the client is lost in a phase, if the draw says that it is. Over a traced link, a hazard is
+    /// one per time at the link's mean rate: it strikes when that share of the bits has moved.
     pub fn need_until_loss(&self, draw: &JobDraw, client: ClientId, phase: Phase) -> Option<Need> {
         let (_, after) = draw.loss.filter(|(lost_in, _)| *lost_in == phase)?;
         Some(self.need_of(client, phase, after))
     }
 
-    /// When what begins at `start` has what it needs; `None` if never. Under [`Interruption::Pause`] nothing passes while the device is
-    /// away; otherwise availability does not count, and whether the job was lost before is the caller's to see, by
+    /// When what begins at `start` has what it needs; `None` if never. Under [`Interruption::Pause`] nothing passes
+    /// while the device is away; otherwise availability does not count, and whether the job was lost before is the
+    /// caller's to see, by
     /// [`interrupted_at`].
     pub fn reach(
         &self,
@@ -135,8 +136,8 @@ impl Population {
         }
     }
 
-    /// Bytes of a payload that a phase which began at `start` has moved by `end`, before it is complete: the share of the time at
-    /// work, or of the bits over a traced link, rounded down.
+    /// Bytes of a payload that a phase which began at `start` has moved by `end`, before it is complete: the share of
+    /// the time at work, or of the bits over a traced link, rounded down.
     #[expect(clippy::too_many_arguments, reason = "a phase is named by all of these")]
     pub fn moved(
         &self,
@@ -188,8 +189,10 @@ impl Population {
     }
 }
 
-/// When a device goes away in what begins at `start` and would end at `end`, or never: the instant at which a job is lost under
-/// [`Interruption::Lose`]. What ends exactly when the device goes away is not lost; what begins while it is away is lost at once.
+/// When a device goes away in what begins at `start` and would end at `end`, or never: the instant at which a job is
+/// lost under
+/// [`Interruption::Lose`]. What ends exactly when the device goes away is not lost; what begins while it is away is
+/// lost at once.
 pub fn interrupted_at(
     cursors: &Cursors<'_>,
     client: ClientId,

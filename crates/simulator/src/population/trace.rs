@@ -14,8 +14,9 @@
 //! None: a file is unpacked up to [`TEXT_MAX`] bytes, and no more than [`RECORDS_MAX`] records of it are kept.
 //!
 //! # Defects
-//! An importer of our own formats refuses every deviation from the documented format. An importer of a published data set drops or mends
-//! the known defects of the set, counts them, and reports them in [`Imported::notes`], which become warnings of the world.
+//! An importer of our own formats refuses every deviation from the documented format. An importer of a published data
+//! set drops or mends the known defects of the set, counts them, and reports them in [`Imported::notes`], which become
+//! warnings of the world.
 
 mod assign;
 mod columns;
@@ -127,8 +128,8 @@ impl AvailabilityTraces {
         self.windows.is_empty()
     }
 
-    /// Adds a trace: its intervals [start, end) in ascending order, not empty, not overlapping and within the window; those that
-    /// touch are joined. `time_of_day` is what a clock showed where the window begins.
+    /// Adds a trace: its intervals [start, end) in ascending order, not empty, not overlapping and within the window;
+    /// those that touch are joined. `time_of_day` is what a clock showed where the window begins.
     ///
     /// # Panics
     /// If the intervals or the window are not as they have to be; importers check.
@@ -168,7 +169,8 @@ impl AvailabilityTraces {
         Span(self.times_of_day[trace])
     }
 
-    /// The state at a trace's time, and how far it reaches. With `wrap`, `at` is within the window, and a piece may reach beyond it.
+    /// The state at a trace's time, and how far it reaches. With `wrap`, `at` is within the window, and a piece may
+    /// reach beyond it.
     pub(super) fn piece(&self, trace: usize, at: u64, wrap: bool) -> Piece {
         let range = self.first[trace]..self.first[trace + 1];
         let (starts, ends) = (&self.starts[range.clone()], &self.ends[range]);

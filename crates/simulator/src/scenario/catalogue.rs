@@ -1,7 +1,8 @@
-//! Everything that a scenario can name: the components of all kinds, from the catalogues of their folders, and the sections.
+//! Everything that a scenario can name: the components of all kinds, from the catalogues of their folders, and the
+//! sections.
 //!
-//! Names, documentation and parameters stand with the components; what is common to a kind, and the parameters' defaults, is read off
-//! the JSON schema, which is made from the types that read scenarios.
+//! Names, documentation and parameters stand with the components; what is common to a kind, and the parameters'
+//! defaults, is read off the JSON schema, which is made from the types that read scenarios.
 
 use super::schema::schema;
 use crate::population::availability;

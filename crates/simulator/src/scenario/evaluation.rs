@@ -1,4 +1,5 @@
-//! When the global model is evaluated, and what is made of its metrics: targets, and the end of a run that no longer improves.
+//! When the global model is evaluated, and what is made of its metrics: targets, and the end of a run that no longer
+//! improves.
 
 use crate::run::{End, Evaluations};
 use fedgenie_core::config::Complaint;
@@ -7,7 +8,8 @@ use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `[evaluate]`: the global model is evaluated at the end of the rounds that one of the settings names, and at the end of a run.
+/// `[evaluate]`: the global model is evaluated at the end of the rounds that one of the settings names, and at the end
+/// of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluateConfig {
@@ -20,8 +22,8 @@ pub struct EvaluateConfig {
     /// As `at`, for each multiple of this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Duration>,
-    /// Whether the model is also evaluated on each client's own training examples: mean, standard deviation, tenth percentile and
-    /// minimum over clients.
+    /// Whether the model is also evaluated on each client's own training examples: mean, standard deviation, tenth
+    /// percentile and minimum over clients.
     #[serde(default)]
     pub clients: bool,
     /// Values of metrics, for which the summary says when they were first reached.

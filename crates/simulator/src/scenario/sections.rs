@@ -168,7 +168,8 @@ impl TrainingConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegretConfig {
-    /// The shortest conceivable latency of a job; speed is `tau_min` / latency. Can be left out where there are no `meters`.
+    /// The shortest conceivable latency of a job; speed is `tau_min` / latency. Can be left out where there are no
+    /// `meters`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tau_min: Option<Duration>,
     /// Weight of generalisation.
@@ -183,7 +184,8 @@ pub struct RegretConfig {
     /// The meters.
     #[serde(default = "default_meters")]
     pub meters: Vec<Meter>,
-    /// Trains clients that were not selected as well, and meters what the policy lost against the best set in hindsight.
+    /// Trains clients that were not selected as well, and meters what the policy lost against the best set in
+    /// hindsight.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counterfactual: bool,
     /// What an update is worth, for `counterfactual`; `loss-drop` if left out.

@@ -1,7 +1,7 @@
 //! A scenario file as a tree of values that remember where they were written.
 //!
-//! TOML and JSON give the same tree; `--set` and sweeps write into it before it is read into types, so that a value from
-//! the command line is checked exactly as one from the file.
+//! TOML and JSON give the same tree; `--set` and sweeps write into it before it is read into types, so that a value
+//! from the command line is checked exactly as one from the file.
 
 use serde::de::{self, Deserialize, Deserializer};
 use std::fmt;

@@ -1,15 +1,15 @@
 //! Classification by a neural network (MLP, LeNet-5, simple CNN, ResNet-18) on images or tables.
 //!
 //! # Definition
-//! The network's outputs are scores of the classes; loss: mean cross-entropy of their softmax; accuracy: share of test examples
-//! whose highest score is their label.
+//! The network's outputs are scores of the classes; loss: mean cross-entropy of their softmax; accuracy: share of test
+//! examples whose highest score is their label.
 //!
 //! # Inputs
 //! `data`: as for `softmax-regression`: a folder of IDX or CIFAR-10 files, or a table such as `{ csv = { .. } }` or
 //! `{ synthetic = {} }`. `model`: `"lenet5"`, `{ lenet5 = { width = 2 } }`, `"simple-cnn"`, `"resnet18"`, or
-//! `{ mlp = { hidden = [200, 200], activation = "relu" } }`. `normalize`: whether each channel gets mean 0 and deviation 1, those of the
-//! training examples. `start`: a safetensors file with the weights to start from, beside the scenario; without it they are the model's own.
-//! `partition`.
+//! `{ mlp = { hidden = [200, 200], activation = "relu" } }`. `normalize`: whether each channel gets mean 0 and
+//! deviation 1, those of the training examples. `start`: a safetensors file with the weights to start from, beside the
+//! scenario; without it they are the model's own. `partition`.
 //!
 //! # Source
 //! Those of the families.
@@ -65,6 +65,14 @@ impl TaskSettings for Config {
         Target::Class
     }
 
+    fn check(&self) -> Result<(), Complaint> {
+        self.data.check().map_err(|complaint| complaint.below("data"))?;
+        self.model.check().map_err(|error| {
+            let message = format!("{}, {}: {}", self.model.kind(), error.path, error.message);
+            Complaint::new("model", message)
+        })
+    }
+
     fn partition(&self) -> Option<&PartitionConfig> {
         Some(&self.partition)
     }
@@ -80,14 +88,6 @@ impl TaskSettings for Config {
 
     fn files(&self) -> Vec<PathBuf> {
         self.data.files().into_iter().chain(self.start.clone()).collect()
-    }
-
-    fn check(&self) -> Result<(), Complaint> {
-        self.data.check().map_err(|complaint| complaint.below("data"))?;
-        self.model.check().map_err(|error| {
-            let message = format!("{}, {}: {}", self.model.kind(), error.path, error.message);
-            Complaint::new("model", message)
-        })
     }
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {

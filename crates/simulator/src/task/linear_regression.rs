@@ -1,14 +1,16 @@
 //! Linear regression: predicts a number, from drawn examples or tables.
 //!
 //! # Definition
-//! Prediction `w·x + b`; loss: mean squared error. Unless `data` is given, the examples are drawn: `features` inputs uniform in
-//! [0, 1]; target `Σ_i (i/10)·x_i + √2 + N(0, noise²)`, so that the smallest expected loss is `noise²`. One seventh of the
-//! examples is for testing.
+//! Prediction `w·x + b`; loss: mean squared error. Unless `data` is given, the examples are drawn: `features` inputs
+//! uniform in
+//! [0, 1]; target `Σ_i (i/10)·x_i + √2 + N(0, noise²)`, so that the smallest expected loss is `noise²`. One seventh of
+//! the examples is for testing.
 //!
 //! # Inputs
-//! `features`, `examples` (train and test together), `noise` (standard deviation); or `data`: a table with numbers to predict,
-//! such as `{ csv = { train = "a.csv", test = "b.csv", target = "y" } }` or `{ npy = { .. } }`, see `fedgenie describe data/csv`.
-//! `normalize`: whether each feature gets mean 0 and deviation 1, those of the training examples. `partition`.
+//! `features`, `examples` (train and test together), `noise` (standard deviation); or `data`: a table with numbers to
+//! predict, such as `{ csv = { train = "a.csv", test = "b.csv", target = "y" } }` or `{ npy = { .. } }`, see
+//! `fedgenie describe data/csv`. `normalize`: whether each feature gets mean 0 and deviation 1, those of the training
+//! examples. `partition`.
 //!
 //! # Source
 //! The synthetic experiments of Ben Ami, Cohen, Zhao, IEEE Access 2025, section VI.

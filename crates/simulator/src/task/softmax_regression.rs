@@ -1,23 +1,24 @@
 //! Softmax regression (multinomial logistic regression) on images or tables with classes.
 //!
 //! # Definition
-//! Class scores `W x + b` of the features, pixels being scaled to [0, 1]; loss: mean cross-entropy; accuracy: share of test
-//! examples whose highest score is their label.
+//! Class scores `W x + b` of the features, pixels being scaled to [0, 1]; loss: mean cross-entropy; accuracy: share of
+//! test examples whose highest score is their label.
 //!
 //! # Inputs
-//! `data`: a folder of IDX or CIFAR-10 files, or a table such as `{ csv = { train = "a.csv", test = "b.csv", label = "y" } }`;
-//! `fedgenie list data` names them all, `fedgenie describe data/csv` explains one. A relative path is looked for in the folder
-//! given by `--data`, or else beside the scenario. `normalize`: whether each channel gets mean 0 and deviation 1, those of the
-//! training examples. `start`: a safetensors file with the weights to start from, beside the scenario; without it they are the model's own.
-//! `partition`.
+//! `data`: a folder of IDX or CIFAR-10 files, or a table such as
+//! `{ csv = { train = "a.csv", test = "b.csv", label = "y" } }`; `fedgenie list data` names them all,
+//! `fedgenie describe data/csv` explains one. A relative path is looked for in the folder given by `--data`, or else
+//! beside the scenario. `normalize`: whether each channel gets mean 0 and deviation 1, those of the training examples.
+//! `start`: a safetensors file with the weights to start from, beside the scenario; without it they are the model's
+//! own. `partition`.
 //!
 //! # Source
 //! H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms",
 //! 2017 (arXiv 1708.07747).
 //!
 //! # Determinism
-//! The model starts at zero. Files are the same for all seeds; `synthetic` images, and the rows that a `test_fraction` draws
-//! for testing, are each seed's own.
+//! The model starts at zero. Files are the same for all seeds; `synthetic` images, and the rows that a `test_fraction`
+//! draws for testing, are each seed's own.
 //!
 //! # Example
 //! ```toml
@@ -59,6 +60,10 @@ impl TaskSettings for Config {
         Target::Class
     }
 
+    fn check(&self) -> Result<(), Complaint> {
+        self.data.check().map_err(|complaint| complaint.below("data"))
+    }
+
     fn partition(&self) -> Option<&PartitionConfig> {
         Some(&self.partition)
     }
@@ -74,10 +79,6 @@ impl TaskSettings for Config {
 
     fn files(&self) -> Vec<PathBuf> {
         self.data.files().into_iter().chain(self.start.clone()).collect()
-    }
-
-    fn check(&self) -> Result<(), Complaint> {
-        self.data.check().map_err(|complaint| complaint.below("data"))
     }
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {

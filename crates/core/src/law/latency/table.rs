@@ -1,8 +1,8 @@
 //! Table of a function of one variable that is expensive and evaluated often.
 //!
 //! # Definition
-//! Between its kinks the function is a Chebyshev series of 16 terms on panels that are halved until the last terms fall below
-//! 1e-13 of the panel's largest value, or below 1e-13 absolutely, or the panel is as narrow as rounding allows.
+//! Between its kinks the function is a Chebyshev series of 16 terms on panels that are halved until the last terms fall
+//! below 1e-13 of the panel's largest value, or below 1e-13 absolutely, or the panel is as narrow as rounding allows.
 //!
 //! # Accuracy
 //! About 1e-12 absolutely, for a function between 0 and 1 that is smooth but at the kinks; next to a kink where the

@@ -251,8 +251,8 @@ fn two_random_phases_with_hazards_and_a_cut_agree_with_sampling() {
     assert!((mean - exact).abs() < 4.0 * error, "{mean} ± {error} is not {exact}");
 }
 
-/// Three random phases with hazards: the tabulated convolution against nested quadrature, and the mean speed under a cut against
-/// samples.
+/// Three random phases with hazards: the tabulated convolution against nested quadrature, and the mean speed under a
+/// cut against samples.
 #[test]
 fn three_random_phases_are_tabulated() {
     let laws: [AnyLaw; 3] = [

@@ -2,18 +2,21 @@
 //!
 //! # Definition
 //! Weighted least squares on points `(n, value, weight)`. The power law is fitted in the form
-//! `b' + a'·((n/n₀)^p − 1)/p`, whose limit at `p = 0` is the logarithm: `p` tells apart, in one number, curves that become flat
-//! (`p < 0`), logarithmic ones (0), powers, and lines (1). `p` minimises the sum of squares over `[−1, 2]`: a grid of steps of
+//! `b' + a'·((n/n₀)^p − 1)/p`, whose limit at `p = 0` is the logarithm: `p` tells apart, in one number, curves that
+//! become flat (`p < 0`), logarithmic ones (0), powers, and lines (1). `p` minimises the sum of squares over `[−1, 2]`:
+//! a grid of steps of
 //! 0.05, then golden sections around the best.
 //!
-//! Models are compared by Akaike's criterion with unknown scale of the errors, `N ln(Σ w r²/N) + 2k`, `k` counting `p` and the
-//! scale; smaller is better. Points of one curve depend on each other, so that differences look more certain than they
-//! are; the interval of `p` is therefore a bootstrap over whole curves (one block per seed), by percentiles that are expanded for few
-//! seeds: with `n` of them the levels are `Φ(∓ t_{0.975, n−1}·√(n/(n−1)))` in the place of 2.5 % and 97.5 %.
+//! Models are compared by Akaike's criterion with unknown scale of the errors, `N ln(Σ w r²/N) + 2k`, `k` counting `p`
+//! and the scale; smaller is better. Points of one curve depend on each other, so that differences look more certain
+//! than they are; the interval of `p` is therefore a bootstrap over whole curves (one block per seed), by percentiles
+//! that are expanded for few seeds: with `n` of them the levels are `Φ(∓ t_{0.975, n−1}·√(n/(n−1)))` in the place of
+//! 2.5 % and 97.5 %.
 //!
 //! # Source
-//! H. Akaike, "A new look at the statistical model identification", IEEE Trans. Automatic Control 1974; B. Efron, "Bootstrap
-//! methods", Annals of Statistics 1979; T. Hesterberg, "What teachers should know about the bootstrap", American Statistician 2015.
+//! H. Akaike, "A new look at the statistical model identification", IEEE Trans. Automatic Control 1974; B. Efron,
+//! "Bootstrap methods", Annals of Statistics 1979; T. Hesterberg, "What teachers should know about the bootstrap",
+//! American Statistician 2015.
 
 use crate::math::float::{floor, ln, log10, power, sqrt};
 use crate::math::special::normal_tail;
@@ -72,8 +75,8 @@ impl Fit {
         (self.slope / self.p / power(self.scale, self.p), self.level - self.slope / self.p)
     }
 
-    /// The formula with its numbers, to four significant digits, or to more where they nearly cancel: worked out by hand it gives
-    /// the fitted values.
+    /// The formula with its numbers, to four significant digits, or to more where they nearly cancel: worked out by
+    /// hand it gives the fitted values.
     pub fn formula(&self) -> String {
         let digits = (4..12).find(|&digits| self.is_given_by(digits)).unwrap_or(12);
         let (a, b) = self.coefficients();
@@ -145,8 +148,8 @@ pub fn fit(points: &[Point]) -> Option<[Fit; 3]> {
     Some([model(Model::Logarithmic, 0.0), model(Model::Power, p), model(Model::Linear, 1.0)])
 }
 
-/// Akaike's criterion of `a √(n ln n) + b`, comparable with those of [`fit`] on the same points: the rate of upper confidence bounds whose
-/// gaps may be arbitrarily small.
+/// Akaike's criterion of `a √(n ln n) + b`, comparable with those of [`fit`] on the same points: the rate of upper
+/// confidence bounds whose gaps may be arbitrarily small.
 ///
 /// # Panics
 /// If a place is not above 1.
@@ -214,7 +217,8 @@ fn best_exponent(points: &[Point], scale: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The mean of several curves at the same places as points to be fitted, weighted by the inverse variance between curves.
+/// The mean of several curves at the same places as points to be fitted, weighted by the inverse variance between
+/// curves.
 ///
 /// `curves` holds one list of values per seed, as long as `places`. Of a single curve all relative errors count alike.
 ///
@@ -240,8 +244,8 @@ pub fn mean_curve(places: &[f64], curves: &[Vec<f64>]) -> Vec<Point> {
     places.iter().enumerate().map(point).collect()
 }
 
-/// The exponent of the mean curve, and its 95 % interval by bootstrap over curves; none where [`fit`] gives none. The interval
-/// needs at least three curves.
+/// The exponent of the mean curve, and its 95 % interval by bootstrap over curves; none where [`fit`] gives none. The
+/// interval needs at least three curves.
 pub fn exponent(
     places: &[f64],
     curves: &[Vec<f64>],
@@ -269,8 +273,8 @@ pub fn exponent(
     Some((fitted.p, Some([super::quantile(&found, level), super::quantile(&found, 1.0 - level)])))
 }
 
-/// The lower level of an expanded percentile interval of `n` values: plain percentiles would be those of a normal law with the
-/// divisor n, too narrow on both counts.
+/// The lower level of an expanded percentile interval of `n` values: plain percentiles would be those of a normal law
+/// with the divisor n, too narrow on both counts.
 fn expanded_level(n: usize) -> f64 {
     let degrees = (n - 1) as f64;
     let student = StudentsT::new(0.0, 1.0, degrees).expect("at least one degree of freedom").inverse_cdf(0.975);

@@ -2,7 +2,8 @@
 //!
 //! # Definition
 //! `D = sup |F_n − F|` of a sample and a distribution function. The p-value is Kolmogorov's limit law at
-//! `(√n + 0.12 + 0.11/√n)·D`, good to a few thousandths from n = 20 on, and too large, which is the safe side, for laws with atoms.
+//! `(√n + 0.12 + 0.11/√n)·D`, good to a few thousandths from n = 20 on, and too large, which is the safe side, for laws
+//! with atoms.
 //!
 //! # Source
 //! M. A. Stephens, "Use of the Kolmogorov–Smirnov, Cramér–von Mises and related statistics without extensive tables",

@@ -1,14 +1,14 @@
 //! The state of an annealing run, and uniform draws from its neighbours.
 //!
 //! A neighbour of `S` is `U = S − x + y` with one member `x` swapped for one non-member `y`. Plain annealing allows all
-//! `m(K − m)` swaps (18). The accelerated one (19) allows those in which `x` is the slowest or the least gaining member of
-//! `S`, or `y` is the slowest or the least gaining member of `U`. "The slowest" is one member: the smallest position
+//! `m(K − m)` swaps (18). The accelerated one (19) allows those in which `x` is the slowest or the least gaining member
+//! of `S`, or `y` is the slowest or the least gaining member of `U`. "The slowest" is one member: the smallest position
 //! among equals. This makes both relations total orders, and the neighbourhood exactly symmetric.
 //!
 //! *Drawing from (19).* Let `a` be the slowest and `b` the least gaining member of `S`, `d ∈ {1, 2}` their number.
-//! The forward swaps are `x ∈ {a, b}` with any `y`: `d(K − m)`. For any other `x`, both `a` and `b` stay, so that `y` is the
-//! slowest of `U` iff it is slower than `a`, and the least gaining iff it gains less than `b`. With `A` all candidates
-//! before `a` in ascending speed and `B` all before `b` in ascending gain (none of them is a member), the
+//! The forward swaps are `x ∈ {a, b}` with any `y`: `d(K − m)`. For any other `x`, both `a` and `b` stay, so that `y`
+//! is the slowest of `U` iff it is slower than `a`, and the least gaining iff it gains less than `b`. With `A` all
+//! candidates before `a` in ascending speed and `B` all before `b` in ascending gain (none of them is a member), the
 //! other reverse swaps are `(m − d)·|A ∪ B|`. A draw is uniform over `d(K − m) + (m − d)(|A| + |B|)` tickets, and is
 //! repeated when it hits a `y ∈ B` that is also in `A`: every neighbour then has exactly one ticket, and at most half
 //! the tickets are void.

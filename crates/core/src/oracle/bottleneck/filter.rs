@@ -1,12 +1,12 @@
 //! Who cannot be in a winning set: two cheap filters before anything is sorted.
 //!
-//! *Dominance.* Let at least `m` candidates be faster than candidate `k`, and let φ be the `m`-th largest gain of such a
-//! group. If `gain_k < φ − 2·TIE`, then `k` is in no set within [`TIE`] of the best: of the `m` candidates with gain at
-//! least φ one is not in the set (it has only `m − 1` other members), and swapping `k` for that one does not lower
+//! *Dominance.* Let at least `m` candidates be faster than candidate `k`, and let φ be the `m`-th largest gain of such
+//! a group. If `gain_k < φ − 2·TIE`, then `k` is in no set within [`TIE`] of the best: of the `m` candidates with gain
+//! at least φ one is not in the set (it has only `m − 1` other members), and swapping `k` for that one does not lower
 //! the bottleneck and adds more than `2·TIE`, so the set would be worse than the best by more than `2·TIE`.
 //!
-//! *Bound.* A threshold θ with prefix sum `M_θ` is worth `θ + M_θ`. When a lower bound `V` of the optimum exceeds an upper
-//! bound of `θ + M_θ` by more than the tie, θ is not among the best thresholds. If that holds for all θ below
+//! *Bound.* A threshold θ with prefix sum `M_θ` is worth `θ + M_θ`. When a lower bound `V` of the optimum exceeds an
+//! upper bound of `θ + M_θ` by more than the tie, θ is not among the best thresholds. If that holds for all θ below
 //! some speed, nobody slower is in a winning set, since each of those has its own bottleneck. The bounds are widened by
 //! a relative 1e-9, far beyond the rounding of the sums in them.
 //!
@@ -28,7 +28,8 @@ pub(super) struct Filter {
     bucket_of: Vec<u8>,
     grouped: Vec<Entry>,
     largest: Largest,
-    /// A speed of which about half as many candidates are faster as of θ₁, and what the sets above θ₁ are worth at least.
+    /// A speed of which about half as many candidates are faster as of θ₁, and what the sets above θ₁ are worth at
+    /// least.
     head: Option<(f64, f64)>,
     edges: Vec<f64>,
     /// For each bucket, what its thresholds are worth: at least, if there are any, and at most.
@@ -43,8 +44,8 @@ fn widened(bound: f64, scale: f64) -> f64 {
 impl Filter {
     /// Copies those who may be in a winning set to `entries`, in ascending position.
     ///
-    /// One threshold θ₁ on the speeds, such that about `sqrt(K·m)` candidates pass it: whoever is slower needs a gain of
-    /// the `m`-th largest of those. About `2·sqrt(K·m)` candidates survive when speeds and gains are independent.
+    /// One threshold θ₁ on the speeds, such that about `sqrt(K·m)` candidates pass it: whoever is slower needs a gain
+    /// of the `m`-th largest of those. About `2·sqrt(K·m)` candidates survive when speeds and gains are independent.
     pub fn survivors(&mut self, instance: &Instance<'_>, entries: &mut Vec<Entry>) {
         let (cut, floor, slowest) =
             self.first_cut(instance).unwrap_or((f64::NEG_INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY));
@@ -93,7 +94,8 @@ impl Filter {
         None
     }
 
-    /// For few survivors: moves the fastest to the front and, if none of them is the best bottleneck, spares them the sort.
+    /// For few survivors: moves the fastest to the front and, if none of them is the best bottleneck, spares them the
+    /// sort.
     pub fn split_head(&mut self, entries: &mut Vec<Entry>, segments: &mut Vec<Segment>, cohort: usize) {
         let Some((head, lower)) = self.head else { return };
         let (mut front, mut back, mut fastest) = (0, 0, f64::NEG_INFINITY);

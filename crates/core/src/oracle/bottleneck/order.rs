@@ -50,7 +50,8 @@ fn descending(x: f64) -> u64 {
     if bits >> 63 == 0 { !bits ^ 1 << 63 } else { bits }
 }
 
-/// Puts every candidate behind those that are faster, or equally fast with a smaller position; no branch depends on data.
+/// Puts every candidate behind those that are faster, or equally fast with a smaller position; no branch depends on
+/// data.
 pub(super) fn place_by_counting(instance: &Instance<'_>, entries: &mut Vec<Entry>) {
     let speed = instance.speed;
     entries.resize(speed.len(), Entry::default());

@@ -1,10 +1,10 @@
 //! The exact solver under over-selection: the round waits for the first `t = take` of `m = cohort` clients.
 //!
 //! For a threshold θ a cohort counts if at least `t` members are in the prefix `P_θ`, that is, at most `m − t` outside.
-//! Let `a` be the `m`-th largest gain of all. If some choice of the `m` largest gains counts, that is best. Otherwise the
-//! largest sum is that of the `t` largest gains inside and the `m − t` largest outside: the sum is concave in the number
-//! taken from outside, and its free maximum lies above the quota. Some choice of the `m` largest counts exactly when at
-//! most `m − t` gains outside exceed `a` and at least `t` inside reach it.
+//! Let `a` be the `m`-th largest gain of all. If some choice of the `m` largest gains counts, that is best. Otherwise
+//! the largest sum is that of the `t` largest gains inside and the `m − t` largest outside: the sum is concave in the
+//! number taken from outside, and its free maximum lies above the quota. Some choice of the `m` largest counts exactly
+//! when at most `m − t` gains outside exceed `a` and at least `t` inside reach it.
 
 use super::ties::{Exchange, Item};
 use super::walk::{Entry, LargestSum};

@@ -1,15 +1,15 @@
 //! The lexicographically smallest among the nearly best sets of one threshold.
 //!
-//! Fix a threshold. The best sets are the maximum-weight bases of a matroid: subsets of a fixed size, of which at most a
-//! quota may lie outside the prefix. [`exchange`] turns one such base into the lexicographically smallest base that
+//! Fix a threshold. The best sets are the maximum-weight bases of a matroid: subsets of a fixed size, of which at most
+//! a quota may lie outside the prefix. [`exchange`] turns one such base into the lexicographically smallest base that
 //! loses at most `slack`.
 //!
 //! *Why it is exact.* Walk the items in ascending position and keep a base that is best among those which contain all
-//! items accepted and none rejected so far. An item of the base is accepted at no loss. For any other item `i`, the best
-//! base that contains it and the accepted ones swaps it for the lightest undecided item `j` of its fundamental circuit
-//! (a standard property of maximum-weight bases). If that fits in the slack, `i` is accepted, because every list with
-//! `i` precedes every list without it; otherwise nothing with `i` fits and it is rejected. The circuit is the whole base,
-//! unless `i` lies outside and the quota is used up: then it is the outside part.
+//! items accepted and none rejected so far. An item of the base is accepted at no loss. For any other item `i`, the
+//! best base that contains it and the accepted ones swaps it for the lightest undecided item `j` of its fundamental
+//! circuit (a standard property of maximum-weight bases). If that fits in the slack, `i` is accepted, because every
+//! list with `i` precedes every list without it; otherwise nothing with `i` fits and it is rejected. The circuit is the
+//! whole base, unless `i` lies outside and the quota is used up: then it is the outside part.
 
 /// A candidate that may or may not be chosen.
 #[derive(Clone, Copy, Debug)]

@@ -33,7 +33,8 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Finds the best thresholds. Live segments are sorted by descending speed; all of a segment is faster than the next.
+    /// Finds the best thresholds. Live segments are sorted by descending speed; all of a segment is faster than the
+    /// next.
     pub fn run(&mut self, entries: &[Entry], segments: &[Segment], cohort: usize) -> f64 {
         self.largest.reset(cohort);
         self.thresholds.clear();
@@ -60,8 +61,8 @@ impl Walk {
                 continue;
             }
             let value = speed + self.largest.sum();
-            // Equally fast candidates are one threshold, worth most at the last of them; to note it earlier as well would
-            // only cost time.
+            // Equally fast candidates are one threshold, worth most at the last of them; to note it earlier as well
+            // would only cost time.
             if value >= best - TIE && (place + 1 == end || entries[place + 1].speed != speed) {
                 if value > best + TIE {
                     self.thresholds.clear();

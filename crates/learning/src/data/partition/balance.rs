@@ -2,12 +2,13 @@
 //!
 //! # Definition
 //! The User Balance Index of a partition is the smallest size over the largest. For an index `b` and `K` clients,
-//! client `k = 0, …, K − 1` has a share of the examples proportional to `b^(k/(K−1))` (exponential) or `1 − (1 −
-//! b)·k/(K−1)` (linear), so that client 0 is the largest and the exact shares have the index `b`. Every exact size is
-//! rounded down or up, whichever gives, among all such roundings that add up, the index nearest to `b`: for the
-//! smallest and for the largest client both ways are tried, and the others follow by largest remainders; on ties plain
-//! largest remainders win. With `shuffled`, the sizes go to the clients in random order. The exact size of the smallest
-//! client has to be at least 1; since it grows with `b`, a smaller `b` is out of reach.
+//! client `k = 0, …, K − 1` has a share of the examples proportional to
+//! `b^(k/(K−1))` (exponential) or `1 − (1 − b)·k/(K−1)` (linear),
+//! so that client 0 is the largest and the exact shares have the index `b`. Every exact size is rounded down or up,
+//! whichever gives, among all such roundings that add up, the index nearest to `b`: for the smallest and for the
+//! largest client both ways are tried, and the others follow by largest remainders; on ties plain largest remainders
+//! win. With `shuffled`, the sizes go to the clients in random order.
+//! The exact size of the smallest client has to be at least 1; since it grows with `b`, a smaller `b` is out of reach.
 //!
 //! # Source
 //! The User Balance Index of MAB-FRS, eqs. (29) and (30), there 0.0146 and 0.1172 for 8 clients and 100,000 ratings.

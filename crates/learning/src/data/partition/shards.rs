@@ -3,9 +3,9 @@
 //! # Definition
 //! The examples are put together by class, in ascending order of classes and in random order within a class, and cut
 //! into `K·s` consecutive shards for `K` clients and `s` shards per client: of `n` examples, the first `n mod K·s`
-//! shards get `⌊n/(K·s)⌋ + 1`, the others `⌊n/(K·s)⌋`. Each client gets `s` shards at random, without replacement. A
-//! shard no longer than the smallest class touches at most two classes, so a client has at most `2s` of them; where the
-//! classes' boundaries are boundaries of shards, at most `s`.
+//! shards get `⌊n/(K·s)⌋ + 1`, the others `⌊n/(K·s)⌋`. Each client gets `s` shards at random, without replacement.
+//! A shard no longer than the smallest class touches at most two classes, so a client has at most `2s` of them; where
+//! the classes' boundaries are boundaries of shards, at most `s`.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,

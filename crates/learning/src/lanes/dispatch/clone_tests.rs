@@ -1,7 +1,7 @@
 //! What ran, and what it was compiled to: the machine code of every clone in this very program.
 //!
-//! Bits cannot tell a clone from a fallback. The stack can, while a kernel runs; and the machine code shows which features a
-//! clone was compiled with, for every path, also where this processor could not run it.
+//! Bits cannot tell a clone from a fallback. The stack can, while a kernel runs; and the machine code shows which
+//! features a clone was compiled with, for every path, also where this processor could not run it.
 
 use super::*;
 use crate::lanes::{LANES, Lanes};
@@ -114,7 +114,8 @@ fn clones_are_compiled_with_the_features_of_their_path_and_no_others() {
                         || [CpuidFeature::X64, CpuidFeature::CMOV, CpuidFeature::MULTIBYTENOP].contains(feature);
                     assert!(is_basic || allowed.contains(feature), "{name}: {feature:?}");
                 }
-                // What a clone calls belongs to no clone, so it must not calculate: but for sums over lanes, kept out on purpose.
+                // What a clone calls belongs to no clone, so it must not calculate: but for sums over lanes, kept out
+                // on purpose.
                 if instruction.flow_control() == FlowControl::Call {
                     let Some(&callee) = by_address.get(&instruction.near_branch_target()) else { continue };
                     let (_, callee, code) = &functions[callee];

@@ -55,7 +55,8 @@ const CASES: [Case; 6] = [
     }),
 ];
 
-/// The distance from the exact value in units of its last place; infinite where one is finite or a number and the other is not.
+/// The distance from the exact value in units of its last place; infinite where one is finite or a number and the other
+/// is not.
 fn error_in_ulp(got: f32, exact: f64) -> f64 {
     let nearest = exact as f32;
     if nearest.is_nan() {

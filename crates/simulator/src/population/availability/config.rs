@@ -99,7 +99,8 @@ impl AvailabilityConfig {
         }
     }
 
-    /// Makes file names relative: traces to `data`, the folder given by the user, or else to `base`, the folder of the scenario.
+    /// Makes file names relative: traces to `data`, the folder given by the user, or else to `base`, the folder of the
+    /// scenario.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         match self {
             Self::Always => {}

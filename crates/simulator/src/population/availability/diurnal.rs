@@ -1,14 +1,15 @@
 //! Devices are available with a probability that depends on the hour of the day.
 //!
 //! # Definition
-//! A Markov process with two states. An available device leaves at the constant hazard `1/mean_on`; an away device returns at the
-//! hazard `p_h / ((1 − p_h) · mean_on)`, with `p_h = hourly[h]` for the hour h of the client's day. With the same `p_h` all day, a
-//! device is available for the share `p_h` of the time; after a change of `p_h` the share follows within about `mean_on`. The client's
-//! clock shows `phase` at time 0. The state at time 0 has the periodic stationary law.
+//! A Markov process with two states. An available device leaves at the constant hazard `1/mean_on`; an away device
+//! returns at the hazard `p_h / ((1 − p_h) · mean_on)`, with `p_h = hourly[h]` for the hour h of the client's day. With
+//! the same `p_h` all day, a device is available for the share `p_h` of the time; after a change of `p_h` the share
+//! follows within about `mean_on`. The client's clock shows `phase` at time 0. The state at time 0 has the periodic
+//! stationary law.
 //!
 //! # Inputs
-//! `hourly`: 24 probabilities, above 0 and below 1, the first for the hour after midnight. `mean_on`: a duration of at least 1 ms.
-//! `phase`: a duration, or a law to draw it from per client (default 0).
+//! `hourly`: 24 probabilities, above 0 and below 1, the first for the hour after midnight. `mean_on`: a duration of at
+//! least 1 ms. `phase`: a duration, or a law to draw it from per client (default 0).
 //!
 //! # Source
 //! Ours. Phones are available for learning mostly at night: Bonawitz et al., "Towards Federated Learning at
@@ -18,13 +19,13 @@
 //! The paper gives no model.
 //!
 //! # Cost
-//! Per stretch a random number, a logarithm and a walk over at most 25 hours: the cumulative hazard is piecewise linear and is
-//! inverted exactly, up to rounding to the nearest ns (at least 1 ns). A query for an earlier time than the last one walks through
-//! the client's stretches from the first.
+//! Per stretch a random number, a logarithm and a walk over at most 25 hours: the cumulative hazard is piecewise linear
+//! and is inverted exactly, up to rounding to the nearest ns (at least 1 ns). A query for an earlier time than the last
+//! one walks through the client's stretches from the first.
 //!
 //! # Determinism
-//! As in `on-off`: uniform 0 of the client decides the state at time 0, uniform n + 1 the duration of stretch n. Stretch n ends when
-//! the cumulative hazard reaches `−ln u`.
+//! As in `on-off`: uniform 0 of the client decides the state at time 0, uniform n + 1 the duration of stretch n.
+//! Stretch n ends when the cumulative hazard reaches `−ln u`.
 //!
 //! # Example
 //! ```toml
@@ -89,7 +90,8 @@ impl Config {
         }
         let phases = Offsets::new(&self.phase.0, group, OFFSET).map_err(|message| Complaint::new("phase", message))?;
         let back = hourly.map(|p| p / ((1.0 - p) * mean_on));
-        // In an hour, the share approaches p_h at the rate 1/((1 − p_h)·mean_on); a day is a contraction with one fixed point.
+        // In an hour, the share approaches p_h at the rate 1/((1 − p_h)·mean_on); a day is a contraction with one fixed
+        // point.
         let through = |share: f64, hour: usize| approach(share, hourly[hour], mean_on, HOUR_SECONDS);
         let day = |share: f64| (0..24).fold(share, through);
         let (least, most) = (day(0.0), day(1.0));

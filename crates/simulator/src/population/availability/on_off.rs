@@ -1,27 +1,28 @@
 //! Devices alternate between available and away: an alternating renewal process.
 //!
 //! # Definition
-//! Stretches of time alternate, available and away, with independent durations of the laws `on` and `off`, each rounded to the
-//! nearest ns and at least 1 ns. `start = "equilibrium"`, the default: at time 0 the process is stationary. The device is available with
-//! probability `E[on]/(E[on] + E[off])`, and the rest of the current stretch has the integrated-tail law
-//! `P(R ≤ r) = ∫₀^r P(X > x) dx / E X`. `start = "on"` or `"off"`: a stretch of that kind begins at time 0.
+//! Stretches of time alternate, available and away, with independent durations of the laws `on` and `off`, each rounded
+//! to the nearest ns and at least 1 ns. `start = "equilibrium"`, the default: at time 0 the process is stationary. The
+//! device is available with probability `E[on]/(E[on] + E[off])`, and the rest of the current stretch has the
+//! integrated-tail law `P(R ≤ r) = ∫₀^r P(X > x) dx / E X`. `start = "on"` or `"off"`: a stretch of that kind begins at
+//! time 0.
 //!
 //! # Inputs
-//! `on`, `off`: laws of durations, whose parameters may differ between clients; their means are positive and, for the equilibrium,
-//! finite, and together at least 1 ms. A stretch longer than virtual time (584 years) never ends.
+//! `on`, `off`: laws of durations, whose parameters may differ between clients; their means are positive and, for the
+//! equilibrium, finite, and together at least 1 ms. A stretch longer than virtual time (584 years) never ends.
 //!
 //! # Source
 //! D. R. Cox, "Renewal Theory", 1962, chapter 7 (alternating renewal processes) and 5.2 (residual life).
 //!
 //! # Cost
-//! Per stretch a random number and a quantile. A query takes one step per stretch between the client's last query and this one,
-//! forwards or backwards; a client without queries costs nothing. The integrated tail has a closed form for constant, uniform and
-//! exponential laws. For other laws it is tabulated: once if the clients share the law, otherwise at each client's first query
-//! (some 50 µs).
+//! Per stretch a random number and a quantile. A query takes one step per stretch between the client's last query and
+//! this one, forwards or backwards; a client without queries costs nothing. The integrated tail has a closed form for
+//! constant, uniform and exponential laws. For other laws it is tabulated: once if the clients share the law, otherwise
+//! at each client's first query (some 50 µs).
 //!
 //! # Determinism
-//! Uniform 0 of the client decides the state at time 0, uniform n + 1 the duration of stretch n; stream (Availability, client,
-//! block of 32).
+//! Uniform 0 of the client decides the state at time 0, uniform n + 1 the duration of stretch n; stream (Availability,
+//! client, block of 32).
 //!
 //! # Example
 //! ```toml

@@ -11,8 +11,9 @@
 //! W. Feller, "An Introduction to Probability Theory and Its Applications", volume II, 2nd edition 1971, XI.4.
 //!
 //! # Cost
-//! Closed forms for constant, uniform and exponential laws. Otherwise the tail is tabulated as piecewise Chebyshev series, some
-//! 20 to 200 panels of 16 evaluations each, integrated term by term, and an answer is a search and a few steps of Newton's method.
+//! Closed forms for constant, uniform and exponential laws. Otherwise the tail is tabulated as piecewise Chebyshev
+//! series, some 20 to 200 panels of 16 evaluations each, integrated term by term, and an answer is a search and a few
+//! steps of Newton's method.
 //!
 //! # Accuracy
 //! About 1e-12 of the mean.

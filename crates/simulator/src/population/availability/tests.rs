@@ -221,7 +221,8 @@ fn equilibrium_and_diurnal_do_not_depend_on_the_order_of_questions() {
     }
 }
 
-/// The Kolmogorov–Smirnov statistic times √n of a sample against a distribution function; above 1.95 once in a thousand samples.
+/// The Kolmogorov–Smirnov statistic times √n of a sample against a distribution function; above 1.95 once in a thousand
+/// samples.
 fn kolmogorov(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     sample.sort_by(f64::total_cmp);
     let count = sample.len() as f64;
@@ -379,7 +380,8 @@ fn pieces_join_at_both_ends_of_the_window() {
 fn time_of_day_is_midnight_for_all() {
     let folder = tempfile::tempdir().unwrap();
     let day = 86_400;
-    // Device a is recorded from 06:00 on day 1 for two days, there from 07:00 to 08:00; b from midnight for a day, there at 07:00.
+    // Device a is recorded from 06:00 on day 1 for two days, there from 07:00 to 08:00; b from midnight for a day,
+    // there at 07:00.
     std::fs::write(
         folder.path().join("windows.csv"),
         format!(

@@ -1,13 +1,15 @@
 //! Devices follow recorded intervals of availability.
 //!
 //! # Definition
-//! Client i of its group follows trace i mod M (`assign = "cyclic"`) or the i mod M-th of a random permutation of the M traces
-//! (`"permuted"`). A trace is a list of intervals [start, end) within its window; the client is available in them. At time t of the run
-//! the client is at `t + offset` of its trace, modulo the length of the window: at the window's end it begins again (`wrap`). Without
-//! `wrap`, the client is away for good once its trace has ended. Intervals that touch are one, also across the window's end.
+//! Client i of its group follows trace i mod M (`assign = "cyclic"`) or the i mod M-th of a random permutation of the M
+//! traces (`"permuted"`). A trace is a list of intervals [start, end) within its window; the client is available in
+//! them. At time t of the run the client is at `t + offset` of its trace, modulo the length of the window: at the
+//! window's end it begins again (`wrap`). Without `wrap`, the client is away for good once its trace has ended.
+//! Intervals that touch are one, also across the window's end.
 //!
-//! With `align = "time-of-day"`, time 0 of the run is midnight where the traces were recorded, so that the clients' days are in
-//! step; the windows have to last whole days. With `"start"`, the default, each trace begins where its window does.
+//! With `align = "time-of-day"`, time 0 of the run is midnight where the traces were recorded, so that the clients'
+//! days are in step; the windows have to last whole days. With `"start"`, the default, each trace begins where its
+//! window does.
 //!
 //! # Inputs
 //! `format`, and what is done about defects:
@@ -19,18 +21,19 @@
 //! | `flash` | [`trace::flash`](crate::population::trace::flash): `ready_*` as JSON or CSV, dirty | `window`, or 0 to the file's last end |
 //!
 //! # Source
-//! The modulus is FedScale's (`client_metadata.py`: "active where active\[i\] ≤ t mod finish_time ≤ inactive\[i\]"); the data of the
-//! formats are described with their importers.
+//! The modulus is FedScale's (`client_metadata.py`: "active where active\[i\] ≤ t mod finish_time ≤ inactive\[i\]");
+//! the data of the formats are described with their importers.
 //!
 //! # Deviations from the source
 //! Intervals are half open, and the answer for a time does not depend on what was asked before.
 //!
 //! # Cost
-//! A binary search in the trace whenever a client's stretch has ended. A client costs the index of its trace and, where drawn, an offset.
+//! A binary search in the trace whenever a client's stretch has ended. A client costs the index of its trace and, where
+//! drawn, an offset.
 //!
 //! # Determinism
-//! The only draws are the offsets (PopulationParameter, client, 53) and the permutation (PopulationParameter, 2^32 − 1, M), which
-//! is the same for all sets of M traces or records.
+//! The only draws are the offsets (PopulationParameter, client, 53) and the permutation (PopulationParameter, 2^32 − 1,
+//! M), which is the same for all sets of M traces or records.
 //!
 //! # Example
 //! ```toml

@@ -1,8 +1,8 @@
 //! A number of a scenario that may differ from client to client: `"25 ms"`, `{ uniform = ["10 ms", "50 ms"] }`,
 //! `{ each = ["25 ms", "30 ms"] }` or `{ table = { file = "measured.csv", .. } }`.
 //!
-//! What derived serde cannot read without losing the line and path of a mistake is read by hand here: a value that is a text, a number
-//! or a table, and a table whose one key is the name of a law or another word.
+//! What derived serde cannot read without losing the line and path of a mistake is read by hand here: a value that is a
+//! text, a number or a table, and a table whose one key is the name of a law or another word.
 
 use super::{ClientLaw, GroupClient, TableConfig};
 use fedgenie_core::law::config::{ListOf, OneOf, law_named, names_and};
@@ -52,7 +52,8 @@ pub trait AnyParameter {
     /// Whether a client's value is random.
     fn is_drawn(&self) -> bool;
 
-    /// The client's value in the base unit. `index` numbers the parameter among those of the client, so that each is drawn apart.
+    /// The client's value in the base unit. `index` numbers the parameter among those of the client, so that each is
+    /// drawn apart.
     ///
     /// # Errors
     /// A sentence, if a list is too short or a law's parameters are refused.
@@ -116,8 +117,8 @@ impl<Q: Quantity> AnyParameter for Parameter<Q> {
 }
 
 impl<Q: Quantity> Parameter<Q> {
-    /// Makes file names relative: samples to `base`, the folder of the scenario; tables to `data`, the folder given by the user, or
-    /// else to `base`.
+    /// Makes file names relative: samples to `base`, the folder of the scenario; tables to `data`, the folder given by
+    /// the user, or else to `base`.
     pub(in crate::population) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         match self {
             Self::Drawn(law) => law.resolve_paths(base, data),

@@ -1,14 +1,15 @@
 //! A parameter with one number per client from a file: `{ table = { file, column, unit, .. } }`.
 //!
 //! # Definition
-//! Client i of its group has the i mod M-th of the M numbers of a column (`assign = "cyclic"`), or of a random permutation of them
-//! (`"permuted"`; the same for all tables of M numbers, so that the columns of one file stay together). `unit` is the unit of
-//! the file. With `per`, the file has times for `per` items each, and the parameter is the number of items per second: a latency of 166 ms
-//! per batch of 32 is `unit = "ms", per = 32`, and 192.8 per second.
+//! Client i of its group has the i mod M-th of the M numbers of a column (`assign = "cyclic"`), or of a random
+//! permutation of them (`"permuted"`; the same for all tables of M numbers, so that the columns of one file stay
+//! together). `unit` is the unit of the file. With `per`, the file has times for `per` items each, and the parameter is
+//! the number of items per second: a latency of 166 ms per batch of 32 is `unit = "ms", per = 32`, and 192.8 per
+//! second.
 //!
 //! # Inputs
-//! `format`: `csv` ([`trace::table`](crate::population::trace::table)) takes `column`, `where` and `missing`; `mobiperf`
-//! ([`trace::mobiperf`](crate::population::trace::mobiperf)) takes none of them; `flash-speeds`
+//! `format`: `csv` ([`trace::table`](crate::population::trace::table)) takes `column`, `where` and `missing`;
+//! `mobiperf` ([`trace::mobiperf`](crate::population::trace::mobiperf)) takes none of them; `flash-speeds`
 //! ([`trace::flash_speeds`](crate::population::trace::flash_speeds)) has the columns `down` and `up`, and draws.
 //!
 //! # Example

@@ -11,7 +11,8 @@ pub enum Assign {
     /// Client i of its group has record i mod M.
     #[default]
     Cyclic,
-    /// Client i of its group has the i mod M-th of a random permutation of the records, the same for all sets of M records.
+    /// Client i of its group has the i mod M-th of a random permutation of the records, the same for all sets of M
+    /// records.
     Permuted,
 }
 
@@ -23,8 +24,8 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Deals out a number of records. A permutation is shuffled by the stream (PopulationParameter, 2^32 − 1, number of records), so
-    /// that the columns of one file stay together.
+    /// Deals out a number of records. A permutation is shuffled by the stream (PopulationParameter, 2^32 − 1, number of
+    /// records), so that the columns of one file stay together.
     ///
     /// # Panics
     /// If there are no records, or 2^32 or more.

@@ -1,12 +1,13 @@
 //! FLASH's availability traces (`ready_strict`, `ready_loose`), with their defects mended.
 //!
 //! # Definition
-//! Spans in seconds after 2020-01-02 00:00:00 local, as the original JSON object (name → list of [start, end]) or as a table
-//! `device`, `start_s`, `end_s`. How long each phone was observed is not known: all windows begin at 0 and are `window` long, or up
-//! to the file's last end.
+//! Spans in seconds after 2020-01-02 00:00:00 local, as the original JSON object (name → list of [start, end]) or as a
+//! table `device`, `start_s`, `end_s`. How long each phone was observed is not known: all windows begin at 0 and are
+//! `window` long, or up to the file's last end.
 //!
 //! # Inputs
-//! JSON (the first character is `{`) or CSV, plain or gzip. Each defect, with its count in the published strict / loose file:
+//! JSON (the first character is `{`) or CSV, plain or gzip. Each defect, with its count in the published strict / loose
+//! file:
 //!
 //! | defect | what is done | strict | loose |
 //! |---|---|---|---|
@@ -17,12 +18,13 @@
 //! | overlaps one before it | merged with it | 92 | 66 |
 //! | no span is left of a device | the device is dropped | 615 | 618 |
 //!
-//! A span is counted at the first defect that applies; sorting and merging are counted among those that are left. The last row: 588 /
-//! 584 devices have no span to begin with, which the table cannot show. A span beyond `window` is an error, as is what is no number.
+//! A span is counted at the first defect that applies; sorting and merging are counted among those that are left. The
+//! last row: 588 / 584 devices have no span to begin with, which the table cannot show. A span beyond `window` is an
+//! error, as is what is no number.
 //!
 //! # Source
-//! Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning upon Large-Scale Smartphone Data", WWW 2021; strict is
-//! locked, charging and on WiFi, loose is locked and charging.
+//! Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning upon Large-Scale Smartphone Data", WWW
+//! 2021; strict is locked, charging and on WiFi, loose is locked and charging.
 
 use super::columns::{Columns, Others};
 use super::{AvailabilityTraces, Defects, Imported, RECORDS_MAX, TEXT_MAX};

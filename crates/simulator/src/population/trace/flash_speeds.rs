@@ -1,16 +1,16 @@
 //! FLASH's link speeds: a normal law per user and direction.
 //!
 //! # Definition
-//! A JSON object, user → `{ down_u, down_sigma, up_u, up_sigma }`: mean and standard deviation of the user's speeds. A client's rate is
-//! drawn once from the normal law of its user, given that it is above 0.
+//! A JSON object, user → `{ down_u, down_sigma, up_u, up_sigma }`: mean and standard deviation of the user's speeds. A
+//! client's rate is drawn once from the normal law of its user, given that it is above 0.
 //!
 //! # Inputs
-//! JSON, plain or gzip. Errors name file and user: a number that is missing, not above 0 or not finite. The unit is the scenario's to
-//! say: the source's comment has kb/s, while its code divides kilobytes by it.
+//! JSON, plain or gzip. Errors name file and user: a number that is missing, not above 0 or not finite. The unit is the
+//! scenario's to say: the source's comment has kb/s, while its code divides kilobytes by it.
 //!
 //! # Source
-//! `speed_distri.json` (19 users) of Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning upon Large-Scale
-//! Smartphone Data", WWW 2021.
+//! `speed_distri.json` (19 users) of Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning upon
+//! Large-Scale Smartphone Data", WWW 2021.
 //!
 //! # Deviations from the source
 //! There, each transfer draws again; here, a client keeps its rate, which `jitter` may vary.

@@ -1,19 +1,20 @@
 //! FLHetBench's availability: when 710 phones were locked, charging and on WiFi.
 //!
 //! # Definition
-//! Two tables. Windows: `device`, `valid` (1 or 0), `trace_start_s`, `trace_end_s`, `n_intervals`; intervals: `device`, `start_s`,
-//! `end_s`, both in seconds after 2020-01-02 00:00:00 local. A trace is a device marked valid, in the order of the windows; its
-//! time 0 is its window's start. A valid device without an interval is a trace that is never there.
+//! Two tables. Windows: `device`, `valid` (1 or 0), `trace_start_s`, `trace_end_s`, `n_intervals`; intervals: `device`,
+//! `start_s`, `end_s`, both in seconds after 2020-01-02 00:00:00 local. A trace is a device marked valid, in the order
+//! of the windows; its time 0 is its window's start. A valid device without an interval is a trace that is never there.
 //!
 //! # Inputs
-//! The two files as CSV, plain or gzip. Devices that are not valid are dropped and counted, as are intervals of length 0. Anything else
-//! is an error with file and line: an interval of a device that is not listed or not valid, one that ends before it starts, leaves
+//! The two files as CSV, plain or gzip. Devices that are not valid are dropped and counted, as are intervals of length
+//! 0. Anything else is an error with file and line: an interval of a device that is not listed or not valid, one that
+//!    ends before it starts, leaves
 //! its window, overlaps or starts before the one above it; a number of intervals other than `n_intervals`.
 //!
 //! # Source
 //! Z. Zhang et al., "FLHetBench: Benchmarking Device and State Heterogeneity in Federated Learning", CVPR 2024, whose
-//! `cached_timers` are of the phones of Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning upon
-//! Large-Scale Smartphone Data", WWW 2021.
+//! `cached_timers` are of the phones of Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning
+//! upon Large-Scale Smartphone Data", WWW 2021.
 
 use super::columns::{Columns, Others};
 use super::{AvailabilityTraces, Defects, Imported};

@@ -1,15 +1,15 @@
 //! Availability traces in FedGenie's own format.
 //!
 //! # Definition
-//! A table with the columns `client`, `start_s`, `end_s`, in any order: the device called `client` is available from `start_s`
-//! (included) to `end_s` (excluded), in seconds from the beginning of its window. Traces are numbered in the order in which
-//! their names first occur. The rows of a client ascend, and do not overlap; other clients' rows may stand in between. Intervals
-//! may touch. All windows are `window` long, or up to the largest `end_s` of the file.
+//! A table with the columns `client`, `start_s`, `end_s`, in any order: the device called `client` is available from
+//! `start_s` (included) to `end_s` (excluded), in seconds from the beginning of its window. Traces are numbered in the
+//! order in which their names first occur. The rows of a client ascend, and do not overlap; other clients' rows may
+//! stand in between. Intervals may touch. All windows are `window` long, or up to the largest `end_s` of the file.
 //!
 //! # Inputs
-//! CSV with a header (RFC 4180), plain or gzip. Errors, with file and line: an unknown or a missing column, a time that is no number
-//! or negative, an interval that is empty or ends before it starts, one that starts before the last one of its client does
-//! (unsorted) or before that ends (overlapping), one beyond the window, a file without intervals.
+//! CSV with a header (RFC 4180), plain or gzip. Errors, with file and line: an unknown or a missing column, a time that
+//! is no number or negative, an interval that is empty or ends before it starts, one that starts before the last one of
+//! its client does (unsorted) or before that ends (overlapping), one beyond the window, a file without intervals.
 //!
 //! # Source
 //! Ours.

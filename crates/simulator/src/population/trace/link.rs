@@ -1,20 +1,21 @@
 //! Rates of links over time: FedGenie's own CSV, and published throughput traces.
 //!
 //! # Definition
-//! A table with the columns `trace`, `time_s`, `mbit_per_s` (`csv`), or `set`, `trace`, `time_s`, `mbit_per_s` (`bandwidth`), in any
-//! order. A trace is a run of rows of one name (and set), which stand together; traces are numbered in the order of the file. A rate
-//! holds from its row's time until the next row's, the last as long as the one before it, and a single row for ever. A trace's time
-//! 0 is its first row's time.
+//! A table with the columns `trace`, `time_s`, `mbit_per_s` (`csv`), or `set`, `trace`, `time_s`, `mbit_per_s`
+//! (`bandwidth`), in any order. A trace is a run of rows of one name (and set), which stand together; traces are
+//! numbered in the order of the file. A rate holds from its row's time until the next row's, the last as long as the
+//! one before it, and a single row for ever. A trace's time 0 is its first row's time.
 //!
 //! # Inputs
-//! CSV with a header (RFC 4180), plain or gzip. 1 Mbit/s is 10⁶ bit/s. Errors, with file and line: an unknown or missing column,
-//! a time that does not come after the one above it (unsorted, or twice the same), a time or rate that is no number, a
-//! negative rate, a trace whose rows do not stand together, a trace that is 0 all the time, on which no transfer would end, a
-//! file without rows, a `set` that does not occur. A rate of 0 is no error: nothing moves then.
+//! CSV with a header (RFC 4180), plain or gzip. 1 Mbit/s is 10⁶ bit/s. Errors, with file and line: an unknown or
+//! missing column, a time that does not come after the one above it (unsorted, or twice the same), a time or rate that
+//! is no number, a negative rate, a trace whose rows do not stand together, a trace that is 0 all the time, on which no
+//! transfer would end, a file without rows, a `set` that does not occur. A rate of 0 is no error: nothing moves then.
 //!
 //! # Source
-//! Ours; and the sets HSDPA (Riiser et al., MMSys 2013), FCC Measuring Broadband America 2016, Oboe (Akhtar et al., SIGCOMM 2018) and
-//! Puffer (Yan et al., NSDI 2020), as collected by confiwent/Real-world-bandwidth-traces: 1,380 downlinks of video players.
+//! Ours; and the sets HSDPA (Riiser et al., MMSys 2013), FCC Measuring Broadband America 2016, Oboe (Akhtar et al.,
+//! SIGCOMM 2018) and Puffer (Yan et al., NSDI 2020), as collected by confiwent/Real-world-bandwidth-traces: 1,380
+//! downlinks of video players.
 
 use super::columns::{Columns, Others};
 use super::{Defects, Imported};

@@ -1,17 +1,17 @@
 //! MobiPerf's TCP throughput: one mean rate per record.
 //!
 //! # Definition
-//! A table with a row per test: its columns `kbps_0`, `kbps_1`, … are the samples of the test, of which each row fills as many as it
-//! has, from the first; a row may end with its last sample. The record's value is their mean.
+//! A table with a row per test: its columns `kbps_0`, `kbps_1`, … are the samples of the test, of which each row fills
+//! as many as it has, from the first; a row may end with its last sample. The record's value is their mean.
 //!
 //! # Inputs
-//! CSV with a header, plain or gzip; other columns do not count. Errors, with file and line: no column of samples, a row without
-//! samples, a sample that is no number or not above 0, a sample after an empty one. The unit is the scenario's to say; the
-//! source's is kbit/s.
+//! CSV with a header, plain or gzip; other columns do not count. Errors, with file and line: no column of samples, a
+//! row without samples, a sample that is no number or not above 0, a sample after an empty one. The unit is the
+//! scenario's to say; the source's is kbit/s.
 //!
 //! # Source
-//! MobiPerf, published by Measurement Lab; the 168 records that occur in FLHetBench's sampled device cases (CVPR 2024), which its
-//! authors chose to hit a mean speed, so that they are no sample of a population.
+//! MobiPerf, published by Measurement Lab; the 168 records that occur in FLHetBench's sampled device cases (CVPR 2024),
+//! which its authors chose to hit a mean speed, so that they are no sample of a population.
 
 use super::columns::{Columns, Others};
 use super::{Defects, Imported};

@@ -1,13 +1,14 @@
 //! One number per client from a column of a table.
 //!
 //! # Definition
-//! The column's numbers in the order of the rows, of those rows whose other columns hold the texts that `where` asks for.
+//! The column's numbers in the order of the rows, of those rows whose other columns hold the texts that `where` asks
+//! for.
 //!
 //! # Inputs
-//! CSV with a header (RFC 4180), plain or gzip; other columns do not count. Errors, with file and line: a missing column, a
-//! field that is no finite number or negative, an empty field, a 0 where that makes no sense (as a rate, or a time to divide
-//! by), no row that is left. With `missing = "drop"`, rows whose field is empty or 0 are dropped and counted: measurements use both for "not
-//! measured", as FLHetBench's training latencies do in 19 of 997 records.
+//! CSV with a header (RFC 4180), plain or gzip; other columns do not count. Errors, with file and line: a missing
+//! column, a field that is no finite number or negative, an empty field, a 0 where that makes no sense (as a rate, or a
+//! time to divide by), no row that is left. With `missing = "drop"`, rows whose field is empty or 0 are dropped and
+//! counted: measurements use both for "not measured", as FLHetBench's training latencies do in 19 of 997 records.
 //!
 //! # Source
 //! Ours.

@@ -3,7 +3,8 @@
 //! # Definition
 //! - forward: `out[o] = bias[o] + Σ_f w[o][f] · in[f]`, features ascending;
 //! - by the input: `out[f] = Σ_o w[o][f] · slope[o]`, outputs ascending;
-//! - by the weights: `out[o][f] = Σ_b slope[o][b] · in[b][f]`, examples ascending, from an input turned to example × feature.
+//! - by the weights: `out[o][f] = Σ_b slope[o][b] · in[b][f]`, examples ascending, from an input turned to example ×
+//!   feature.
 //!
 //! Each step is one fused multiply-add. In the first the lanes are examples, in the others they are features.
 //!

@@ -26,10 +26,10 @@
 //! have the other sign, which saves a negation.
 //!
 //! # Order of sums
-//! All transforms go over rows first, then over columns; of three terms the order is `(x₀ + x₁) ± x₂` for `Aᵀ`, `(x₀ +
-//! x₂) ± x₁` for `G`. The sum over channels at a position is a chain of fused multiply-adds, channels ascending; then
-//! bias is added to an output. The sum over tiles is a chain for each [block](tiles::Block), by tile row, tile column,
-//! example; the chains are added in ascending order of blocks. Blocks depend on sizes only.
+//! All transforms go over rows first, then over columns; of three terms the order is `(x₀ + x₁) ± x₂` for `Aᵀ`,
+//! `(x₀ + x₂) ± x₁` for `G`. The sum over channels at a position is a chain of fused multiply-adds, channels ascending;
+//! then bias is added to an output. The sum over tiles is a chain for each [block](tiles::Block), by tile row, tile
+//! column, example; the chains are added in ascending order of blocks. Blocks depend on sizes only.
 //!
 //! # Cost
 //! 16 multiplications for each input channel, output channel and tile, and of the order of 100 additions, loads and

@@ -1,8 +1,9 @@
 //! Losses and what they say of an example.
 //!
 //! # Definition
-//! Cross-entropy of the softmax: `ln Σ_c e^{z_c − z_max} − (z_y − z_max)`, whose derivative by `z_c` is `p_c − 1_{c =
-//! y}`; squared error `(ŷ − y)²`, whose derivative is `2 (ŷ − y)`. Derivatives are of the mean over the batch.
+//! Cross-entropy of the softmax: `ln Σ_c e^{z_c − z_max} − (z_y − z_max)`, whose derivative by `z_c` is
+//! `p_c − 1_{c = y}`; squared error `(ŷ − y)²`, whose derivative is `2 (ŷ − y)`. Derivatives are of the mean over the
+//! batch.
 //!
 //! # Determinism
 //! Exponentials of an example are added in ascending class; losses in `f64` in the order of the batch.
