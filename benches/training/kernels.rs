@@ -5,7 +5,7 @@ use fedgenie::data::{Dataset, Shape, Targets};
 use fedgenie::lanes::Path;
 use fedgenie::model::network::build::{LayerId, Window};
 use fedgenie::model::network::{Loss, Network, NetworkBuilder};
-use fedgenie::model::{Model, Scratch};
+use fedgenie::model::{Batch, Model, Scratch};
 use fedgenie::rng::{Purpose, Streams};
 use ndarray::Array2;
 use std::hint::black_box;
@@ -50,7 +50,13 @@ fn report(name: &str, network: &Network, batch: usize, path: Path, peak: f64) {
     let mut scratch = Scratch::on(path);
     let seconds = measure(15, || {
         let gradient = black_box(&mut gradient);
-        network.loss_and_gradient(&mut parameters, &data, &examples, gradient, &mut rng, &mut scratch);
+        network.loss_and_gradient(
+            &mut parameters,
+            Batch { data: &data, examples: &examples },
+            gradient,
+            &mut rng,
+            &mut scratch,
+        );
     });
     let operations = 2.0 * network.multiplications() as f64 * batch as f64;
     let (rate, best) = (operations / seconds.median, operations / seconds.shortest);

@@ -4,9 +4,9 @@ use crate::measure::{Seconds, descent, jobs, measure};
 use fedgenie::data::{Dataset, Shape, Targets};
 use fedgenie::lanes::Path;
 use fedgenie::model::families::{lenet5, resnet18, simple_cnn};
-use fedgenie::model::{Model, Network, evaluate};
+use fedgenie::model::{Batch, Model, Network, evaluate};
 use fedgenie::rng::{Purpose, Streams};
-use fedgenie::trainer::{Update, train_on};
+use fedgenie::trainer::{Trainer, Update};
 use ndarray::Array2;
 use std::hint::black_box;
 
@@ -103,7 +103,12 @@ impl Case {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
         let seconds = measure(repetitions, || {
             pool.install(|| {
-                train_on(path, &jobs, &model, &data, &settings, &streams, true, black_box(&mut updates));
+                Trainer { model: &model, data: &data, settings: &settings, streams: &streams }.train_on(
+                    path,
+                    &jobs,
+                    true,
+                    black_box(&mut updates),
+                );
             });
         });
         assert!(updates.iter().all(|update| !update.diverged), "the models learn");
@@ -126,6 +131,9 @@ impl Case {
         let mut start = vec![0.0; model.parameters()];
         model.init(&mut Streams::new(1).stream(Purpose::ModelInit, 0, 0), &mut start);
         let examples: Vec<u32> = (0..count as u32).collect();
-        (count, measure(5, || _ = black_box(evaluate(&model, &start, &data, &examples, true))))
+        (
+            count,
+            measure(5, || _ = black_box(evaluate(&model, &start, Batch { data: &data, examples: &examples }, true))),
+        )
     }
 }

@@ -3,9 +3,9 @@
 
 use crate::measure::{Seconds, descent, jobs, measure};
 use fedgenie::data::{Dataset, Targets, synthetic::LinearData};
-use fedgenie::model::{LinearRegression, Model, SoftmaxRegression, evaluate};
+use fedgenie::model::{Batch, LinearRegression, Model, SoftmaxRegression, evaluate};
 use fedgenie::rng::{Purpose, Streams};
-use fedgenie::trainer::{TrainingJob, Update, train};
+use fedgenie::trainer::{Trainer, TrainingJob, Update};
 use ndarray::Array2;
 use std::hint::black_box;
 
@@ -36,8 +36,13 @@ pub fn linear(clients: usize, size: usize, features: usize) {
     let name = format!("linear regression, {clients} × {size} × {features}");
     report(&format!("{name}, plain loops"), clients as f64, "client-epochs", reference, reference);
     for parallel in [false, true] {
-        let seconds =
-            measure(201, || train(&jobs, &model, &data, &settings, &streams, parallel, black_box(&mut updates)));
+        let seconds = measure(201, || {
+            Trainer { model: &model, data: &data, settings: &settings, streams: &streams }.train(
+                &jobs,
+                parallel,
+                black_box(&mut updates),
+            )
+        });
         let how = if parallel { "parallel" } else { "one thread" };
         report(&format!("{name}, {how}"), clients as f64, "client-epochs", seconds, reference);
     }
@@ -102,8 +107,13 @@ pub fn softmax() {
     let reference = measure(41, || plain_softmax(&jobs, &data, (batch, lr), &streams, black_box(&mut plain)));
     report(&format!("{name}, plain loops"), 3_000.0, "examples", reference, reference);
     for parallel in [false, true] {
-        let seconds =
-            measure(41, || train(&jobs, &model, &data, &settings, &streams, parallel, black_box(&mut updates)));
+        let seconds = measure(41, || {
+            Trainer { model: &model, data: &data, settings: &settings, streams: &streams }.train(
+                &jobs,
+                parallel,
+                black_box(&mut updates),
+            )
+        });
         let how = if parallel { "parallel" } else { "one thread" };
         report(&format!("{name}, {how}"), 3_000.0, "examples", seconds, reference);
     }
@@ -121,7 +131,7 @@ pub fn softmax() {
     report(&format!("{name}, plain loops"), 10_000.0, "examples", reference, reference);
     for parallel in [false, true] {
         let seconds = measure(41, || {
-            black_box(evaluate(&model, parameters, &data, &examples, parallel));
+            black_box(evaluate(&model, parameters, Batch { data: &data, examples: &examples }, parallel));
         });
         let how = if parallel { "parallel" } else { "one thread" };
         report(&format!("{name}, {how}"), 10_000.0, "examples", seconds, reference);

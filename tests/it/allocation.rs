@@ -3,9 +3,9 @@
 use fedgenie::data::{Dataset, Shape, Targets};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::model::families::{MlpActivation, lenet5, mlp, resnet18, simple_cnn};
-use fedgenie::model::{LinearRegression, Model, Scratch, SoftmaxRegression};
+use fedgenie::model::{Batch, LinearRegression, Model, Scratch, SoftmaxRegression};
 use fedgenie::rng::{Purpose, Streams};
-use fedgenie::trainer::{Length, LocalTraining, OptimizerConfig, TrainingJob, Update, train};
+use fedgenie::trainer::{Length, LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
 use ndarray::Array2;
 
 const SHAPE: Shape = Shape { channels: 2, height: 16, width: 16 };
@@ -51,8 +51,14 @@ fn gradients_and_evaluations_do_not_allocate_once_their_batch_sizes_were_met() {
         let mut steps = || {
             for batch in batches {
                 let gradient = &mut gradient;
-                model.loss_and_gradient(&mut parameters, &data, batch, gradient, &mut noise, &mut scratch);
-                model.evaluate(&parameters, &data, batch, &mut scratch);
+                model.loss_and_gradient(
+                    &mut parameters,
+                    Batch { data: &data, examples: batch },
+                    gradient,
+                    &mut noise,
+                    &mut scratch,
+                );
+                model.evaluate(&parameters, Batch { data: &data, examples: batch }, &mut scratch);
             }
         };
         steps();
@@ -84,7 +90,11 @@ fn longer_training_allocates_no_more_than_shorter() {
                 };
                 let streams = Streams::new(1);
                 allocation_counter::measure(|| {
-                    train(&[job], &*model, &data, &settings, &streams, false, &mut updates);
+                    Trainer { model: &*model, data: &data, settings: &settings, streams: &streams }.train(
+                        &[job],
+                        false,
+                        &mut updates,
+                    );
                 })
                 .count_total
             };

@@ -5,7 +5,7 @@ use super::support::{Played, Script, SeenRound, Workplace, changed, play, world}
 use fedgenie::id::{ClientId, Round};
 use fedgenie::run::RunError;
 use fedgenie::time::Span;
-use fedgenie::trainer::{TrainingJob, Update, train};
+use fedgenie::trainer::{Trainer, TrainingJob, Update};
 use fedgenie::world::World;
 
 /// A place each for two clients, a model every two updates.
@@ -112,7 +112,13 @@ fn trained(world: &World, client: u32, round: u32, ticket: u32, start: &[f32]) -
     let (client, round, ticket) = (ClientId(client), Round(round), Round(ticket));
     let job = TrainingJob { client, round, ticket, start, examples: learner.partition.client(client) };
     let mut updates = [Update::default()];
-    train(&[job], &*learner.model, &learner.data.train, &world.training.local, &world.streams, false, &mut updates);
+    Trainer {
+        model: &*learner.model,
+        data: &learner.data.train,
+        settings: &world.training.local,
+        streams: &world.streams,
+    }
+    .train(&[job], false, &mut updates);
     let [update] = updates;
     update.parameters
 }

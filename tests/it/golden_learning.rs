@@ -9,7 +9,7 @@ use fedgenie::data::{Dataset, Split, Targets, synthetic::LinearData};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::model::{LinearRegression, Model, SoftmaxRegression};
 use fedgenie::rng::Streams;
-use fedgenie::trainer::{LocalTraining, OptimizerConfig, TrainingJob, Update, train};
+use fedgenie::trainer::{LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
 
 fn digest(numbers: &[f32]) -> String {
     let mut hasher = blake3::Hasher::new();
@@ -59,7 +59,7 @@ fn learned(model: &dyn Model, data: &Dataset, partition: &Partition) -> Vec<f32>
                 examples: partition.client(client),
             })
             .collect();
-        train(&jobs, model, data, &settings, &streams, true, &mut updates);
+        Trainer { model, data, settings: &settings, streams: &streams }.train(&jobs, true, &mut updates);
         let contributions: Vec<Contribution<'_>> = jobs
             .iter()
             .zip(&updates)

@@ -147,7 +147,7 @@ fn a_single_edge_server_is_a_synchronous_server() {
 #[test]
 fn models_are_averaged_at_the_edge_and_in_the_cloud() {
     use fedgenie::id::{ClientId, Round};
-    use fedgenie::trainer::{TrainingJob, Update, train};
+    use fedgenie::trainer::{Trainer, TrainingJob, Update};
     let task = changed(LEARNING, "examples = 700", "examples = 700\npartition = { gamma-sized = { minimum = 8 } }");
     let scenario = changed(EDGES, "[task.none]\npayload = \"1 kB\"\n", &task);
     let world = world(&scenario, 1);
@@ -158,7 +158,13 @@ fn models_are_averaged_at_the_edge_and_in_the_cloud() {
         let examples = learner.partition.client(client);
         let job = TrainingJob { client, round: Round(1), ticket: Round(ticket), start, examples };
         let mut updates = [Update::default()];
-        train(&[job], &*learner.model, &learner.data.train, &world.training.local, &world.streams, false, &mut updates);
+        Trainer {
+            model: &*learner.model,
+            data: &learner.data.train,
+            settings: &world.training.local,
+            streams: &world.streams,
+        }
+        .train(&[job], false, &mut updates);
         let [update] = updates;
         update.parameters
     };

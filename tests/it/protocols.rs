@@ -7,7 +7,7 @@ use fedgenie::policy::Policy;
 use fedgenie::record::{Outcome, Phase};
 use fedgenie::scenario::tree;
 use fedgenie::time::Span;
-use fedgenie::trainer::{TrainingJob, Update, train};
+use fedgenie::trainer::{Trainer, TrainingJob, Update};
 use fedgenie::world::World;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -279,7 +279,13 @@ fn a_stale_update_counts_with_its_weight() {
         let (client, round) = (ClientId(client), Round(round));
         let job = TrainingJob { client, round, ticket: round, start, examples: learner.partition.client(client) };
         let mut updates = [Update::default()];
-        train(&[job], &*learner.model, &learner.data.train, &world.training.local, &world.streams, false, &mut updates);
+        Trainer {
+            model: &*learner.model,
+            data: &learner.data.train,
+            settings: &world.training.local,
+            streams: &world.streams,
+        }
+        .train(&[job], false, &mut updates);
         let [update] = updates;
         update.parameters
     };

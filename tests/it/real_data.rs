@@ -11,10 +11,10 @@ use fedgenie::data::source::DataConfig;
 use fedgenie::data::{Dataset, Partition, Shape, Split, Targets};
 use fedgenie::id::{ClientId, Round};
 use fedgenie::law::{Gamma, Law};
-use fedgenie::model::{Model, SoftmaxRegression, evaluate};
+use fedgenie::model::{Batch, Model, SoftmaxRegression, evaluate};
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::task::DataCache;
-use fedgenie::trainer::{LocalTraining, OptimizerConfig, TrainingJob, Update, train};
+use fedgenie::trainer::{LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
 use ndarray::Array2;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -114,9 +114,13 @@ fn fashion_mnist_is_read_dealt_out_and_learned() {
     let sgd = OptimizerConfig::Sgd { lr: 0.05, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
     let settings = LocalTraining::new(3, 32, &sgd).unwrap();
     let mut updates = [Update::default()];
-    train(&[job], &model, &split.train, &settings, &streams, false, &mut updates);
+    Trainer { model: &model, data: &split.train, settings: &settings, streams: &streams }.train(
+        &[job],
+        false,
+        &mut updates,
+    );
     let test: Vec<u32> = (0..10_000).collect();
-    let evaluation = evaluate(&model, &updates[0].parameters, &split.test, &test, true);
+    let evaluation = evaluate(&model, &updates[0].parameters, Batch { data: &split.test, examples: &test }, true);
     println!("Fashion-MNIST, 3 epochs: accuracy {:.4}, loss {:.4}", evaluation.accuracy(), evaluation.loss());
     assert!(evaluation.accuracy() > 0.80, "{}", evaluation.accuracy());
 }

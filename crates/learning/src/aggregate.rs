@@ -23,7 +23,7 @@
 //! Algorithm 1; staleness weights as in C. Xie, S. Koyejo, I. Gupta, "Asynchronous federated optimization", 2019.
 //!
 //! # Cost
-//! One pass over the updates; memory for a list of their places.
+//! One pass over the updates; memory for a list of their indices.
 //!
 //! # Determinism
 //! For each parameter, `n_k s_k (w_k − v_k)` (`uniform`: `s_k (w_k − v_k)`) is added in `f64` in ascending (client,
@@ -95,7 +95,7 @@ pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>])
     });
 }
 
-/// Hands the mean change Δ to `fold`, block by block: the place of the block's first parameter, its parameters and
+/// Hands the mean change Δ to `fold`, block by block: the index of the block's first parameter, its parameters and
 /// their changes. Without any weight, `fold` is not called.
 fn fold_changes(
     global: &mut [f32],
@@ -207,13 +207,13 @@ mod tests {
             let global = model(&mut rng, length);
             let sent: Vec<Vec<f32>> = (0..30).map(|_| model(&mut rng, length)).collect();
             let mut contributions: Vec<Contribution<'_>> = (0..30_u32)
-                .map(|place| Contribution {
-                    client: ClientId(place / 2),
-                    round: Round(place % 2),
+                .map(|index| Contribution {
+                    client: ClientId(index / 2),
+                    round: Round(index % 2),
                     examples: rng.below(100) as usize + 1,
                     staleness_weight: rng.uniform(),
-                    start: &sent[29 - place as usize],
-                    parameters: &sent[place as usize],
+                    start: &sent[29 - index as usize],
+                    parameters: &sent[index as usize],
                 })
                 .collect();
             let mut expected = global.clone();
@@ -249,12 +249,12 @@ mod tests {
             let mut average = global.clone();
             federated_average(&mut average, &contributions);
             let total = sizes.iter().sum::<usize>() as f64;
-            for place in 0..40 {
-                let column = || sent.iter().map(|parameters| parameters[place]);
+            for index in 0..40 {
+                let column = || sent.iter().map(|parameters| parameters[index]);
                 let expected: f64 = column().zip(&sizes).map(|(w, &n)| n as f64 / total * f64::from(w)).sum();
-                assert!((f64::from(average[place]) - expected).abs() < 1e-7);
-                assert!(column().fold(f32::INFINITY, f32::min) <= average[place]);
-                assert!(column().fold(f32::NEG_INFINITY, f32::max) >= average[place]);
+                assert!((f64::from(average[index]) - expected).abs() < 1e-7);
+                assert!(column().fold(f32::INFINITY, f32::min) <= average[index]);
+                assert!(column().fold(f32::NEG_INFINITY, f32::max) >= average[index]);
             }
         }
     }

@@ -11,7 +11,7 @@
 //! One fused multiply-add for each 16 terms. Tiles of rows and examples, or of rows and columns, stay in registers;
 //! their shape depends on the processor and changes neither which terms a sum has nor their order.
 
-#![allow(clippy::needless_range_loop, reason = "loops over places of a tile are the same for all its arrays")]
+#![allow(clippy::needless_range_loop, reason = "loops over indices of a tile are the same for all its arrays")]
 
 use super::lanes::{LANES, Lanes, fold};
 
@@ -84,14 +84,14 @@ fn products_of_rows<const ROWS: usize, const EXAMPLES: usize>(
 ) -> usize {
     let has_rest = !weights.width.is_multiple_of(LANES);
     let mut rests = [Lanes::ZERO; ROWS];
-    for place in 0..ROWS {
+    for index in 0..ROWS {
         if has_rest {
-            rests[place] = weights.rest(row + place);
+            rests[index] = weights.rest(row + index);
         }
     }
     let mut first = [&[][..]; ROWS];
-    for place in 0..ROWS {
-        first[place] = weights.vectors(row + place);
+    for index in 0..ROWS {
+        first[index] = weights.vectors(row + index);
     }
     let out = &mut out[row..row + ROWS];
     let mut example = 0;
@@ -121,38 +121,38 @@ fn products_tile<const ROWS: usize, const EXAMPLES: usize>(
         *weights = &weights[..vectors];
     }
     let mut values = [&[][..]; EXAMPLES];
-    for place in 0..EXAMPLES {
-        values[place] = &table.vectors(examples[place] as usize)[..vectors];
+    for index in 0..EXAMPLES {
+        values[index] = &table.vectors(examples[index] as usize)[..vectors];
     }
     let mut sums = [[Lanes::ZERO; EXAMPLES]; ROWS];
     for vector in 0..vectors {
         let mut value = [Lanes::ZERO; EXAMPLES];
-        for place in 0..EXAMPLES {
-            value[place] = Lanes(values[place][vector]);
+        for index in 0..EXAMPLES {
+            value[index] = Lanes(values[index][vector]);
         }
         for row in 0..ROWS {
             let weight = Lanes(weights[row][vector]);
-            for place in 0..EXAMPLES {
-                sums[row][place] = weight.mul_add(value[place], sums[row][place]);
+            for index in 0..EXAMPLES {
+                sums[row][index] = weight.mul_add(value[index], sums[row][index]);
             }
         }
     }
     if !table.width.is_multiple_of(LANES) {
         let mut value = [Lanes::ZERO; EXAMPLES];
-        for place in 0..EXAMPLES {
-            value[place] = table.rest(examples[place] as usize);
+        for index in 0..EXAMPLES {
+            value[index] = table.rest(examples[index] as usize);
         }
         for row in 0..ROWS {
-            for place in 0..EXAMPLES {
-                sums[row][place] = rests[row].mul_add(value[place], sums[row][place]);
+            for index in 0..EXAMPLES {
+                sums[row][index] = rests[row].mul_add(value[index], sums[row][index]);
             }
         }
     }
     // A copy, so that the sums themselves need not be where a function that is not inlined can find them.
     let mut finished = [[Lanes::ZERO; EXAMPLES]; ROWS];
     for row in 0..ROWS {
-        for place in 0..EXAMPLES {
-            finished[row][place] = sums[row][place];
+        for index in 0..EXAMPLES {
+            finished[row][index] = sums[row][index];
         }
     }
     fold_tile(&finished, lane, out);
@@ -344,8 +344,8 @@ mod tests {
                                 } else {
                                     9.0
                                 };
-                                let place = format!("{path:?}, {rows} × {width}, {row}, {lane}");
-                                assert_eq!(product.to_bits(), expected.to_bits(), "{place}");
+                                let index = format!("{path:?}, {rows} × {width}, {row}, {lane}");
+                                assert_eq!(product.to_bits(), expected.to_bits(), "{index}");
                             }
                         }
                     }
@@ -364,9 +364,9 @@ mod tests {
                 for (count, begin) in [(1, true), (3, false), (16, true), (16, false)] {
                     let start = numbers(rows * width, 5);
                     let mut expected = start.clone();
-                    for (place, sum) in expected.iter_mut().enumerate() {
+                    for (index, sum) in expected.iter_mut().enumerate() {
                         *sum = (0..count).fold(if begin { 0.0 } else { *sum }, |sum, lane| {
-                            libm::fmaf(slopes[place / width].0[lane], table.row(EXAMPLES[lane])[place % width], sum)
+                            libm::fmaf(slopes[index / width].0[lane], table.row(EXAMPLES[lane])[index % width], sum)
                         });
                     }
                     for path in Path::all() {

@@ -6,14 +6,16 @@
 //! | [`softmax_regression`] | class scores `W x + b` | cross-entropy |
 //! | [`families`] | MLP, LeNet-5, SimpleCNN, ResNet-18 | cross-entropy |
 //!
-//! [`network`] is what the last ones are made of.
+//! The last ones are made of layers of [`network`]. A [`Batch`] is what they train and are evaluated on.
 
+mod batch;
 pub mod families;
 pub mod linear_regression;
 pub mod network;
 pub mod softmax_regression;
 pub mod weights;
 
+pub use batch::Batch;
 pub use linear_regression::LinearRegression;
 pub use network::Network;
 pub use softmax_regression::SoftmaxRegression;
@@ -25,7 +27,7 @@ use fedgenie_core::rng::StreamRng;
 use rayon::prelude::*;
 use thiserror::Error;
 
-/// What can be learned by gradient descent.
+/// A model that learns by gradient descent.
 ///
 /// # Determinism
 /// A result depends on the arguments alone: not on what the scratch held before, and not on the width of the vectors
@@ -61,15 +63,14 @@ pub trait Model: Send + Sync {
     fn loss_and_gradient(
         &self,
         parameters: &mut [f32],
-        data: &Dataset,
-        batch: &[u32],
+        batch: Batch<'_>,
         gradient: &mut [f32],
         noise: &mut StreamRng,
         scratch: &mut Scratch,
     ) -> f32;
 
-    /// Sums over the given examples, in their order. See [`evaluate`] for many examples at once.
-    fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], scratch: &mut Scratch) -> Evaluation;
+    /// Sums over a batch, in the order of its examples. See [`evaluate`] for many examples at once.
+    fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation;
 }
 
 /// Why a model cannot learn from a data set.
@@ -181,14 +182,14 @@ impl Evaluation {
 ///
 /// # Panics
 /// As [`Model::evaluate`].
-pub fn evaluate(model: &dyn Model, parameters: &[f32], data: &Dataset, examples: &[u32], parallel: bool) -> Evaluation {
+pub fn evaluate(model: &dyn Model, parameters: &[f32], batch: Batch<'_>, parallel: bool) -> Evaluation {
     const BLOCK: usize = 256;
-    let one = |scratch: &mut Scratch, block: &[u32]| model.evaluate(parameters, data, block, scratch);
+    let one = |scratch: &mut Scratch, examples| model.evaluate(parameters, Batch { examples, ..batch }, scratch);
     let parts: Vec<Evaluation> = if parallel {
-        examples.par_chunks(BLOCK).map_init(Scratch::default, one).collect()
+        batch.examples.par_chunks(BLOCK).map_init(Scratch::default, one).collect()
     } else {
         let mut scratch = Scratch::default();
-        examples.chunks(BLOCK).map(|block| one(&mut scratch, block)).collect()
+        batch.examples.chunks(BLOCK).map(|examples| one(&mut scratch, examples)).collect()
     };
     let mut sums = parts.into_iter().fold(Evaluation::default(), Evaluation::plus);
     if sums.loss_sum.is_nan() {

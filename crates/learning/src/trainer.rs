@@ -15,7 +15,7 @@
 //!
 //! # Determinism
 //! Stream (BatchOrder, client, ticket: the round of dispatch), consumed epoch by epoch, and stream (TrainingNoise,
-//! client, ticket), consumed step by step, layer by layer. Jobs are independent and write to their own place, so the
+//! client, ticket), consumed step by step, layer by layer. Jobs are independent and write to their own update, so the
 //! result does not depend on the number of threads. NaN has no unique bits: an update that diverged has its NaNs
 //! replaced by one and the same.
 
@@ -27,7 +27,7 @@ pub use schedule::Schedule;
 
 use crate::data::Dataset;
 use crate::lanes::Path;
-use crate::model::{Model, Scratch};
+use crate::model::{Batch, Model, Scratch};
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::rng::{Purpose, Streams};
 use optimizer::{Moments, Proximal, Regularisation};
@@ -156,57 +156,107 @@ struct Worker {
     moments: Moments,
 }
 
-/// Trains all jobs, on all cores of the current pool if `parallel`; update `i` is that of job `i`.
-///
-/// # Panics
-/// If the numbers of jobs and updates differ, the settings are out of range, a start is not the model's length, or the
-/// model does not fit the data.
-pub fn train(
-    jobs: &[TrainingJob<'_>],
-    model: &dyn Model,
-    data: &Dataset,
-    settings: &LocalTraining,
-    streams: &Streams,
-    parallel: bool,
-    updates: &mut [Update],
-) {
-    train_on(Path::detect(), jobs, model, data, settings, streams, parallel, updates);
+/// Trains clients: what all jobs of a round have in common.
+#[derive(Clone, Copy)]
+pub struct Trainer<'a> {
+    /// The model that learns.
+    pub model: &'a dyn Model,
+    /// The data of all clients.
+    pub data: &'a Dataset,
+    /// How each client trains.
+    pub settings: &'a LocalTraining,
+    /// The run's random numbers.
+    pub streams: &'a Streams,
 }
 
-/// As [`train`], with kernels compiled for a given set of processor features.
-///
-/// # Panics
-/// As [`train`].
-#[expect(clippy::too_many_arguments, reason = "those of train, and one more")]
-pub fn train_on(
-    path: Path,
-    jobs: &[TrainingJob<'_>],
-    model: &dyn Model,
-    data: &Dataset,
-    settings: &LocalTraining,
-    streams: &Streams,
-    parallel: bool,
-    updates: &mut [Update],
-) {
-    assert_eq!(jobs.len(), updates.len(), "every job has its update");
-    assert_eq!(settings.check(), Ok(()), "settings are checked before");
-    assert_eq!(model.fits(data), Ok(()), "model and data are checked before");
-    let new = || Worker { scratch: Scratch::on(path), ..Worker::default() };
-    let one = |worker: &mut Worker, (job, update): (&TrainingJob<'_>, &mut Update)| {
-        train_client(job, model, data, settings, streams, worker, update);
-        if update.diverged {
-            // What is left in padding may not be finite, which no later job should meet.
-            worker.scratch = Scratch::on(path);
+impl Trainer<'_> {
+    /// Trains all jobs, on all cores of the current pool if `parallel`; update `i` is that of job `i`.
+    ///
+    /// # Panics
+    /// If the numbers of jobs and updates differ, the settings are out of range, a start is not the model's length, or
+    /// the model does not fit the data.
+    pub fn train(&self, jobs: &[TrainingJob<'_>], parallel: bool, updates: &mut [Update]) {
+        self.train_on(Path::detect(), jobs, parallel, updates);
+    }
+
+    /// As [`Trainer::train`], with kernels compiled for a given set of processor features.
+    ///
+    /// # Panics
+    /// As [`Trainer::train`].
+    pub fn train_on(&self, path: Path, jobs: &[TrainingJob<'_>], parallel: bool, updates: &mut [Update]) {
+        assert_eq!(jobs.len(), updates.len(), "every job has its update");
+        assert_eq!(self.settings.check(), Ok(()), "settings are checked before");
+        assert_eq!(self.model.fits(self.data), Ok(()), "model and data are checked before");
+        let new = || Worker { scratch: Scratch::on(path), ..Worker::default() };
+        let one = |worker: &mut Worker, (job, update): (&TrainingJob<'_>, &mut Update)| {
+            self.train_client(job, worker, update);
+            if update.diverged {
+                // What is left in padding may not be finite, which no later job should meet.
+                worker.scratch = Scratch::on(path);
+            }
+        };
+        if parallel {
+            jobs.par_iter()
+                .zip(updates.par_iter_mut())
+                .with_min_len(jobs_per_task(jobs, self.model.parameters(), self.settings))
+                .for_each_init(new, one);
+        } else {
+            let mut worker = new();
+            jobs.iter().zip(updates).for_each(|pair| one(&mut worker, pair));
         }
-    };
-    if parallel {
-        jobs.par_iter()
-            .zip(updates.par_iter_mut())
-            .with_min_len(jobs_per_task(jobs, model.parameters(), settings))
-            .for_each_init(new, one);
-    } else {
-        let mut worker = new();
-        jobs.iter().zip(updates).for_each(|pair| one(&mut worker, pair));
+    }
+
+    fn train_client(&self, job: &TrainingJob<'_>, worker: &mut Worker, update: &mut Update) {
+        let Self { model, data, settings, streams } = *self;
+        assert_eq!(job.start.len(), model.parameters(), "{} was sent a model of another length", job.client);
+        let mut order_rng = streams.stream(Purpose::BatchOrder, job.client.0, job.ticket.0);
+        let mut noise = streams.stream(Purpose::TrainingNoise, job.client.0, job.ticket.0);
+        let lr_factor = settings.schedule.factor(job.round.0) as f32;
+        let trained = model.trained();
+        let proximal = Proximal { mu: settings.proximal, start: &job.start[..trained] };
+        let extra = Regularisation { clip: settings.clip, proximal: Some(proximal) };
+        let Worker { scratch, gradient, order, moments } = worker;
+        update.parameters.clear();
+        update.parameters.extend_from_slice(job.start);
+        gradient.resize(trained, 0.0);
+        order.clear();
+        order.extend_from_slice(job.examples);
+        settings.optimizer.begin(trained, moments);
+        let (epochs, mut steps_left) = match settings.length {
+            _ if job.examples.is_empty() => (0, 0),
+            Length::Epochs(epochs) => (epochs, u32::MAX),
+            Length::Steps(steps) => (u32::MAX, steps),
+        };
+        let (mut loss_sum, mut losses) = (0.0, 0_usize);
+        let mut is_finite = true;
+        'training: for epoch in 0..epochs {
+            order_rng.shuffle(order);
+            for examples in order.chunks(settings.batch) {
+                let batch = Batch { data, examples };
+                if steps_left == 0 {
+                    break 'training;
+                }
+                let loss = model.loss_and_gradient(&mut update.parameters, batch, gradient, &mut noise, scratch);
+                if epoch == 0 {
+                    loss_sum += f64::from(loss) * examples.len() as f64;
+                    losses += examples.len();
+                }
+                is_finite = loss.is_finite();
+                if !is_finite {
+                    break 'training;
+                }
+                settings.optimizer.step(&mut update.parameters[..trained], gradient, lr_factor, &extra, moments);
+                steps_left -= u32::from(steps_left != u32::MAX);
+            }
+        }
+        update.first_loss = if losses == 0 { 0.0 } else { (loss_sum / losses as f64) as f32 };
+        update.diverged = !is_finite
+            || !update.first_loss.is_finite()
+            || !update.parameters.iter().all(|parameter| parameter.is_finite());
+        if update.diverged {
+            let numbers = update.parameters.iter_mut().chain(std::iter::once(&mut update.first_loss));
+            numbers.filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
+        }
     }
 }
 
@@ -216,65 +266,6 @@ fn jobs_per_task(jobs: &[TrainingJob<'_>], parameters: usize, settings: &LocalTr
     let examples = jobs.iter().map(|job| job.examples.len()).sum::<usize>() / jobs.len().max(1);
     let operations = settings.examples(examples) * 4.0 * parameters as f64;
     ((OPERATIONS_PER_TASK / operations.max(1.0)) as usize).max(1)
-}
-
-fn train_client(
-    job: &TrainingJob<'_>,
-    model: &dyn Model,
-    data: &Dataset,
-    settings: &LocalTraining,
-    streams: &Streams,
-    worker: &mut Worker,
-    update: &mut Update,
-) {
-    assert_eq!(job.start.len(), model.parameters(), "{} was sent a model of another length", job.client);
-    let mut order_rng = streams.stream(Purpose::BatchOrder, job.client.0, job.ticket.0);
-    let mut noise = streams.stream(Purpose::TrainingNoise, job.client.0, job.ticket.0);
-    let lr_factor = settings.schedule.factor(job.round.0) as f32;
-    let trained = model.trained();
-    let proximal = Proximal { mu: settings.proximal, start: &job.start[..trained] };
-    let extra = Regularisation { clip: settings.clip, proximal: Some(proximal) };
-    let Worker { scratch, gradient, order, moments } = worker;
-    update.parameters.clear();
-    update.parameters.extend_from_slice(job.start);
-    gradient.resize(trained, 0.0);
-    order.clear();
-    order.extend_from_slice(job.examples);
-    settings.optimizer.begin(trained, moments);
-    let (epochs, mut steps_left) = match settings.length {
-        _ if job.examples.is_empty() => (0, 0),
-        Length::Epochs(epochs) => (epochs, u32::MAX),
-        Length::Steps(steps) => (u32::MAX, steps),
-    };
-    let (mut loss_sum, mut losses) = (0.0, 0_usize);
-    let mut is_finite = true;
-    'training: for epoch in 0..epochs {
-        order_rng.shuffle(order);
-        for batch in order.chunks(settings.batch) {
-            if steps_left == 0 {
-                break 'training;
-            }
-            let loss = model.loss_and_gradient(&mut update.parameters, data, batch, gradient, &mut noise, scratch);
-            if epoch == 0 {
-                loss_sum += f64::from(loss) * batch.len() as f64;
-                losses += batch.len();
-            }
-            is_finite = loss.is_finite();
-            if !is_finite {
-                break 'training;
-            }
-            settings.optimizer.step(&mut update.parameters[..trained], gradient, lr_factor, &extra, moments);
-            steps_left -= u32::from(steps_left != u32::MAX);
-        }
-    }
-    update.first_loss = if losses == 0 { 0.0 } else { (loss_sum / losses as f64) as f32 };
-    update.diverged = !is_finite
-        || !update.first_loss.is_finite()
-        || !update.parameters.iter().all(|parameter| parameter.is_finite());
-    if update.diverged {
-        let numbers = update.parameters.iter_mut().chain(std::iter::once(&mut update.first_loss));
-        numbers.filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
-    }
 }
 
 #[cfg(test)]

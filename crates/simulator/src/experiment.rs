@@ -38,7 +38,7 @@ use crate::task::{DataCache, Learner};
 use crate::world::World;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::oracle::regret::Meter;
-use fedgenie_learning::model::evaluate;
+use fedgenie_learning::model::{Batch, evaluate};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -309,7 +309,8 @@ fn got_worse(learner: &Learner, world: &World, summary: &RunSummary) -> Option<S
     }
     let examples: Vec<u32> = (0..).take(learner.data.test.examples()).collect();
     let initial = learner.initial_model(&world.streams);
-    let first = evaluate(&*learner.model, &initial, &learner.data.test, &examples, false).loss();
+    let first =
+        evaluate(&*learner.model, &initial, Batch { data: &learner.data.test, examples: &examples }, false).loss();
     let is_worse = first.is_finite() && (last > MUCH * first || last.is_nan());
     is_worse.then(|| {
         format!(

@@ -221,9 +221,9 @@ fn read_rows(path: &Path, kind: Cifar, features: &mut Vec<f32>, labels: &mut Vec
             return Err(DataError::TooMany { path: path.to_owned(), limit: ROWS_MAX, what: "images" });
         }
         let (head, pixels) = row.split_at(known.len());
-        for (place, (&found, &classes)) in head.iter().zip(known).enumerate() {
+        for (index, (&found, &classes)) in head.iter().zip(known).enumerate() {
             if usize::from(found) >= classes {
-                let position = start + place as u64;
+                let position = start + index as u64;
                 return Err(DataError::LabelByte { path: path.to_owned(), position, found, classes });
             }
         }

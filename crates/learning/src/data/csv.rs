@@ -256,9 +256,9 @@ impl<'a> Part<'a> {
             return Err(self.wrong(line, format!("there are {columns} columns; at most {COLUMNS_MAX} are read")));
         }
         let mut known = BTreeSet::new();
-        for (place, name) in self.header.iter().enumerate() {
+        for (column, name) in self.header.iter().enumerate() {
             if name.is_empty() {
-                return Err(self.wrong(line, format!("column {} has no name; expected a header of names", place + 1)));
+                return Err(self.wrong(line, format!("column {} has no name; expected a header of names", column + 1)));
             }
             if !known.insert(name) {
                 return Err(self.wrong(line, format!("there are two columns {name:?}; expected each name once")));
@@ -267,15 +267,15 @@ impl<'a> Part<'a> {
         if let Some(expected) = expected
             && self.header != expected
         {
-            let place = self.header.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
-            let name = |header: &[String]| header.get(place).map_or("nothing".to_owned(), |name| format!("{name:?}"));
+            let column = self.header.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+            let name = |header: &[String]| header.get(column).map_or("nothing".to_owned(), |name| format!("{name:?}"));
             let (found, expected) = (name(&self.header), name(expected));
             return Err(
-                self.wrong(line, format!("column {} is {found}; the training file has {expected} there", place + 1))
+                self.wrong(line, format!("column {} is {found}; the training file has {expected} there", column + 1))
             );
         }
         let wanted = |column: &str, what: &str| match self.header.iter().position(|name| name == column) {
-            Some(place) => Ok(place),
+            Some(column) => Ok(column),
             None => Err(self.wrong(line, format!("there is no column {column:?} ({what}); known: {}", self.listed()))),
         };
         let mut roles = vec![Role::Feature; self.header.len()];
@@ -286,11 +286,11 @@ impl<'a> Part<'a> {
         let answer = wanted(columns.answer.column(), what)?;
         roles[answer] = role;
         if let Some(group) = &columns.group {
-            let place = wanted(group, "the group")?;
-            if place == answer {
+            let column = wanted(group, "the group")?;
+            if column == answer {
                 return Err(self.wrong(line, format!("column {group:?} cannot be both {what} and the group")));
             }
-            roles[place] = Role::Group;
+            roles[column] = Role::Group;
         }
         let features = roles.iter().filter(|role| **role == Role::Feature).count();
         if features == 0 {

@@ -209,11 +209,11 @@ impl Split {
             (0..self.train.shape.channels).map(|channel| Scale::of(&self.train, channel, area)).collect();
         for (part, name) in [(&mut self.train, "training"), (&mut self.test, "test")] {
             for (example, mut features) in part.features.rows_mut().into_iter().enumerate() {
-                for (place, value) in features.iter_mut().enumerate() {
-                    let Scale { mean, deviation } = scales[place / area];
+                for (index, value) in features.iter_mut().enumerate() {
+                    let Scale { mean, deviation } = scales[index / area];
                     let scaled = ((f64::from(*value) - mean) / deviation) as f32;
                     if !scaled.is_finite() {
-                        let channel = place / area;
+                        let channel = index / area;
                         return Err(DataError::Scale { part: name, example, channel, found: *value, mean, deviation });
                     }
                     *value = scaled;

@@ -48,16 +48,16 @@ fn renumbered(groups: &[u32], train: &[u32]) -> BTreeMap<u32, u32> {
 
 /// The given rows of a table.
 fn part(data: &Dataset, rows: &[u32], numbers: Option<&BTreeMap<u32, u32>>) -> Dataset {
-    let places: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
+    let indices: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
     let targets = match data.targets() {
-        Targets::Values(values) => Targets::Values(places.iter().map(|&row| values[row]).collect()),
+        Targets::Values(values) => Targets::Values(indices.iter().map(|&row| values[row]).collect()),
         Targets::Classes { labels, classes } => {
-            Targets::Classes { labels: places.iter().map(|&row| labels[row]).collect(), classes: *classes }
+            Targets::Classes { labels: indices.iter().map(|&row| labels[row]).collect(), classes: *classes }
         }
     };
-    let part = Dataset::new(data.features().select(Axis(0), &places), targets).with_shape(data.shape());
+    let part = Dataset::new(data.features().select(Axis(0), &indices), targets).with_shape(data.shape());
     match data.groups().zip(numbers) {
-        Some((groups, numbers)) => part.with_groups(places.iter().map(|&row| numbers[&groups[row]]).collect()),
+        Some((groups, numbers)) => part.with_groups(indices.iter().map(|&row| numbers[&groups[row]]).collect()),
         None => part,
     }
 }
@@ -94,10 +94,10 @@ mod tests {
             let mut numbers = BTreeMap::new();
             for part in [&train, &test] {
                 assert_eq!((part.shape(), part.classes().unwrap().1), (data.shape(), 5));
-                for (place, row) in rows(part).into_iter().enumerate() {
-                    assert_eq!(part.features()[[place, 1]], (2 * row + 1) as f32);
-                    assert_eq!(usize::from(part.classes().unwrap().0[place]), row % 3);
-                    let group = part.groups().unwrap()[place];
+                for (index, row) in rows(part).into_iter().enumerate() {
+                    assert_eq!(part.features()[[index, 1]], (2 * row + 1) as f32);
+                    assert_eq!(usize::from(part.classes().unwrap().0[index]), row % 3);
+                    let group = part.groups().unwrap()[index];
                     assert_eq!(*numbers.entry(row / 4).or_insert(group), group);
                 }
             }

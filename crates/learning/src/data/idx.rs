@@ -124,9 +124,9 @@ impl Part {
         if found != size {
             return Err(DataError::SizeMismatch { path: image_path, found, expected: size });
         }
-        if let Some(place) = labels.iter().position(|&label| usize::from(label) >= classes) {
-            let position = LABEL_HEADER_BYTES + place as u64;
-            return Err(DataError::LabelOutOfRange { path: label_path, position, found: labels[place], classes });
+        if let Some(index) = labels.iter().position(|&label| usize::from(label) >= classes) {
+            let position = LABEL_HEADER_BYTES + index as u64;
+            return Err(DataError::LabelOutOfRange { path: label_path, position, found: labels[index], classes });
         }
         let pixels = images.pixels.par_iter().map(|&pixel| f32::from(pixel) / 255.0).collect();
         let features = Array2::from_shape_vec((images.count, size.0 * size.1), pixels)
@@ -205,9 +205,9 @@ impl ByteReader<'_> {
 
     /// The data after the header, whose dimensions these are, and the proof that nothing follows.
     fn data(&mut self, dimensions: &[(u32, &'static str)]) -> Result<Vec<u8>, DataError> {
-        if let Some(place) = dimensions.iter().position(|&(size, _)| size == 0) {
-            let position = 4 + 4 * place as u64;
-            return Err(DataError::ZeroDimension { path: self.path.to_owned(), position, what: dimensions[place].1 });
+        if let Some(index) = dimensions.iter().position(|&(size, _)| size == 0) {
+            let position = 4 + 4 * index as u64;
+            return Err(DataError::ZeroDimension { path: self.path.to_owned(), position, what: dimensions[index].1 });
         }
         let promised = dimensions
             .iter()

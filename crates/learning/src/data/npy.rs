@@ -261,10 +261,10 @@ impl Labels {
             Self::Classes { labels, start, bytes } => {
                 match labels.iter().position(|&label| usize::from(label) >= classes) {
                     None => Ok(()),
-                    Some(place) => Err(DataError::LabelOutOfRange {
+                    Some(index) => Err(DataError::LabelOutOfRange {
                         path: path.to_owned(),
-                        position: start + bytes * place as u64,
-                        found: labels[place],
+                        position: start + bytes * index as u64,
+                        found: labels[index],
                         classes,
                     }),
                 }
@@ -288,8 +288,8 @@ fn each_number(
             return Err(reader.truncated(end));
         }
         let size = header.kind.bytes();
-        for (place, bytes) in block.chunks_exact(size as usize).enumerate() {
-            take(start + place as u64 * size, header.kind.number(bytes))?;
+        for (index, bytes) in block.chunks_exact(size as usize).enumerate() {
+            take(start + index as u64 * size, header.kind.number(bytes))?;
         }
     }
     reader.expect_end()

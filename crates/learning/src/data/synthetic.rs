@@ -74,9 +74,9 @@ impl LinearData {
         for example in first..first + count {
             let mut rng = streams.stream(Purpose::Example, example as u32, 0);
             let mut target = sqrt(2.0);
-            for place in 1..=self.features {
+            for index in 1..=self.features {
                 let feature = rng.uniform() as f32;
-                target += place as f64 / 10.0 * f64::from(feature);
+                target += index as f64 / 10.0 * f64::from(feature);
                 features.push(feature);
             }
             target += self.noise * standard_normal(rng.uniform());

@@ -166,8 +166,8 @@ impl SyntheticImages {
         let Shape { height, width, .. } = self.shape;
         let mut shift = || self.deformation * (2.0 * rng.uniform() - 1.0);
         let (shift_x, shift_y) = (shift(), shift());
-        let warp = |phase: f64, place: usize, size: usize| {
-            self.deformation / 4.0 * cos(TAU * (place as f64 / size as f64 + phase))
+        let warp = |phase: f64, position: usize, size: usize| {
+            self.deformation / 4.0 * cos(TAU * (position as f64 / size as f64 + phase))
         };
         let (phase_x, phase_y) = (rng.uniform(), rng.uniform());
         let warp_x: Vec<f64> = (0..height).map(|row| shift_x + warp(phase_x, row, height)).collect();
@@ -193,18 +193,18 @@ impl SyntheticImages {
     }
 }
 
-/// The two pixels of a line of `size` between which a place lies, and how far it is from the first to the second.
-fn neighbours(place: f64, size: usize) -> (usize, usize, f64) {
-    let place = place.clamp(0.0, (size - 1) as f64);
-    let first = floor(place);
-    (first as usize, (first as usize + 1).min(size - 1), place - first)
+/// The two pixels of a line of `size` between which a position lies, and how far it is from the first to the second.
+fn neighbours(position: f64, size: usize) -> (usize, usize, f64) {
+    let position = position.clamp(0.0, (size - 1) as f64);
+    let first = floor(position);
+    (first as usize, (first as usize + 1).min(size - 1), position - first)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Model, SoftmaxRegression, evaluate};
-    use crate::trainer::{LocalTraining, OptimizerConfig, TrainingJob, Update, train};
+    use crate::model::{Batch, Model, SoftmaxRegression, evaluate};
+    use crate::trainer::{LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
     use fedgenie_core::id::{ClientId, Round};
 
     fn small() -> SyntheticImages {
@@ -292,9 +292,13 @@ mod tests {
         let sgd = OptimizerConfig::Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
         let settings = LocalTraining::new(10, 16, &sgd).unwrap();
         let mut updates = [Update::default()];
-        train(&[job], &model, &split.train, &settings, &streams, false, &mut updates);
+        Trainer { model: &model, data: &split.train, settings: &settings, streams: &streams }.train(
+            &[job],
+            false,
+            &mut updates,
+        );
         let test: Vec<u32> = (0..split.test.examples() as u32).collect();
-        evaluate(&model, &updates[0].parameters, &split.test, &test, true).accuracy()
+        evaluate(&model, &updates[0].parameters, Batch { data: &split.test, examples: &test }, true).accuracy()
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! derivative by `ŷ` is `s · (ŷ − y)`; those by the bias are added in blocks of 16 examples of the batch, each folded
 //! in halves; losses in `f64` in the order of the batch.
 
-use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
+use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
 use crate::dense::{Rows, outer_products, products};
 use crate::lanes::{Kernel, LANES, Lanes, run};
@@ -76,20 +76,14 @@ impl LinearRegression {
     fn pass(
         &self,
         parameters: &[f32],
-        data: &Dataset,
-        examples: &[u32],
+        batch: Batch<'_>,
         gradient: Option<&mut [f32]>,
         scratch: &Scratch,
     ) -> Evaluation {
         assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
-        let (rows, targets) = (data.rows(), values(data));
+        let (rows, targets, examples) = (batch.rows(), batch.values(), batch.examples);
         run(scratch.path, Pass { parameters, rows, targets, examples, gradient })
     }
-}
-
-/// The targets, which [`Model::fits`] has checked to be numbers.
-fn values(data: &Dataset) -> &[f32] {
-    data.values().expect("linear regression needs numbers as targets")
 }
 
 impl Model for LinearRegression {
@@ -116,19 +110,18 @@ impl Model for LinearRegression {
     fn loss_and_gradient(
         &self,
         parameters: &mut [f32],
-        data: &Dataset,
-        batch: &[u32],
+        batch: Batch<'_>,
         gradient: &mut [f32],
         _noise: &mut StreamRng,
         scratch: &mut Scratch,
     ) -> f32 {
-        assert!(!batch.is_empty(), "a step needs examples");
+        assert!(!batch.examples.is_empty(), "a step needs examples");
         assert_eq!(gradient.len(), self.parameters(), "a gradient has as many entries as there are parameters");
-        let sums = self.pass(parameters, data, batch, Some(gradient), scratch);
-        (sums.loss_sum / batch.len() as f64) as f32
+        let sums = self.pass(parameters, batch, Some(gradient), scratch);
+        (sums.loss_sum / batch.examples.len() as f64) as f32
     }
 
-    fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], scratch: &mut Scratch) -> Evaluation {
-        self.pass(parameters, data, examples, None, scratch)
+    fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
+        self.pass(parameters, batch, None, scratch)
     }
 }

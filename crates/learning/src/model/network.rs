@@ -35,10 +35,11 @@ mod workspace;
 pub use build::NetworkBuilder;
 pub use workspace::Workspace;
 
-use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width};
+use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width};
 use crate::data::{Dataset, Shape};
 use fedgenie_core::rng::StreamRng;
 use layer::Layer;
+use std::sync::Arc;
 
 /// What the output is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +84,8 @@ impl Tensor {
 /// A network; made by [`NetworkBuilder`].
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Tells networks apart whose layouts a workspace keeps; never part of a result.
-    id: u64,
-    layers: Vec<Layer>,
+    /// Shared with the plans of workspaces, which are found by it.
+    layers: Arc<[Layer]>,
     tensors: Vec<Tensor>,
     /// Length of the part that gradient descent changes.
     trained: usize,
@@ -160,25 +160,23 @@ impl Model for Network {
     fn loss_and_gradient(
         &self,
         parameters: &mut [f32],
-        data: &Dataset,
-        batch: &[u32],
+        batch: Batch<'_>,
         gradient: &mut [f32],
         noise: &mut StreamRng,
         scratch: &mut Scratch,
     ) -> f32 {
-        assert!(!batch.is_empty(), "a step needs examples");
+        assert!(!batch.examples.is_empty(), "a step needs examples");
         assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
         assert_eq!(gradient.len(), self.trained, "a gradient has as many entries as there are trained parameters");
-        pass::train(self, parameters, data, batch, gradient, noise, scratch)
+        pass::train(self, parameters, batch, gradient, noise, scratch)
     }
 
-    fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], scratch: &mut Scratch) -> Evaluation {
+    fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
         assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
         /// Examples of a forward pass: two vectors.
         const BATCH: usize = 32;
-        let batches = examples.chunks(BATCH);
-        batches
-            .fold(Evaluation::default(), |sum, batch| sum.plus(pass::evaluate(self, parameters, data, batch, scratch)))
+        let sums = batch.chunks(BATCH).map(|batch| pass::evaluate(self, parameters, batch, scratch));
+        sums.fold(Evaluation::default(), Evaluation::plus)
     }
 }
 

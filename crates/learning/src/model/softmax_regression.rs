@@ -19,7 +19,7 @@
 //! by a bias are added in blocks of 16 examples of the batch, each folded in halves; losses in `f64` in the order of
 //! the batch.
 
-use super::{Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
+use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
 use crate::dense::{Rows, outer_products, products};
 use crate::lanes::{Kernel, LANES, Lanes, functions, run};
@@ -130,23 +130,18 @@ impl Pass<'_> {
     }
 }
 
-/// The targets, which [`Model::fits`] has checked to be classes.
-fn labels(data: &Dataset) -> &[u8] {
-    data.classes().expect("softmax regression needs classes as targets").0
-}
-
 impl SoftmaxRegression {
     fn pass(
         &self,
         parameters: &[f32],
-        data: &Dataset,
-        examples: &[u32],
+        batch: Batch<'_>,
         gradient: Option<&mut [f32]>,
         scratch: &mut Scratch,
     ) -> Evaluation {
         assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
         scratch.block.resize(self.classes, Lanes::ZERO);
-        let (rows, labels, scores) = (data.rows(), labels(data), &mut scratch.block[..self.classes]);
+        let (rows, labels, examples) = (batch.rows(), batch.classes(), batch.examples);
+        let scores = &mut scratch.block[..self.classes];
         run(scratch.path, Pass { parameters, rows, labels, examples, scores, gradient })
     }
 }
@@ -176,20 +171,19 @@ impl Model for SoftmaxRegression {
     fn loss_and_gradient(
         &self,
         parameters: &mut [f32],
-        data: &Dataset,
-        batch: &[u32],
+        batch: Batch<'_>,
         gradient: &mut [f32],
         _noise: &mut StreamRng,
         scratch: &mut Scratch,
     ) -> f32 {
-        assert!(!batch.is_empty(), "a step needs examples");
+        assert!(!batch.examples.is_empty(), "a step needs examples");
         assert_eq!(gradient.len(), self.parameters(), "a gradient has as many entries as there are parameters");
-        let sums = self.pass(parameters, data, batch, Some(gradient), scratch);
-        (sums.loss_sum / batch.len() as f64) as f32
+        let sums = self.pass(parameters, batch, Some(gradient), scratch);
+        (sums.loss_sum / batch.examples.len() as f64) as f32
     }
 
-    fn evaluate(&self, parameters: &[f32], data: &Dataset, examples: &[u32], scratch: &mut Scratch) -> Evaluation {
-        self.pass(parameters, data, examples, None, scratch)
+    fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
+        self.pass(parameters, batch, None, scratch)
     }
 }
 
@@ -205,7 +199,8 @@ mod tests {
         let model = SoftmaxRegression::new(0, classes);
         let with = |label| {
             let targets = Targets::Classes { labels: vec![label], classes };
-            model.evaluate(scores, &Dataset::new(Array2::zeros((1, 0)), targets), &[0], &mut Scratch::default())
+            let data = Dataset::new(Array2::zeros((1, 0)), targets);
+            model.evaluate(scores, Batch { data: &data, examples: &[0] }, &mut Scratch::default())
         };
         let predicted = (0..classes as u8).find(|&class| with(class).correct == 1).unwrap();
         (with(label).loss_sum, predicted)

@@ -50,7 +50,13 @@ fn loss_and_gradient(model: &dyn Model, parameters: &[f32], data: &Dataset, batc
     let mut gradient = vec![f32::NAN; model.trained()];
     let mut noise = Streams::new(9).stream(Purpose::TrainingNoise, 0, 0);
     let mut scratch = Scratch::default();
-    let loss = model.loss_and_gradient(&mut parameters.to_vec(), data, batch, &mut gradient, &mut noise, &mut scratch);
+    let loss = model.loss_and_gradient(
+        &mut parameters.to_vec(),
+        Batch { data, examples: batch },
+        &mut gradient,
+        &mut noise,
+        &mut scratch,
+    );
     (loss, gradient)
 }
 
@@ -60,15 +66,15 @@ fn assert_gradient_is_right(model: &dyn Model, data: &Dataset) {
     let (loss, gradient) = loss_and_gradient(model, &parameters, data, &batch);
     let mut exact: Vec<f64> = parameters.iter().map(|&parameter| f64::from(parameter)).collect();
     assert!((f64::from(loss) - loss_in_f64(&exact, data, &batch)).abs() < 1e-5);
-    for place in 0..exact.len() {
-        let (middle, step) = (exact[place], 1e-5);
-        exact[place] = middle + step;
+    for index in 0..exact.len() {
+        let (middle, step) = (exact[index], 1e-5);
+        exact[index] = middle + step;
         let above = loss_in_f64(&exact, data, &batch);
-        exact[place] = middle - step;
+        exact[index] = middle - step;
         let below = loss_in_f64(&exact, data, &batch);
-        exact[place] = middle;
+        exact[index] = middle;
         let expected = (above - below) / (2.0 * step);
-        assert!((f64::from(gradient[place]) - expected).abs() < 2e-5, "{place}: {} not {expected}", gradient[place]);
+        assert!((f64::from(gradient[index]) - expected).abs() < 2e-5, "{index}: {} not {expected}", gradient[index]);
     }
 }
 
@@ -98,15 +104,20 @@ fn every_path_gives_the_same_bits() {
         };
         let mut parameters = random_parameters(model.parameters());
         for batch in [1, 10, 16, 39] {
-            let batch: Vec<u32> = (0..batch).map(|place| place * 17 % 40).collect();
+            let batch: Vec<u32> = (0..batch).map(|index| index * 17 % 40).collect();
             let mut results = Vec::new();
             for path in Path::all() {
                 let mut scratch = Scratch::on(path);
                 let mut noise = Streams::new(9).stream(Purpose::TrainingNoise, 0, 0);
                 let mut gradient = vec![f32::NAN; model.trained()];
-                let loss =
-                    model.loss_and_gradient(&mut parameters, &data, &batch, &mut gradient, &mut noise, &mut scratch);
-                let evaluation = model.evaluate(&parameters, &data, &batch, &mut scratch);
+                let loss = model.loss_and_gradient(
+                    &mut parameters,
+                    Batch { data: &data, examples: &batch },
+                    &mut gradient,
+                    &mut noise,
+                    &mut scratch,
+                );
+                let evaluation = model.evaluate(&parameters, Batch { data: &data, examples: &batch }, &mut scratch);
                 gradient.push(loss);
                 let bits: Vec<u32> = gradient.into_iter().map(f32::to_bits).collect();
                 results.push((bits, evaluation.loss_sum.to_bits(), evaluation.correct));
@@ -124,7 +135,7 @@ fn linear_regression_by_hand() {
     let (loss, gradient) = loss_and_gradient(&model, &parameters, &data, &[0, 1]);
     assert_eq!(loss, 1.25);
     assert_eq!(gradient, [1.0, 1.5, 1.0]);
-    let evaluation = model.evaluate(&parameters, &data, &[0, 1], &mut Scratch::default());
+    let evaluation = model.evaluate(&parameters, Batch { data: &data, examples: &[0, 1] }, &mut Scratch::default());
     assert_eq!(evaluation, Evaluation { loss_sum: 2.5, correct: 0, examples: 2 });
 }
 
@@ -137,8 +148,11 @@ fn softmax_regression_by_hand() {
     assert!((f64::from(loss) - 4_f64.ln()).abs() < 1e-6);
     assert_eq!(gradient, [0.5, -1.5, 0.5, 0.5, 0.25, -0.75, 0.25, 0.25]);
     let right = [0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-    assert_eq!(model.evaluate(&right, &data, &[0, 0], &mut Scratch::default()).accuracy(), 1.0);
-    assert_eq!(model.evaluate(&[0.0; 8], &data, &[0], &mut Scratch::default()).correct, 0);
+    assert_eq!(
+        model.evaluate(&right, Batch { data: &data, examples: &[0, 0] }, &mut Scratch::default()).accuracy(),
+        1.0
+    );
+    assert_eq!(model.evaluate(&[0.0; 8], Batch { data: &data, examples: &[0] }, &mut Scratch::default()).correct, 0);
 }
 
 #[test]
@@ -154,11 +168,11 @@ fn evaluation_does_not_depend_on_the_number_of_threads() {
     let model = SoftmaxRegression::new(33, 7);
     let parameters = random_parameters(model.parameters());
     let examples: Vec<u32> = (0..1_500).collect();
-    let serial = evaluate(&model, &parameters, &data, &examples, false);
+    let serial = evaluate(&model, &parameters, Batch { data: &data, examples: &examples }, false);
     assert_eq!(serial.examples, 1_500);
     for threads in [1, 2, 7] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let parallel = pool.install(|| evaluate(&model, &parameters, &data, &examples, true));
+        let parallel = pool.install(|| evaluate(&model, &parameters, Batch { data: &data, examples: &examples }, true));
         assert_eq!(parallel.loss_sum.to_bits(), serial.loss_sum.to_bits());
         assert_eq!(parallel.correct, serial.correct);
     }

@@ -108,9 +108,9 @@ pub fn read_safetensors(model: &dyn Model, path: &Path) -> Result<Vec<f32>, Weig
             )));
         }
         let numbers = found.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
-        for (place, (parameter, number)) in parameters[tensor.offset..].iter_mut().zip(numbers).enumerate() {
+        for (index, (parameter, number)) in parameters[tensor.offset..].iter_mut().zip(numbers).enumerate() {
             if !number.is_finite() {
-                return Err(wrong(format!("entry {place} of {name:?} is {number}; expected a finite number")));
+                return Err(wrong(format!("entry {index} of {name:?} is {number}; expected a finite number")));
             }
             *parameter = number;
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::data::{Shape, Targets, synthetic::LinearData};
-use crate::model::{LinearRegression, SoftmaxRegression, evaluate, families};
+use crate::model::{Batch, LinearRegression, SoftmaxRegression, evaluate, families};
 use ndarray::{Array2, array};
 
 /// So many epochs of plain gradient descent.
@@ -22,7 +22,7 @@ const fn fowler_noll_vo(hash: u64, number: &f32) -> u64 {
 
 fn trained(jobs: &[TrainingJob<'_>], model: &dyn Model, data: &Dataset, settings: &LocalTraining) -> Vec<Update> {
     let mut updates = vec![Update::default(); jobs.len()];
-    train(jobs, model, data, settings, &Streams::new(1), false, &mut updates);
+    Trainer { model, data, settings, streams: &Streams::new(1) }.train(jobs, false, &mut updates);
     updates
 }
 
@@ -78,7 +78,13 @@ fn updates_do_not_depend_on_the_number_of_threads() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             // Buffers that held something else before.
             let mut updates = vec![Update { parameters: vec![7.0; 3], first_loss: 7.0, diverged: true }; jobs.len()];
-            pool.install(|| train(&jobs, model, data, &settings(), &Streams::new(1), true, &mut updates));
+            pool.install(|| {
+                Trainer { model, data, settings: &settings(), streams: &Streams::new(1) }.train(
+                    &jobs,
+                    true,
+                    &mut updates,
+                )
+            });
             for (update, expected) in updates.iter().zip(&serial) {
                 let bits = |update: &Update| update.parameters.iter().map(|p| p.to_bits()).collect::<Vec<_>>();
                 assert_eq!(bits(update), bits(expected));
@@ -113,7 +119,8 @@ fn training_approaches_the_noise_floor() {
         TrainingJob { client: ClientId(0), round: Round(1), ticket: Round(1), start: &[0.0; 11], examples: &examples };
     let settings = descent(10, 50, 0.02);
     let update = &trained(&[job], &model, &split.train, &settings)[0];
-    let test = evaluate(&model, &update.parameters, &split.test, &Vec::from_iter(0..1_000), false);
+    let test =
+        evaluate(&model, &update.parameters, Batch { data: &split.test, examples: &Vec::from_iter(0..1_000) }, false);
     // The noise has variance 0.25; 1,000 squared residuals have a standard error of 0.011.
     assert!((test.loss() - 0.25).abs() < 0.05, "{}", test.loss());
 }
@@ -216,7 +223,12 @@ fn networks_train_alike_on_every_path_and_any_number_of_threads() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let mut updates = vec![Update::default(); jobs.len()];
             pool.install(|| {
-                train_on(path, &jobs, &model, &data, &settings, &Streams::new(1), parallel, &mut updates);
+                Trainer { model: &model, data: &data, settings: &settings, streams: &Streams::new(1) }.train_on(
+                    path,
+                    &jobs,
+                    parallel,
+                    &mut updates,
+                );
             });
             updates
         };

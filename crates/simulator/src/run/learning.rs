@@ -10,8 +10,8 @@ use crate::world::World;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::math::float::sqrt;
 use fedgenie_learning::aggregate::{AggregationConfig, Aging, Contribution, ServerConfig, ServerOptimizer, Weighting};
-use fedgenie_learning::model::{Evaluation, evaluate};
-use fedgenie_learning::trainer::{TrainingJob, Update, train};
+use fedgenie_learning::model::{Batch, Evaluation, evaluate};
+use fedgenie_learning::trainer::{Trainer, TrainingJob, Update};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl<'w> Learning<'w> {
         let one = |&client: &ClientId| {
             let examples = self.learner.partition.client(client);
             let data = &self.learner.data.train;
-            (client, evaluate(&*self.learner.model, &self.global, data, examples, false).loss())
+            (client, evaluate(&*self.learner.model, &self.global, Batch { data, examples }, false).loss())
         };
         if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
     }
@@ -146,7 +146,8 @@ impl<'w> Learning<'w> {
         let updates = &mut self.updates[..training.len()];
         let data = &self.learner.data.train;
         let settings = &self.world.training.local;
-        train(&training, &*self.learner.model, data, settings, &self.world.streams, parallel, updates);
+        Trainer { model: &*self.learner.model, data, settings, streams: &self.world.streams }
+            .train(&training, parallel, updates);
         match training.iter().zip(&*updates).find(|(_, update)| update.diverged) {
             Some((job, _)) => Err(RunError::Diverged { client: job.client, round }),
             None => Ok(work),
@@ -228,7 +229,8 @@ impl<'w> Learning<'w> {
     /// Metrics of the global model on the test data, and on each client's own examples if `clients`.
     pub fn evaluate(&self, clients: bool, parallel: bool) -> Vec<(&'static str, f64)> {
         let data = &self.learner.data.test;
-        let evaluation = evaluate(&*self.learner.model, &self.global, data, &self.test_examples, parallel);
+        let evaluation =
+            evaluate(&*self.learner.model, &self.global, Batch { data, examples: &self.test_examples }, parallel);
         let mut metrics = vec![("test_loss", evaluation.loss())];
         if self.learner.classifies {
             metrics.push(("test_accuracy", evaluation.accuracy()));
@@ -246,7 +248,7 @@ impl<'w> Learning<'w> {
             .map(|client| partition.client(ClientId::from_index(client)))
             .filter(|examples| !examples.is_empty())
             .collect();
-        let one = |examples: &&[u32]| evaluate(&*self.learner.model, &self.global, data, examples, false);
+        let one = |examples: &&[u32]| evaluate(&*self.learner.model, &self.global, Batch { data, examples }, false);
         let found: Vec<Evaluation> =
             if parallel { with_data.par_iter().map(one).collect() } else { with_data.iter().map(one).collect() };
         let losses: Vec<f64> = found.iter().map(Evaluation::loss).collect();

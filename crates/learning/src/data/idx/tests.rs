@@ -83,8 +83,8 @@ fn every_proper_prefix_of_a_gzip_file_is_an_error() {
 #[test]
 fn a_wrong_checksum_is_an_error() {
     let mut packed = gzip(&words(&[2049, 3], &[1, 2, 3]));
-    let place = packed.len() - 8;
-    packed[place] ^= 1;
+    let index = packed.len() - 8;
+    packed[index] ^= 1;
     assert!(matches!(labels_of(&packed).unwrap_err(), DataError::Read { .. }));
 }
 
@@ -107,9 +107,9 @@ fn a_wrong_magic_number_names_both() {
 
 #[test]
 fn a_dimension_of_zero_is_refused() {
-    for (header, place) in [([2051, 0, 1, 1], 4), ([2051, 1, 0, 1], 8), ([2051, 1, 1, 0], 12)] {
+    for (header, index) in [([2051, 0, 1, 1], 4), ([2051, 1, 0, 1], 8), ([2051, 1, 1, 0], 12)] {
         let error = images_of(&words(&header, &[])).unwrap_err();
-        assert!(matches!(error, DataError::ZeroDimension { position, .. } if position == place), "{error}");
+        assert!(matches!(error, DataError::ZeroDimension { position, .. } if position == index), "{error}");
     }
 }
 
@@ -162,10 +162,10 @@ fn parts_that_do_not_belong_together_are_refused() {
 fn any_turned_bit_ends_in_images_or_an_error() {
     let plain = words(&[2051, 2, 1, 2], &[1, 2, 3, 4]);
     for good in [gzip(&plain), plain] {
-        for place in 0..good.len() {
+        for index in 0..good.len() {
             for bit in 0..8 {
                 let mut bytes = good.clone();
-                bytes[place] ^= 1 << bit;
+                bytes[index] ^= 1 << bit;
                 if let Ok(images) = images_of(&bytes) {
                     assert_eq!(images.pixels.len(), images.count * images.rows * images.columns);
                 }

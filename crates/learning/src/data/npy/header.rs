@@ -139,10 +139,10 @@ impl Header {
     }
 
     fn parse(path: &Path, start: u64, text: &[u8]) -> Result<Self, DataError> {
-        let mut scanner = Scanner { text, place: 0 };
+        let mut scanner = Scanner { text, position: 0 };
         let entries = scanner.dictionary().ok_or_else(|| {
             let message = "expected a header such as {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }";
-            wrong(path, start + scanner.place as u64, message.to_owned())
+            wrong(path, start + scanner.position as u64, message.to_owned())
         })?;
         let refuse = |message: String| Err(wrong(path, start, message));
         let (mut descr, mut fortran, mut shape) = (None, None, None);
@@ -209,10 +209,10 @@ enum Value {
     List,
 }
 
-/// Reads a Python dictionary, as far as headers have them. `None` anywhere: something else stands at `place`.
+/// Reads a Python dictionary, as far as headers have them. `None` anywhere: something else stands at `position`.
 struct Scanner<'a> {
     text: &'a [u8],
-    place: usize,
+    position: usize,
 }
 
 impl Scanner<'_> {
@@ -234,12 +234,12 @@ impl Scanner<'_> {
         }
         self.symbol(b'}')?;
         self.skip_space();
-        (self.place == self.text.len()).then_some(entries)
+        (self.position == self.text.len()).then_some(entries)
     }
 
     fn value(&mut self) -> Option<Value> {
         self.skip_space();
-        match self.text.get(self.place)? {
+        match self.text.get(self.position)? {
             b'\'' | b'"' => self.quoted().map(Value::Text),
             b'(' => self.sizes().map(Value::Sizes),
             b'[' => Some(Value::List),
@@ -250,35 +250,35 @@ impl Scanner<'_> {
     }
 
     fn skip_space(&mut self) {
-        while self.text.get(self.place).is_some_and(u8::is_ascii_whitespace) {
-            self.place += 1;
+        while self.text.get(self.position).is_some_and(u8::is_ascii_whitespace) {
+            self.position += 1;
         }
     }
 
     fn next_is(&mut self, symbol: u8) -> bool {
         self.skip_space();
-        self.text.get(self.place) == Some(&symbol)
+        self.text.get(self.position) == Some(&symbol)
     }
 
     fn symbol(&mut self, symbol: u8) -> Option<()> {
         let found = self.next_is(symbol);
-        self.place += usize::from(found);
+        self.position += usize::from(found);
         found.then_some(())
     }
 
     fn word(&mut self, word: &[u8]) -> Option<()> {
-        let found = self.text[self.place..].starts_with(word);
-        self.place += if found { word.len() } else { 0 };
+        let found = self.text[self.position..].starts_with(word);
+        self.position += if found { word.len() } else { 0 };
         found.then_some(())
     }
 
     fn quoted(&mut self) -> Option<String> {
         self.skip_space();
-        let quote = *self.text.get(self.place).filter(|byte| matches!(byte, b'\'' | b'"'))?;
-        let inside = &self.text[self.place + 1..];
+        let quote = *self.text.get(self.position).filter(|byte| matches!(byte, b'\'' | b'"'))?;
+        let inside = &self.text[self.position + 1..];
         let length = inside.iter().position(|&byte| byte == quote)?;
         let text = str::from_utf8(&inside[..length]).ok()?.to_owned();
-        self.place += length + 2;
+        self.position += length + 2;
         Some(text)
     }
 
@@ -286,10 +286,10 @@ impl Scanner<'_> {
         let mut sizes = Vec::new();
         self.symbol(b'(')?;
         while !self.next_is(b')') {
-            let digits = self.text[self.place..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let text = str::from_utf8(&self.text[self.place..self.place + digits]).ok()?;
+            let digits = self.text[self.position..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let text = str::from_utf8(&self.text[self.position..self.position + digits]).ok()?;
             sizes.push(text.parse().ok()?);
-            self.place += digits;
+            self.position += digits;
             if !self.next_is(b')') {
                 self.symbol(b',')?;
             }

@@ -174,9 +174,9 @@ fn parts_that_do_not_belong_together_are_refused() {
 fn labels_that_are_no_classes_are_refused_where_they_stand() {
     for (bad, text) in [(-1_i64, "label -1"), (256, "label 256"), (i64::MAX, "label 9223372036854775807")] {
         let found = wrong_label(&array("<i8", "(2,)", &le([0, bad].map(i64::to_le_bytes))));
-        let place = header_bytes("<i8", "(2,)") + 8;
+        let byte = header_bytes("<i8", "(2,)") + 8;
         assert!(
-            found.starts_with(&format!("train-y.npy: byte {place}: {text}; expected a whole number from 0 to 255")),
+            found.starts_with(&format!("train-y.npy: byte {byte}: {text}; expected a whole number from 0 to 255")),
             "{found}"
         );
     }
@@ -188,8 +188,8 @@ fn labels_that_are_no_classes_are_refused_where_they_stand() {
 fn numbers_that_are_not_finite_are_refused_where_they_stand() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e39] {
         let text = wrong_features(&array("<f8", "(1, 2)", &le([1.0, bad].map(f64::to_le_bytes))));
-        let place = header_bytes("<f8", "(1, 2)") + 8;
-        assert!(text.starts_with(&format!("x.npy: byte {place}: found {bad}; expected a finite number")), "{text}");
+        let byte = header_bytes("<f8", "(1, 2)") + 8;
+        assert!(text.starts_with(&format!("x.npy: byte {byte}: found {bad}; expected a finite number")), "{text}");
     }
 }
 
@@ -300,10 +300,10 @@ fn whatever_is_written_is_read() {
 #[test]
 fn any_turned_bit_ends_in_an_array_or_an_error() {
     let good = array("<f4", "(2, 2)", &[0; 16]);
-    for place in 0..good.len() {
+    for byte in 0..good.len() {
         for bit in 0..8 {
             let mut bytes = good.clone();
-            bytes[place] ^= 1 << bit;
+            bytes[byte] ^= 1 << bit;
             if let Ok((values, shape)) = features_of(&bytes) {
                 assert_eq!(values.len() % shape.len(), 0);
             }

@@ -5,7 +5,7 @@ use crate::data::{Dataset, Targets};
 use crate::lanes::Path;
 use crate::model::network::build::Window;
 use crate::model::network::{Loss, NetworkBuilder};
-use crate::model::{Model, Scratch};
+use crate::model::{Batch, Model, Scratch};
 use fedgenie_core::rng::{Purpose, Streams};
 use ndarray::Array2;
 use serde_json::Value;
@@ -189,7 +189,13 @@ fn losses_and_gradients_are_pytorchs() {
         let mut noise = Streams::new(1).stream(Purpose::TrainingNoise, 0, 0);
         let mut scratch = Scratch::on(Path::detect());
         let batch = [0, 1, 2, 3, 4];
-        let loss = network.loss_and_gradient(&mut parameters, &data, &batch, &mut gradient, &mut noise, &mut scratch);
+        let loss = network.loss_and_gradient(
+            &mut parameters,
+            Batch { data: &data, examples: &batch },
+            &mut gradient,
+            &mut noise,
+            &mut scratch,
+        );
         let loss_expected = expected["loss"].as_f64().unwrap();
         assert!((f64::from(loss) / loss_expected - 1.0).abs() < 1e-6, "{name}: {loss}, expected {loss_expected}");
         // Single precision loses what PyTorch's own loses, or a little more.
@@ -199,7 +205,7 @@ fn losses_and_gradients_are_pytorchs() {
             assert_alike(&network, &parameters, running, 2e-5);
         }
         if name == "resnet18-train" {
-            let evaluated = network.evaluate(&start, &data, &batch, &mut scratch).loss();
+            let evaluated = network.evaluate(&start, Batch { data: &data, examples: &batch }, &mut scratch).loss();
             let expected = reference["resnet18-eval"]["loss"].as_f64().unwrap();
             assert!((evaluated / expected - 1.0).abs() < 1e-6, "evaluation: {evaluated}, expected {expected}");
         }

@@ -18,7 +18,6 @@ use super::ops::{Activation, BatchNorm, Conv, Dense, Dropout, Embedding, GroupNo
 use super::{Init, Loss, Network, Tensor};
 use crate::data::Shape;
 use fedgenie_core::math::float::sqrt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A layer of the network under construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +28,7 @@ pub struct LayerId(usize);
 pub struct Window {
     /// Side of the kernel or of the pooled square.
     pub size: usize,
-    /// Columns and rows from a place to the next.
+    /// Columns and rows from one position to the next.
     pub stride: usize,
     /// Columns and rows of zeros around the input.
     pub padding: usize,
@@ -41,8 +40,8 @@ impl Window {
         Self { size, stride: 1, padding: 0 }
     }
 
-    /// Places along a side of the input.
-    fn places(self, side: usize) -> usize {
+    /// Positions along a side of the input.
+    fn positions(self, side: usize) -> usize {
         assert!(self.size > 0 && self.stride > 0 && self.padding < self.size, "{self:?} is not a window");
         let padded = side + 2 * self.padding;
         assert!(padded >= self.size, "a window of {} does not fit on {padded}", self.size);
@@ -108,7 +107,7 @@ impl NetworkBuilder {
         relu: bool,
     ) -> LayerId {
         let Shape { channels, height, width } = self.shape(input);
-        let shape = Shape { channels: outputs, height: window.places(height), width: window.places(width) };
+        let shape = Shape { channels: outputs, height: window.positions(height), width: window.positions(width) };
         let init = Init::Uniform(1.0 / sqrt((channels * window.size * window.size) as f64));
         let weights = self.parameter(format!("{name}.weight"), vec![outputs, channels, window.size, window.size], init);
         let bias = bias.then(|| self.parameter(format!("{name}.bias"), vec![outputs], init));
@@ -145,7 +144,7 @@ impl NetworkBuilder {
 
     fn pool(&mut self, input: LayerId, window: Window, kind: PoolKind, relu: bool) -> LayerId {
         let Shape { channels, height, width } = self.shape(input);
-        let shape = Shape { channels, height: window.places(height), width: window.places(width) };
+        let shape = Shape { channels, height: window.positions(height), width: window.positions(width) };
         self.layer(Op::Pool(Pool { window, kind, relu }), &[input], shape)
     }
 
@@ -212,8 +211,6 @@ impl NetworkBuilder {
         let trained = tensors.last().map_or(0, |tensor| tensor.offset + tensor.len());
         tensors.extend(buffers.into_iter().map(|tensor| Tensor { offset: trained + tensor.offset, ..tensor }));
         let parameters = tensors.last().map_or(0, |tensor| tensor.offset + tensor.len());
-        static NETWORKS: AtomicU64 = AtomicU64::new(0);
-        let id = NETWORKS.fetch_add(1, Ordering::Relaxed);
-        Network { id, layers, tensors, trained, parameters, loss }
+        Network { layers: layers.into(), tensors, trained, parameters, loss }
     }
 }

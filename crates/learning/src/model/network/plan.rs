@@ -1,15 +1,16 @@
-//! Where everything lies for one batch size.
+//! Layouts and offsets in a worker's memory, for one network and batch size.
 
 use super::Network;
 use super::kernels::{Layout, whole_vectors};
-use super::layer::Op;
+use super::layer::{Layer, Op};
 use super::ops::{ConvPlan, Dense};
+use std::sync::Arc;
 
 /// Layouts and offsets of a network's layers for one batch size.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// Which network this is for.
-    pub network: u64,
+    /// The layers of the network.
+    pub network: Arc<[Layer]>,
     pub batch: usize,
     pub layers: Vec<LayerPlan>,
     /// Numbers needed for outputs (and as many for slopes), for what a layer keeps, and for work within a layer.
@@ -23,7 +24,7 @@ pub(super) struct Plan {
 pub(super) struct LayerPlan {
     /// Layout of its output.
     pub layout: Layout,
-    /// Where its output (and its slopes) begin, and where they end.
+    /// Where its output (and its slopes) begin and end.
     pub offset: usize,
     pub end: usize,
     /// Where what it keeps begins.
@@ -31,7 +32,7 @@ pub(super) struct LayerPlan {
     pub detail: Detail,
 }
 
-/// What some layers need besides.
+/// Further plans of some layers.
 #[derive(Clone, Debug)]
 pub(super) enum Detail {
     None,
@@ -44,7 +45,7 @@ impl Plan {
     pub fn new(network: &Network, batch: usize) -> Self {
         let mut layers: Vec<LayerPlan> = Vec::with_capacity(network.layers.len());
         let (mut offset, mut state, mut work) = (0, 0, 0);
-        for layer in &network.layers {
+        for layer in &*network.layers {
             let layout = Layout::new(layer.shape, batch);
             let input = layer.inputs.first().map_or(layout, |&input| layers[input].layout);
             let (detail, layer_work, layer_state) = match &layer.op {
@@ -66,6 +67,13 @@ impl Plan {
             work = work.max(layer_work);
         }
         let output = layers[layers.len() - 1].layout;
-        Self { network: network.id, batch, layers, activations: offset, state, work: work.max(2 * output.row) }
+        Self {
+            network: network.layers.clone(),
+            batch,
+            layers,
+            activations: offset,
+            state,
+            work: work.max(2 * output.row),
+        }
     }
 }

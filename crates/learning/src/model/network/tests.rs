@@ -61,7 +61,13 @@ struct Step {
 fn step(network: &Network, data: &Dataset, batch: &[u32], scratch: &mut Scratch) -> Step {
     let mut parameters = parameters(network);
     let mut gradient = vec![f32::NAN; network.trained()];
-    let loss = network.loss_and_gradient(&mut parameters, data, batch, &mut gradient, &mut noise(), scratch);
+    let loss = network.loss_and_gradient(
+        &mut parameters,
+        Batch { data, examples: batch },
+        &mut gradient,
+        &mut noise(),
+        scratch,
+    );
     Step { loss, gradient, parameters }
 }
 
@@ -76,17 +82,17 @@ fn check(name: &str, network: &Network, data: &Dataset, batch: &[u32]) {
     let expected = reference.loss(&exact);
     assert!((f64::from(loss) - expected).abs() < 2e-6 * (1.0 + expected), "{name}: loss {loss}, expected {expected}");
 
-    let slopes: Vec<f64> = (0..network.trained()).map(|place| reference.slope(&exact, place)).collect();
+    let slopes: Vec<f64> = (0..network.trained()).map(|index| reference.slope(&exact, index)).collect();
     let largest = slopes.iter().fold(0.0_f64, |largest, slope| largest.max(slope.abs()));
     assert!(largest > 1e-3, "{name}: the case says nothing");
     for tensor in network.tensors.iter().filter(|tensor| tensor.offset < network.trained()) {
-        for place in tensor.offset..tensor.offset + tensor.len() {
-            let (found, expected) = (f64::from(gradient[place]), slopes[place]);
+        for index in tensor.offset..tensor.offset + tensor.len() {
+            let (found, expected) = (f64::from(gradient[index]), slopes[index]);
             assert!(
                 (found - expected).abs() < 5e-6 * (1.0 + largest),
                 "{name}: {} [{}] is {found}, the central difference {expected}",
                 tensor.name,
-                place - tensor.offset
+                index - tensor.offset
             );
         }
     }
@@ -104,7 +110,7 @@ fn check(name: &str, network: &Network, data: &Dataset, batch: &[u32]) {
         assert_eq!(bits(&on_path.parameters), bits(&after), "{name}: running statistics on {path:?}");
     }
 
-    let found = network.evaluate(&parameters(network), data, batch, &mut scratch);
+    let found = network.evaluate(&parameters(network), Batch { data, examples: batch }, &mut scratch);
     let reference = Reference { noise: None, ..reference };
     let expected = reference.loss(&exact) * batch.len() as f64;
     assert!((found.loss_sum - expected).abs() < 1e-5 * (1.0 + expected), "{name}: evaluation");

@@ -3,6 +3,7 @@
 use super::Network;
 use super::plan::Plan;
 use crate::lanes::{LANES, Path};
+use std::sync::Arc;
 
 /// Numbers that start at a multiple of 64 bytes.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +16,7 @@ impl Aligned {
     fn at_least(&mut self, count: usize) -> &mut [f32] {
         let needed = count + LANES;
         if self.storage.len() < needed {
-            // The new place may be aligned in another way, so nothing is kept.
+            // The new memory may be aligned in another way, so nothing is kept.
             self.storage = vec![0.0; needed];
         }
         let skipped = self.storage.as_ptr().align_offset(64).min(LANES);
@@ -69,12 +70,12 @@ impl Workspace {
 
     /// The memory for a batch of this size.
     pub(super) fn parts(&mut self, network: &Network, batch: usize) -> Parts<'_> {
-        let known = self.plans.iter().position(|plan| plan.network == network.id && plan.batch == batch);
-        let place = known.unwrap_or_else(|| {
+        let is_for = |plan: &Plan| Arc::ptr_eq(&plan.network, &network.layers) && plan.batch == batch;
+        let index = self.plans.iter().position(is_for).unwrap_or_else(|| {
             self.plans.push(Plan::new(network, batch));
             self.plans.len() - 1
         });
-        let plan = &self.plans[place];
+        let plan = &self.plans[index];
         Parts {
             path: self.path,
             activations: self.activations.at_least(plan.activations),

@@ -183,10 +183,10 @@ fn fifty_steps_agree_with_double_precision() {
                 optimizer.step(&mut parameters, &gradient, factor, &extra, &mut moments);
                 let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
                 let scale = clip.map_or(1.0, |clip| (f64::from(clip) / (norm + 1e-6)).min(1.0));
-                for place in 0..LENGTH {
-                    let w = exact[place];
-                    let slope = scale * f64::from(gradient[place]) + f64::from(mu) * (w - f64::from(start[place]));
-                    exact[place] = references[place].step(w, slope, factor.into());
+                for index in 0..LENGTH {
+                    let w = exact[index];
+                    let slope = scale * f64::from(gradient[index]) + f64::from(mu) * (w - f64::from(start[index]));
+                    exact[index] = references[index].step(w, slope, factor.into());
                 }
             }
             for (&found, &exact) in parameters.iter().zip(&exact) {

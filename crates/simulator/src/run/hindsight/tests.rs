@@ -11,7 +11,7 @@ use crate::task::DataCache;
 use fedgenie_core::oracle::brute;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::{Instance, TIE};
-use fedgenie_learning::model::evaluate;
+use fedgenie_learning::model::{Batch, evaluate};
 use std::path::Path;
 
 /// Eight clients of different sizes and speeds, three a round.
@@ -258,8 +258,9 @@ fn the_unit_of_time_follows_from_the_population() {
 fn contributions_follow_the_policys_own_history() {
     let world = with("regret.utility = { contribution = { gamma = 0.25, a = 2.0, b = 0.125 } }");
     let learner = world.learner.as_ref().unwrap();
-    let loss =
-        |parameters: &[f32], data, examples: &[u32]| evaluate(&*learner.model, parameters, data, examples, false);
+    let loss = |parameters: &[f32], data, examples: &[u32]| {
+        evaluate(&*learner.model, parameters, Batch { data, examples }, false)
+    };
     let test: Vec<u32> = (0..learner.data.test.examples() as u32).collect();
     let quality = |parameters: &[f32]| -loss(parameters, &learner.data.test, &test).loss();
     let choices = in_turn(4);

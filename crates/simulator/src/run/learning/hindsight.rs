@@ -4,8 +4,8 @@ use super::Learning;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
-use fedgenie_learning::model::{Scratch, evaluate};
-use fedgenie_learning::trainer::{TrainingJob, Update, train};
+use fedgenie_learning::model::{Batch, Scratch, evaluate};
+use fedgenie_learning::trainer::{Trainer, TrainingJob, Update};
 use rayon::prelude::*;
 
 impl Learning<'_> {
@@ -38,13 +38,18 @@ impl Learning<'_> {
             updates.resize_with(jobs.len(), Update::default);
         }
         let (data, settings) = (&self.learner.data.train, &self.world.training.local);
-        train(&jobs, &*self.learner.model, data, settings, &self.world.streams, parallel, &mut updates[..jobs.len()]);
+        Trainer { model: &*self.learner.model, data, settings, streams: &self.world.streams }.train(
+            &jobs,
+            parallel,
+            &mut updates[..jobs.len()],
+        );
     }
 
     /// The score of a model on the test data.
     pub fn score(&self, parameters: &[f32], parallel: bool) -> ModelScore {
         let data = &self.learner.data.test;
-        let evaluation = evaluate(&*self.learner.model, parameters, data, &self.test_examples, parallel);
+        let evaluation =
+            evaluate(&*self.learner.model, parameters, Batch { data, examples: &self.test_examples }, parallel);
         let loss = evaluation.loss();
         ModelScore { loss, quality: if self.learner.classifies { evaluation.accuracy() } else { -loss } }
     }
@@ -72,7 +77,8 @@ impl Learning<'_> {
         let (model, data) = (&*self.learner.model, &self.learner.data.train);
         let one = |scratch: &mut Scratch, &client: &ClientId| {
             let square = |example: &u32| {
-                let loss = model.evaluate(parameters, data, std::slice::from_ref(example), scratch).loss();
+                let loss =
+                    model.evaluate(parameters, Batch { data, examples: std::slice::from_ref(example) }, scratch).loss();
                 loss * loss
             };
             self.learner.partition.client(client).iter().map(square).sum()

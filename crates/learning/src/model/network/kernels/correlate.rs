@@ -16,7 +16,7 @@ use crate::lanes::{Kernel, LANES, Lanes};
 pub struct Correlate<'a> {
     /// The input planes.
     pub input: &'a [f32],
-    /// Offset of each tap from an output's place in row 0.
+    /// Offset of each tap from an output's column in row 0.
     pub taps: &'a [u32],
     /// Rows of the kernel; the taps are as many equal groups.
     pub kernel_rows: usize,
@@ -68,11 +68,11 @@ fn blocks(outputs: usize, wide: bool) -> impl Iterator<Item = (usize, usize)> {
 /// Packs weights for [`Correlate`]: `weight(output, tap)` for each block of outputs, tap by tap.
 #[inline(always)]
 pub fn pack(outputs: usize, taps: usize, wide: bool, packed: &mut [f32], weight: impl Fn(usize, usize) -> f32) {
-    let mut places = packed.iter_mut();
+    let mut slots = packed.iter_mut();
     for (first, size) in blocks(outputs, wide) {
         for tap in 0..taps {
-            for (output, place) in (first..first + size).zip(places.by_ref()) {
-                *place = weight(output, tap);
+            for (output, slot) in (first..first + size).zip(slots.by_ref()) {
+                *slot = weight(output, tap);
             }
         }
     }
@@ -102,7 +102,7 @@ impl Correlate<'_> {
     #[inline(always)]
     fn block<const OUTPUTS: usize, const WIDE: bool>(&mut self, first: usize, packed: &[f32]) {
         let bias: [f32; OUTPUTS] =
-            std::array::from_fn(|place| self.bias.get(first + place).copied().unwrap_or_default());
+            std::array::from_fn(|index| self.bias.get(first + index).copied().unwrap_or_default());
         let packed = packed.as_chunks::<OUTPUTS>().0;
         let taps_per_row = self.taps.len() / self.kernel_rows;
         let vectors = self.output_row / LANES;
@@ -111,22 +111,22 @@ impl Correlate<'_> {
             let from = self.pad_rows.saturating_sub(y).min(self.kernel_rows) * taps_per_row;
             let to = (self.input_rows + self.pad_rows).saturating_sub(y).min(self.kernel_rows) * taps_per_row;
             let range = from..to.max(from);
-            // May be "negative"; adding the first tap's offset makes it a place in the input again.
+            // May be "negative"; adding the first tap's offset makes it an index of the input again.
             let base = (y * self.input_row).wrapping_sub(self.pad_rows * self.input_row);
             let (taps, packed) = (&self.taps[range.clone()], &packed[range]);
             let mut vector = 0;
             while vector < vectors {
                 let left = vectors - vector;
-                let place = (first, y, vector);
+                let at = (first, y, vector);
                 let start = base.wrapping_add(vector * LANES);
                 if WIDE && left >= 3 {
-                    self.finish(place, tile::<OUTPUTS, 3>(self.input, start, taps, packed, &bias));
+                    self.finish(at, tile::<OUTPUTS, 3>(self.input, start, taps, packed, &bias));
                     vector += 3;
                 } else if WIDE && left >= 2 {
-                    self.finish(place, tile::<OUTPUTS, 2>(self.input, start, taps, packed, &bias));
+                    self.finish(at, tile::<OUTPUTS, 2>(self.input, start, taps, packed, &bias));
                     vector += 2;
                 } else {
-                    self.finish(place, tile::<OUTPUTS, 1>(self.input, start, taps, packed, &bias));
+                    self.finish(at, tile::<OUTPUTS, 1>(self.input, start, taps, packed, &bias));
                     vector += 1;
                 }
             }
@@ -139,8 +139,8 @@ impl Correlate<'_> {
         (first, y, vector): (usize, usize, usize),
         sums: [[Lanes; VECTORS]; OUTPUTS],
     ) {
-        for (place, sums) in sums.iter().enumerate() {
-            let start = ((first + place) * self.output_rows + y) * self.output_row + vector * LANES;
+        for (index, sums) in sums.iter().enumerate() {
+            let start = ((first + index) * self.output_rows + y) * self.output_row + vector * LANES;
             let out = &mut self.out[start..start + VECTORS * LANES];
             for (sum, out) in sums.iter().zip(out.as_chunks_mut::<LANES>().0) {
                 *out = match self.finish {
@@ -166,8 +166,8 @@ fn tile<const OUTPUTS: usize, const VECTORS: usize>(
         *sums = [Lanes::splat(bias); VECTORS];
     }
     for (weights, &tap) in packed.iter().zip(taps) {
-        let place = start.wrapping_add(tap as usize);
-        let window = input[place..place + VECTORS * LANES].as_chunks::<LANES>().0;
+        let first = start.wrapping_add(tap as usize);
+        let window = input[first..first + VECTORS * LANES].as_chunks::<LANES>().0;
         for output in 0..OUTPUTS {
             let weight = Lanes::splat(weights[output]);
             for vector in 0..VECTORS {

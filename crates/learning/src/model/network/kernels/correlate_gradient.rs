@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! `out[o][t] = Σ_y Σ_j slope[o][y][j] · in[y · row + tap[t] + j]` over the rows whose tap is inside the input. Each
-//! sum is kept in 16 lanes (place `j` goes to lane `j mod 16`), rows ascending, one fused multiply-add a step; then the
-//! lanes are folded in halves. The slopes have to be zero in the padding of their rows.
+//! sum is kept in 16 lanes (column `j` goes to lane `j mod 16`), rows ascending, one fused multiply-add a step; then
+//! the lanes are folded in halves. The slopes have to be zero in the padding of their rows.
 //!
 //! # Cost
 //! One fused multiply-add for each vector of slopes and tap, and one fold for each weight. Tiles are 6 outputs × 4 taps
@@ -38,8 +38,8 @@ pub struct CorrelateGradient<'a> {
     pub output_rows: usize,
     /// Numbers from an output row to the next.
     pub output_row: usize,
-    /// Where the derivative by weight (output, tap) goes: `output · taps + place[tap]`.
-    pub places: &'a [u32],
+    /// Where the derivative by weight (output, tap) goes: `output · taps + index[tap]`.
+    pub indices: &'a [u32],
     /// Memory for [`waiting_sums`] numbers.
     pub sums: &'a mut [f32],
     /// Derivatives by the weights.
@@ -142,64 +142,64 @@ impl CorrelateGradient<'_> {
         tap: usize,
         rows: &std::ops::Range<usize>,
     ) -> usize {
-        let offsets: [usize; TAPS] = std::array::from_fn(|place| self.taps[tap + place] as usize);
+        let offsets: [usize; TAPS] = std::array::from_fn(|index| self.taps[tap + index] as usize);
         let plane = self.output_rows * self.output_row;
         let vectors = self.output_row / LANES;
         let mut sums = [[Lanes::ZERO; TAPS]; OUTPUTS];
         if WAITS {
             let waiting = self.sums[tap * OUTPUTS * LANES..][..TAPS * OUTPUTS * LANES].as_chunks::<LANES>().0;
-            for place in 0..OUTPUTS {
+            for index in 0..OUTPUTS {
                 for tap in 0..TAPS {
-                    sums[place][tap] = Lanes(waiting[tap * OUTPUTS + place]);
+                    sums[index][tap] = Lanes(waiting[tap * OUTPUTS + index]);
                 }
             }
         }
         for y in rows.clone() {
             let base = (y * self.input_row).wrapping_sub(self.pad_rows * self.input_row);
-            let values: [&[[f32; LANES]]; TAPS] = std::array::from_fn(|place| {
-                let start = base.wrapping_add(offsets[place]);
+            let values: [&[[f32; LANES]]; TAPS] = std::array::from_fn(|index| {
+                let start = base.wrapping_add(offsets[index]);
                 &self.input[start..start + vectors * LANES].as_chunks::<LANES>().0[..vectors]
             });
-            let slopes: [&[[f32; LANES]]; OUTPUTS] = std::array::from_fn(|place| {
-                let start = (output + place) * plane + y * self.output_row;
+            let slopes: [&[[f32; LANES]]; OUTPUTS] = std::array::from_fn(|index| {
+                let start = (output + index) * plane + y * self.output_row;
                 &self.slopes[start..start + vectors * LANES].as_chunks::<LANES>().0[..vectors]
             });
             for vector in 0..vectors {
                 let values: [Lanes; TAPS] = std::array::from_fn(|tap| Lanes(values[tap][vector]));
-                for place in 0..OUTPUTS {
-                    let slope = Lanes(slopes[place][vector]);
+                for index in 0..OUTPUTS {
+                    let slope = Lanes(slopes[index][vector]);
                     for tap in 0..TAPS {
-                        sums[place][tap] = slope.mul_add(values[tap], sums[place][tap]);
+                        sums[index][tap] = slope.mul_add(values[tap], sums[index][tap]);
                     }
                 }
             }
         }
         if WAITS {
             let waiting = self.sums[tap * OUTPUTS * LANES..][..TAPS * OUTPUTS * LANES].as_chunks_mut::<LANES>().0;
-            for place in 0..OUTPUTS {
+            for index in 0..OUTPUTS {
                 for tap in 0..TAPS {
-                    waiting[tap * OUTPUTS + place] = sums[place][tap].0;
+                    waiting[tap * OUTPUTS + index] = sums[index][tap].0;
                 }
             }
         } else {
-            let places: [usize; TAPS] = std::array::from_fn(|place| self.places[tap + place] as usize);
+            let indices: [usize; TAPS] = std::array::from_fn(|number| self.indices[tap + number] as usize);
             // A copy, so that the sums themselves need not be where a function that is not inlined can find them.
             let mut finished = [[Lanes::ZERO; TAPS]; OUTPUTS];
-            for place in 0..OUTPUTS {
+            for index in 0..OUTPUTS {
                 for tap in 0..TAPS {
-                    finished[place][tap] = sums[place][tap];
+                    finished[index][tap] = sums[index][tap];
                 }
             }
-            fold_tile(&finished, output * self.taps.len(), self.taps.len(), &places, self.out);
+            fold_tile(&finished, output * self.taps.len(), self.taps.len(), &indices, self.out);
         }
         TAPS
     }
 
     fn fold_waiting<const OUTPUTS: usize>(&mut self, output: usize) {
         let waiting = self.sums.as_chunks::<LANES>().0.chunks_exact(OUTPUTS);
-        for (sums, &place) in waiting.zip(self.places) {
+        for (sums, &index) in waiting.zip(self.indices) {
             for (next, sum) in sums.iter().enumerate() {
-                self.out[(output + next) * self.taps.len() + place as usize] = fold(sum);
+                self.out[(output + next) * self.taps.len() + index as usize] = fold(sum);
             }
         }
     }
@@ -211,12 +211,12 @@ fn fold_tile<const OUTPUTS: usize, const TAPS: usize>(
     sums: &[[Lanes; TAPS]; OUTPUTS],
     first: usize,
     stride: usize,
-    places: &[usize; TAPS],
+    indices: &[usize; TAPS],
     out: &mut [f32],
 ) {
     for (output, sums) in sums.iter().enumerate() {
-        for (sum, place) in sums.iter().zip(places) {
-            out[first + output * stride + place] = fold(&sum.0);
+        for (sum, index) in sums.iter().zip(indices) {
+            out[first + output * stride + index] = fold(&sum.0);
         }
     }
 }

@@ -77,24 +77,24 @@ impl DenseForward<'_> {
     fn tile<const OUTPUTS: usize, const VECTORS: usize>(&mut self, output: usize, vector: usize) -> usize {
         let count = self.features.len();
         let mut sums = [[Lanes::ZERO; VECTORS]; OUTPUTS];
-        for place in 0..OUTPUTS {
-            sums[place] = [Lanes::splat(self.bias[output + place]); VECTORS];
+        for index in 0..OUTPUTS {
+            sums[index] = [Lanes::splat(self.bias[output + index]); VECTORS];
         }
         let (runs, rest) = self.features.as_chunks::<RUN>();
         let mut first = output * count;
         for run in runs {
             let mut weights = [[0.0; RUN]; OUTPUTS];
-            for place in 0..OUTPUTS {
-                weights[place] =
-                    *self.weights[first + place * count..].first_chunk().expect("a run lies inside its row");
+            for index in 0..OUTPUTS {
+                weights[index] =
+                    *self.weights[first + index * count..].first_chunk().expect("a run lies inside its row");
             }
             for step in 0..RUN {
                 let start = run[step] as usize + vector * LANES;
                 let window = self.input[start..start + VECTORS * LANES].as_chunks::<LANES>().0;
-                for place in 0..OUTPUTS {
-                    let weight = Lanes::splat(weights[place][step]);
+                for index in 0..OUTPUTS {
+                    let weight = Lanes::splat(weights[index][step]);
                     for v in 0..VECTORS {
-                        sums[place][v] = weight.mul_add(Lanes(window[v]), sums[place][v]);
+                        sums[index][v] = weight.mul_add(Lanes(window[v]), sums[index][v]);
                     }
                 }
             }
@@ -103,18 +103,18 @@ impl DenseForward<'_> {
         for &feature in rest {
             let start = feature as usize + vector * LANES;
             let window = self.input[start..start + VECTORS * LANES].as_chunks::<LANES>().0;
-            for place in 0..OUTPUTS {
-                let weight = Lanes::splat(self.weights[first + place * count]);
+            for index in 0..OUTPUTS {
+                let weight = Lanes::splat(self.weights[first + index * count]);
                 for v in 0..VECTORS {
-                    sums[place][v] = weight.mul_add(Lanes(window[v]), sums[place][v]);
+                    sums[index][v] = weight.mul_add(Lanes(window[v]), sums[index][v]);
                 }
             }
             first += 1;
         }
-        for place in 0..OUTPUTS {
+        for index in 0..OUTPUTS {
             for v in 0..VECTORS {
-                let sum = if self.finish == Finish::Relu { sums[place][v].max(Lanes::ZERO) } else { sums[place][v] };
-                sum.store(&mut self.out[(output + place) * self.output_row + (vector + v) * LANES..]);
+                let sum = if self.finish == Finish::Relu { sums[index][v].max(Lanes::ZERO) } else { sums[index][v] };
+                sum.store(&mut self.out[(output + index) * self.output_row + (vector + v) * LANES..]);
             }
         }
         VECTORS
@@ -206,16 +206,16 @@ impl DenseInputGradient<'_> {
         for (weights, slopes) in rows.iter().zip(self.slopes.chunks_exact(self.output_row)) {
             let slopes: &[f32; EXAMPLES] = slopes[example..].first_chunk().expect("the examples are there");
             let window = weights[vector * LANES..][..VECTORS * LANES].as_chunks::<LANES>().0;
-            for place in 0..EXAMPLES {
-                let slope = Lanes::splat(slopes[place]);
+            for index in 0..EXAMPLES {
+                let slope = Lanes::splat(slopes[index]);
                 for v in 0..VECTORS {
-                    sums[place][v] = slope.mul_add(Lanes(window[v]), sums[place][v]);
+                    sums[index][v] = slope.mul_add(Lanes(window[v]), sums[index][v]);
                 }
             }
         }
-        for place in 0..EXAMPLES {
-            let out = &mut self.sums[(example + place) * PANEL + vector * LANES..][..VECTORS * LANES];
-            for (sum, out) in sums[place].iter().zip(out.as_chunks_mut::<LANES>().0) {
+        for index in 0..EXAMPLES {
+            let out = &mut self.sums[(example + index) * PANEL + vector * LANES..][..VECTORS * LANES];
+            for (sum, out) in sums[index].iter().zip(out.as_chunks_mut::<LANES>().0) {
                 *out = sum.0;
             }
         }
@@ -279,8 +279,8 @@ impl DenseWeightGradient<'_> {
         let first = vectors * LANES;
         if first < self.features {
             self.tile::<OUTPUTS, 1, false>(output, vectors);
-            for (place, numbers) in self.tail.as_chunks::<LANES>().0[..OUTPUTS].iter().enumerate() {
-                let out = &mut self.out[(output + place) * self.features..][first..self.features];
+            for (index, numbers) in self.tail.as_chunks::<LANES>().0[..OUTPUTS].iter().enumerate() {
+                let out = &mut self.out[(output + index) * self.features..][first..self.features];
                 out.copy_from_slice(&numbers[..out.len()]);
             }
         }
@@ -297,22 +297,22 @@ impl DenseWeightGradient<'_> {
         let mut sums = [[Lanes::ZERO; VECTORS]; OUTPUTS];
         let mut start = vector * LANES;
         let slopes: [&[f32]; OUTPUTS] =
-            std::array::from_fn(|place| &self.slopes[(output + place) * self.output_row..][..self.batch]);
+            std::array::from_fn(|index| &self.slopes[(output + index) * self.output_row..][..self.batch]);
         for example in 0..self.batch {
             let window = self.turned[start..start + VECTORS * LANES].as_chunks::<LANES>().0;
-            for place in 0..OUTPUTS {
-                let slope = Lanes::splat(slopes[place][example]);
+            for index in 0..OUTPUTS {
+                let slope = Lanes::splat(slopes[index][example]);
                 for v in 0..VECTORS {
-                    sums[place][v] = slope.mul_add(Lanes(window[v]), sums[place][v]);
+                    sums[index][v] = slope.mul_add(Lanes(window[v]), sums[index][v]);
                 }
             }
             start += self.input_row;
         }
-        for place in 0..OUTPUTS {
-            let start = (output + place) * self.features + vector * LANES;
-            let out = if WHOLE { &mut self.out[start..] } else { &mut self.tail[place * VECTORS * LANES..] };
+        for index in 0..OUTPUTS {
+            let start = (output + index) * self.features + vector * LANES;
+            let out = if WHOLE { &mut self.out[start..] } else { &mut self.tail[index * VECTORS * LANES..] };
             for v in 0..VECTORS {
-                sums[place][v].store(&mut out[v * LANES..]);
+                sums[index][v].store(&mut out[v * LANES..]);
             }
         }
         VECTORS

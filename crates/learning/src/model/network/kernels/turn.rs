@@ -24,13 +24,13 @@ impl Kernel for Load<'_> {
         // Sixteen examples at a time, whose features are read from the first to the last: as many streams as a
         // processor follows.
         for (block, examples) in self.batch.chunks(LANES).enumerate() {
-            for (run, places) in self.features.chunks(LANES).enumerate() {
+            for (run, features) in self.features.chunks(LANES).enumerate() {
                 let mut square = [Lanes::ZERO; LANES];
                 for (lanes, &example) in square.iter_mut().zip(examples) {
                     let values = &self.rows.row(example)[run * LANES..];
-                    *lanes = if places.len() == LANES { Lanes::load(values) } else { Lanes::load_partial(values) };
+                    *lanes = if features.len() == LANES { Lanes::load(values) } else { Lanes::load_partial(values) };
                 }
-                write_columns(&mut square, places, block * LANES, examples.len(), false, self.out);
+                write_columns(&mut square, features, block * LANES, examples.len(), false, self.out);
             }
         }
     }
@@ -78,10 +78,10 @@ impl Kernel for Turn<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        for (run, places) in self.features.chunks(LANES).enumerate() {
+        for (run, features) in self.features.chunks(LANES).enumerate() {
             for first in (0..self.batch).step_by(LANES) {
                 let mut square = [Lanes::ZERO; LANES];
-                for (lanes, &start) in square.iter_mut().zip(places) {
+                for (lanes, &start) in square.iter_mut().zip(features) {
                     *lanes = Lanes::load(&self.input[start as usize + first..]);
                 }
                 transpose(&mut square);

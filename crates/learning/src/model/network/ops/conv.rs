@@ -16,6 +16,7 @@ use super::super::kernels::correlate::{Correlate, Finish, pack};
 use super::super::kernels::correlate_gradient::{CorrelateGradient, waiting_sums};
 use super::super::kernels::{SLACK, whole_vectors};
 use super::winograd::WinogradPlan;
+use super::{Addend, Resources};
 use crate::data::Shape;
 use crate::lanes::{Kernel, LANES, Path, run};
 
@@ -30,7 +31,7 @@ pub struct Conv {
     pub relu: bool,
 }
 
-/// Places and offsets for one batch size.
+/// Layouts and offsets for one batch size.
 #[derive(Clone, Debug)]
 pub struct ConvPlan {
     input: Layout,
@@ -38,8 +39,8 @@ pub struct ConvPlan {
     /// Copy of the input that the taps refer to, if it is not the input itself.
     copy: Option<CopyPlan>,
     taps: Vec<u32>,
-    /// For each tap, its place among the weights of an output.
-    places: Vec<u32>,
+    /// For each tap, its index among the weights of an output.
+    indices: Vec<u32>,
     /// Distance of input rows as the taps see them.
     input_row: usize,
     /// Rows of zeros thought to lie above the input, and rows of the input.
@@ -85,9 +86,9 @@ struct PhasePlan {
     count: (usize, usize),
     taps: Vec<u32>,
     /// For each tap, where its weight to channel 0 lies.
-    places: Vec<u32>,
+    indices: Vec<u32>,
     pad_rows: usize,
-    /// Rows of the slopes, less those that no place of the phase reaches.
+    /// Rows of the slopes, less those that no row of the phase reaches.
     slope_rows: usize,
     /// Numbers per row of the result.
     row: usize,
@@ -116,19 +117,19 @@ impl ConvPlan {
         let (input_row, plane, phases) =
             copy.as_ref().map_or((input.row, input.plane(), 1), |copy| (copy.row, copy.height * copy.row, copy.phases));
         let mut taps = Vec::with_capacity(size * size * channels);
-        let mut places = Vec::with_capacity(taps.capacity());
+        let mut indices = Vec::with_capacity(taps.capacity());
         for ky in 0..size {
             for channel in 0..channels {
                 for kx in 0..size {
                     let phase = (channel * phases + ky % stride) * phases + kx % stride;
                     taps.push((phase * plane + ky / stride * input_row + kx / stride * batch) as u32);
-                    places.push(((channel * size + ky) * size + kx) as u32);
+                    indices.push(((channel * size + ky) * size + kx) as u32);
                 }
             }
         }
         let rows = if stride > 1 { (0, usize::MAX / 4) } else { (padding, height) };
         let back = BackPlan::new(conv.window, input, output);
-        Self { input, output, copy, taps, places, input_row, rows, back, winograd }
+        Self { input, output, copy, taps, indices, input_row, rows, back, winograd }
     }
 
     /// Numbers of working memory: packed weights, or sums that wait, and copies of the input, or of the slopes and a
@@ -153,7 +154,7 @@ impl BackPlan {
         let Window { size, stride, padding } = window;
         let Shape { height, width, .. } = input.shape;
         let outputs = output.shape;
-        // Kernel places of a phase, and the part of the phase that the input covers.
+        // Kernel rows or columns of a phase, and the part of the phase that the input covers.
         let kernel = |phase: usize| size.saturating_sub(phase).div_ceil(stride);
         let first = |phase: usize| padding.saturating_sub(phase).div_ceil(stride);
         let count = |phase: usize, side: usize| (side + padding).saturating_sub(phase).div_ceil(stride) - first(phase);
@@ -178,7 +179,7 @@ impl BackPlan {
                 let reach = kernel.0.max(1) - 1;
                 let skipped = first.0.saturating_sub(reach);
                 let mut taps = Vec::with_capacity(kernel.0 * kernel.1 * outputs.channels);
-                let mut places = Vec::with_capacity(taps.capacity());
+                let mut indices = Vec::with_capacity(taps.capacity());
                 for ky in 0..kernel.0 {
                     for channel in 0..outputs.channels {
                         for kx in 0..kernel.1 {
@@ -187,7 +188,7 @@ impl BackPlan {
                             // Rows and columns of the kernel are turned around.
                             let y = phase_row + stride * (kernel.0 - 1 - ky);
                             let x = phase_column + stride * (kernel.1 - 1 - kx);
-                            places.push(((channel * input.shape.channels * size + y) * size + x) as u32);
+                            indices.push(((channel * input.shape.channels * size + y) * size + x) as u32);
                         }
                     }
                 }
@@ -197,7 +198,7 @@ impl BackPlan {
                     first,
                     count,
                     taps,
-                    places,
+                    indices,
                     pad_rows: reach.saturating_sub(first.0),
                     slope_rows: outputs.height.saturating_sub(skipped),
                     row: whole_vectors(count.1 * batch),
@@ -259,7 +260,7 @@ impl Kernel for Copy<'_> {
     }
 }
 
-/// Adds or writes the rows of a phase to their places in a tensor.
+/// Adds or writes the rows of a phase to their rows of a tensor.
 struct Interleave<'a> {
     from: &'a [f32],
     phase: &'a PhasePlan,
@@ -307,8 +308,7 @@ impl Conv {
         parameters: &[f32],
         input: &[f32],
         out: &mut [f32],
-        work: &mut [f32],
-        path: Path,
+        Resources { work, path }: Resources<'_>,
     ) {
         let outputs = plan.output.shape.channels;
         let count = plan.taps.len();
@@ -316,11 +316,11 @@ impl Conv {
         let bias = self.bias.map_or(&[][..], |bias| &parameters[bias..][..outputs]);
         let finish = if self.relu { Finish::Relu } else { Finish::Write };
         if let Some(winograd) = &plan.winograd {
-            return winograd.forward(weights, bias, finish, input, out, work, path);
+            return winograd.forward(weights, (bias, finish), input, out, Resources { work, path });
         }
         let (packed, copy) = work.split_at_mut(whole_vectors(count * outputs));
-        run(path, Pack { weights, places: &plan.places, outputs, stride: count, packed: &mut *packed });
-        let input = plan.place_input(input, copy, path);
+        run(path, Pack { weights, indices: &plan.indices, outputs, stride: count, packed: &mut *packed });
+        let input = plan.with_zeros(input, copy, path);
         run(
             path,
             Correlate {
@@ -348,17 +348,16 @@ impl Conv {
         input: &[f32],
         slopes: &[f32],
         gradient: &mut [f32],
-        work: &mut [f32],
-        path: Path,
+        Resources { work, path }: Resources<'_>,
     ) {
         let outputs = plan.output.shape.channels;
         let count = plan.taps.len();
         let out = &mut gradient[self.weights..][..count * outputs];
         if let Some(winograd) = &plan.winograd {
-            return winograd.weight_gradient(input, slopes, out, work, path);
+            return winograd.weight_gradient(input, slopes, out, Resources { work, path });
         }
         let (sums, copy) = work.split_at_mut(plan.waiting_sums());
-        let input = plan.place_input(input, copy, path);
+        let input = plan.with_zeros(input, copy, path);
         run(
             path,
             CorrelateGradient {
@@ -372,7 +371,7 @@ impl Conv {
                 outputs,
                 output_rows: plan.output.shape.height,
                 output_row: plan.output.row,
-                places: &plan.places,
+                indices: &plan.indices,
                 sums,
                 out,
             },
@@ -380,23 +379,20 @@ impl Conv {
     }
 
     /// The gradient by the input, added to what is there if `add`.
-    #[expect(clippy::too_many_arguments, reason = "a pass needs all of them")]
     pub fn input_gradient(
         &self,
         plan: &ConvPlan,
         parameters: &[f32],
         slopes: &[f32],
-        out: &mut [f32],
-        add: bool,
-        work: &mut [f32],
-        path: Path,
+        Addend { out, add }: Addend<'_>,
+        Resources { work, path }: Resources<'_>,
     ) {
         let outputs = plan.output.shape.channels;
         let channels = plan.input.shape.channels;
         let weights = &parameters[self.weights..][..plan.taps.len() * outputs];
         if let Some(winograd) = &plan.winograd {
             let finish = if add { Finish::Add } else { Finish::Write };
-            return winograd.input_gradient(weights, slopes, finish, out, work, path);
+            return winograd.input_gradient(weights, finish, slopes, out, Resources { work, path });
         }
         let (packed, work) = work.split_at_mut(whole_vectors(plan.taps.len() * outputs));
         let (copy, phase_plane) = work.split_at_mut(plan.back.copy.map_or(0, |(_, _, len)| len));
@@ -423,7 +419,7 @@ impl Conv {
                 continue;
             }
             let stride = self.window.size * self.window.size;
-            run(path, Pack { weights, places: &phase.places, outputs: channels, stride, packed: &mut *packed });
+            run(path, Pack { weights, indices: &phase.indices, outputs: channels, stride, packed: &mut *packed });
             run(
                 path,
                 Correlate {
@@ -453,7 +449,7 @@ impl Conv {
 }
 
 impl ConvPlan {
-    fn place_input<'a>(&self, input: &'a [f32], work: &'a mut [f32], path: Path) -> &'a [f32] {
+    fn with_zeros<'a>(&self, input: &'a [f32], work: &'a mut [f32], path: Path) -> &'a [f32] {
         let Some(plan) = &self.copy else { return input };
         run(path, Copy { from: input, layout: self.input, plan, to: &mut *work });
         work
@@ -464,7 +460,7 @@ impl ConvPlan {
 struct Pack<'a> {
     weights: &'a [f32],
     /// Where the weight of each tap lies for the first output.
-    places: &'a [u32],
+    indices: &'a [u32],
     outputs: usize,
     stride: usize,
     packed: &'a mut [f32],
@@ -475,8 +471,8 @@ impl Kernel for Pack<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        let Self { weights, places, outputs, stride, packed } = self;
-        pack(outputs, places.len(), WIDE, packed, |output, tap| weights[places[tap] as usize + output * stride]);
+        let Self { weights, indices, outputs, stride, packed } = self;
+        pack(outputs, indices.len(), WIDE, packed, |output, tap| weights[indices[tap] as usize + output * stride]);
     }
 }
 

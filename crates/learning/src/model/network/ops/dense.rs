@@ -4,6 +4,7 @@ use super::super::kernels::correlate::Finish;
 use super::super::kernels::dense::{DenseForward, DenseInputGradient, DenseWeightGradient, PANEL, TAIL};
 use super::super::kernels::turn::Turn;
 use super::super::kernels::{Layout, whole_vectors};
+use super::{Addend, Resources, Table};
 use crate::lanes::{Path, run};
 
 /// `out = W in + b`; see [`super::super::kernels::dense`].
@@ -25,8 +26,7 @@ impl Dense {
 
     pub fn forward(
         &self,
-        features: &[u32],
-        output: Layout,
+        Table { features, output }: Table<'_>,
         parameters: &[f32],
         input: &[f32],
         out: &mut [f32],
@@ -45,16 +45,13 @@ impl Dense {
         run(path, kernel);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a pass needs all of them")]
     pub fn weight_gradient(
         &self,
-        features: &[u32],
-        output: Layout,
+        Table { features, output }: Table<'_>,
         input: &[f32],
         slopes: &[f32],
         gradient: &mut [f32],
-        work: &mut [f32],
-        path: Path,
+        Resources { work, path }: Resources<'_>,
     ) {
         let input_row = whole_vectors(features.len());
         let (tail, work) = work.split_at_mut(TAIL);
@@ -73,17 +70,13 @@ impl Dense {
         run(path, kernel);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a pass needs all of them")]
     pub fn input_gradient(
         &self,
-        features: &[u32],
-        output: Layout,
+        Table { features, output }: Table<'_>,
         parameters: &[f32],
         slopes: &[f32],
-        out: &mut [f32],
-        add: bool,
-        work: &mut [f32],
-        path: Path,
+        Addend { out, add }: Addend<'_>,
+        Resources { work, path }: Resources<'_>,
     ) {
         let outputs = output.shape.channels;
         let (panel, work) = work.split_at_mut(outputs * PANEL);

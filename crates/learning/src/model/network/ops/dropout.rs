@@ -31,8 +31,8 @@ impl Dropout {
         let length = layout.len();
         for mask in mask[..length].chunks_mut(4) {
             let bits = noise.bits();
-            for (place, factor) in mask.iter_mut().enumerate() {
-                *factor = if (bits >> (16 * place)) as u16 >= self.threshold { self.scale } else { 0.0 };
+            for (index, factor) in mask.iter_mut().enumerate() {
+                *factor = if (bits >> (16 * index)) as u16 >= self.threshold { self.scale } else { 0.0 };
             }
         }
         for ((out, x), factor) in out.iter_mut().zip(input).zip(&mask[..length]) {

@@ -1,6 +1,6 @@
 //! Embedding: each feature is the number of a row of a table.
 
-use super::super::kernels::Layout;
+use super::Table;
 
 /// A table of vectors.
 #[derive(Clone, Copy, Debug)]
@@ -17,12 +17,12 @@ impl Embedding {
         self.table + (feature as usize).min(self.entries - 1) * self.dimensions
     }
 
-    pub fn forward(&self, features: &[u32], output: Layout, parameters: &[f32], input: &[f32], out: &mut [f32]) {
-        for (place, &feature) in features.iter().enumerate() {
+    pub fn forward(&self, Table { features, output }: Table<'_>, parameters: &[f32], input: &[f32], out: &mut [f32]) {
+        for (index, &feature) in features.iter().enumerate() {
             for example in 0..output.batch {
                 let row = self.row(input[feature as usize + example]);
                 for dimension in 0..self.dimensions {
-                    out[(place * self.dimensions + dimension) * output.row + example] = parameters[row + dimension];
+                    out[(index * self.dimensions + dimension) * output.row + example] = parameters[row + dimension];
                 }
             }
         }
@@ -31,18 +31,17 @@ impl Embedding {
     /// Adds the slopes to the rows that were read, feature by feature, examples ascending.
     pub fn weight_gradient(
         &self,
-        features: &[u32],
-        output: Layout,
+        Table { features, output }: Table<'_>,
         input: &[f32],
         slopes: &[f32],
         gradient: &mut [f32],
     ) {
         gradient[self.table..][..self.entries * self.dimensions].fill(0.0);
-        for (place, &feature) in features.iter().enumerate() {
+        for (index, &feature) in features.iter().enumerate() {
             for example in 0..output.batch {
                 let row = self.row(input[feature as usize + example]);
                 for dimension in 0..self.dimensions {
-                    gradient[row + dimension] += slopes[(place * self.dimensions + dimension) * output.row + example];
+                    gradient[row + dimension] += slopes[(index * self.dimensions + dimension) * output.row + example];
                 }
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! # Definition
 //! For each example, `out = γ (x − mean) / √(var + ε) + β` with mean and variance (divided by the count) over the
-//! channels of a group and all their places; γ and β belong to the channel. ε is 1e-5. Training and evaluation are the
+//! channels of a group and all their pixels; γ and β belong to the channel. ε is 1e-5. Training and evaluation are the
 //! same.
 //!
 //! # Source
@@ -34,7 +34,7 @@ impl GroupNorm {
     }
 }
 
-/// Calls a function with the place of each column of a group: channel and where its examples start.
+/// Calls a function for each column of a group: channel and where its examples start.
 #[inline(always)]
 fn for_each_column(layout: Layout, channels: std::ops::Range<usize>, mut function: impl FnMut(usize, usize)) {
     for channel in channels {

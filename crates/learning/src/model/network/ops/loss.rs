@@ -9,7 +9,8 @@
 //! Exponentials of an example are added in ascending class; losses in `f64` in the order of the batch.
 
 use super::super::kernels::Layout;
-use crate::lanes::{Kernel, LANES, Lanes, Path, functions, run};
+use super::Resources;
+use crate::lanes::{Kernel, LANES, Lanes, functions, run};
 
 struct Softmax<'a> {
     layout: Layout,
@@ -28,20 +29,20 @@ impl Kernel for Softmax<'_> {
     fn run<const WIDE: bool>(self) {
         let (classes, row) = (self.layout.shape.channels, self.layout.row);
         for vector in 0..row / LANES {
-            let place = |class: usize| class * row + vector * LANES;
+            let start = |class: usize| class * row + vector * LANES;
             let mut largest = Lanes::splat(f32::NEG_INFINITY);
             for class in 0..classes {
-                largest = Lanes::load(&self.scores[place(class)..]).max(largest);
+                largest = Lanes::load(&self.scores[start(class)..]).max(largest);
             }
             let mut sum = Lanes::ZERO;
             for class in 0..classes {
-                let exponential = (Lanes::load(&self.scores[place(class)..]) - largest).map(functions::exp);
-                exponential.store(&mut self.slopes[place(class)..]);
+                let exponential = (Lanes::load(&self.scores[start(class)..]) - largest).map(functions::exp);
+                exponential.store(&mut self.slopes[start(class)..]);
                 sum = sum + exponential;
             }
             for class in 0..classes {
-                let probability = Lanes::load(&self.slopes[place(class)..]) / sum;
-                (probability * Lanes::splat(self.scale)).store(&mut self.slopes[place(class)..]);
+                let probability = Lanes::load(&self.slopes[start(class)..]) / sum;
+                (probability * Lanes::splat(self.scale)).store(&mut self.slopes[start(class)..]);
             }
             largest.store(&mut self.largest[vector * LANES..]);
             sum.map(functions::ln).store(&mut self.logarithm[vector * LANES..]);
@@ -49,15 +50,14 @@ impl Kernel for Softmax<'_> {
     }
 }
 
-/// The sum of losses; leaves the derivatives of the mean loss in `slopes`. `work` has two numbers for each place of a
+/// The sum of losses; leaves the derivatives of the mean loss in `slopes`. `work` has two numbers for each entry of a
 /// row.
 pub fn cross_entropy(
     layout: Layout,
     scores: &[f32],
     labels: impl Iterator<Item = u8>,
     slopes: &mut [f32],
-    work: &mut [f32],
-    path: Path,
+    Resources { work, path }: Resources<'_>,
 ) -> f64 {
     let row = layout.row;
     let (largest, logarithm) = work[..2 * row].split_at_mut(row);
@@ -65,9 +65,9 @@ pub fn cross_entropy(
     run(path, Softmax { layout, scores, slopes: &mut *slopes, largest, logarithm, scale });
     let mut sum = 0.0;
     for (example, label) in labels.enumerate() {
-        let place = usize::from(label) * row + example;
-        slopes[place] -= scale;
-        sum += f64::from(logarithm[example] - (scores[place] - largest[example]));
+        let own = usize::from(label) * row + example;
+        slopes[own] -= scale;
+        sum += f64::from(logarithm[example] - (scores[own] - largest[example]));
     }
     sum
 }

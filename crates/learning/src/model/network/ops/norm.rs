@@ -9,7 +9,7 @@
 //! S. Ioffe, C. Szegedy, "Batch normalization", ICML 2015; constants as in PyTorch's `BatchNorm2d`.
 //!
 //! # Determinism
-//! Sums over a channel are kept in 16 lanes, place `j` of a row in lane `j mod 16`, rows ascending, folded in halves.
+//! Sums over a channel are kept in 16 lanes, start `j` of a row in lane `j mod 16`, rows ascending, folded in halves.
 
 use super::super::kernels::Layout;
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
@@ -119,8 +119,8 @@ impl Kernel for BatchNormEvaluate<'_> {
             let running = &self.running[self.norm.running..];
             let scale = self.parameters[self.norm.scale + channel] / (running[channels + channel] + EPSILON).sqrt();
             let shift = self.parameters[self.norm.shift + channel] - running[channel] * scale;
-            let place = channel * plane;
-            scale_plane(&self.input[place..][..plane], &mut self.out[place..][..plane], scale, shift, self.norm.relu);
+            let start = channel * plane;
+            scale_plane(&self.input[start..][..plane], &mut self.out[start..][..plane], scale, shift, self.norm.relu);
         }
     }
 }

@@ -30,10 +30,10 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Rows (or columns) of the input that the window at a place covers.
+    /// Rows (or columns) of the input that a window covers.
     #[inline(always)]
-    fn covered(self, place: usize, side: usize) -> std::ops::Range<usize> {
-        let first = place * self.window.stride;
+    fn covered(self, window: usize, side: usize) -> std::ops::Range<usize> {
+        let first = window * self.window.stride;
         let from = first.saturating_sub(self.window.padding);
         let to = (first + self.window.size).saturating_sub(self.window.padding).min(side);
         from..to.max(from)
@@ -174,10 +174,10 @@ impl Kernel for PoolBackward<'_> {
                             }
                             let input = &self.input[start..][..batch];
                             // A slope that found its maximum is used up.
-                            for place in 0..batch {
-                                let is_largest = input[place] == output[place];
-                                out[place] += if is_largest { slopes[place] } else { 0.0 };
-                                slopes[place] = if is_largest { 0.0 } else { slopes[place] };
+                            for index in 0..batch {
+                                let is_largest = input[index] == output[index];
+                                out[index] += if is_largest { slopes[index] } else { 0.0 };
+                                slopes[index] = if is_largest { 0.0 } else { slopes[index] };
                             }
                         }
                     }
@@ -227,9 +227,9 @@ impl PoolBackward<'_> {
                     for example in (0..to.batch).step_by(LANES) {
                         keep_vectors_whole();
                         let left = 2 * x * from.batch + example;
-                        let place = start + x * to.batch + example;
-                        let output = Lanes::load(&self.output[place..]);
-                        let slopes = Lanes::load(&self.slopes[place..]);
+                        let offset = start + x * to.batch + example;
+                        let output = Lanes::load(&self.output[offset..]);
+                        let slopes = Lanes::load(&self.slopes[offset..]);
                         let (below, right) = (from.row, from.batch);
                         let corner = upper + left;
                         let (first, slopes) = take(slopes, output, &self.input[corner..]);

@@ -12,8 +12,9 @@ use super::super::kernels::winograd::tiles::Tiling;
 use super::super::kernels::winograd::transform::{
     InputTransform, KernelTransform, LINES, OutputTransform, line_length,
 };
-use super::super::kernels::winograd::{PLACES, place_stride};
-use crate::lanes::{LANES, Path, run};
+use super::super::kernels::winograd::{POSITIONS, position_stride};
+use super::Resources;
+use crate::lanes::{LANES, run};
 
 /// Kibibytes that a block of tiles may take: about half of the second cache of a core.
 const BUDGET: usize = 512;
@@ -35,7 +36,7 @@ const LEAST_TILES: usize = 128;
 /// pass is about as fast as the direct one, with 16 it is slower.
 const CHANNELS: usize = 32;
 
-/// Places, tiles and memory of a convolution for one batch size.
+/// Positions, tiles and memory of a convolution for one batch size.
 #[derive(Clone, Debug)]
 pub struct WinogradPlan {
     forward: Pass,
@@ -52,7 +53,7 @@ struct Pass {
     tiling: Tiling,
     /// Outputs of a group.
     group: usize,
-    /// Numbers from a place to the next among kernels, values and products.
+    /// Numbers from a position to the next among kernels, values and products.
     strides: [usize; 3],
     line: usize,
 }
@@ -62,11 +63,11 @@ struct Pass {
 struct Gradient {
     turned: Turned,
     tiling: Tiling,
-    /// Numbers from a place to the next among values.
+    /// Numbers from a position to the next among values.
     values: usize,
-    /// Numbers from a place to the next and from an output to the next among slopes.
+    /// Numbers from a position to the next and from an output to the next among slopes.
     slopes: (usize, usize),
-    /// Numbers from a place to the next among products.
+    /// Numbers from a position to the next among products.
     products: usize,
     line: usize,
 }
@@ -86,7 +87,7 @@ impl WinogradPlan {
     /// are not mostly beyond the edge.
     pub fn pays(input: Layout, output: Layout) -> bool {
         let (rows, columns) = tiles(output);
-        let products = PLACES * rows * (columns * output.batch).div_ceil(LANES);
+        let products = POSITIONS * rows * (columns * output.batch).div_ceil(LANES);
         let direct = 9 * output.shape.height * output.vectors();
         input.shape.channels.min(output.shape.channels) >= CHANNELS && 5 * products <= 4 * direct
     }
@@ -105,43 +106,40 @@ impl WinogradPlan {
         passes.into_iter().chain([self.gradient.lengths().iter().sum()]).max().unwrap_or_default()
     }
 
-    /// The forward pass; `kernels` is output × channel × row × column.
-    #[expect(clippy::too_many_arguments, reason = "a pass needs all of them")]
+    /// The forward pass; `kernels` is output × channel × row × column, `finish` has the bias.
     pub fn forward(
         &self,
         kernels: &[f32],
-        bias: &[f32],
-        finish: Finish,
+        finish: (&[f32], Finish),
         input: &[f32],
         out: &mut [f32],
-        work: &mut [f32],
-        path: Path,
+        resources: Resources<'_>,
     ) {
-        self.forward.run((kernels, false), bias, finish, input, out, work, path);
+        self.forward.run((kernels, false), finish, input, out, resources);
     }
 
     /// The gradient by the input, from slopes with zeros in their padding.
     pub fn input_gradient(
         &self,
         kernels: &[f32],
-        slopes: &[f32],
         finish: Finish,
+        slopes: &[f32],
         out: &mut [f32],
-        work: &mut [f32],
-        path: Path,
+        resources: Resources<'_>,
     ) {
-        self.back.run((kernels, true), &[], finish, slopes, out, work, path);
+        self.back.run((kernels, true), (&[], finish), slopes, out, resources);
     }
 
     /// The gradient by the weights.
-    pub fn weight_gradient(&self, input: &[f32], slopes: &[f32], out: &mut [f32], work: &mut [f32], path: Path) {
+    pub fn weight_gradient(&self, input: &[f32], slopes: &[f32], out: &mut [f32], resources: Resources<'_>) {
+        let Resources { work, path } = resources;
         let Gradient { turned, tiling, values: values_stride, slopes: strides, line, .. } = &self.gradient;
         let (from, to, padding) = (self.forward.from, self.forward.to, self.forward.padding);
         let (strides, values_stride, line, outputs) = (*strides, *values_stride, *line, to.shape.channels);
         let products_stride = self.gradient.products;
         let [turned_input, values, transformed, products, lines] = parts(work, self.gradient.lengths());
         run(path, Turn { input, layout: from, padding, turned: *turned, out: &mut *turned_input });
-        for (place, block) in tiling.blocks.iter().enumerate() {
+        for (index, block) in tiling.blocks.iter().enumerate() {
             let input = &*turned_input;
             run(path, TurnedTransform { input, turned: *turned, block, stride: values_stride, values: &mut *values });
             let (values_out, lines) = (&mut *transformed, &mut *lines);
@@ -156,7 +154,7 @@ impl WinogradPlan {
                     steps: block.numbers,
                     rows: (0, outputs),
                     vectors: turned.channels / LANES,
-                    add: place > 0,
+                    add: index > 0,
                     products: &mut *products,
                     products_stride,
                 },
@@ -176,16 +174,16 @@ impl Pass {
         let (channels, outputs) = (from.shape.channels, to.shape.channels);
         let (rows, columns) = tiles(to);
         // A vector of tiles takes a kibibyte for each channel, and for each output of a group.
-        let is_large = PLACES * channels * outputs * 4 >= LARGE * 1024;
+        let is_large = POSITIONS * channels * outputs * 4 >= LARGE * 1024;
         let least = if is_large { LARGE_VECTORS } else { 3 };
         let limit = (BUDGET / (channels + GROUP.min(outputs))).max(least);
         let tiling = Tiling::new(rows, columns, from.batch, limit);
         let vectors = tiling.vectors();
         let group = if channels * vectors > 2 * BUDGET { outputs } else { GROUP.min(outputs) };
         let strides = [
-            place_stride(outputs * place_stride(channels)),
-            place_stride(channels * vectors * LANES),
-            place_stride(group * vectors * LANES),
+            position_stride(outputs * position_stride(channels)),
+            position_stride(channels * vectors * LANES),
+            position_stride(group * vectors * LANES),
         ];
         let line = line_length(tiling.columns(), from.batch);
         Self { from, to, padding, tiling, group, strides, line }
@@ -193,26 +191,23 @@ impl Pass {
 
     /// Kernels, values, products, lines.
     fn lengths(&self) -> [usize; 4] {
-        let [kernels, values, products] = self.strides.map(|stride| PLACES * stride);
+        let [kernels, values, products] = self.strides.map(|stride| POSITIONS * stride);
         [kernels, values, products, LINES * self.line]
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a pass needs all of them")]
     fn run(
         &self,
         (weights, turned): (&[f32], bool),
-        bias: &[f32],
-        finish: Finish,
+        (bias, finish): (&[f32], Finish),
         input: &[f32],
         out: &mut [f32],
-        work: &mut [f32],
-        path: Path,
+        Resources { work, path }: Resources<'_>,
     ) {
         let [kernels_stride, values_stride, products_stride] = self.strides;
         let [kernels, values, products, lines] = parts(work, self.lengths());
         let (channels, all) = (self.from.shape.channels, self.to.shape.channels);
         let (layout, padding, line) = (self.from, self.padding, self.line);
-        let left_strides = (kernels_stride, place_stride(channels));
+        let left_strides = (kernels_stride, position_stride(channels));
         run(
             path,
             KernelTransform { weights, outputs: all, channels, turned, strides: left_strides, out: &mut *kernels },
@@ -274,17 +269,17 @@ impl Gradient {
         let (rows, columns) = tiles(output);
         let outputs = output.shape.channels;
         let turned = Turned::new((rows, columns), input.batch, input.shape.channels);
-        // Places of a tile take 64 bytes for each channel, and for each output.
+        // Positions of a tile take 64 bytes for each channel, and for each output.
         let most = (BUDGET * 1024 / 64 / (turned.channels + outputs)).max(LEAST_TILES);
         let tiling = Tiling::new(rows, columns, input.batch, most / LANES);
         let numbers = tiling.numbers();
         // The last vector of a strip is written whole.
-        let row = place_stride(numbers + LANES);
+        let row = position_stride(numbers + LANES);
         Self {
             turned,
-            values: place_stride(numbers * turned.channels),
-            slopes: (place_stride(outputs * row), row),
-            products: place_stride(outputs * turned.channels),
+            values: position_stride(numbers * turned.channels),
+            slopes: (position_stride(outputs * row), row),
+            products: position_stride(outputs * turned.channels),
             line: line_length(tiling.columns(), input.batch),
             tiling,
         }
@@ -292,7 +287,13 @@ impl Gradient {
 
     /// Turned input, values, slopes, products, lines.
     fn lengths(&self) -> [usize; 5] {
-        [self.turned.numbers(), PLACES * self.values, PLACES * self.slopes.0, PLACES * self.products, LINES * self.line]
+        [
+            self.turned.numbers(),
+            POSITIONS * self.values,
+            POSITIONS * self.slopes.0,
+            POSITIONS * self.products,
+            LINES * self.line,
+        ]
     }
 }
 

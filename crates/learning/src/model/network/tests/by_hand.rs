@@ -9,7 +9,13 @@ fn loss_and_gradient(network: &Network, parameters: &[f32], data: &Dataset, batc
     let mut parameters = parameters.to_vec();
     let mut gradient = vec![f32::NAN; network.trained()];
     let mut scratch = Scratch::default();
-    let loss = network.loss_and_gradient(&mut parameters, data, batch, &mut gradient, &mut noise(), &mut scratch);
+    let loss = network.loss_and_gradient(
+        &mut parameters,
+        Batch { data, examples: batch },
+        &mut gradient,
+        &mut noise(),
+        &mut scratch,
+    );
     (loss, gradient)
 }
 
@@ -23,7 +29,7 @@ fn one_output(shape: Shape, build: impl Fn(&mut NetworkBuilder, LayerId) -> Laye
 #[test]
 fn a_convolution() {
     // [1 2 3; 4 5 6; 7 8 9] under the kernel [1 0; 0 -1] and bias 10 is 10 + (1 − 5) = 6 everywhere; summed up by a
-    // fully connected layer of ones: 24, whose square is 576. Slope of the sum: 48; by a kernel place: 48 times the sum
+    // fully connected layer of ones: 24, whose square is 576. Slope of the sum: 48; by a kernel entry: 48 times the sum
     // of the four numbers it meets.
     let network = one_output(shape(1, 3, 3), |builder, input| {
         let conv = builder.conv("conv", input, 1, Window::square(2), true, true);
@@ -40,7 +46,7 @@ fn a_convolution() {
 
 #[test]
 fn a_convolution_with_stride_and_padding() {
-    // [1 2; 3 4] with a ring of zeros, kernel 3 × 3 of 1 … 9, stride 2: only one place, whose window is
+    // [1 2; 3 4] with a ring of zeros, kernel 3 × 3 of 1 … 9, stride 2: only one position, whose window is
     // [0 0 0; 0 1 2; 0 3 4]: 5 + 12 + 24 + 36 = 77.
     let network = one_output(shape(1, 2, 2), |builder, input| {
         let conv = builder.conv("conv", input, 1, Window { size: 3, stride: 2, padding: 1 }, false, false);
@@ -96,7 +102,13 @@ fn batch_normalisation_of_two_numbers() {
     let mut parameters = vec![2.0, 5.0, 1.0, 0.0, 0.0, 1.0];
     let mut gradient = vec![0.0; 4];
     let mut scratch = Scratch::default();
-    let loss = network.loss_and_gradient(&mut parameters, &data, &[0, 1], &mut gradient, &mut noise(), &mut scratch);
+    let loss = network.loss_and_gradient(
+        &mut parameters,
+        Batch { data: &data, examples: &[0, 1] },
+        &mut gradient,
+        &mut noise(),
+        &mut scratch,
+    );
     assert!((loss - 2.0).abs() < 1e-4, "{loss}");
     for (found, expected) in gradient.iter().zip([-2.0, -2.0, -14.0, -2.0]) {
         assert!((found - expected).abs() < 2e-4, "{found}, expected {expected}");
@@ -116,11 +128,20 @@ fn dropout_keeps_the_expectation_and_drops_the_stated_share() {
     parameters[1_000] = 0.0;
     let (mut scratch, mut rng) = (Scratch::default(), noise());
     let mut gradient = vec![0.0; 1_001];
-    let losses = (0..200)
-        .map(|_| network.loss_and_gradient(&mut parameters, &data, &[0], &mut gradient, &mut rng, &mut scratch).sqrt());
+    let losses = (0..200).map(|_| {
+        network
+            .loss_and_gradient(
+                &mut parameters,
+                Batch { data: &data, examples: &[0] },
+                &mut gradient,
+                &mut rng,
+                &mut scratch,
+            )
+            .sqrt()
+    });
     let mean = losses.sum::<f32>() / 200.0;
     // Each sum has mean 1 and variance (1/3)/1000; their mean over 200 a deviation of 0.0013.
     assert!((mean - 1.0).abs() < 0.006, "{mean}");
-    let evaluation = network.evaluate(&parameters, &data, &[0], &mut scratch);
+    let evaluation = network.evaluate(&parameters, Batch { data: &data, examples: &[0] }, &mut scratch);
     assert!((evaluation.loss() - 1.0).abs() < 1e-4, "nothing is dropped in an evaluation");
 }

@@ -15,13 +15,13 @@ pub struct Reference<'a> {
     pub noise: Option<Vec<u64>>,
 }
 
-fn place(shape: Shape, example: usize, channel: usize, y: usize, x: usize) -> usize {
+fn offset(shape: Shape, example: usize, channel: usize, y: usize, x: usize) -> usize {
     ((example * shape.channels + channel) * shape.height + y) * shape.width + x
 }
 
-/// The place at a signed distance, if it is inside.
+/// The row or column at a signed distance, if it is inside.
 fn inside(side: usize, at: usize, step: usize, padding: usize) -> Option<usize> {
-    (at + step).checked_sub(padding).filter(|&place| place < side)
+    (at + step).checked_sub(padding).filter(|&moved| moved < side)
 }
 
 impl Reference<'_> {
@@ -43,7 +43,7 @@ impl Reference<'_> {
     pub fn outputs(&self, parameters: &[f64]) -> Vec<f64> {
         let mut values: Vec<Vec<f64>> = Vec::new();
         let mut bits = self.noise.clone().unwrap_or_default().into_iter();
-        for layer in &self.network.layers {
+        for layer in &*self.network.layers {
             let out = self.layer(layer, &values, parameters, &mut bits);
             values.push(out);
         }
@@ -55,8 +55,9 @@ impl Reference<'_> {
         let from = |input: usize| (self.network.layers[layer.inputs[input]].shape, &values[layer.inputs[input]]);
         let is_training = self.noise.is_some();
         let mut out = match &layer.op {
-            Op::Input => self
-                .for_each(shape, |b, c, y, x| f64::from(self.data.rows().row(self.batch[b])[place(shape, 0, c, y, x)])),
+            Op::Input => self.for_each(shape, |b, c, y, x| {
+                f64::from(self.data.rows().row(self.batch[b])[offset(shape, 0, c, y, x)])
+            }),
             Op::Conv(conv) => {
                 let (source, input) = from(0);
                 let (size, stride, padding) = (conv.window.size, conv.window.stride, conv.window.padding);
@@ -73,7 +74,7 @@ impl Reference<'_> {
                                 ));
                                 if let Some((iy, ix)) = at {
                                     let weight = w[conv.weights + ((o * source.channels + c) * size + ky) * size + kx];
-                                    sum += weight * input[place(source, b, c, iy, ix)];
+                                    sum += weight * input[offset(source, b, c, iy, ix)];
                                 }
                             }
                         }
@@ -94,11 +95,11 @@ impl Reference<'_> {
                 let (source, input) = from(0);
                 let (size, stride, padding) = (pool.window.size, pool.window.stride, pool.window.padding);
                 self.for_each(shape, |b, c, y, x| {
-                    let places = (0..size).flat_map(|ky| (0..size).map(move |kx| (ky, kx)));
-                    let numbers = places.filter_map(|(ky, kx)| {
+                    let pixels = (0..size).flat_map(|ky| (0..size).map(move |kx| (ky, kx)));
+                    let numbers = pixels.filter_map(|(ky, kx)| {
                         let iy = inside(source.height, stride * y, ky, padding)?;
                         let ix = inside(source.width, stride * x, kx, padding)?;
-                        Some(input[place(source, b, c, iy, ix)])
+                        Some(input[offset(source, b, c, iy, ix)])
                     });
                     match pool.kind {
                         PoolKind::Max => numbers.fold(f64::NEG_INFINITY, f64::max),
@@ -126,18 +127,18 @@ impl Reference<'_> {
                         }
                         let of_channel = || {
                             (0..self.batch.len()).flat_map(move |b| {
-                                let start = place(shape, b, channel, 0, 0);
+                                let start = offset(shape, b, channel, 0, 0);
                                 start..start + shape.height * shape.width
                             })
                         };
                         let count = of_channel().count() as f64;
-                        let mean = of_channel().map(|place| input[place]).sum::<f64>() / count;
-                        (mean, of_channel().map(|place| (input[place] - mean).powi(2)).sum::<f64>() / count)
+                        let mean = of_channel().map(|offset| input[offset]).sum::<f64>() / count;
+                        (mean, of_channel().map(|offset| (input[offset] - mean).powi(2)).sum::<f64>() / count)
                     })
                     .collect();
                 self.for_each(shape, |b, c, y, x| {
                     let (mean, variance) = moments[c];
-                    let normal = (input[place(shape, b, c, y, x)] - mean) / (variance + 1e-5).sqrt();
+                    let normal = (input[offset(shape, b, c, y, x)] - mean) / (variance + 1e-5).sqrt();
                     normal * w[norm.scale + c] + w[norm.shift + c]
                 })
             }
@@ -146,10 +147,10 @@ impl Reference<'_> {
                 let size = shape.channels / norm.groups;
                 let count = size * shape.height * shape.width;
                 self.for_each(shape, |b, c, y, x| {
-                    let group = &input[place(shape, b, c / size * size, 0, 0)..][..count];
+                    let group = &input[offset(shape, b, c / size * size, 0, 0)..][..count];
                     let mean = group.iter().sum::<f64>() / count as f64;
                     let variance = group.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count as f64;
-                    let normal = (input[place(shape, b, c, y, x)] - mean) / (variance + 1e-5).sqrt();
+                    let normal = (input[offset(shape, b, c, y, x)] - mean) / (variance + 1e-5).sqrt();
                     normal * w[norm.scale + c] + w[norm.shift + c]
                 })
             }
@@ -166,7 +167,7 @@ impl Reference<'_> {
                     let at = c * layout.plane() + y * layout.row + x * layout.batch + b;
                     let draw = f64::from((draws[at / 4] >> (16 * (at % 4))) as u16);
                     let factor = if draw >= threshold { 65_536.0 / (65_536.0 - threshold) } else { 0.0 };
-                    input[place(shape, b, c, y, x)] * factor
+                    input[offset(shape, b, c, y, x)] * factor
                 })
             }
             Op::Embedding(embedding) => {
@@ -199,11 +200,11 @@ impl Reference<'_> {
     }
 
     /// The derivative by one parameter, as a central difference.
-    pub fn slope(&self, parameters: &[f64], place: usize) -> f64 {
+    pub fn slope(&self, parameters: &[f64], index: usize) -> f64 {
         const STEP: f64 = 1e-5;
         let at = |step: f64| {
             let mut moved = parameters.to_vec();
-            moved[place] += step;
+            moved[index] += step;
             self.loss(&moved)
         };
         (at(STEP) - at(-STEP)) / (2.0 * STEP)

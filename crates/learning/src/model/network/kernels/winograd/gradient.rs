@@ -1,8 +1,8 @@
 //! The gradient by the weights: transforms of input and slopes, their products, and the transform back to kernels.
 //!
 //! # Definition
-//! `D_k[o][c] = Σ_t S_k[o][t] · V_k[t][c]` for each place `k`, and `dg = Gᵀ D G`; see [`super`] for the transforms and
-//! the order of sums. Tiles `t` are (tile row, tile column, example).
+//! `D_k[o][c] = Σ_t S_k[o][t] · V_k[t][c]` for each position `k`, and `dg = Gᵀ D G`; see [`super`] for the transforms
+//! and the order of sums. Tiles `t` are (tile row, tile column, example).
 //!
 //! # How
 //! Lanes run over the channels of the input, so that no lanes have to be folded: the input is turned to row × column ×
@@ -108,9 +108,9 @@ pub struct TurnedTransform<'a> {
     pub turned: Turned,
     /// The tiles.
     pub block: &'a Block,
-    /// Numbers from a place to the next.
+    /// Numbers from a position to the next.
     pub stride: usize,
-    /// The result: place × panel of channels × tile × vector of channels.
+    /// The result: position × panel of channels × tile × vector of channels.
     pub values: &'a mut [f32],
 }
 
@@ -131,7 +131,7 @@ impl Kernel for TurnedTransform<'_> {
                     let start = start + 2 * tile_column * column + example * turned.channels;
                     for vector in 0..vectors {
                         let from = &input[start + vector * LANES..];
-                        tile(from, turned.row(), column, &mut values[panels.place(number, vector)..], stride);
+                        tile(from, turned.row(), column, &mut values[panels.offset(number, vector)..], stride);
                     }
                 }
             }
@@ -156,9 +156,9 @@ pub struct SlopeTransform<'a> {
     pub layout: Layout,
     /// The tiles.
     pub block: &'a Block,
-    /// Numbers from a place to the next, and from an output to the next.
+    /// Numbers from a position to the next, and from an output to the next.
     pub strides: (usize, usize),
-    /// The result: place × output × tile.
+    /// The result: position × output × tile.
     pub values: &'a mut [f32],
     /// Working memory.
     pub lines: &'a mut [f32],
@@ -194,9 +194,9 @@ impl Kernel for SlopeTransform<'_> {
                     }
                     let values = &mut values[output * strides.1 + strip.number + at..];
                     for i in 0..4 {
-                        let places = slope_filter([columns[0][i], columns[1][i]]);
+                        let positions = slope_filter([columns[0][i], columns[1][i]]);
                         for j in 0..4 {
-                            places[j].store(&mut values[(4 * i + j) * strides.0..]);
+                            positions[j].store(&mut values[(4 * i + j) * strides.0..]);
                         }
                     }
                 }
@@ -215,7 +215,7 @@ fn slope_filter(x: [Lanes; 2]) -> [Lanes; 4] {
 pub struct KernelGradient<'a> {
     /// What [`Product`](super::product::Product) left.
     pub products: &'a [f32],
-    /// Numbers from a place to the next.
+    /// Numbers from a position to the next.
     pub stride: usize,
     /// Channels.
     pub channels: usize,

@@ -1,4 +1,4 @@
-//! Kernels and tiles to 16 places, and products back to outputs.
+//! Kernels and tiles to 16 positions, and products back to outputs.
 //!
 //! See [`super`] for the matrices. The columns of a row are first separated into even and odd ones, since those of
 //! neighbouring tiles are two apart: then numbers of consecutive tiles and examples lie side by side.
@@ -10,7 +10,7 @@
 
 use super::super::correlate::Finish;
 use super::super::{Layout, whole_vectors};
-use super::PLACES;
+use super::POSITIONS;
 use super::product::Panels;
 use super::tiles::Block;
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole, transpose};
@@ -96,9 +96,9 @@ pub struct KernelTransform<'a> {
     pub channels: usize,
     /// Whether outputs of the product are channels of the convolution and the reverse, with kernels turned by 180°.
     pub turned: bool,
-    /// Numbers from a place to the next, and from an output to the next.
+    /// Numbers from a position to the next, and from an output to the next.
     pub strides: (usize, usize),
-    /// The result: place × output × channel.
+    /// The result: position × output × channel.
     pub out: &'a mut [f32],
 }
 
@@ -126,12 +126,12 @@ impl Kernel for KernelTransform<'_> {
                 }
                 let start = output * strides.1 + first;
                 for i in 0..4 {
-                    // Turning a kernel exchanges the first and the last place of both directions.
+                    // Turning a kernel exchanges the first and the last position of both directions.
                     let row = if turned { [3, 1, 2, 0][i] } else { i };
-                    let places = kernel_filter([columns[0][i], columns[1][i], columns[2][i]]);
+                    let positions = kernel_filter([columns[0][i], columns[1][i], columns[2][i]]);
                     for j in 0..4 {
                         let column = if turned { [3, 1, 2, 0][j] } else { j };
-                        places[j].store(&mut out[(4 * row + column) * strides.0 + start..]);
+                        positions[j].store(&mut out[(4 * row + column) * strides.0 + start..]);
                     }
                 }
             }
@@ -157,9 +157,9 @@ pub struct InputTransform<'a> {
     pub padding: usize,
     /// The tiles.
     pub block: &'a Block,
-    /// Numbers from a place to the next.
+    /// Numbers from a position to the next.
     pub stride: usize,
-    /// The result: place × panel × channel × vector.
+    /// The result: position × panel × channel × vector.
     pub values: &'a mut [f32],
     /// Working memory.
     pub lines: &'a mut [f32],
@@ -189,8 +189,8 @@ impl Kernel for InputTransform<'_> {
                     }
                 }
                 for vector in 0..strip.vectors {
-                    let place = panels.place(channel, strip.vector + vector);
-                    tile(self.lines, line, vector * LANES, batch, &mut self.values[place..], self.stride);
+                    let offset = panels.offset(channel, strip.vector + vector);
+                    tile(self.lines, line, vector * LANES, batch, &mut self.values[offset..], self.stride);
                 }
             }
         }
@@ -222,7 +222,7 @@ pub(super) fn store_tile(columns: &[[Lanes; 4]; 4], values: &mut [f32], stride: 
 pub struct OutputTransform<'a> {
     /// What [`Product`](super::product::Product) left.
     pub products: &'a [f32],
-    /// Numbers from a place to the next.
+    /// Numbers from a position to the next.
     pub stride: usize,
     /// The tiles.
     pub block: &'a Block,
@@ -253,8 +253,8 @@ impl Kernel for OutputTransform<'_> {
             let bias = Lanes::splat(self.bias.get(first + output).copied().unwrap_or_default());
             for strip in &self.block.strips {
                 for vector in 0..strip.vectors {
-                    let place = (output * self.block.vectors + strip.vector + vector) * LANES;
-                    self.tile(place, vector * LANES);
+                    let offset = (output * self.block.vectors + strip.vector + vector) * LANES;
+                    self.tile(offset, vector * LANES);
                 }
                 let columns = (2 * strip.columns).min(shape.width - 2 * strip.column);
                 let (lines, joined) = self.lines.split_at_mut(4 * self.line);
@@ -274,8 +274,8 @@ impl Kernel for OutputTransform<'_> {
 
 impl OutputTransform<'_> {
     #[inline(always)]
-    fn tile(&mut self, place: usize, at: usize) {
-        let products = &self.products[place..];
+    fn tile(&mut self, offset: usize, at: usize) {
+        let products = &self.products[offset..];
         let mut columns = [[Lanes::ZERO; 2]; 4];
         for j in 0..4 {
             columns[j] = output_filter(four(products, j * self.stride, 4 * self.stride));
@@ -313,4 +313,4 @@ fn finished(sum: Lanes, finish: Finish, before: Lanes) -> Lanes {
     }
 }
 
-const _: () = assert!(PLACES == 16, "a tile of 4 × 4 numbers has 16 places");
+const _: () = assert!(POSITIONS == 16, "a tile of 4 × 4 numbers has 16 positions");

@@ -2,9 +2,11 @@
 
 use super::super::super::build::Window;
 use super::super::super::kernels::{Layout, SLACK};
+use super::super::Addend;
 use super::super::conv::{Conv, ConvPlan};
 use super::*;
 use crate::data::Shape;
+use crate::lanes::Path;
 use fedgenie_core::rng::{Purpose, Streams};
 
 /// A convolution with numbers between -1 and 1.
@@ -25,9 +27,9 @@ type Results = [Vec<f32>; 4];
 impl Case {
     fn new((channels, outputs): (usize, usize), (height, width): (usize, usize), padding: usize, batch: usize) -> Self {
         let window = Window { size: 3, stride: 1, padding };
-        let places = |side: usize| side + 2 * padding - 2;
+        let positions = |side: usize| side + 2 * padding - 2;
         let input = Layout::new(Shape { channels, height, width }, batch);
-        let shape = Shape { channels: outputs, height: places(height), width: places(width) };
+        let shape = Shape { channels: outputs, height: positions(height), width: positions(width) };
         let output = Layout::new(shape, batch);
         let mut rng = Streams::new(4).stream(Purpose::Example, (channels * outputs) as u32, batch as u32);
         let mut numbers = |count: usize| -> Vec<f32> { (0..count).map(|_| 2.0 * rng.uniform() as f32 - 1.0).collect() };
@@ -48,13 +50,20 @@ impl Case {
         // What was in memory before has no influence.
         let mut work = vec![f32::NAN; plan.work()];
         let mut out = vec![0.0; self.output.len()];
-        self.conv.forward(&plan, &self.parameters, &self.values, &mut out, &mut work, path);
+        self.conv.forward(&plan, &self.parameters, &self.values, &mut out, Resources { work: &mut work, path });
         let mut gradient = vec![f32::NAN; self.parameters.len()];
-        self.conv.weight_gradient(&plan, &self.values, &self.slopes, &mut gradient, &mut work, path);
+        self.conv.weight_gradient(
+            &plan,
+            &self.values,
+            &self.slopes,
+            &mut gradient,
+            Resources { work: &mut work, path },
+        );
         gradient.truncate(self.output.shape.channels * self.input.shape.channels * 9);
         let [written, added] = [false, true].map(|add| {
             let mut out = self.before.clone();
-            self.conv.input_gradient(&plan, &self.parameters, &self.slopes, &mut out, add, &mut work, path);
+            let to = Addend { out: &mut out, add };
+            self.conv.input_gradient(&plan, &self.parameters, &self.slopes, to, Resources { work: &mut work, path });
             meaning(self.input, &out)
         });
         [meaning(self.output, &out), gradient, written, added]
@@ -85,11 +94,11 @@ impl Case {
                                 if row >= from.height || column >= from.width {
                                     continue;
                                 }
-                                let place = ((c * from.height + row) * from.width + column) * batch + b;
+                                let index = ((c * from.height + row) * from.width + column) * batch + b;
                                 let weight = (o * from.channels + c) * 9 + tap;
-                                sum += f64::from(self.parameters[weight]) * f64::from(values[place]);
-                                gradient[weight] += slope * f64::from(values[place]);
-                                written[place] += slope * f64::from(self.parameters[weight]);
+                                sum += f64::from(self.parameters[weight]) * f64::from(values[index]);
+                                gradient[weight] += slope * f64::from(values[index]);
+                                written[index] += slope * f64::from(self.parameters[weight]);
                             }
                         }
                         forward.push(sum.max(0.0));
@@ -164,9 +173,9 @@ fn the_error_is_of_the_order_of_that_of_direct_kernels() {
         let case = Case::new(channels, (side, side), padding, batch);
         let exact = case.exact();
         let [direct, winograd] = [false, true].map(|winograd| case.results(winograd, Path::detect()));
-        for (place, direction) in DIRECTIONS.iter().enumerate() {
-            let direct = error(&direct[place], &exact[place]);
-            let winograd = error(&winograd[place], &exact[place]);
+        for (index, direction) in DIRECTIONS.iter().enumerate() {
+            let direct = error(&direct[index], &exact[index]);
+            let winograd = error(&winograd[index], &exact[index]);
             println!("{channels:?} {direction}: direct {direct:.2e}, winograd {winograd:.2e}");
             assert!(winograd < 3.0 * direct, "{direction}: {winograd}, direct {direct}");
         }
