@@ -90,7 +90,7 @@ macro_rules! components {
         }
     ) => {
         #[derive(Clone, Debug, PartialEq, ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
-        #[schemars(transform = |schema: &mut ::schemars::Schema| CATALOGUE.describe(schema))]
+        #[schemars(transform = describe_components)]
         $(#[$attribute])*
         pub enum $enum {
             $(#[doc = concat!("See `", $file, "`.")] #[serde(rename = $name)] $variant($config),)+
@@ -107,6 +107,10 @@ macro_rules! components {
             },)+],
             shared: "",
         };
+
+        fn describe_components(schema: &mut ::schemars::Schema) {
+            CATALOGUE.describe(schema);
+        }
 
         impl $enum {
             /// The component's name in scenarios.
