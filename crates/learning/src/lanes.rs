@@ -191,8 +191,14 @@ pub fn keep_vectors_whole() {
 /// Folds 16 numbers in halves.
 #[inline(always)]
 pub fn fold(lanes: &[f32; LANES]) -> f32 {
-    let eight: [f32; 8] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 8]);
-    let four: [f32; 4] = std::array::from_fn(|lane| eight[lane] + eight[lane + 4]);
+    // Loops, because closures of `array::from_fn` may be left as calls, one for each lane.
+    let (mut eight, mut four) = ([0.0; 8], [0.0; 4]);
+    for lane in 0..8 {
+        eight[lane] = lanes[lane] + lanes[lane + 8];
+    }
+    for lane in 0..4 {
+        four[lane] = eight[lane] + eight[lane + 4];
+    }
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
