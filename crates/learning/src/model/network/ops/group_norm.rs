@@ -34,16 +34,16 @@ impl GroupNorm {
     }
 }
 
-/// Calls a function for each column of a group: channel and where its examples start.
+/// Columns of a channel.
+const fn columns(layout: Layout) -> usize {
+    layout.shape.height * layout.shape.width
+}
+
+/// Where the examples of a column of a channel start.
 #[inline(always)]
-fn for_each_column(layout: Layout, channels: std::ops::Range<usize>, mut function: impl FnMut(usize, usize)) {
-    for channel in channels {
-        for y in 0..layout.shape.height {
-            for x in 0..layout.shape.width {
-                function(channel, (channel * layout.shape.height + y) * layout.row + x * layout.batch);
-            }
-        }
-    }
+const fn start_of(layout: Layout, channel: usize, column: usize) -> usize {
+    let (y, x) = (column / layout.shape.width, column % layout.shape.width);
+    (channel * layout.shape.height + y) * layout.row + x * layout.batch
 }
 
 /// The forward pass. Leaves mean and `1/√(var + ε)` of each group and example in `state`.
@@ -69,24 +69,33 @@ impl Kernel for GroupNormForward<'_> {
             let (means, inverses) = self.state[2 * group * batch..][..2 * batch].split_at_mut(batch);
             means.fill(0.0);
             inverses.fill(0.0);
-            for_each_column(layout, channels.clone(), |_, start| {
-                means.iter_mut().zip(&self.input[start..]).for_each(|(mean, x)| *mean += x);
-            });
+            for channel in channels.clone() {
+                for column in 0..columns(layout) {
+                    let start = start_of(layout, channel, column);
+                    means.iter_mut().zip(&self.input[start..]).for_each(|(mean, x)| *mean += x);
+                }
+            }
             means.iter_mut().for_each(|mean| *mean /= count);
-            for_each_column(layout, channels.clone(), |_, start| {
-                for ((sum, mean), x) in inverses.iter_mut().zip(&*means).zip(&self.input[start..]) {
-                    *sum += (x - mean) * (x - mean);
+            for channel in channels.clone() {
+                for column in 0..columns(layout) {
+                    let start = start_of(layout, channel, column);
+                    for ((sum, mean), x) in inverses.iter_mut().zip(&*means).zip(&self.input[start..]) {
+                        *sum += (x - mean) * (x - mean);
+                    }
                 }
-            });
+            }
             inverses.iter_mut().for_each(|sum| *sum = 1.0 / (*sum / count + EPSILON).sqrt());
-            for_each_column(layout, channels, |channel, start| {
-                let (scale, shift) =
-                    (self.parameters[self.norm.scale + channel], self.parameters[self.norm.shift + channel]);
-                let numbers = self.input[start..].iter().zip(&mut self.out[start..start + batch]);
-                for ((x, out), (mean, inverse)) in numbers.zip(means.iter().zip(&*inverses)) {
-                    *out = (x - mean) * inverse * scale + shift;
+            for channel in channels {
+                for column in 0..columns(layout) {
+                    let start = start_of(layout, channel, column);
+                    let (scale, shift) =
+                        (self.parameters[self.norm.scale + channel], self.parameters[self.norm.shift + channel]);
+                    let numbers = self.input[start..].iter().zip(&mut self.out[start..start + batch]);
+                    for ((x, out), (mean, inverse)) in numbers.zip(means.iter().zip(&*inverses)) {
+                        *out = (x - mean) * inverse * scale + shift;
+                    }
                 }
-            });
+            }
         }
     }
 }
@@ -120,26 +129,32 @@ impl Kernel for GroupNormBackward<'_> {
             let (by_slope, by_product) = sums[2 * group * batch..][..2 * batch].split_at_mut(batch);
             by_slope.fill(0.0);
             by_product.fill(0.0);
-            for_each_column(layout, channels.clone(), |channel, start| {
-                let scale = self.parameters[self.norm.scale + channel];
-                for b in 0..batch {
-                    let normal = (self.input[start + b] - means[b]) * inverses[b];
-                    let slope = self.slopes[start + b];
-                    self.gradient[self.norm.scale + channel] += slope * normal;
-                    by_slope[b] += slope * scale;
-                    by_product[b] += slope * scale * normal;
+            for channel in channels.clone() {
+                for column in 0..columns(layout) {
+                    let start = start_of(layout, channel, column);
+                    let scale = self.parameters[self.norm.scale + channel];
+                    for b in 0..batch {
+                        let normal = (self.input[start + b] - means[b]) * inverses[b];
+                        let slope = self.slopes[start + b];
+                        self.gradient[self.norm.scale + channel] += slope * normal;
+                        by_slope[b] += slope * scale;
+                        by_product[b] += slope * scale * normal;
+                    }
                 }
-            });
+            }
             let Some((out, add)) = &mut self.out else { continue };
-            for_each_column(layout, channels, |channel, start| {
-                let scale = self.parameters[self.norm.scale + channel];
-                for b in 0..batch {
-                    let normal = (self.input[start + b] - means[b]) * inverses[b];
-                    let slope = self.slopes[start + b] * scale;
-                    let result = inverses[b] * (slope - (by_slope[b] + normal * by_product[b]) / count);
-                    out[start + b] = if *add { out[start + b] + result } else { result };
+            for channel in channels {
+                for column in 0..columns(layout) {
+                    let start = start_of(layout, channel, column);
+                    let scale = self.parameters[self.norm.scale + channel];
+                    for b in 0..batch {
+                        let normal = (self.input[start + b] - means[b]) * inverses[b];
+                        let slope = self.slopes[start + b] * scale;
+                        let result = inverses[b] * (slope - (by_slope[b] + normal * by_product[b]) / count);
+                        out[start + b] = if *add { out[start + b] + result } else { result };
+                    }
                 }
-            });
+            }
         }
     }
 }
