@@ -91,7 +91,7 @@ impl LocalTraining {
     /// Checks the ranges.
     ///
     /// # Errors
-    /// Names the first setting out of its range. [`train`] panics on such settings.
+    /// Names the first setting out of its range. [`Trainer::train`] panics on such settings.
     pub fn check(&self) -> Result<(), TrainingError> {
         let refuse = |key| Err(TrainingError { key, found: 0.0, expected: "at least 1" });
         match self.length {

@@ -17,7 +17,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
 
-/// See the [module](self).
+/// A number, a law it is drawn from once per client, a list with one number per client, or a column of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged, bound = "")]
 pub enum Parameter<Q: Quantity> {
