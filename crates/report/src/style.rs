@@ -58,7 +58,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// The style of this index; after [`STYLES`] of them they repeat.
+    /// The style of this index; after `STYLES` of them they repeat.
     pub fn of_index(index: usize) -> Self {
         let (full, is_hollow) = (index % COLOURS.len(), index % STYLES >= COLOURS.len());
         let colour = if is_hollow { COLOURS[full].map(lighter) } else { COLOURS[full] };

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// The shape of a dot: one of [`MARKERS`].
+/// The shape of a dot: one of sixteen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Marker(u8);
 
