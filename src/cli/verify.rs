@@ -44,7 +44,9 @@ fn told(verdict: &Verdict, folder: &str) -> String {
             }
         }
     }
-    if let Some(command) = &verdict.completion {
+    if let (Some(command), true) = (&verdict.completion, verdict.missing.is_empty()) {
+        text.push_str(&format!("all runs are there, and {folder} has no summary; `{command}` writes it\n"));
+    } else if let Some(command) = &verdict.completion {
         let (missing, more) = verdict.missing.split_at(verdict.missing.len().min(SHOWN));
         let more = if more.is_empty() { "" } else { ", …" };
         let verb = if verdict.missing.len() == 1 { "run is" } else { "runs are" };

@@ -47,7 +47,7 @@ pub struct Verdict {
     pub difference: Option<Difference>,
     /// Runs of the experiment that the folder or its summary lacks.
     pub missing: Vec<String>,
-    /// The command that makes them.
+    /// The command that makes them, or the summary where that alone is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion: Option<String>,
 }
@@ -55,12 +55,12 @@ pub struct Verdict {
 impl Verdict {
     /// Whether everything is there and as it was.
     pub const fn is_good(&self) -> bool {
-        self.difference.is_none() && self.missing.is_empty()
+        self.difference.is_none() && self.completion.is_none()
     }
 }
 
-/// Replays all runs of a folder that its manifest lists, in order, unless the data are others than those that were
-/// learned from.
+/// Replays the runs of a folder that its manifest lists, or that are complete where it has none so far, in order, unless
+/// the data are others than those that were learned from.
 ///
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.
@@ -76,29 +76,37 @@ pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<V
         if let Some(difference) = data_differ(&experiment, manifest)? {
             return Ok(Verdict { difference: Some(difference), ..verdict });
         }
-        replay(folder, &experiment, manifest, threads, &mut verdict)?;
+    }
+    replay(folder, &experiment, manifest.as_ref(), threads, &mut verdict)?;
+    if let Some(manifest) = &manifest {
         verdict.difference = verdict.difference.take().or_else(|| files_differ(folder, manifest, verdict.runs));
     }
     verdict.missing = missing(folder, &experiment, manifest.as_ref());
-    if !verdict.missing.is_empty() {
+    if manifest.is_none() || !verdict.missing.is_empty() {
         let data = data.map(|data| format!(" --data {}", artefacts::shell_quoted(&data.to_string_lossy())));
         verdict.completion = Some(artefacts::completion(folder) + &data.unwrap_or_default());
     }
     Ok(verdict)
 }
 
-/// Replays the runs that the manifest lists.
+/// Whether a run's files are complete: its summary is written last.
+fn is_complete(folder: &Path, run: &RunId) -> bool {
+    folder.join(RUNS_FOLDER).join(&run.name).join(RUN_FILE).is_file()
+}
+
+/// Replays the runs that the manifest lists; without one, those that are complete.
 fn replay(
     folder: &Path,
     experiment: &Experiment,
-    manifest: &Manifest,
+    manifest: Option<&Manifest>,
     threads: &Threads,
     verdict: &mut Verdict,
 ) -> Result<(), Error> {
     let cache = DataCache::default();
     for run in experiment.runs() {
-        let has_failed = manifest.failed.contains(&run.name);
-        if !has_failed && !manifest.runs.contains(&run.name) {
+        let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
+        let is_there = manifest.map_or_else(|| is_complete(folder, &run), |manifest| manifest.runs.contains(&run.name));
+        if !has_failed && !is_there {
             continue;
         }
         verdict.runs += 1;
@@ -112,7 +120,8 @@ fn replay(
     Ok(())
 }
 
-/// Names of runs of the experiment that the manifest or the summary lacks; of those that failed nothing is missing.
+/// Names of runs of the experiment that the manifest or the summary lacks, or that are not complete where there is no
+/// manifest so far; of those that failed nothing is missing.
 fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) -> Vec<String> {
     let summary: Value = fs::read_to_string(folder.join(SUMMARY_FILE))
         .ok()
@@ -126,7 +135,7 @@ fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) 
             manifest.failed.contains(&run.name)
                 || manifest.runs.contains(&run.name) && summarised.contains(&(run.point as u64, run.seed, label))
         };
-        manifest.is_some_and(is_listed)
+        manifest.map_or_else(|| is_complete(folder, run), is_listed)
     };
     experiment.runs().into_iter().filter(|run| !is_there(run)).map(|run| run.name).collect()
 }

@@ -118,7 +118,7 @@ impl de::Error for ScenarioError {
 fn in_plain_words(expected: &dyn Expected) -> String {
     let expected = expected.to_string();
     match expected.as_str() {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 or 1 upwards, in range".to_owned(),
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, neither negative nor too large".to_owned(),
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
@@ -382,7 +382,7 @@ mod tests {
         );
         assert_eq!(
             error("count = -1\nshape = \"point\""),
-            "a.toml:1: count: found -1; expected a whole number from 0 or 1 upwards, in range"
+            "a.toml:1: count: found -1; expected a whole number, neither negative nor too large"
         );
         assert_eq!(
             error("count = 1\n[shape.circle]\nradios = 1"),
