@@ -72,10 +72,10 @@ pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<V
     let overrides = Overrides { data: data.map(Path::to_owned), ..Overrides::default() };
     let experiment = Experiment::load(&scenario, &overrides)?;
     let mut verdict = Verdict::default();
-    if let Some(manifest) = &manifest {
-        if let Some(difference) = data_differ(&experiment, manifest)? {
-            return Ok(Verdict { difference: Some(difference), ..verdict });
-        }
+    if let Some(manifest) = &manifest
+        && let Some(difference) = data_differ(&experiment, manifest)?
+    {
+        return Ok(Verdict { difference: Some(difference), ..verdict });
     }
     replay(folder, &experiment, manifest.as_ref(), threads, &mut verdict)?;
     if let Some(manifest) = &manifest {
