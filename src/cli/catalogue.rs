@@ -1,20 +1,22 @@
 //! `fedgenie list` and `fedgenie describe`
 
 use super::print;
+use fedgenie::catalogue::first_paragraph;
 use fedgenie::error::Error;
 use fedgenie::scenario::catalogue::{Component, components};
 use fedgenie::scenario::read::unknown_name;
 
-/// Fails if nothing is of a kind.
-fn check_kind(kind: &str, components: &[Component]) -> Result<(), Error> {
+/// Fails if nothing is of a kind, and it is none of the other words that are understood in its place.
+fn check_kind(kind: &str, components: &[Component], others: &[&'static str]) -> Result<(), Error> {
     let mut kinds: Vec<&str> = components.iter().map(|component| component.kind).collect();
     kinds.dedup();
+    kinds.extend(others);
     if kinds.contains(&kind) { Ok(()) } else { Err(Error::Usage(unknown_name("kind", kind, &kinds))) }
 }
 
 pub fn list(kind: Option<&str>) -> Result<u8, Error> {
     let components = components();
-    kind.map_or(Ok(()), |kind| check_kind(kind, &components))?;
+    kind.map_or(Ok(()), |kind| check_kind(kind, &components, &["cpu"]))?;
     let listed = components.iter().filter(|found| kind.is_none_or(|kind| kind == found.kind));
     let lines: Vec<_> = listed.map(|found| (format!("{}/{}", found.kind, found.name), &found.summary)).collect();
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -28,7 +30,7 @@ pub fn describe(component: &str) -> Result<u8, Error> {
         return Err(Error::Usage(format!("found {component:?}; expected KIND/NAME, such as policy/bsfl")));
     };
     let components = components();
-    check_kind(kind, &components)?;
+    check_kind(kind, &components, &[])?;
     let Some(found) = components.iter().find(|known| known.kind == kind && known.name == name) else {
         let of_kind = components.iter().filter(|known| known.kind == kind);
         let names: Vec<&str> = of_kind.map(|known| known.name.as_str()).collect();
@@ -41,7 +43,7 @@ pub fn describe(component: &str) -> Result<u8, Error> {
 /// Name, summary, documentation and parameters.
 fn description(title: &str, Component { summary, documentation, parameters, .. }: &Component) -> String {
     let mut text = format!("{title}\n\n");
-    if !documentation.starts_with(summary.as_str()) {
+    if first_paragraph(documentation) != *summary {
         text.push_str(&format!("{summary}\n"));
         if !documentation.is_empty() {
             text.push('\n');

@@ -18,7 +18,7 @@ pub fn list() -> String {
                 "what every processor of its kind has, without a fused multiply-add: about 50 times slower".to_owned()
             }
             (false, true) => format!("detected: {}", needs.join(", ")),
-            (false, false) => format!("not there: lacks {} of {}", missing.join(", "), needs.join(", ")),
+            (false, false) => format!("not there: lacks {}", missing.join(", ")),
         };
         let mark = if name == taken.name() { "; training takes this path" } else { "" };
         text.push_str(&format!("cpu/{name:<9} {what}{mark}\n"));

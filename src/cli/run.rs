@@ -189,7 +189,8 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
     text.push_str(&table(summary));
     let all: Vec<u8> =
         summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
-    text.push_str(&format!("\ndigest of all runs  {}\n", &artefacts::hash(&all)[..32]));
+    let which = if summary.runs.len() == experiment.runs().len() { "all runs" } else { "these runs" };
+    text.push_str(&format!("\ndigest of {which}  {}\n", &artefacts::hash(&all)[..32]));
     match &arguments.out {
         Some(folder) if is_written => {
             let command = format!("fedgenie verify {}", artefacts::shell_quoted(&folder.to_string_lossy()));

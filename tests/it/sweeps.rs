@@ -284,6 +284,12 @@ fn verify_of_an_unfinished_folder() {
     replayed(&answer, "5", "1 run is missing in out or its summary: random-s2; `");
     work.run_into("out", &["--resume"]);
     assert_eq!(work.fedgenie(&["verify", "out"]).code, 0);
+    // So is a run that somebody deleted from a finished folder.
+    fs::remove_dir_all(work.path("out/runs/bsfl-s3")).unwrap();
+    let answer = work.fedgenie(&["verify", "out"]);
+    replayed(&answer, "5", "1 run is missing in out or its summary: bsfl-s3; `");
+    work.run_into("out", &["--resume"]);
+    assert_eq!(work.fedgenie(&["verify", "out"]).code, 0);
 }
 
 #[test]

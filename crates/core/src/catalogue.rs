@@ -39,7 +39,7 @@ pub struct Catalogue {
 pub struct Entry {
     /// Its name in scenarios.
     pub name: &'static str,
-    /// One line on what it is; if empty, the first line of its file is used.
+    /// One line on what it is; if empty, the first paragraph of its file is used.
     pub summary: &'static str,
     /// Source of its file, which opens with its documentation.
     pub source: &'static str,
@@ -49,7 +49,7 @@ impl Entry {
     /// One line on what the component is.
     pub fn summary(&self) -> String {
         match self.summary.trim() {
-            "" => documentation(self.source).lines().next().unwrap_or_default().to_owned(),
+            "" => first_paragraph(&documentation(self.source)),
             summary => plain(summary),
         }
     }
@@ -149,6 +149,12 @@ pub fn documentation(source: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{text}\n") }
 }
 
+/// The first paragraph of a text, as one line.
+pub fn first_paragraph(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
 /// Whether a block of TOML or text has begun and not ended.
 fn text_is_open(text: &str) -> bool {
     text.lines().filter(|line| line.starts_with("```")).count() % 2 == 1
@@ -185,9 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_the_entrys_own_or_the_first_line_of_its_file() {
-        let entry = Entry { name: "a", summary: "", source: "//! The file.\n//! More.\n" };
-        assert_eq!(entry.summary(), "The file.");
+    fn a_summary_is_the_entrys_own_or_the_first_paragraph_of_its_file() {
+        let entry = Entry { name: "a", summary: "", source: "//! The file,\n//! in two lines.\n//!\n//! More.\n" };
+        assert_eq!(entry.summary(), "The file, in two lines.");
         assert_eq!(Entry { summary: " Its own.", ..entry }.summary(), "Its own.");
     }
 }

@@ -5,8 +5,8 @@
 //! counts the samples up to x.
 //!
 //! # Inputs
-//! At least one sample, each finite and not negative. A file holds one sample per line; blank lines and lines that
-//! start with `#` are skipped.
+//! At least one sample, each finite and not negative. A file holds one sample per line, a plain number: seconds for a
+//! latency, bits per second for a rate. Blank lines and lines that start with `#` are skipped.
 //!
 //! # Source
 //! Elementary. Nothing is interpolated, so that a trace is replayed in law exactly as it was measured.

@@ -4,7 +4,7 @@
 //! `P(X ≤ x) = Σ wₖ Fₖ(x) / Σ wₖ`.
 //!
 //! # Inputs
-//! At least one component, each with a weight > 0; the weights need not sum to 1.
+//! A list of at least one component: a law with a `weight` > 0 beside it. The weights need not sum to 1.
 //!
 //! # Source
 //! Elementary.

@@ -197,10 +197,26 @@ fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) 
             path.display()
         ))),
         (false, _) => Err(Error::Usage(format!(
-            "{} holds another experiment ({}); choose a new folder, --resume to continue the same one, or --overwrite",
+            "{} holds another experiment ({}){}; choose a new folder, --resume to continue the same one, or --overwrite",
             path.display(),
-            name_in(found)
+            name_in(found),
+            first_difference(found, &experiment.resolved)
         ))),
+    }
+}
+
+/// The first line in which two resolved scenarios differ.
+fn first_difference(there: &str, here: &str) -> String {
+    let (mut there, mut here) = (there.lines(), here.lines());
+    loop {
+        match (there.next(), here.next()) {
+            (None, None) => return String::new(),
+            (there, here) if there == here => {}
+            (there, here) => {
+                let shown = |line: Option<&str>| line.map_or_else(|| "nothing".to_owned(), |line| format!("`{line}`"));
+                return format!(": {} there, {} here", shown(there), shown(here));
+            }
+        }
     }
 }
 

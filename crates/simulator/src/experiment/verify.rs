@@ -59,8 +59,8 @@ impl Verdict {
     }
 }
 
-/// Replays the runs of a folder that its manifest lists, or that are complete where it has none so far, in order, unless
-/// the data are others than those that were learned from.
+/// Replays, in order, the runs of a folder that its manifest lists, or that are complete where it has none so far;
+/// unless the data are others than those that were learned from.
 ///
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.
@@ -78,10 +78,11 @@ pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<V
         return Ok(Verdict { difference: Some(difference), ..verdict });
     }
     replay(folder, &experiment, manifest.as_ref(), threads, &mut verdict)?;
-    if let Some(manifest) = &manifest {
-        verdict.difference = verdict.difference.take().or_else(|| files_differ(folder, manifest, verdict.runs));
-    }
     verdict.missing = missing(folder, &experiment, manifest.as_ref());
+    if let Some(manifest) = &manifest {
+        let difference = verdict.difference.take();
+        verdict.difference = difference.or_else(|| files_differ(folder, &experiment, manifest, &verdict.missing));
+    }
     if manifest.is_none() || !verdict.missing.is_empty() {
         let data = data.map(|data| format!(" --data {}", artefacts::shell_quoted(&data.to_string_lossy())));
         verdict.completion = Some(artefacts::completion(folder) + &data.unwrap_or_default());
@@ -94,7 +95,15 @@ fn is_complete(folder: &Path, run: &RunId) -> bool {
     folder.join(RUNS_FOLDER).join(&run.name).join(RUN_FILE).is_file()
 }
 
-/// Replays the runs that the manifest lists; without one, those that are complete.
+/// Whether the folder has a run, by its manifest if there is one. A run that somebody deleted is not there.
+fn is_there(folder: &Path, run: &RunId, manifest: Option<&Manifest>) -> bool {
+    match manifest {
+        Some(manifest) => manifest.runs.contains(&run.name) && folder.join(RUNS_FOLDER).join(&run.name).exists(),
+        None => is_complete(folder, run),
+    }
+}
+
+/// Replays the runs that are there.
 fn replay(
     folder: &Path,
     experiment: &Experiment,
@@ -105,8 +114,7 @@ fn replay(
     let cache = DataCache::default();
     for run in experiment.runs() {
         let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
-        let is_there = manifest.map_or_else(|| is_complete(folder, &run), |manifest| manifest.runs.contains(&run.name));
-        if !has_failed && !is_there {
+        if !has_failed && !is_there(folder, &run, manifest) {
             continue;
         }
         verdict.runs += 1;
@@ -120,8 +128,8 @@ fn replay(
     Ok(())
 }
 
-/// Names of runs of the experiment that the manifest or the summary lacks, or that are not complete where there is no
-/// manifest so far; of those that failed nothing is missing.
+/// Names of runs of the experiment that are not there, or that the summary lacks although there is a manifest; of those
+/// that failed nothing is missing.
 fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) -> Vec<String> {
     let summary: Value = fs::read_to_string(folder.join(SUMMARY_FILE))
         .ok()
@@ -129,15 +137,13 @@ fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) 
         .unwrap_or_default();
     let key = |run: &Value| Some((run["point"].as_u64()?, run["seed"].as_u64()?, run["arm"].as_str()?.to_owned()));
     let summarised: BTreeSet<_> = summary["runs"].as_array().into_iter().flatten().filter_map(key).collect();
-    let is_there = |run: &RunId| {
+    let is_missing = |run: &RunId| {
         let label = experiment.points[run.point].1.arms[run.arm].label.clone();
-        let is_listed = |manifest: &Manifest| {
-            manifest.failed.contains(&run.name)
-                || manifest.runs.contains(&run.name) && summarised.contains(&(run.point as u64, run.seed, label))
-        };
-        manifest.map_or_else(|| is_complete(folder, run), is_listed)
+        let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
+        let is_summarised = manifest.is_none() || summarised.contains(&(run.point as u64, run.seed, label));
+        !has_failed && !(is_there(folder, run, manifest) && is_summarised)
     };
-    experiment.runs().into_iter().filter(|run| !is_there(run)).map(|run| run.name).collect()
+    experiment.runs().into_iter().filter(is_missing).map(|run| run.name).collect()
 }
 
 const fn of_experiment(what: String) -> Difference {
@@ -154,16 +160,22 @@ fn data_differ(experiment: &Experiment, manifest: &Manifest) -> Result<Option<Di
     }))
 }
 
-/// What the replays did not look at: files whose contents no longer are what the manifest says.
-fn files_differ(folder: &Path, manifest: &Manifest, replayed: usize) -> Option<Difference> {
-    let listed = manifest.runs.len() + manifest.failed.len();
-    if replayed != listed {
-        return Some(of_experiment(format!("the manifest lists {listed} runs, the scenario has {replayed} of them")));
+/// What the replays did not look at: files whose contents no longer are what the manifest says, but for those of
+/// missing runs.
+fn files_differ(folder: &Path, experiment: &Experiment, manifest: &Manifest, missing: &[String]) -> Option<Difference> {
+    let known: BTreeSet<String> = experiment.runs().into_iter().map(|run| run.name).collect();
+    if let Some(name) = manifest.runs.iter().chain(&manifest.failed).find(|&name| !known.contains(name)) {
+        return Some(of_experiment(format!("the manifest lists {name}, which is no run of the scenario")));
     }
-    manifest.files.iter().find_map(|(name, digest)| match artefacts::hash_file(&folder.join(name)) {
-        Ok(found) if found == *digest => None,
-        Ok(_) => Some(of_experiment(format!("{name} is not the file that was written: its BLAKE3 digest differs"))),
-        Err(error) => Some(of_experiment(format!("{name}: {error}"))),
+    let folders = missing.iter().map(|run| Path::new(RUNS_FOLDER).join(run));
+    let deleted: Vec<_> = folders.filter(|run| !folder.join(run).exists()).collect();
+    let is_deleted = |name: &str| deleted.iter().any(|run| Path::new(name).starts_with(run));
+    manifest.files.iter().filter(|(name, _)| !is_deleted(name)).find_map(|(name, digest)| {
+        match artefacts::hash_file(&folder.join(name)) {
+            Ok(found) if found == *digest => None,
+            Ok(_) => Some(of_experiment(format!("{name} is not the file that was written: its BLAKE3 digest differs"))),
+            Err(error) => Some(of_experiment(format!("{name}: {error}"))),
+        }
     })
 }
 

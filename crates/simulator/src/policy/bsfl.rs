@@ -46,16 +46,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Weight of generalisation, not negative.
+    /// Weight of generalisation, not negative; `regret.alpha` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// Exponent of the generalisation function, positive.
+    /// Exponent of the generalisation function, positive; `regret.beta` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta: Option<f64>,
-    /// The shortest conceivable latency.
+    /// The shortest conceivable latency; `regret.tau_min` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tau_min: Option<Duration>,
-    /// Grid of the generalisation function and of sample means; 0 for none.
+    /// Grid of the generalisation function and of sample means, 0 for none; `regret.quantum` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum: Option<f64>,
     /// How (13) is maximised.

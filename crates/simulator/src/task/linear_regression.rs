@@ -2,9 +2,8 @@
 //!
 //! # Definition
 //! Prediction `w·x + b`; loss: mean squared error. Unless `data` is given, the examples are drawn: `features` inputs
-//! uniform in
-//! [0, 1]; target `Σ_i (i/10)·x_i + √2 + N(0, noise²)`, so that the smallest expected loss is `noise²`. One seventh of
-//! the examples is for testing.
+//! uniform in [0, 1]; target `Σ_i (i/10)·x_i + √2 + N(0, noise²)`, so that the smallest expected loss is `noise²`. One
+//! seventh of the examples is for testing.
 //!
 //! # Inputs
 //! `features`, `examples` (train and test together), `noise` (standard deviation); or `data`: a table with numbers to
