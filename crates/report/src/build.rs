@@ -7,8 +7,8 @@ use super::source::Results;
 use super::study::{Better, Quantity, Study, counted, interval};
 use super::style::{self, Labelled};
 use fedgenie_core::math::statistics::Estimate;
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::{INTERVAL_SEEDS, show};
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::{INTERVAL_SEEDS, show};
 use fedgenie_simulator::policy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -196,7 +196,7 @@ fn experiment(results: &Results, prefix: &str) -> Experiment {
     );
     let range = |values: &mut dyn Iterator<Item = f64>, unit: &str| {
         let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-        let words = fedgenie_simulator::experiment::number;
+        let words = fedgenie_experiment::experiment::number;
         if low < high { format!("{} to {}{unit}", words(low), words(high)) } else { format!("{}{unit}", words(high)) }
     };
     add("rounds per run", Some(range(&mut summary.runs.iter().map(|run| f64::from(run.rounds)), "")));

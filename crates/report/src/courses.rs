@@ -8,7 +8,7 @@ use super::model::{Line, LineKind};
 use super::study::{Study, rounded, rounded_x};
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::estimate;
-use fedgenie_simulator::experiment::{CurvePoint, RunSummary};
+use fedgenie_experiment::experiment::{CurvePoint, RunSummary};
 
 /// The most points of a mean and its interval.
 const STEPS: usize = 160;

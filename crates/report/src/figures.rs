@@ -10,7 +10,7 @@ use super::courses::BAND_SEEDS;
 use super::model::{Axis, Figure, Mark, Scale};
 use super::study::{Study, rounded};
 use fedgenie_core::math::statistics::Estimate;
-use fedgenie_simulator::experiment::{INTERVAL_SEEDS, Reached, show};
+use fedgenie_experiment::experiment::{INTERVAL_SEEDS, Reached, show};
 use std::collections::BTreeMap;
 
 /// All figures of a study.

@@ -1,10 +1,10 @@
 //! Results of an experiment, from its folder or straight from its runs.
 
 use fedgenie_core::record::FORMAT_VERSION;
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE};
-use fedgenie_simulator::experiment::{Experiment, RunSummary, Summary};
-use fedgenie_simulator::scenario::Point;
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE};
+use fedgenie_experiment::experiment::{Experiment, RunSummary, Summary};
+use fedgenie_experiment::scenario::Point;
 use rayon::prelude::*;
 use std::fs;
 use std::path::Path;

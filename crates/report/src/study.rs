@@ -3,7 +3,7 @@
 use super::model::{Axis, Interval, Scale};
 use super::source::Results;
 use fedgenie_core::math::statistics::{Estimate, paired_difference};
-use fedgenie_simulator::experiment::{INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
+use fedgenie_experiment::experiment::{INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A policy of an experiment.

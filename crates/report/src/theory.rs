@@ -7,7 +7,7 @@ use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::growth::{Fit, Model, exponent, fit, mean_curve};
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::rng::Streams;
-use fedgenie_simulator::experiment::{RunSummary, number};
+use fedgenie_experiment::experiment::{RunSummary, number};
 
 /// The meaning of the thin dashed lines.
 pub(super) const FITS: &str = "Thin dashed lines are growth curves, fitted to the means over the last 90 % of the rounds: of \

@@ -5,10 +5,10 @@ use super::html;
 use super::model::{Figure, Report};
 use super::source::Results;
 use super::svg;
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::artefacts::PAGE_FILE;
-use fedgenie_simulator::experiment::files::write_file;
-use fedgenie_simulator::experiment::{Experiment, Summary};
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::artefacts::PAGE_FILE;
+use fedgenie_experiment::experiment::files::write_file;
+use fedgenie_experiment::experiment::{Experiment, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,15 +1,14 @@
-//! Populations, policies, tasks, protocols, runs and experiments.
+//! Populations, policies, tasks, protocols and runs.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
-pub mod error;
-pub mod experiment;
 pub mod metrics;
 pub mod policy;
 pub mod population;
 pub mod protocol;
 pub mod recorder;
 pub mod run;
-pub mod scenario;
 pub mod task;
+#[cfg(test)]
+mod testing;
 pub mod world;

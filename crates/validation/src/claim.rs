@@ -22,7 +22,7 @@
 
 use super::statistic::StatisticConfig;
 use super::verdict::{Rule, Verdict};
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,8 +2,8 @@
 
 use super::claim::{Budget, Check, Claim};
 use super::statistic::Measurement;
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::{Experiment, Overrides, Progress, RunId, RunSummary, Threads, execute};
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::{Experiment, Overrides, Progress, RunId, RunSummary, Threads, execute};
 use fedgenie_simulator::task::DataCache;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

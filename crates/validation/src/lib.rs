@@ -26,7 +26,7 @@ pub use results::{CheckResult, ClaimResult, Provenance, Row, markdown, table};
 pub use statistic::{Measured, Measurement, StatisticConfig};
 pub use verdict::{Rule, Verdict};
 
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 
 /// Checks a claim.
 ///

@@ -3,7 +3,7 @@
 use super::claim::{Budget, Check, Claim};
 use super::statistic::{Details, Measured, Measurement, shown_interval};
 use super::verdict::Verdict;
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use serde::Serialize;
 use std::fmt::Write;
 use std::sync::Arc;

@@ -16,8 +16,8 @@ mod variance_ratio;
 
 use super::laboratory::Context;
 use fedgenie_core::math::statistics::Estimate;
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::RunSummary;
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::RunSummary;
 use serde::{Deserialize, Serialize};
 
 /// One number.
@@ -152,14 +152,14 @@ fn some(list: &[String], key: &str) -> Result<(), Error> {
 fn value_at(
     run: &RunSummary,
     at_s: f64,
-    value: impl Fn(&fedgenie_simulator::experiment::CurvePoint) -> Option<f64>,
+    value: impl Fn(&fedgenie_experiment::experiment::CurvePoint) -> Option<f64>,
 ) -> Option<f64> {
     run.curve.iter().take_while(|point| point.time_s <= at_s).filter_map(value).last()
 }
 
 /// Four significant digits.
 fn shown(value: f64) -> String {
-    fedgenie_simulator::experiment::number(value)
+    fedgenie_experiment::experiment::number(value)
 }
 
 pub(super) fn shown_interval(value: f64, interval: Option<[f64; 2]>) -> String {

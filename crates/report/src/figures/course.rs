@@ -5,7 +5,7 @@ use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Scale};
 use super::super::study::{Study, capitalised, id, linear, regret_words};
 use super::super::theory;
 use super::{either, how_means_are_shown, marks, mean_words};
-use fedgenie_simulator::experiment::CurvePoint;
+use fedgenie_experiment::experiment::CurvePoint;
 
 impl Over {
     fn axis(self) -> Axis {

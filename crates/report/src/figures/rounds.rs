@@ -3,7 +3,7 @@
 use super::super::model::{Axis, Chart, Figure, Line, LineKind, Panel, Scale};
 use super::super::study::{Arm, Study, linear, rounded, rounded_x};
 use super::either;
-use fedgenie_simulator::experiment::number;
+use fedgenie_experiment::experiment::number;
 use fedgenie_simulator::metrics::{Durations, Row, Selections};
 
 /// The meaning of colours of selections.

@@ -182,7 +182,7 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
     }
     let (labels, y) = row_words(&study.arms, &rows);
     let panel = |arm: &Arm<'_>| {
-        let column = |runs: &std::collections::BTreeMap<u64, &fedgenie_simulator::experiment::RunSummary>| {
+        let column = |runs: &std::collections::BTreeMap<u64, &fedgenie_experiment::experiment::RunSummary>| {
             let mut counts = vec![0; rows.len()];
             for total in runs.values().map(|run| run.metrics.selections.totals()) {
                 counts.iter_mut().zip(total).for_each(|(sum, count)| *sum += count);

@@ -2,7 +2,7 @@
 
 use super::super::model::{Axis, Chart, Figure};
 use super::super::study::{Study, linear, rounded};
-use fedgenie_simulator::experiment::{RunSummary, number};
+use fedgenie_experiment::experiment::{RunSummary, number};
 
 /// The most bars of a figure.
 const MOST_BARS: usize = 48;

@@ -4,7 +4,7 @@ use super::super::model::{Axis, Panel, Scale};
 use super::axis::bounds;
 use super::{Anchor, Area, Failed, HEADING, LETTERS, WIDTH, cut, label_room, picture, text, words};
 use fedgenie_core::math::float;
-use fedgenie_simulator::experiment::number;
+use fedgenie_experiment::experiment::number;
 use plotters::prelude::*;
 
 /// From little to much, ever darker, so that prints without colour can be read as well.

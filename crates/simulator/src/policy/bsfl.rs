@@ -102,7 +102,7 @@ impl Config {
     }
 
     /// Whether the policy maximises this reward, and exactly.
-    pub(crate) fn maximises(&self, reward: &Reward) -> bool {
+    pub fn maximises(&self, reward: &Reward) -> bool {
         matches!(self.solver, SolverConfig::Exact(_)) && self.reward().is_ok_and(|own| own == *reward)
     }
 

@@ -83,39 +83,22 @@ impl<'w> Scopes<'w> {
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::Experiment;
     use crate::recorder::NoSink;
     use crate::run::engine::{Engine, Event, Timer};
-    use crate::scenario::tree;
-    use crate::task::DataCache;
+    use crate::testing;
     use crate::world::World;
     use fedgenie_core::id::{ClientId, Round};
     use fedgenie_core::record::Outcome;
     use fedgenie_core::time::Span;
-    use std::path::Path;
 
     fn world(more: &str) -> World {
-        let text = format!(
-            r#"
-            name = "scopes"
-            seeds = 1
-            stop.rounds = 1
+        let six = r#"
             population.clients = 6
-            {more}
-            [population.latency]
-            download.constant = "1 s"
-            compute.constant = "1 s"
-            upload.constant = "1 s"
-            [task.none]
-            [protocol.hierarchical]
-            edges = 2
-            cohort = 1
-            [policy.random]
-            "#
-        );
-        let root = tree::parse(Path::new("scopes.toml"), &text).unwrap();
-        let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
-        experiment.world(0, 1, &DataCache::default()).unwrap()
+            population.latency = { download.constant = "1 s", compute.constant = "1 s", upload.constant = "1 s" }
+            task.none = {}
+            protocol.hierarchical = { edges = 2, cohort = 1 }
+        "#;
+        testing::world(six, more)
     }
 
     fn listed(engine: &Engine<'_>, server: u32) -> Vec<u32> {

@@ -10,11 +10,11 @@ use crate::laboratory::Context;
 use fedgenie_core::math::float::exp;
 use fedgenie_core::math::statistics::{Estimate, estimate, paired_difference, proportion};
 use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::Experiment;
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::Experiment;
+use fedgenie_experiment::scenario::tree;
 use fedgenie_simulator::recorder::NoSink;
 use fedgenie_simulator::run::{Run, RunSettings};
-use fedgenie_simulator::scenario::tree;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -56,7 +56,7 @@ fn contains(found: Option<Estimate>, truth: f64) -> bool {
 impl Config {
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         let root =
-            tree::parse(Path::new("coverage"), SCENARIO).map_err(fedgenie_simulator::scenario::ScenarioError::from)?;
+            tree::parse(Path::new("coverage"), SCENARIO).map_err(fedgenie_experiment::scenario::ScenarioError::from)?;
         let experiment = Experiment::from_tree(&root, Path::new("."), None)?;
         if self.seeds < 2 || self.replications == 0 {
             return usage("an interval needs two seeds, and a share a replication");

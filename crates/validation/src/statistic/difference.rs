@@ -3,7 +3,7 @@
 use super::{Measured, Measurement, number};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::paired_difference;
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use serde::Deserialize;
 
 /// Parameters.

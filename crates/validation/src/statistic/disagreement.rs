@@ -3,7 +3,7 @@
 use super::{Details, Measured, Measurement, number, shown_interval};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::{Estimate, paired_difference};
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use serde::Deserialize;
 
 /// Parameters.

@@ -9,7 +9,7 @@ use fedgenie_core::math::float::{power, sqrt};
 use fedgenie_core::math::statistics::growth::exponent;
 use fedgenie_core::math::statistics::proportion;
 use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use serde::Deserialize;
 
 /// Parameters.

@@ -8,7 +8,7 @@ use crate::laboratory::{Context, runs_of};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::statistics::{estimate, paired_difference};
 use fedgenie_core::record::Record;
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use fedgenie_simulator::recorder::{RoundMark, RoundSummary, Sink};
 use serde::Deserialize;
 use std::io;

@@ -7,7 +7,7 @@ use super::{Details, Measured, Measurement, shown, usage};
 use crate::laboratory::{Context, runs_of};
 use fedgenie_core::math::statistics::{estimate, paired_difference};
 use fedgenie_core::record::Record;
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use fedgenie_simulator::metrics::gini;
 use fedgenie_simulator::recorder::{RoundMark, RoundSummary, Sink};
 use serde::Deserialize;

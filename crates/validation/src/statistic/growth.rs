@@ -8,8 +8,8 @@ use crate::laboratory::Context;
 use fedgenie_core::math::float::{ceil, power};
 use fedgenie_core::math::statistics::growth::{Model, exponent, fit, gap_free_aic, mean_curve};
 use fedgenie_core::rng::Streams;
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::{Curve, RunSummary};
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::{Curve, RunSummary};
 use serde::Deserialize;
 
 /// Parameters.
@@ -119,7 +119,7 @@ mod tests {
     fn the_grid_is_the_one_that_curves_keep() {
         let mut curve = Curve::default();
         for round in 1..=20_000 {
-            curve.push(fedgenie_simulator::experiment::CurvePoint {
+            curve.push(fedgenie_experiment::experiment::CurvePoint {
                 round,
                 time_s: 0.0,
                 regret: fedgenie_core::record::Regret::default(),

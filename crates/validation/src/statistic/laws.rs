@@ -11,7 +11,7 @@ use fedgenie_core::law::{
 };
 use fedgenie_core::math::statistics::kolmogorov;
 use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use serde::Deserialize;
 
 /// Parameters.

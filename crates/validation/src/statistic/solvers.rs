@@ -12,7 +12,7 @@ use fedgenie_core::oracle::annealing::{Annealing, Config as AnnealingConfig, Sea
 use fedgenie_core::oracle::greedy::Greedy;
 use fedgenie_core::oracle::{Exact, Instance, Solver};
 use fedgenie_core::rng::StreamRng;
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use fedgenie_simulator::policy::PolicyConfig;
 use fedgenie_simulator::recorder::NoSink;
 use fedgenie_simulator::run::{Run, RunSettings};

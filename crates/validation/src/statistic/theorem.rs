@@ -10,10 +10,10 @@ use crate::laboratory::Context;
 use fedgenie_core::law::{AnyLaw, Exponential, Gamma, Law, Lognormal};
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
-use fedgenie_simulator::error::Error;
-use fedgenie_simulator::experiment::{Experiment, RunSummary};
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::{Experiment, RunSummary};
+use fedgenie_experiment::scenario::tree;
 use fedgenie_simulator::recorder::NoSink;
-use fedgenie_simulator::scenario::tree;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -147,7 +147,7 @@ impl Config {
     fn one(&self, number: u32, context: &Context<'_>) -> Result<Found, Error> {
         let text = scenario(number, self.rounds);
         let name = format!("world {number} of the claim");
-        let root = tree::parse(Path::new(&name), &text).map_err(fedgenie_simulator::scenario::ScenarioError::from)?;
+        let root = tree::parse(Path::new(&name), &text).map_err(fedgenie_experiment::scenario::ScenarioError::from)?;
         let experiment = Experiment::from_tree(&root, Path::new("."), None)?;
         let laboratory = context.laboratory;
         let world = experiment.world(0, u64::from(number), laboratory.cache())?;

@@ -11,7 +11,7 @@ use crate::laboratory::Context;
 use fedgenie_core::math::statistics::{estimate, proportion, quantile};
 use fedgenie_core::oracle::free_size::{enumerate, greedy, maximise};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use serde::Deserialize;
 
 /// Parameters.

@@ -7,7 +7,7 @@ use super::{Details, Measured, Measurement, number, shown, shown_interval};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::{quantile, variance};
 use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_simulator::error::Error;
+use fedgenie_experiment::error::Error;
 use serde::Deserialize;
 
 /// Parameters.

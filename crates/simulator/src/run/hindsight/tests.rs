@@ -1,44 +1,30 @@
 //! The regret in hindsight against sets, utilities and updates that are worked out in another way.
 
 use super::*;
-use crate::experiment::Experiment;
 use crate::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
 use crate::recorder::NoSink;
 use crate::run::learning::{Learning, Trained};
 use crate::run::{Evaluations, Protocol, Run, RunSettings};
-use crate::scenario::tree;
-use crate::task::DataCache;
+use crate::testing;
 use fedgenie_core::oracle::brute;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::{Instance, TIE};
 use fedgenie_learning::model::{Batch, evaluate};
-use std::path::Path;
 
 /// Eight clients of different sizes and speeds, three a round.
 const EIGHT: &str = r#"
-    name = "hindsight"
-    seeds = 1
-    stop.rounds = 100
     population.clients = 8
     population.latency.download = { constant = "25 ms" }
     population.latency.compute = { exponential = { mean = { uniform = ["0.1 s", "1 s"] }, shift = "0.1 s" } }
     population.latency.upload = { constant = "25 ms" }
     task.linear-regression = { examples = 700, features = 4, partition = { gamma-sized = { shape = 1.0 } } }
-    training = { epochs = 2, batch = 16, optimizer = { sgd = { lr = 0.02 } } }
-    regret = { counterfactual = true, meters = [] }
+    training = { epochs = 2, batch = 16, lr = 0.02 }
+    hindsight = { kappa = 0.5 }
     protocol.synchronous = { cohort = 3 }
-    policy.random = {}
 "#;
 
 fn with(more: &str) -> World {
-    let mut root = tree::parse(Path::new("hindsight.toml"), EIGHT).unwrap();
-    for setting in more.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let (path, value) = setting.split_once(" = ").unwrap();
-        let value = tree::parse(Path::new("setting.toml"), &format!("value = {value}")).unwrap();
-        root.set(path, value.get("value").unwrap().clone()).unwrap();
-    }
-    let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
-    experiment.world(0, 1, &DataCache::default()).unwrap()
+    testing::world(EIGHT, more)
 }
 
 /// Chooses what it was told to; the last choice again and again.
@@ -90,15 +76,15 @@ fn speeds(world: &World, round: Round) -> Vec<f64> {
     (0..world.population.len() as u32).map(one).collect()
 }
 
-const UTILITIES: [&str; 2] = ["regret.utility = \"loss-drop\"", "regret.utility = { contribution = {} }"];
+const UTILITIES: [&str; 2] = ["hindsight.utility = { loss-drop = {} }", "hindsight.utility = { contribution = {} }"];
 
 /// Latencies 1, 2 and 4 s; κ = 0.01 and T_semi = 2 s, so that a second costs 0.005.
 const THREE: &str = r#"
     population.clients = 3
     population.latency.compute = { constant = { each = ["0.95 s", "1.95 s", "3.95 s"] } }
     protocol.synchronous.cohort = 2
-    regret.kappa = 0.01
-    regret.t_semi = "2 s"
+    hindsight.kappa = 0.01
+    hindsight.t_semi = "2 s"
 "#;
 
 /// What each of three clients is worth is measured in a run in which it is the only one that is asked: the model is
@@ -230,7 +216,7 @@ fn updates_that_never_count_are_worth_nothing() {
 #[test]
 fn the_run_goes_on_where_only_those_diverge_who_were_not_asked() {
     let world = with(
-        "training.optimizer = { sgd = { lr = 1.1 } }\n training.epochs = 1\n training.batch = 1\n \
+        "training.lr = 1.1\n training.epochs = 1\n training.batch = 1\n \
          protocol.synchronous.cohort = 1",
     );
     let sizes: Vec<usize> = (0..8).map(|client| learning(&scripted(&world, &[])).examples(ClientId(client))).collect();
@@ -248,7 +234,7 @@ fn the_run_goes_on_where_only_those_diverge_who_were_not_asked() {
 fn the_unit_of_time_follows_from_the_population() {
     let each = r#"population.latency.compute = { constant = { each = ["8 s", "1 s", "2 s", "3 s", "4 s", "5 s", "6 s", "7 s"] } }"#;
     assert_eq!(with(each).hindsight.unwrap().t_semi.seconds(), 7.05);
-    let given = with(&format!("{each}\n regret.t_semi = \"2 s\"\n regret.kappa = 3.0")).hindsight.unwrap();
+    let given = with(&format!("{each}\n hindsight.t_semi = \"2 s\"\n hindsight.kappa = 3.0")).hindsight.unwrap();
     assert_eq!((given.t_semi.seconds(), given.kappa), (2.0, 3.0));
     assert_eq!(given.utility, UtilityConfig::default());
 }
@@ -256,7 +242,7 @@ fn the_unit_of_time_follows_from_the_population() {
 /// Equations (9) to (13) of MAB-FRS over four rounds, from models and data alone.
 #[test]
 fn contributions_follow_the_policys_own_history() {
-    let world = with("regret.utility = { contribution = { gamma = 0.25, a = 2.0, b = 0.125 } }");
+    let world = with("hindsight.utility = { contribution = { gamma = 0.25, a = 2.0, b = 0.125 } }");
     let learner = world.learner.as_ref().unwrap();
     let loss = |parameters: &[f32], data, examples: &[u32]| {
         evaluate(&*learner.model, parameters, Batch { data, examples }, false)

@@ -100,7 +100,7 @@ impl CorrelateGradient<'_> {
         let band = band(self.output_row);
         if band >= self.output_rows {
             for group in self.groups() {
-                self.tiles::<OUTPUTS, WIDE, false>(output, group.taps, group.rows);
+                self.tiles::<OUTPUTS, WIDE>(output, group.taps, group.rows, false);
             }
             return OUTPUTS;
         }
@@ -108,7 +108,7 @@ impl CorrelateGradient<'_> {
         for first in (0..self.output_rows).step_by(band) {
             for group in self.groups() {
                 let rows = group.rows.start.max(first)..group.rows.end.min(first + band);
-                self.tiles::<OUTPUTS, WIDE, true>(output, group.taps, rows);
+                self.tiles::<OUTPUTS, WIDE>(output, group.taps, rows, true);
             }
         }
         self.fold_waiting::<OUTPUTS>(output);
@@ -116,37 +116,39 @@ impl CorrelateGradient<'_> {
     }
 
     #[inline(always)]
-    fn tiles<const OUTPUTS: usize, const WIDE: bool, const WAITS: bool>(
+    fn tiles<const OUTPUTS: usize, const WIDE: bool>(
         &mut self,
         output: usize,
         taps: std::ops::Range<usize>,
         rows: std::ops::Range<usize>,
+        waits: bool,
     ) {
         let mut tap = taps.start;
         while tap < taps.end {
             tap += match taps.end - tap {
                 // Five are better divided into three and two.
-                5 if WIDE => self.tile::<OUTPUTS, 3, WAITS>(output, tap, &rows),
-                4.. if WIDE => self.tile::<OUTPUTS, 4, WAITS>(output, tap, &rows),
-                3 if WIDE => self.tile::<OUTPUTS, 3, WAITS>(output, tap, &rows),
-                2.. => self.tile::<OUTPUTS, 2, WAITS>(output, tap, &rows),
-                _ => self.tile::<OUTPUTS, 1, WAITS>(output, tap, &rows),
+                5 if WIDE => self.tile::<OUTPUTS, 3>(output, tap, &rows, waits),
+                4.. if WIDE => self.tile::<OUTPUTS, 4>(output, tap, &rows, waits),
+                3 if WIDE => self.tile::<OUTPUTS, 3>(output, tap, &rows, waits),
+                2.. => self.tile::<OUTPUTS, 2>(output, tap, &rows, waits),
+                _ => self.tile::<OUTPUTS, 1>(output, tap, &rows, waits),
             };
         }
     }
 
     #[inline(always)]
-    fn tile<const OUTPUTS: usize, const TAPS: usize, const WAITS: bool>(
+    fn tile<const OUTPUTS: usize, const TAPS: usize>(
         &mut self,
         output: usize,
         tap: usize,
         rows: &std::ops::Range<usize>,
+        waits: bool,
     ) -> usize {
         let offsets: [usize; TAPS] = std::array::from_fn(|index| self.taps[tap + index] as usize);
         let plane = self.output_rows * self.output_row;
         let vectors = self.output_row / LANES;
         let mut sums = [[Lanes::ZERO; TAPS]; OUTPUTS];
-        if WAITS {
+        if waits {
             let waiting = self.sums[tap * OUTPUTS * LANES..][..TAPS * OUTPUTS * LANES].as_chunks::<LANES>().0;
             for index in 0..OUTPUTS {
                 for tap in 0..TAPS {
@@ -174,7 +176,7 @@ impl CorrelateGradient<'_> {
                 }
             }
         }
-        if WAITS {
+        if waits {
             let waiting = self.sums[tap * OUTPUTS * LANES..][..TAPS * OUTPUTS * LANES].as_chunks_mut::<LANES>().0;
             for index in 0..OUTPUTS {
                 for tap in 0..TAPS {

@@ -1,7 +1,7 @@
 //! The JSON schema of scenario files, made from the types that read them.
 
 use super::Sections;
-use crate::policy::{self, PolicyConfig};
+use fedgenie_simulator::policy::{self, PolicyConfig};
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 

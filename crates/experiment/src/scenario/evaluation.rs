@@ -1,10 +1,10 @@
 //! When the global model is evaluated, and what is made of its metrics: targets, and the end of a run that no longer
 //! improves.
 
-use crate::run::{End, Evaluations};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_core::units::Duration;
+use fedgenie_simulator::run::{End, Evaluations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

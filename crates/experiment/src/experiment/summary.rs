@@ -2,13 +2,13 @@
 
 use super::estimates::{differences, estimates};
 use super::{Curve, CurvePoint, Reached, RunId};
-use crate::metrics::{Outcomes, RunMetrics, gini};
-use crate::run::{Run, RunError};
 use crate::scenario::Point;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
+use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
+use fedgenie_simulator::run::{Run, RunError};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,10 @@
 //! Sinks of a replay: one that compares it with stored files, one that picks out a round.
 
 use crate::error::Error;
-use crate::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RoundMark, RoundSummary, Sink, event_json, read_marks};
 use fedgenie_core::record::{Record, Stream};
+use fedgenie_simulator::recorder::{
+    EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RoundMark, RoundSummary, Sink, event_json, read_marks,
+};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

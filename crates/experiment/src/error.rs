@@ -1,7 +1,7 @@
 //! Everything that can go wrong for a user, and the exit code it means.
 
-use crate::run::RunError;
 use crate::scenario::ScenarioError;
+use fedgenie_simulator::run::RunError;
 use std::io;
 use std::path::PathBuf;
 

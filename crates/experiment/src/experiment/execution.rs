@@ -2,10 +2,10 @@
 
 use super::{Experiment, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
-use crate::recorder::{NoSink, RunFileOptions};
-use crate::run::{Run, RunError};
-use crate::task::DataCache;
-use crate::world::World;
+use fedgenie_simulator::recorder::{NoSink, RunFileOptions};
+use fedgenie_simulator::run::{Run, RunError};
+use fedgenie_simulator::task::DataCache;
+use fedgenie_simulator::world::World;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

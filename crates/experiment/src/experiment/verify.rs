@@ -11,9 +11,9 @@ use super::artefacts::{
 };
 use super::{Experiment, Overrides, RunId, Threads};
 use crate::error::Error;
-use crate::run::RunError;
-use crate::task::DataCache;
-use crate::world::World;
+use fedgenie_simulator::run::RunError;
+use fedgenie_simulator::task::DataCache;
+use fedgenie_simulator::world::World;
 use serde::Serialize;
 use serde_json::Value;
 use sinks::{Capture, Captured, Comparison, Mismatch};
@@ -141,7 +141,7 @@ fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) 
         let label = experiment.points[run.point].1.arms[run.arm].label.clone();
         let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
         let is_summarised = manifest.is_none() || summarised.contains(&(run.point as u64, run.seed, label));
-        !has_failed && !(is_there(folder, run, manifest) && is_summarised)
+        !(has_failed || is_there(folder, run, manifest) && is_summarised)
     };
     experiment.runs().into_iter().filter(is_missing).map(|run| run.name).collect()
 }

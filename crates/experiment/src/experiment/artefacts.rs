@@ -14,8 +14,8 @@
 use super::cpu::Cpu;
 use super::{CurvePoint, Experiment, RunSummary, Summary, run_name};
 use crate::error::Error;
-use crate::run::RunError;
 use fedgenie_core::record::FORMAT_VERSION;
+use fedgenie_simulator::run::RunError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use crate::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, TIMELINE_FILE};
+pub use fedgenie_simulator::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, TIMELINE_FILE};
 
 /// The name of the program in its files.
 const TOOL: &str = "fedgenie";

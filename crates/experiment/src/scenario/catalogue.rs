@@ -5,8 +5,6 @@
 //! defaults, is read off the JSON schema, which is made from the types that read scenarios.
 
 use super::schema::schema;
-use crate::population::availability;
-use crate::{policy, protocol, task};
 use fedgenie_core::catalogue::{Catalogue, documentation, plain};
 use fedgenie_core::law;
 use fedgenie_core::oracle::{SOLVERS, regret, utility};
@@ -14,6 +12,8 @@ use fedgenie_learning::aggregate::server;
 use fedgenie_learning::data::{partition, source};
 use fedgenie_learning::model::families;
 use fedgenie_learning::trainer::{optimizer, schedule};
+use fedgenie_simulator::population::availability;
+use fedgenie_simulator::{policy, protocol, task};
 use serde_json::Value;
 
 /// The kinds of components, in the order of the list.

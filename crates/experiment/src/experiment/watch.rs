@@ -1,7 +1,7 @@
 //! What is noticed of a run while it goes on: targets that its metrics reach, and whether it still improves.
 
-use crate::run::{End, Run};
 use crate::scenario::{PlateauConfig, StopConfig, TargetConfig};
+use fedgenie_simulator::run::{End, Run};
 use serde::{Deserialize, Serialize};
 
 /// When a run's metric first reached a value, at the end of a round that was evaluated.

@@ -2,7 +2,6 @@
 
 use super::Sections;
 use super::evaluation::{PlateauConfig, TargetConfig};
-use crate::run::End;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::oracle::regret::Meter;
@@ -12,6 +11,7 @@ use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_core::units::{Amount, Bytes, Duration};
 use fedgenie_learning::trainer::optimizer::check_regularisation;
 use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
+use fedgenie_simulator::run::End;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

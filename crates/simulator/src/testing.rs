@@ -1,0 +1,88 @@
+//! Worlds for unit tests, from a few lines of TOML.
+
+use crate::population::PopulationConfig;
+use crate::protocol::ProtocolConfig;
+use crate::task::{DataCache, TaskConfig};
+use crate::world::{World, WorldPlan};
+use fedgenie_core::kernel::Ties;
+use fedgenie_core::oracle::hindsight::HindsightPlan;
+use fedgenie_core::oracle::utility::UtilityConfig;
+use fedgenie_core::units::Duration;
+use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+/// What a test says about its world.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lines {
+    population: PopulationConfig,
+    task: TaskConfig,
+    protocol: ProtocolConfig,
+    training: Option<TrainingLines>,
+    hindsight: Option<HindsightLines>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrainingLines {
+    epochs: u32,
+    batch: usize,
+    lr: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HindsightLines {
+    #[serde(default)]
+    utility: UtilityConfig,
+    kappa: f64,
+    t_semi: Option<Duration>,
+}
+
+/// The world of seed 1 that the lines describe. Lines of `more`, each `path = value`, are set on top of those of `base`.
+pub fn world(base: &str, more: &str) -> World {
+    let mut table: Table = base.parse().unwrap();
+    for line in more.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (path, value) = line.split_once(" = ").unwrap();
+        let mut value: Table = format!("value = {value}").parse().unwrap();
+        set(&mut table, path, value.remove("value").unwrap());
+    }
+    let Lines { population, task, protocol, training, hindsight } = table.try_into().unwrap();
+    let TrainingLines { epochs, batch, lr } = training.unwrap_or(TrainingLines { epochs: 1, batch: 32, lr: 1.0 });
+    let sgd = OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
+    let plan = WorldPlan {
+        rule: protocol.rule(population.client_count().unwrap()).unwrap(),
+        population,
+        task,
+        training: LocalTraining {
+            length: Length::Epochs(epochs),
+            batch,
+            optimizer: Optimizer::new(&sgd).unwrap(),
+            schedule: Schedule::default(),
+            clip: None,
+            proximal: 0.0,
+        },
+        inference_share: 1.0 / 3.0,
+        ties: Ties::Fifo,
+        aggregation: Default::default(),
+        reward: None,
+        meters: Vec::new(),
+        hindsight: hindsight.map(|HindsightLines { utility, kappa, t_semi }| HindsightPlan {
+            utility,
+            kappa,
+            t_semi: t_semi.map(|unit| unit.0),
+        }),
+    };
+    plan.build(1, &DataCache::default()).unwrap()
+}
+
+fn set(table: &mut Table, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => drop(table.insert(path.to_owned(), value)),
+        Some((key, rest)) => {
+            let inner = table.entry(key).or_insert_with(|| Value::Table(Table::new()));
+            set(inner.as_table_mut().unwrap(), rest, value);
+        }
+    }
+}
