@@ -9,6 +9,4 @@ pub mod protocol;
 pub mod recorder;
 pub mod run;
 pub mod task;
-#[cfg(test)]
-mod testing;
 pub mod world;

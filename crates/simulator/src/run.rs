@@ -31,6 +31,8 @@ mod question;
 mod results;
 mod rounds;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub use accounts::Accounts;
 pub use evaluations::{End, Evaluations};

@@ -140,6 +140,11 @@ pub fn read_kind<'de, T: Deserialize<'de>>(kind: &'de str, node: &'de Node, path
     T::deserialize(KindReader { kind, body: Reader { node, path: path.to_owned() } })
 }
 
+/// That something else was expected than what was found.
+fn wrong(expected: &dyn Expected) -> ScenarioError {
+    ScenarioError::bare(in_plain_words(expected), true)
+}
+
 struct KindReader<'de> {
     kind: &'de str,
     body: Reader<'de>,
@@ -170,38 +175,105 @@ impl<'de> Reader<'de> {
     }
 }
 
+macro_rules! forward {
+    ($($($asked:ident)+ => $taken:ident;)+) => {
+        $($(fn $asked<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+            self.$taken(visitor)
+        })+)+
+    };
+}
+
 impl<'de> de::Deserializer<'de> for Reader<'de> {
     type Error = ScenarioError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        match &self.node.value {
+            Value::Boolean(_) => self.deserialize_bool(visitor),
+            Value::Integer(_) | Value::Float(_) => self.deserialize_f64(visitor),
+            Value::Text(_) => self.deserialize_str(visitor),
+            Value::List(_) => self.deserialize_seq(visitor),
+            Value::Table(_) => self.deserialize_map(visitor),
+        }
+    }
+
+    // Of what a type asks for, nothing else is tried: every other kind of value is wrong, and a visitor is compiled for
+    // one kind of value instead of all.
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
         let result = match &self.node.value {
             Value::Boolean(truth) => visitor.visit_bool(*truth),
-            Value::Integer(number) => visitor.visit_i64(*number),
-            Value::Float(number) => visitor.visit_f64(*number),
-            Value::Text(text) => visitor.visit_borrowed_str(text),
-            Value::List(items) => {
-                let mut list = Items { reader: &self, items, next: 0 };
-                let expected = in_plain_words(&visitor);
-                let value = visitor.visit_seq(&mut list);
-                // A visitor of a tuple stops at its last element.
-                if list.next < items.len() && value.is_ok() { Err(ScenarioError::bare(expected, true)) } else { value }
-            }
-            Value::Table(entries) => visitor.visit_map(Entries { reader: &self, entries, next: 0 }),
+            _ => Err(wrong(&visitor)),
         };
         result.map_err(|error| error.located(self.node, &self.path))
     }
 
-    /// A table only: derived serde would take a list of the fields' values, too.
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        let result = match &self.node.value {
+            Value::Integer(number) => visitor.visit_i64(*number),
+            _ => Err(wrong(&visitor)),
+        };
+        result.map_err(|error| error.located(self.node, &self.path))
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        let result = match &self.node.value {
+            Value::Integer(number) => visitor.visit_i64(*number),
+            Value::Float(number) => visitor.visit_f64(*number),
+            _ => Err(wrong(&visitor)),
+        };
+        result.map_err(|error| error.located(self.node, &self.path))
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        let result = match &self.node.value {
+            Value::Text(text) => visitor.visit_borrowed_str(text),
+            _ => Err(wrong(&visitor)),
+        };
+        result.map_err(|error| error.located(self.node, &self.path))
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        let result = match &self.node.value {
+            Value::List(items) => {
+                let mut list = Items { reader: &self, items, next: 0 };
+                let expected = wrong(&visitor);
+                let value = visitor.visit_seq(&mut list);
+                // A visitor of a tuple stops at its last element.
+                if list.next < items.len() && value.is_ok() { Err(expected) } else { value }
+            }
+            _ => Err(wrong(&visitor)),
+        };
+        result.map_err(|error| error.located(self.node, &self.path))
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
+        let result = match &self.node.value {
+            Value::Table(entries) => visitor.visit_map(Entries { reader: &self, entries, next: 0 }),
+            _ => Err(wrong(&visitor)),
+        };
+        result.map_err(|error| error.located(self.node, &self.path))
+    }
+
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ScenarioError> {
-        match &self.node.value {
-            Value::List(_) => Err(ScenarioError::bare(in_plain_words(&visitor), true).located(self.node, &self.path)),
-            _ => self.deserialize_any(visitor),
-        }
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, ScenarioError> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, ScenarioError> {
+        self.deserialize_seq(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -239,9 +311,15 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
         })
     }
 
+    forward! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+            => deserialize_i64;
+        deserialize_f32 => deserialize_f64;
+        deserialize_char deserialize_string deserialize_identifier => deserialize_str;
+    }
+
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map identifier ignored_any
+        i128 u128 bytes byte_buf unit unit_struct ignored_any
     }
 }
 

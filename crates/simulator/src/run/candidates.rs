@@ -85,7 +85,7 @@ impl<'w> Scopes<'w> {
 mod tests {
     use crate::recorder::NoSink;
     use crate::run::engine::{Engine, Event, Timer};
-    use crate::testing;
+    use crate::run::tests;
     use crate::world::World;
     use fedgenie_core::id::{ClientId, Round};
     use fedgenie_core::record::Outcome;
@@ -98,7 +98,7 @@ mod tests {
             task.none = {}
             protocol.hierarchical = { edges = 2, cohort = 1 }
         "#;
-        testing::world(six, more)
+        tests::world(six, more)
     }
 
     fn listed(engine: &Engine<'_>, server: u32) -> Vec<u32> {

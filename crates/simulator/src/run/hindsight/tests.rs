@@ -4,8 +4,8 @@ use super::*;
 use crate::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
 use crate::recorder::NoSink;
 use crate::run::learning::{Learning, Trained};
+use crate::run::tests;
 use crate::run::{Evaluations, Protocol, Run, RunSettings};
-use crate::testing;
 use fedgenie_core::oracle::brute;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::{Instance, TIE};
@@ -24,7 +24,7 @@ const EIGHT: &str = r#"
 "#;
 
 fn with(more: &str) -> World {
-    testing::world(EIGHT, more)
+    tests::world(EIGHT, more)
 }
 
 /// Chooses what it was told to; the last choice again and again.
