@@ -203,7 +203,7 @@ impl Scenario {
 
     /// The scenario with every default written out, as TOML; with a sweep, the policies as they were given.
     pub fn to_toml(&self) -> String {
-        let mut table = written(&self.sections);
+        let mut table = toml::Table::try_from(&self.sections).expect("a scenario has only values that TOML can write");
         // What a policy takes from the reward is written out, unless a sweep may move the reward: then the policies
         // stay as the user wrote them, so that they follow it.
         let policies = match (self.tree.get("sweep"), self.tree.get("policy")) {
@@ -226,8 +226,9 @@ impl Scenario {
 impl Arm {
     /// Label, and the table with the kind and all parameters.
     fn to_toml(&self) -> (String, toml::Value) {
+        let written = toml::Table::try_from(&self.policy).expect("a policy has only values that TOML can write");
         let mut body = toml::Table::new();
-        for (kind, value) in written(&self.policy) {
+        for (kind, value) in written {
             body.insert("kind".to_owned(), toml::Value::String(kind));
             if let toml::Value::Table(parameters) = value {
                 body.extend(parameters);
@@ -235,34 +236,6 @@ impl Arm {
         }
         (self.label.clone(), toml::Value::Table(body))
     }
-}
-
-/// Sections or a policy as a table.
-fn written(sections: &impl Serialize) -> toml::Table {
-    // JSON in between: the schema has the same types written as JSON, and TOML for each of them would be compiled as well.
-    let value = serde_json::to_value(sections).ok().and_then(|value| in_toml(&value));
-    match value {
-        Some(toml::Value::Table(table)) => table,
-        _ => unreachable!("a scenario has only values that TOML can write"),
-    }
-}
-
-/// A value of JSON in TOML; none for null and what holds it.
-fn in_toml(value: &serde_json::Value) -> Option<toml::Value> {
-    Some(match value {
-        serde_json::Value::Null => return None,
-        serde_json::Value::Bool(truth) => toml::Value::Boolean(*truth),
-        serde_json::Value::Number(number) => match number.as_i64() {
-            Some(number) => toml::Value::Integer(number),
-            None => toml::Value::Float(number.as_f64()?),
-        },
-        serde_json::Value::String(text) => toml::Value::String(text.clone()),
-        serde_json::Value::Array(items) => toml::Value::Array(items.iter().map(in_toml).collect::<Option<_>>()?),
-        serde_json::Value::Object(entries) => {
-            let entries = entries.iter().map(|(key, value)| Some((key.clone(), in_toml(value)?)));
-            toml::Value::Table(entries.collect::<Option<_>>()?)
-        }
-    })
 }
 
 fn to_toml(node: &Node) -> toml::Value {

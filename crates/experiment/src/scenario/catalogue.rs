@@ -4,7 +4,6 @@
 //! Names, documentation and parameters stand with the components; what is common to a kind, and the parameters'
 //! defaults, is read off the JSON schema, which is made from the types that read scenarios.
 
-use super::in_toml;
 use super::schema::schema;
 use fedgenie_core::catalogue::{Catalogue, documentation, plain};
 use fedgenie_core::law;
@@ -135,7 +134,7 @@ impl Schema {
         let parameter = |(key, parameter): (&String, &Value)| Parameter {
             key: key.clone(),
             description: description(parameter),
-            default: in_toml(&parameter["default"]).map(|value| value.to_string()),
+            default: in_toml(&parameter["default"]),
         };
         keys.map(parameter).collect()
     }
@@ -177,6 +176,11 @@ fn description(schema: &Value) -> String {
     plain(&schema["description"].as_str().unwrap_or_default().replace('\n', " "))
 }
 
+/// A value as it is written in a scenario; none for null.
+fn in_toml(value: &Value) -> Option<String> {
+    toml::Value::try_from(value).ok().map(|value| value.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,14 +188,14 @@ mod tests {
 
     #[test]
     fn defaults_are_written_as_toml() {
-        assert_eq!(in_toml(&json!({"quantile": 0.999})).unwrap().to_string(), "{ quantile = 0.999 }");
+        assert_eq!(in_toml(&json!({"quantile": 0.999})).unwrap(), "{ quantile = 0.999 }");
         assert_eq!(
             in_toml(&json!({"iid": {"stratified": false}})).unwrap().to_string(),
             "{ iid = { stratified = false } }"
         );
-        assert_eq!(in_toml(&json!("exact")).unwrap().to_string(), "\"exact\"");
-        assert_eq!(in_toml(&json!([200, 200])).unwrap().to_string(), "[200, 200]");
-        assert_eq!(in_toml(&json!(1.0)).unwrap().to_string(), "1.0");
+        assert_eq!(in_toml(&json!("exact")).unwrap(), "\"exact\"");
+        assert_eq!(in_toml(&json!([200, 200])).unwrap(), "[200, 200]");
+        assert_eq!(in_toml(&json!(1.0)).unwrap(), "1.0");
         assert_eq!(in_toml(&Value::Null), None);
     }
 
