@@ -40,7 +40,7 @@ struct HindsightLines {
     t_semi: Option<Duration>,
 }
 
-/// The world of seed 1 that the lines describe. Lines of `more`, each `path = value`, are set on top of those of `base`.
+/// The world of seed 1 that `base` describes, after the lines of `more`, each `path = value`, were set in it.
 pub fn world(base: &str, more: &str) -> World {
     let mut table: Table = base.parse().unwrap();
     for line in more.lines().map(str::trim).filter(|line| !line.is_empty()) {
