@@ -4,11 +4,11 @@
 //! integral over it ([`Law::laplace`], [`Law::expect`]), and an expected minimum needs its [`Law::cdf`].
 //!
 //! ```
-//! use fedgenie::law::{AnyLaw, Law, Lognormal};
+//! use fedgenie_core::law::{AnyLaw, Law, Lognormal};
 //! let compute = AnyLaw::from(Lognormal::new(0.4, 0.3)?);
 //! assert_eq!(compute.quantile(0.5), 0.4);
 //! assert!((compute.cdf(0.4) - 0.5).abs() < 1e-15);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 
 use crate::math::quadrature;

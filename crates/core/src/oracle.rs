@@ -37,7 +37,7 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::oracle::{Instance, bottleneck::Exact};
+//! use fedgenie_core::oracle::{Instance, bottleneck::Exact};
 //!
 //! // Clients 0 and 1 are fast; client 2 is slow but would gain so much that waiting for it pays.
 //! let instance = Instance { speed: &[1.0, 0.75, 0.5], gain: &[0.25, 0.0, 0.5], cohort: 2, take: 2 };

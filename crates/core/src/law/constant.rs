@@ -17,10 +17,10 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Constant, Law};
+//! use fedgenie_core::law::{Constant, Law};
 //! let download = Constant::new(0.025)?;
 //! assert_eq!(download.quantile(0.9), 0.025);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { constant = "250 ms" }

@@ -19,11 +19,11 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Empirical, Law};
+//! use fedgenie_core::law::{Empirical, Law};
 //! let trace = Empirical::new(&[0.3, 0.1, 0.2, 0.2])?;
 //! assert_eq!(trace.quantile(0.5), 0.2);
 //! assert_eq!(trace.cdf(0.2), 0.75);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { empirical = { file = "trace.csv" } }

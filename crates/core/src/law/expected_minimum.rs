@@ -26,7 +26,7 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{AnyLaw, Constant, ExpectedMinimum, JobLatency, Uniform};
+//! use fedgenie_core::law::{AnyLaw, Constant, ExpectedMinimum, JobLatency, Uniform};
 //! let link = AnyLaw::from(Constant::new(0.05)?);
 //! let compute = AnyLaw::from(Uniform::new(0.1, 0.9)?);
 //! let job = JobLatency { phases: [&link, &compute, &link], hazards: [0.0; 3], cut: None };

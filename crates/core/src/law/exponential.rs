@@ -18,11 +18,11 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Exponential, Law};
+//! use fedgenie_core::law::{Exponential, Law};
 //! let compute = Exponential::new(0.4, 0.1)?;
 //! assert_eq!(compute.mean(), 0.5);
 //! assert!((compute.cdf(0.5) - 0.632).abs() < 1e-3);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { exponential = { mean = "0.8 s", shift = "0.2 s" } }

@@ -18,11 +18,11 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Gamma, Law};
+//! use fedgenie_core::law::{Gamma, Law};
 //! let upload = Gamma::new(2.0, 0.1)?;
 //! assert_eq!(upload.mean(), 0.2);
 //! assert!((upload.laplace(10.0) - 0.25).abs() < 1e-15);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { gamma = { shape = 2.0, scale = "0.1 s" } }

@@ -27,12 +27,12 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{AnyLaw, Constant, JobLatency, Uniform};
+//! use fedgenie_core::law::{AnyLaw, Constant, JobLatency, Uniform};
 //! let link = AnyLaw::from(Constant::new(0.05)?);
 //! let compute = AnyLaw::from(Uniform::new(0.1, 0.9)?);
 //! let job = JobLatency { phases: [&link, &compute, &link], hazards: [0.0; 3], cut: None };
-//! assert!((job.mean_speed(0.2) - 0.25 * fedgenie::math::float::ln(5.0)).abs() < 1e-14);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! assert!((job.mean_speed(0.2) - 0.25 * fedgenie_core::math::float::ln(5.0)).abs() < 1e-14);
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 
 use super::mixture::smallest_root;

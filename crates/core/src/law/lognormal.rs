@@ -20,10 +20,10 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Law, Lognormal};
+//! use fedgenie_core::law::{Law, Lognormal};
 //! let compute = Lognormal::new(0.4, 0.3)?;
 //! assert!((compute.mean() - 0.4184).abs() < 1e-4);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { lognormal = { median = "0.3 s", sigma = 0.5 } }

@@ -18,13 +18,13 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Constant, Law, Mixture, Uniform};
+//! use fedgenie_core::law::{Constant, Law, Mixture, Uniform};
 //! let fast = Uniform::new(0.1, 0.2)?.into();
 //! let slow = Constant::new(2.0)?.into();
 //! let compute = Mixture::new([(3.0, fast), (1.0, slow)])?;
 //! assert_eq!(compute.cdf(1.0), 0.75);
 //! assert_eq!(compute.quantile(0.8), 2.0);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { mixture = [{ weight = 3, constant = "20 ms" }, { weight = 1, exponential = { mean = "1 s" } }] }

@@ -18,11 +18,11 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Law, Pareto};
+//! use fedgenie_core::law::{Law, Pareto};
 //! let straggler = Pareto::new(1.5, 0.2)?;
 //! assert!((straggler.mean() - 0.6).abs() < 1e-15);
 //! assert_eq!(Pareto::new(1.0, 0.2)?.mean(), f64::INFINITY);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { pareto = { shape = 2.5, minimum = "0.1 s" } }

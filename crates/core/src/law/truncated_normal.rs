@@ -21,11 +21,11 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Law, TruncatedNormal};
+//! use fedgenie_core::law::{Law, TruncatedNormal};
 //! let compute = TruncatedNormal::new(0.5, 0.1, 0.4, 0.6)?;
 //! assert!((compute.quantile(0.5) - 0.5).abs() < 1e-15);
 //! assert_eq!(compute.cdf(0.6), 1.0);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { truncated-normal = { mean = "0.5 s", sd = "0.2 s", min = "0.1 s", max = "2 s" } }

@@ -17,10 +17,10 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Law, Uniform};
+//! use fedgenie_core::law::{Law, Uniform};
 //! let compute = Uniform::new(0.1, 1.1)?;
 //! assert_eq!(compute.quantile(0.5), 0.6);
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { uniform = ["0.1 s", "0.3 s"] }

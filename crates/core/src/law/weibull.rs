@@ -17,10 +17,10 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::law::{Law, Weibull};
+//! use fedgenie_core::law::{Law, Weibull};
 //! let session = Weibull::new(1.0, 3.0)?;
 //! assert!((session.laplace(1.0) - 0.25).abs() < 1e-13, "with shape 1 it is exponential");
-//! # Ok::<(), fedgenie::law::LawError>(())
+//! # Ok::<(), fedgenie_core::law::LawError>(())
 //! ```
 //! ```toml
 //! latency.compute = { weibull = { shape = 1.5, scale = "0.3 s" } }

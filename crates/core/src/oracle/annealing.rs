@@ -33,16 +33,16 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::oracle::annealing::{Annealing, Config, Search};
-//! use fedgenie::oracle::{Instance, Solver};
-//! use fedgenie::rng::{Purpose, Streams};
+//! use fedgenie_core::oracle::annealing::{Annealing, Config, Search};
+//! use fedgenie_core::oracle::{Instance, Solver};
+//! use fedgenie_core::rng::{Purpose, Streams};
 //!
 //! let instance = Instance { speed: &[1.0, 0.75, 0.5], gain: &[0.25, 0.0, 0.5], cohort: 2, take: 2 };
 //! let config = Config { search: Search::Forward, steps: 100, delta_max: 7.0, trace: false };
 //! let (mut set, mut rng) = (Vec::new(), Streams::new(1).stream(Purpose::Solver, 0, 1));
 //! assert_eq!(Annealing::build(config)?.solve(&instance, &mut rng, &mut set), 1.25);
 //! assert_eq!(set, [0, 2]);
-//! # Ok::<(), fedgenie::oracle::annealing::ConfigError>(())
+//! # Ok::<(), fedgenie_core::oracle::annealing::ConfigError>(())
 //! ```
 //! ```toml
 //! [policy.bsfl]

@@ -31,7 +31,7 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::oracle::{Instance, bottleneck::Exact};
+//! use fedgenie_core::oracle::{Instance, bottleneck::Exact};
 //!
 //! // Over-selection: choose 3, wait for 2. The slow client 2 costs nothing, because nobody waits for it.
 //! let instance = Instance { speed: &[1.0, 0.75, 0.0, 0.5], gain: &[0.0, 0.0, 2.0, 0.0], cohort: 3, take: 2 };

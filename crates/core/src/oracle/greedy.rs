@@ -20,8 +20,8 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::oracle::{Instance, Solver, greedy::Greedy};
-//! use fedgenie::rng::{Purpose, Streams};
+//! use fedgenie_core::oracle::{Instance, Solver, greedy::Greedy};
+//! use fedgenie_core::rng::{Purpose, Streams};
 //!
 //! // Greedy starts with client 0, the best alone, and never reconsiders: {1, 2} is worth 2.
 //! let instance = Instance { speed: &[1.0, 0.0, 0.0], gain: &[0.25, 1.0, 1.0], cohort: 2, take: 2 };

@@ -22,7 +22,7 @@
 //! # Example
 //! ```
 //! let mut chosen = Vec::new();
-//! fedgenie::oracle::top::top_m(&[0.5, 2.0, 1.0, 1.0], 2, &mut chosen);
+//! fedgenie_core::oracle::top::top_m(&[0.5, 2.0, 1.0, 1.0], 2, &mut chosen);
 //! assert_eq!(chosen, [1, 2]);
 //! ```
 

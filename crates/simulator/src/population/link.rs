@@ -29,8 +29,8 @@
 //!
 //! # Example
 //! ```
-//! use fedgenie::population::link::LinkTrace;
-//! use fedgenie::time::{Span, VirtualTime};
+//! use fedgenie_simulator::population::link::LinkTrace;
+//! use fedgenie_core::time::{Span, VirtualTime};
 //! // 8 Mbit/s for a second, nothing for a second, and again.
 //! let link = LinkTrace::new(&[Span(0), Span(1_000_000_000)], &[8e6, 0.0], Span(2_000_000_000), true).unwrap();
 //! let end = link.transfer(VirtualTime(500_000_000), 6e6).unwrap();

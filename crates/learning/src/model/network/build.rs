@@ -1,9 +1,9 @@
 //! Puts a network together, layer by layer.
 //!
 //! ```
-//! use fedgenie::data::Shape;
-//! use fedgenie::model::network::{Loss, NetworkBuilder};
-//! use fedgenie::model::Model;
+//! use fedgenie_learning::data::Shape;
+//! use fedgenie_learning::model::network::{Loss, NetworkBuilder};
+//! use fedgenie_learning::model::Model;
 //!
 //! let mut builder = NetworkBuilder::new(Shape { channels: 1, height: 28, width: 28 });
 //! let input = builder.input();
