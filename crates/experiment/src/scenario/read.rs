@@ -196,8 +196,8 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
         }
     }
 
-    // Of what a type asks for, nothing else is tried: every other kind of value is wrong, and a visitor is compiled for
-    // one kind of value instead of all.
+    // Each method accepts only the kind of value that the type asks for, so that a visitor is compiled for that kind
+    // and not for all of them.
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
         let result = match &self.node.value {
