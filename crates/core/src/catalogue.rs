@@ -122,6 +122,11 @@ macro_rules! components {
                 match self { $(Self::$variant(config) => config,)+ }
             }
 
+            #[allow(dead_code, reason = "only some kinds are shared behind their trait")]
+            fn into_shared(self) -> ::std::sync::Arc<dyn $settings> {
+                match self { $(Self::$variant(config) => ::std::sync::Arc::new(config),)+ }
+            }
+
             #[allow(dead_code, reason = "only some kinds have settings that change after they were read")]
             fn settings_mut(&mut self) -> &mut dyn $settings {
                 match self { $(Self::$variant(config) => config,)+ }

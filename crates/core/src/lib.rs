@@ -8,6 +8,7 @@ pub mod id;
 pub mod kernel;
 pub mod law;
 pub mod math;
+pub mod metric;
 pub mod oracle;
 pub mod record;
 pub mod rng;

@@ -3,7 +3,10 @@
 //! A run is the sequence of its records. Files, digests and metrics are made from records alone, so that what is shown
 //! and what is compared cannot differ.
 
-use crate::id::{ClientId, Round};
+mod encode;
+mod words;
+
+use crate::id::{ClientId, EdgeId, Round, Turn};
 use crate::time::{Span, VirtualTime};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -127,12 +130,21 @@ pub enum Record<'a> {
         /// The selection.
         selected: &'a [ClientId],
     },
-    /// A server chose clients within a round: an edge server, or a server that keeps clients busy one by one.
+    /// A server that keeps clients busy one by one chose some.
     Selected {
-        /// The edge server, where there are any.
-        edge: Option<u32>,
-        /// The round; of the edge server, where there are any.
+        /// The round.
         round: Round,
+        /// When.
+        time: VirtualTime,
+        /// The selection, in dispatch order.
+        selected: &'a [ClientId],
+    },
+    /// An edge server chose clients.
+    EdgeSelected {
+        /// The edge server.
+        edge: EdgeId,
+        /// Its turn.
+        turn: Turn,
         /// When.
         time: VirtualTime,
         /// The selection, in dispatch order.
@@ -145,12 +157,12 @@ pub enum Record<'a> {
         /// When.
         time: VirtualTime,
         /// The edge servers, in dispatch order.
-        edges: &'a [u32],
+        edges: &'a [EdgeId],
     },
     /// The model has travelled between the cloud and an edge server.
     Travelled {
         /// The edge server.
-        edge: u32,
+        edge: EdgeId,
         /// The cloud's round.
         round: Round,
         /// Whether it came from the cloud.
@@ -161,9 +173,9 @@ pub enum Record<'a> {
     /// An edge server closed one of its rounds.
     EdgeClosed {
         /// The edge server.
-        edge: u32,
-        /// The edge server's round.
-        round: Round,
+        edge: EdgeId,
+        /// The edge server's turn.
+        turn: Turn,
         /// When.
         time: VirtualTime,
     },
@@ -248,6 +260,15 @@ pub enum Record<'a> {
         /// The flat parameter vector.
         parameters: &'a [f32],
     },
+    /// A client's private state after its update was aggregated. Belongs to the `model` digest.
+    Private {
+        /// The round of the aggregation.
+        round: Round,
+        /// Whose.
+        client: ClientId,
+        /// The state.
+        values: &'a [f32],
+    },
     /// A metric of the global model. Belongs to the `model` digest.
     Metric {
         /// The round after which it was measured.
@@ -272,7 +293,7 @@ impl Record<'_> {
     /// The digest this record belongs to.
     pub const fn stream(&self) -> Stream {
         match self {
-            Self::Model { .. } | Self::Metric { .. } => Stream::Model,
+            Self::Model { .. } | Self::Private { .. } | Self::Metric { .. } => Stream::Model,
             _ => Stream::Timeline,
         }
     }
@@ -282,6 +303,7 @@ impl Record<'_> {
         match *self {
             Self::Opened { time, .. }
             | Self::Selected { time, .. }
+            | Self::EdgeSelected { time, .. }
             | Self::CloudOpened { time, .. }
             | Self::Travelled { time, .. }
             | Self::EdgeClosed { time, .. }
@@ -290,7 +312,7 @@ impl Record<'_> {
             | Self::JobEnded { time, .. }
             | Self::StaleEnded { time, .. }
             | Self::Closed { time, .. } => Some(time),
-            Self::Paused { .. } | Self::Model { .. } | Self::Metric { .. } => None,
+            Self::Paused { .. } | Self::Model { .. } | Self::Private { .. } | Self::Metric { .. } => None,
         }
     }
 
@@ -298,11 +320,13 @@ impl Record<'_> {
     pub const fn brief(&self) -> Record<'static> {
         match *self {
             Self::Opened { round, time, .. } => Record::Opened { round, time, selected: &[] },
-            Self::Selected { edge, round, time, .. } => Record::Selected { edge, round, time, selected: &[] },
+            Self::Selected { round, time, .. } => Record::Selected { round, time, selected: &[] },
+            Self::EdgeSelected { edge, turn, time, .. } => Record::EdgeSelected { edge, turn, time, selected: &[] },
             Self::CloudOpened { round, time, .. } => Record::CloudOpened { round, time, edges: &[] },
             Self::Model { round, .. } => Record::Model { round, parameters: &[] },
+            Self::Private { round, client, .. } => Record::Private { round, client, values: &[] },
             Self::Travelled { edge, round, down, time } => Record::Travelled { edge, round, down, time },
-            Self::EdgeClosed { edge, round, time } => Record::EdgeClosed { edge, round, time },
+            Self::EdgeClosed { edge, turn, time } => Record::EdgeClosed { edge, turn, time },
             Self::Paused { client, round, phase, from, until } => Record::Paused { client, round, phase, from, until },
             Self::Lost { client, round, phase, reason, time } => Record::Lost { client, round, phase, reason, time },
             Self::PhaseEnded { client, round, phase, time } => Record::PhaseEnded { client, round, phase, time },
@@ -314,173 +338,6 @@ impl Record<'_> {
                 Record::Closed { round, time, reward, regret, down_bytes, up_bytes }
             }
             Self::Metric { round, name, value } => Record::Metric { round, name, value },
-        }
-    }
-
-    /// Appends the canonical bytes: a tag and the fields, little endian, floats by their bits. Part of the replay
-    /// contract; a change raises [`FORMAT_VERSION`].
-    pub fn encode(&self, bytes: &mut Vec<u8>) {
-        match *self {
-            Self::Opened { round, time, selected } => {
-                bytes.push(1);
-                bytes.extend_from_slice(&round.0.to_le_bytes());
-                bytes.extend_from_slice(&time.0.to_le_bytes());
-                bytes.extend_from_slice(&(selected.len() as u32).to_le_bytes());
-                for client in selected {
-                    bytes.extend_from_slice(&client.0.to_le_bytes());
-                }
-            }
-            Self::PhaseEnded { client, round, phase, time } => {
-                bytes.extend_from_slice(&[2, phase as u8]);
-                encode_job(bytes, client, round, time);
-            }
-            Self::JobEnded { client, round, outcome, time } => {
-                let (code, phase) = match outcome {
-                    Outcome::Arrived => (0, 0),
-                    Outcome::Late => (1, 0),
-                    Outcome::Dropped { phase, reason } => (2 + reason as u8, phase as u8),
-                };
-                bytes.extend_from_slice(&[3, code, phase]);
-                encode_job(bytes, client, round, time);
-            }
-            Self::StaleEnded { client, round, delivered, time } => {
-                bytes.extend_from_slice(&[4, u8::from(delivered)]);
-                encode_job(bytes, client, round, time);
-            }
-            Self::Closed { round, time, reward, regret, down_bytes, up_bytes } => {
-                bytes.push(5);
-                bytes.extend_from_slice(&round.0.to_le_bytes());
-                bytes.extend_from_slice(&time.0.to_le_bytes());
-                encode_optional(bytes, reward);
-                let Regret { mean, realised, expected, expected_exact, hindsight: _ } = regret;
-                for value in [mean, realised, expected, expected_exact] {
-                    encode_optional(bytes, value);
-                }
-                bytes.extend_from_slice(&down_bytes.to_le_bytes());
-                bytes.extend_from_slice(&up_bytes.to_le_bytes());
-            }
-            Self::Model { round, parameters } => {
-                bytes.push(6);
-                bytes.extend_from_slice(&round.0.to_le_bytes());
-                bytes.extend_from_slice(&(parameters.len() as u32).to_le_bytes());
-                for parameter in parameters {
-                    bytes.extend_from_slice(&parameter.to_bits().to_le_bytes());
-                }
-            }
-            Self::Selected { edge, round, time, selected } => {
-                bytes.push(8);
-                bytes.extend_from_slice(&edge.map_or(u32::MAX, |edge| edge).to_le_bytes());
-                bytes.extend_from_slice(&round.0.to_le_bytes());
-                bytes.extend_from_slice(&time.0.to_le_bytes());
-                bytes.extend_from_slice(&(selected.len() as u32).to_le_bytes());
-                for client in selected {
-                    bytes.extend_from_slice(&client.0.to_le_bytes());
-                }
-            }
-            Self::CloudOpened { round, time, edges } => {
-                bytes.push(9);
-                bytes.extend_from_slice(&round.0.to_le_bytes());
-                bytes.extend_from_slice(&time.0.to_le_bytes());
-                bytes.extend_from_slice(&(edges.len() as u32).to_le_bytes());
-                for edge in edges {
-                    bytes.extend_from_slice(&edge.to_le_bytes());
-                }
-            }
-            Self::Travelled { edge, round, down, time } => {
-                bytes.extend_from_slice(&[10, u8::from(down)]);
-                encode_edge(bytes, edge, round, time);
-            }
-            Self::EdgeClosed { edge, round, time } => {
-                bytes.push(11);
-                encode_edge(bytes, edge, round, time);
-            }
-            Self::Paused { client, round, phase, from, until } => {
-                bytes.extend_from_slice(&[12, phase as u8]);
-                encode_job(bytes, client, round, from);
-                bytes.extend_from_slice(&until.0.to_le_bytes());
-            }
-            Self::Lost { client, round, phase, reason, time } => {
-                bytes.extend_from_slice(&[13, phase as u8, reason as u8]);
-                encode_job(bytes, client, round, time);
-            }
-            Self::Metric { round, name, value } => {
-                bytes.push(7);
-                bytes.extend_from_slice(&round.0.to_le_bytes());
-                bytes.push(name.len() as u8);
-                bytes.extend_from_slice(name.as_bytes());
-                bytes.extend_from_slice(&value.to_bits().to_le_bytes());
-            }
-        }
-    }
-}
-
-fn encode_job(bytes: &mut Vec<u8>, client: ClientId, round: Round, time: VirtualTime) {
-    bytes.extend_from_slice(&client.0.to_le_bytes());
-    bytes.extend_from_slice(&round.0.to_le_bytes());
-    bytes.extend_from_slice(&time.0.to_le_bytes());
-}
-
-fn encode_edge(bytes: &mut Vec<u8>, edge: u32, round: Round, time: VirtualTime) {
-    bytes.extend_from_slice(&edge.to_le_bytes());
-    bytes.extend_from_slice(&round.0.to_le_bytes());
-    bytes.extend_from_slice(&time.0.to_le_bytes());
-}
-
-fn encode_optional(bytes: &mut Vec<u8>, value: Option<f64>) {
-    match value {
-        None => bytes.push(0),
-        Some(value) => {
-            bytes.push(1);
-            bytes.extend_from_slice(&value.to_bits().to_le_bytes());
-        }
-    }
-}
-
-impl fmt::Display for Record<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Opened { round, time, selected } => {
-                let ids: Vec<_> = selected.iter().map(|client| client.0).collect();
-                write!(formatter, "{round} opened at {time}, selected {ids:?}")
-            }
-            Self::Selected { edge, round, time, selected } => {
-                let ids: Vec<_> = selected.iter().map(|client| client.0).collect();
-                match edge {
-                    Some(edge) => write!(formatter, "edge {edge} selected {ids:?} for its {round} at {time}"),
-                    None => write!(formatter, "selected {ids:?} in {round} at {time}"),
-                }
-            }
-            Self::CloudOpened { round, time, edges } => {
-                write!(formatter, "{round} of the cloud opened at {time}, edges {edges:?}")
-            }
-            Self::Travelled { edge, round, down, time } => {
-                let way = if *down { "cloud to edge" } else { "edge to cloud" };
-                write!(formatter, "{round}: the model travelled from {way} ({edge}) by {time}")
-            }
-            Self::EdgeClosed { edge, round, time } => write!(formatter, "edge {edge} closed its {round} at {time}"),
-            Self::Paused { client, round, phase, from, until } => {
-                write!(formatter, "{client} (job of {round}) was away in {phase} from {from} until {until}")
-            }
-            Self::Lost { client, round, phase, reason, time } => {
-                write!(formatter, "{client} (job of {round}) was lost in {phase} at {time}: {reason:?}")
-            }
-            Self::PhaseEnded { client, round, phase, time } => {
-                write!(formatter, "{client} (job of {round}) ended {phase} at {time}")
-            }
-            Self::JobEnded { client, round, outcome, time } => {
-                write!(formatter, "{client} (job of {round}) {outcome:?} at {time}")
-            }
-            Self::StaleEnded { client, round, delivered, time } => {
-                let how = if *delivered { "delivered" } else { "was lost" };
-                write!(formatter, "{client} (late job of {round}) {how} at {time}")
-            }
-            Self::Closed { round, time, reward, regret, .. } => {
-                write!(formatter, "{round} closed at {time}, reward {reward:?}, {regret:?}")
-            }
-            Self::Model { round, parameters } => {
-                write!(formatter, "model after {round}, {} parameters", parameters.len())
-            }
-            Self::Metric { round, name, value } => write!(formatter, "{name} = {value} after {round}"),
         }
     }
 }

@@ -31,13 +31,12 @@ use crate::scenario::tree::{self, Node};
 use crate::scenario::{Point, Scenario, ScenarioError, expand_sweep};
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::oracle::regret::Meter;
-use fedgenie_learning::model::{Batch, evaluate};
 use fedgenie_simulator::metrics::{Bins, Metered};
 use fedgenie_simulator::policy::PolicyConfig;
 use fedgenie_simulator::protocol::Rule;
 use fedgenie_simulator::recorder::Sink;
 use fedgenie_simulator::run::{Run, RunError, RunSettings};
-use fedgenie_simulator::task::{DataCache, Learner};
+use fedgenie_simulator::task::DataCache;
 use fedgenie_simulator::world::World;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,7 +179,7 @@ impl Experiment {
     /// # Errors
     /// If a file is there and cannot be read.
     pub fn data_digests(&self) -> Result<BTreeMap<String, String>, Error> {
-        let files = self.points.iter().flat_map(|(_, scenario)| scenario.plan.task.files());
+        let files = self.points.iter().flat_map(|(_, scenario)| fedgenie_simulator::task::files(&*scenario.plan.task));
         let below = |path: &Path| {
             let folders = self.data.iter().chain([&self.base]);
             let name = folders.filter_map(|folder| path.strip_prefix(folder).ok()).next().unwrap_or(path);
@@ -222,7 +221,6 @@ impl Experiment {
             for arm in arms.into_iter().map(|arm| &scenario.arms[arm]) {
                 world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
-            warnings.extend(world.learner.iter().flat_map(Learner::warnings));
             warnings.extend(world.warnings);
             for &seed in others {
                 scenario.plan.check(seed, cache).map_err(|error| scenario.explain(error))?;
@@ -254,8 +252,9 @@ impl Experiment {
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
         let mut metered = Metered::new(sink, Bins::new(&world.population, speeds));
         let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
+        let metrics = scenario.sections.metrics();
         let mut curve = Curve::default();
-        let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets);
+        let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets, &metrics);
         let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
         loop {
             threads.step(&mut run).map_err(failed)?;
@@ -280,7 +279,8 @@ impl Experiment {
         let mut summary = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
         (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy);
-        summary.warnings = world.learner.iter().filter_map(|learner| got_worse(learner, world, &summary)).collect();
+        summary.warnings = got_worse(world, &summary).into_iter().collect();
+        summary.measured = metrics;
         Ok(summary)
     }
 }
@@ -300,17 +300,15 @@ fn bound(world: &World, policy: &PolicyConfig) -> Option<Bound> {
 }
 
 /// Whether training ended in a loss far above that of the model it began with.
-fn got_worse(learner: &Learner, world: &World, summary: &RunSummary) -> Option<String> {
+fn got_worse(world: &World, summary: &RunSummary) -> Option<String> {
     const MUCH: f64 = 100.0;
     let last = *summary.final_metrics.get("test_loss")?;
     // A small loss is not worth the evaluation of the initial model.
     if last < 1.0 {
         return None;
     }
-    let examples: Vec<u32> = (0..).take(learner.data.test.examples()).collect();
-    let initial = learner.initial_model(&world.streams);
-    let first =
-        evaluate(&*learner.model, &initial, Batch { data: &learner.data.test, examples: &examples }, false).loss();
+    let loss = world.measures.of_data.iter().position(|measure| measure.name == "loss")?;
+    let first = world.initial_measures()[loss];
     let is_worse = first.is_finite() && (last > MUCH * first || last.is_nan());
     is_worse.then(|| {
         format!(

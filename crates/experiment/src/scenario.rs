@@ -162,7 +162,7 @@ impl Scenario {
         task.resolve_paths(base, data);
         let plan = WorldPlan {
             population,
-            task,
+            task: task.into_settings(),
             training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
             inference_share: training.inference_share,
             rule,

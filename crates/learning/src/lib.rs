@@ -6,5 +6,7 @@ pub mod aggregate;
 pub mod data;
 pub mod dense;
 pub mod lanes;
+pub mod layout;
 pub mod model;
+pub mod task;
 pub mod trainer;

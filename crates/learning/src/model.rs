@@ -131,6 +131,11 @@ impl Scratch {
         Self { block: Vec::new(), path, network: network::Workspace::on(path) }
     }
 
+    /// The processor features that kernels are compiled for.
+    pub const fn path(&self) -> Path {
+        self.path
+    }
+
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         4 * self.block.capacity() + self.network.bytes()

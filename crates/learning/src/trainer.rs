@@ -14,8 +14,8 @@
 //! scratch for each thread, and the parameters of each job.
 //!
 //! # Determinism
-//! Stream (BatchOrder, client, ticket: the round of dispatch), consumed epoch by epoch, and stream (TrainingNoise,
-//! client, ticket), consumed step by step, layer by layer. Jobs are independent and write to their own update, so the
+//! Stream (BatchOrder, client, job), consumed epoch by epoch, and stream (TrainingNoise, client, job), consumed step by
+//! step, layer by layer. Jobs are independent and write to their own update, so the
 //! result does not depend on the number of threads. NaN has no unique bits: an update that diverged has its NaNs
 //! replaced by one and the same.
 
@@ -27,8 +27,10 @@ pub use schedule::Schedule;
 
 use crate::data::Dataset;
 use crate::lanes::Path;
+use crate::layout::Update;
 use crate::model::{Batch, Model, Scratch};
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, JobNumber, Round};
+use fedgenie_core::math::float::sqrt;
 use fedgenie_core::rng::{Purpose, Streams};
 use optimizer::{Moments, Proximal, Regularisation};
 use rayon::prelude::*;
@@ -125,35 +127,31 @@ impl LocalTraining {
 pub struct TrainingJob<'a> {
     /// Who trains.
     pub client: ClientId,
-    /// The round in which it was dispatched; decides the learning rate.
+    /// The server's round in which it was dispatched; decides the learning rate.
     pub round: Round,
-    /// What its random numbers belong to, beside the client: the round, or the number of the client's job where a
-    /// client may train several times in a round.
-    pub ticket: Round,
+    /// What its random numbers belong to, beside the client.
+    pub number: JobNumber,
     /// The model it was sent.
     pub start: &'a [f32],
     /// Its examples. Without any, the update is the start, its loss 0.
     pub examples: &'a [u32],
 }
 
-/// What a client sends back.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Update {
-    /// Its model after training. Not to be aggregated if it diverged.
-    pub parameters: Vec<f32>,
-    /// Mean loss of its examples during the first epoch, each batch as seen before its step.
-    pub first_loss: f32,
-    /// Whether a parameter or a loss is not finite; training stops at the first such loss.
-    pub diverged: bool,
-}
-
-/// What a worker reuses from job to job.
+/// What a thread reuses from job to job.
 #[derive(Default)]
-struct Worker {
-    scratch: Scratch,
+pub struct Worker {
+    /// Of the model.
+    pub(crate) scratch: Scratch,
     gradient: Vec<f32>,
     order: Vec<u32>,
     moments: Moments,
+}
+
+impl Worker {
+    /// With kernels compiled for a set of processor features.
+    pub fn on(path: Path) -> Self {
+        Self { scratch: Scratch::on(path), ..Self::default() }
+    }
 }
 
 /// Trains clients: what all jobs of a round have in common.
@@ -184,39 +182,36 @@ impl Trainer<'_> {
     /// # Panics
     /// As [`Trainer::train`].
     pub fn train_on(&self, path: Path, jobs: &[TrainingJob<'_>], parallel: bool, updates: &mut [Update]) {
-        assert_eq!(jobs.len(), updates.len(), "every job has its update");
         assert_eq!(self.settings.check(), Ok(()), "settings are checked before");
         assert_eq!(self.model.fits(self.data), Ok(()), "model and data are checked before");
-        let new = || Worker { scratch: Scratch::on(path), ..Worker::default() };
-        let one = |worker: &mut Worker, (job, update): (&TrainingJob<'_>, &mut Update)| {
-            self.train_client(job, worker, update);
-            if update.diverged {
-                // What is left in padding may not be finite, which no later job should meet.
-                worker.scratch = Scratch::on(path);
-            }
-        };
-        if parallel {
-            jobs.par_iter()
-                .zip(updates.par_iter_mut())
-                .with_min_len(jobs_per_task(jobs, self.model.parameters(), self.settings))
-                .for_each_init(new, one);
-        } else {
-            let mut worker = new();
-            jobs.iter().zip(updates).for_each(|pair| one(&mut worker, pair));
-        }
+        let new = || Worker::on(path);
+        let operations = jobs.iter().map(|job| self.operations(job.examples.len())).sum();
+        spread(jobs, updates, parallel.then_some(operations), new, |worker: &mut Worker, job, update| {
+            self.train_one(job, false, worker, update);
+        });
     }
 
-    fn train_client(&self, job: &TrainingJob<'_>, worker: &mut Worker, update: &mut Update) {
+    /// Operations of a job with so many examples, roughly.
+    pub fn operations(&self, examples: usize) -> f64 {
+        self.settings.examples(examples) * 4.0 * self.model.parameters() as f64
+    }
+
+    /// Trains one client on the calling thread. With `loss_rms`, the loss of each example is also evaluated when the
+    /// first epoch meets it: one more forward pass.
+    ///
+    /// # Panics
+    /// As [`Trainer::train`].
+    pub fn train_one(&self, job: &TrainingJob<'_>, loss_rms: bool, worker: &mut Worker, update: &mut Update) {
         let Self { model, data, settings, streams } = *self;
         assert_eq!(job.start.len(), model.parameters(), "{} was sent a model of another length", job.client);
-        let mut order_rng = streams.stream(Purpose::BatchOrder, job.client.0, job.ticket.0);
-        let mut noise = streams.stream(Purpose::TrainingNoise, job.client.0, job.ticket.0);
+        let mut order_rng = streams.stream(Purpose::BatchOrder, job.client.0, job.number.0);
+        let mut noise = streams.stream(Purpose::TrainingNoise, job.client.0, job.number.0);
         let lr_factor = settings.schedule.factor(job.round.0) as f32;
         let trained = model.trained();
         let proximal = Proximal { mu: settings.proximal, start: &job.start[..trained] };
         let extra = Regularisation { clip: settings.clip, proximal: Some(proximal) };
         let Worker { scratch, gradient, order, moments } = worker;
-        update.parameters.clear();
+        update.clear();
         update.parameters.extend_from_slice(job.start);
         gradient.resize(trained, 0.0);
         order.clear();
@@ -227,7 +222,7 @@ impl Trainer<'_> {
             Length::Epochs(epochs) => (epochs, u32::MAX),
             Length::Steps(steps) => (u32::MAX, steps),
         };
-        let (mut loss_sum, mut losses) = (0.0, 0_usize);
+        let (mut loss_sum, mut losses, mut squares) = (0.0, 0_usize, 0.0);
         let mut is_finite = true;
         'training: for epoch in 0..epochs {
             order_rng.shuffle(order);
@@ -235,6 +230,9 @@ impl Trainer<'_> {
                 let batch = Batch { data, examples };
                 if steps_left == 0 {
                     break 'training;
+                }
+                if loss_rms && epoch == 0 {
+                    squares += squared_losses(model, &update.parameters, batch, scratch);
                 }
                 let loss = model.loss_and_gradient(&mut update.parameters, batch, gradient, &mut noise, scratch);
                 if epoch == 0 {
@@ -250,22 +248,50 @@ impl Trainer<'_> {
             }
         }
         update.first_loss = if losses == 0 { 0.0 } else { (loss_sum / losses as f64) as f32 };
-        update.diverged = !is_finite
-            || !update.first_loss.is_finite()
-            || !update.parameters.iter().all(|parameter| parameter.is_finite());
+        update.loss_rms = loss_rms.then(|| if losses == 0 { 0.0 } else { sqrt(squares / losses as f64) });
+        update.diverged = !is_finite || !update.is_finite();
         if update.diverged {
+            // What is left in padding may not be finite, which no later job should meet.
+            *scratch = Scratch::on(scratch.path());
             let numbers = update.parameters.iter_mut().chain(std::iter::once(&mut update.first_loss));
             numbers.filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
         }
     }
 }
 
-/// How many jobs make a task that is worth handing to another thread: some 100 µs.
-fn jobs_per_task(jobs: &[TrainingJob<'_>], parameters: usize, settings: &LocalTraining) -> usize {
+/// The sum of the squared losses of single examples.
+pub(crate) fn squared_losses(model: &dyn Model, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> f64 {
+    let square = |batch: Batch<'_>| {
+        let loss = model.evaluate(parameters, batch, scratch).loss();
+        loss * loss
+    };
+    batch.chunks(1).map(square).sum()
+}
+
+/// Does the work of each job on its update: in order, or on all cores of the current pool if `operations`, roughly all
+/// that there is to do, are given. Every thread has a worker of its own, made by `new`.
+///
+/// # Panics
+/// If the numbers of jobs and updates differ.
+pub(crate) fn spread<J: Sync, W>(
+    jobs: &[J],
+    updates: &mut [Update],
+    operations: Option<f64>,
+    new: impl Fn() -> W + Sync + Send,
+    one: impl Fn(&mut W, &J, &mut Update) + Sync + Send,
+) {
+    // A task that is worth handing to another thread takes some 100 µs.
     const OPERATIONS_PER_TASK: f64 = 1_000_000.0;
-    let examples = jobs.iter().map(|job| job.examples.len()).sum::<usize>() / jobs.len().max(1);
-    let operations = settings.examples(examples) * 4.0 * parameters as f64;
-    ((OPERATIONS_PER_TASK / operations.max(1.0)) as usize).max(1)
+    assert_eq!(jobs.len(), updates.len(), "every job has its update");
+    if let Some(operations) = operations {
+        let per_job = operations / jobs.len().max(1) as f64;
+        let least = ((OPERATIONS_PER_TASK / per_job.max(1.0)) as usize).max(1);
+        let pairs = jobs.par_iter().zip(updates.par_iter_mut()).with_min_len(least);
+        pairs.for_each_init(new, |worker, (job, update)| one(worker, job, update));
+    } else {
+        let mut worker = new();
+        jobs.iter().zip(updates).for_each(|(job, update)| one(&mut worker, job, update));
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use super::model::{Axis, Interval, Scale};
 use super::source::Results;
 use fedgenie_core::math::statistics::{Estimate, paired_difference};
+pub(super) use fedgenie_core::metric::Better;
+use fedgenie_core::metric::Metric;
 use fedgenie_experiment::experiment::{INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,13 +37,6 @@ impl<'a> Arm<'a> {
     pub fn all_runs(&self) -> impl Iterator<Item = &'a RunSummary> {
         self.runs.iter().flat_map(|runs| runs.values().copied())
     }
-}
-
-/// The better direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Better {
-    Lower,
-    Higher,
 }
 
 /// A number that policies are compared by.
@@ -183,9 +178,21 @@ impl<'a> Study<'a> {
                 names.push(name.clone());
             }
         }
-        // Metrics of the global model come before those of clients.
-        names.sort_by_key(|name| (name.starts_with("client_"), name.contains("accuracy")));
+        // As the task declares them: metrics of the global model come before those of clients.
+        let declared: Vec<Metric> = self.measured();
+        names.sort_by_key(|name| declared.iter().position(|metric| metric.name == *name));
         names
+    }
+
+    /// The metrics that tasks declare, each once.
+    pub fn measured(&self) -> Vec<Metric> {
+        let mut metrics: Vec<Metric> = Vec::new();
+        for metric in self.arms.iter().filter_map(|arm| arm.all_runs().next()).flat_map(|run| &run.measured) {
+            if metrics.iter().all(|known| known.name != metric.name) {
+                metrics.push(metric.clone());
+            }
+        }
+        metrics
     }
 
     /// Names of the regret meters in use.
@@ -215,9 +222,12 @@ impl<'a> Study<'a> {
     /// The quantities by which policies are compared, the most important first; none that is zero everywhere.
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut all = Vec::new();
+        let declared = self.measured();
         for name in self.metrics() {
             let words = format!("final {}", name.replace('_', " "));
-            all.push(Quantity::new(format!("final.{name}"), words, None, better_metric(&name)));
+            let known = declared.iter().find(|metric| metric.name == name && !name.ends_with("_sd"));
+            let better = known.map(|metric| metric.better);
+            all.push(Quantity::new(format!("final.{name}"), words, None, better));
         }
         for name in self.meters() {
             all.push(Quantity::new(format!("regret.{name}"), regret_words(name), None, Some(Better::Lower)));
@@ -250,16 +260,6 @@ impl<'a> Study<'a> {
         };
         all.retain(|quantity| is_there(&quantity.key));
         all
-    }
-}
-
-/// The better direction of a metric: lower loss, higher accuracy; a spread has none.
-fn better_metric(name: &str) -> Option<Better> {
-    match name {
-        _ if name.ends_with("_sd") => None,
-        _ if name.contains("loss") => Some(Better::Lower),
-        _ if name.contains("accuracy") => Some(Better::Higher),
-        _ => None,
     }
 }
 

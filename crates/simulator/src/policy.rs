@@ -23,17 +23,19 @@ pub use candidates::{Busy, Candidates};
 
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::oracle::Genie;
 use fedgenie_core::oracle::reward::{History, Reward};
-use fedgenie_core::record::Outcome;
+use fedgenie_core::record::{Outcome, PhaseSpans};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::time::{Span, VirtualTime};
 
-/// One round's question to a policy.
+/// A question to a policy: whom to select.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectionRequest<'a> {
-    /// The round to select for.
+    /// Which of the policy's selections this is, from 1.
+    pub turn: Turn,
+    /// The server's round under way: the version of the model that its updates make.
     pub round: Round,
     /// The current virtual time.
     pub now: VirtualTime,
@@ -60,7 +62,7 @@ pub struct ServerView<'a> {
     pub data_sizes: &'a [u32],
     /// `d_k/Σd` per client, `d_k` = quality × size.
     pub shares: &'a [f64],
-    /// Times each client was selected before this round.
+    /// Times each client was selected before this selection.
     pub counts: &'a [u32],
     /// Answers to the probe of this round, in the order of its candidates: local losses.
     pub probed: &'a [(ClientId, f64)],
@@ -104,7 +106,7 @@ impl<'a> ServerView<'a> {
 
     /// The view's part that the generalisation function needs.
     pub const fn history(&self, ask: &SelectionRequest<'_>, cohort: usize) -> History<'a> {
-        History { round: ask.round, cohort, shares: self.shares, counts: self.counts }
+        History { turn: ask.turn, cohort, shares: self.shares, counts: self.counts }
     }
 }
 
@@ -125,7 +127,7 @@ pub enum Feedback<'a> {
     /// One job's outcome, told in the order of arrival; what did not arrive follows in dispatch order.
     Job(JobReport),
     /// What an update said about its training, told when it is aggregated.
-    Trained(TrainingReport),
+    Trained(TrainingReport<'a>),
     /// The round is closed.
     Round(RoundReport<'a>),
 }
@@ -133,14 +135,21 @@ pub enum Feedback<'a> {
 /// How one job went, as far as the server can tell.
 #[derive(Clone, Copy, Debug)]
 pub struct JobReport {
-    /// Whose job.
+    /// Whose job. To the cloud's policy edge servers are clients.
     pub client: ClientId,
-    /// The round in which it was dispatched.
+    /// The policy's selection that it belongs to.
+    pub turn: Turn,
+    /// The server's round in which it was dispatched; under `hierarchical`, the cloud's.
     pub round: Round,
+    /// Models that the server has made since the client was sent its own.
+    pub staleness: u32,
     /// How it ended.
     pub outcome: Outcome,
     /// How long the server waited for it.
     pub waited: Waited,
+    /// Time in download, compute and upload until then, pauses included: of a job that arrived, they add up to what was
+    /// waited. To the cloud's policy the way of the model down, the rounds of the edge server, and the way up.
+    pub phases: PhaseSpans,
 }
 
 /// How long a server waited for a job: its latency, or what is known of it.
@@ -174,32 +183,81 @@ impl Waited {
     }
 }
 
-/// What an update said about its training.
+/// What an update said about its training, and what the server found in it.
 #[derive(Clone, Copy, Debug)]
-pub struct TrainingReport {
+pub struct TrainingReport<'a> {
     /// Whose update.
     pub client: ClientId,
-    /// The round in which the job was dispatched.
+    /// The policy's selection that it belongs to.
+    pub turn: Turn,
+    /// The server's round in which its job was dispatched; under `hierarchical`, the cloud's.
     pub round: Round,
-    /// Mean loss over the first local epoch.
+    /// Models that the server had made since then when it began to aggregate.
+    pub staleness: u32,
+    /// Examples that the client trained on.
+    pub examples: usize,
+    /// Mean loss over the first local epoch, each batch as met.
     pub loss: f64,
+    /// Root mean square of the losses of single examples, each as first met; if wanted.
+    pub loss_rms: Option<f64>,
+    /// The task's main measure of the client's own model on validation data, or else test data, negated where smaller
+    /// is better; if wanted.
+    pub quality: Option<f64>,
+    /// Mean absolute difference between the client's trained parameters and those of a model; if wanted.
+    pub deviation: Option<f64>,
+    /// The dense parts of the client's model, then the rows that it moved; if wanted.
+    pub update: Option<&'a [f32]>,
+}
+
+/// Statistics of updates that a policy wants to be told. Others are not computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// [`TrainingReport::loss_rms`]: one more forward pass over each client's examples.
+    pub loss_rms: bool,
+    /// [`TrainingReport::quality`]: an evaluation of each update.
+    pub quality: bool,
+    /// [`TrainingReport::deviation`], and from which model.
+    pub deviation: Option<DeviationFrom>,
+    /// [`TrainingReport::update`].
+    pub update: bool,
+}
+
+/// The model that an update is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviationFrom {
+    /// That which the client was sent.
+    Sent,
+    /// That which the server has made of all updates.
+    Aggregated,
 }
 
 /// How one round went.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundReport<'a> {
-    /// The round.
+    /// The policy's last selection before the round closed.
+    pub turn: Turn,
+    /// The server's round; under `hierarchical`, the cloud's.
     pub round: Round,
     /// Who was selected, in dispatch order.
     pub selected: &'a [ClientId],
-    /// From the end of the round before to closing: probes and waiting for a candidate are included.
+    /// From the end of the round before to closing: probes and waiting for a candidate are included. Of an edge server,
+    /// from its selection to closing.
     pub duration: Span,
+    /// Bytes to this policy's clients since its last report, probes included.
+    pub down_bytes: u64,
+    /// Bytes from them.
+    pub up_bytes: u64,
     /// Metrics measured after the round, if any.
     pub metrics: &'a [(&'static str, f64)],
 }
 
 /// A client-selection policy.
 pub trait Policy: Send {
+    /// What it wants to be told about updates, beside their losses.
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
     /// Whether it may ask for a probe, for which only protocols in rounds have time.
     fn probes(&self) -> bool {
         false

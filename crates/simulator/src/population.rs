@@ -22,7 +22,7 @@ pub use availability::{Availability, AvailabilityConfig, Cursors, Stretch};
 pub use config::{DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationConfig, Work};
 pub use phase::{Interruption, Need};
 
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::law::{AnyLaw, JobLatency, Law};
 use fedgenie_core::math::float::ln;
 use fedgenie_core::record::{Phase, PhaseSpans};
@@ -43,6 +43,8 @@ pub struct Group {
     pub hazards: [f64; 3],
     /// What happens to a job when its device goes away.
     pub interruption: Interruption,
+    /// Whether transfers take as long as their bytes need over a link.
+    pub has_links: bool,
 }
 
 /// All clients of a world.
@@ -94,12 +96,12 @@ impl JobDraw {
 
 /// A law gave an impossible duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{client}, {round}, {phase}: {source}")]
+#[error("{client}, {job}, {phase}: {source}")]
 pub struct LatencyError {
     /// The client.
     pub client: ClientId,
-    /// The round.
-    pub round: Round,
+    /// Which of its jobs.
+    pub job: JobNumber,
     /// The phase.
     pub phase: Phase,
     /// What is wrong with the duration.
@@ -191,8 +193,9 @@ impl Population {
         (self.law_of[client.index()], self.groups[self.group_of(client)].hazards.map(f64::to_bits))
     }
 
-    /// Draws the job of a client in a round. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for
-    /// probes.
+    /// Draws a client's job. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for probes. `shares` is
+    /// what the job moves down and up, as a share of the whole model: transfers of devices with links take that share of
+    /// the time, while laws given directly are the durations themselves.
     ///
     /// # Errors
     /// If a law gives a duration beyond what virtual time can hold.
@@ -201,18 +204,21 @@ impl Population {
         streams: &Streams,
         purpose: Purpose,
         client: ClientId,
-        round: Round,
+        job: JobNumber,
+        shares: [f64; 2],
     ) -> Result<JobDraw, LatencyError> {
-        let mut rng = streams.stream(purpose, client.0, round.0);
+        let mut rng = streams.stream(purpose, client.0, job.0);
         let mut phases = [Span::ZERO; 3];
+        let group = &self.groups[self.group_of(client)];
+        let shares = if group.has_links { [shares[0], 1.0, shares[1]] } else { [1.0; 3] };
         for phase in Phase::ALL {
-            let seconds = self.law(client, phase).quantile(rng.uniform());
+            let seconds = self.law(client, phase).quantile(rng.uniform()) * shares[phase.index()];
             phases[phase.index()] =
-                Span::from_seconds(seconds).map_err(|source| LatencyError { client, round, phase, source })?;
+                Span::from_seconds(seconds).map_err(|source| LatencyError { client, job, phase, source })?;
         }
-        let hazards = &self.groups[self.group_of(client)].hazards;
+        let hazards = &group.hazards;
         let loss = if purpose == Purpose::Latency && hazards.iter().any(|&hazard| hazard > 0.0) {
-            let mut rng = streams.stream(Purpose::Dropout, client.0, round.0);
+            let mut rng = streams.stream(Purpose::Dropout, client.0, job.0);
             let times = hazards.map(|hazard| -ln(rng.uniform()) / hazard);
             Phase::ALL.into_iter().find_map(|phase| {
                 // A loss later than the phase lasts, at infinity for a hazard of zero, does not happen.

@@ -90,6 +90,11 @@ impl Rule {
 }
 
 impl ProtocolConfig {
+    /// Whether there are servers between clients and cloud.
+    pub const fn has_edge_servers(&self) -> bool {
+        matches!(self, Self::Hierarchical(_))
+    }
+
     /// Checks the parameters against the number of clients.
     ///
     /// # Errors

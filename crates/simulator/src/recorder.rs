@@ -9,7 +9,7 @@ pub use files::event_json;
 pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFileOptions, RunFiles, TIMELINE_FILE, read_marks};
 pub use timeline::Timeline;
 
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::record::{DropReason, Phase, Record, Regret};
 use fedgenie_core::time::VirtualTime;
 use serde::Serialize;
@@ -49,7 +49,7 @@ pub struct RoundJobs {
     /// Late jobs of earlier rounds whose client was lost since, and their round of dispatch.
     pub lost_late: Vec<(DroppedJob, Round)>,
     /// Edge servers that took part, in dispatch order.
-    pub edges: Vec<u32>,
+    pub edges: Vec<EdgeId>,
 }
 
 impl RoundJobs {

@@ -45,8 +45,8 @@ use crate::recorder::Sink;
 use crate::world::World;
 use buffered::Buffered;
 use engine::Engine;
-use fedgenie_core::id::{ClientId, Round};
-use fedgenie_core::time::VirtualTime;
+use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
+use fedgenie_core::time::{SpanError, VirtualTime};
 use hierarchy::Hierarchy;
 use rounds::Rounds;
 use server::Server;
@@ -56,11 +56,13 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A policy's decision breaks the rules.
-    #[error("policy {policy:?}, {round}: {what}")]
+    #[error("policy {policy}, {turn} in {round}: {what}")]
     BadSelection {
-        /// The policy's label.
+        /// The policy's label, and its server where there are several.
         policy: String,
-        /// The round.
+        /// Which of its selections.
+        turn: Turn,
+        /// The server's round.
         round: Round,
         /// What is wrong with it.
         what: String,
@@ -68,6 +70,18 @@ pub enum RunError {
     /// A law gave an impossible duration.
     #[error(transparent)]
     Latency(#[from] LatencyError),
+    /// A law gave an impossible duration on a link between the cloud and an edge server.
+    #[error("{edge}, {round}, {way} the cloud: {source}")]
+    EdgeLink {
+        /// The edge server.
+        edge: EdgeId,
+        /// The cloud's round.
+        round: Round,
+        /// From or to.
+        way: &'static str,
+        /// What is wrong with the duration.
+        source: SpanError,
+    },
     /// The update of a client is not finite.
     #[error(
         "the model diverged: the update of {client} in {round} is not finite; a smaller learning rate, in [training] or in \
@@ -142,6 +156,16 @@ enum Protocol<'w> {
     Rounds(Box<Rounds<'w>>),
     Buffered(Box<Buffered<'w>>),
     Hierarchy(Box<Hierarchy<'w>>),
+}
+
+impl Protocol<'_> {
+    /// The edge servers; none where there is one server.
+    fn scopes(&self) -> Vec<learning::ServerScope<'_>> {
+        match self {
+            Self::Rounds(_) | Self::Buffered(_) => Vec::new(),
+            Self::Hierarchy(hierarchy) => hierarchy.scopes(),
+        }
+    }
 }
 
 /// A run in progress.

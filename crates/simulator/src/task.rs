@@ -17,19 +17,26 @@ pub use fedgenie_learning::data::source::DataCache;
 
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
-use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_learning::data::partition::{Partition, PartitionConfig, Skew};
+use fedgenie_core::metric::Measures;
+use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::{DataError, Split};
-use fedgenie_learning::model::weights::WeightsError;
+use fedgenie_learning::model::weights::{WeightsError, read_safetensors};
 use fedgenie_learning::model::{Model, ModelError};
+use fedgenie_learning::task::{Labelled, Task};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A task's part of a scenario. What a task does not declare, it has not: by default nothing is learned.
-pub trait TaskSettings {
-    /// What clients learn to predict.
-    fn target(&self) -> Target {
-        Target::Nothing
+pub trait TaskSettings: std::fmt::Debug + Send + Sync {
+    /// What is measured; nothing where nothing is learned.
+    fn measures(&self) -> Measures {
+        Measures::default()
+    }
+
+    /// Whether clients train, so that the scenario has to say how.
+    fn trains(&self) -> bool {
+        false
     }
 
     /// Bytes of the model each way, where there is none.
@@ -62,24 +69,36 @@ pub trait TaskSettings {
     /// A complaint with a path below the task's table.
     fn check(&self) -> Result<(), Complaint>;
 
-    /// Data and model of one seed; none for a task that does not train.
+    /// What the task of one seed is made of, before it is known who holds what; none where nothing is learned.
     ///
     /// # Errors
     /// If the data cannot be had or do not fit.
-    fn material(&self, _streams: &Streams, _cache: &DataCache) -> Result<Option<Material>, TaskError> {
+    fn material(&self, _streams: &Streams, _cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         Ok(None)
     }
 }
 
-/// What clients learn to predict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// They do not train.
-    Nothing,
-    /// A number: there is a loss.
-    Number,
-    /// A class: there are a loss and an accuracy.
-    Class,
+/// A task before its data are spread over clients.
+pub trait Material {
+    /// Bytes of the whole model.
+    fn whole_bytes(&self) -> u64;
+
+    /// The task of so many clients. `sizes` are their declared amounts of data, for partitions that follow them.
+    ///
+    /// # Errors
+    /// If the data cannot be spread like this.
+    fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError>;
+}
+
+/// A task that needs no data to be spread.
+impl<T: Task> Material for T {
+    fn whole_bytes(&self) -> u64 {
+        Task::whole_bytes(self)
+    }
+
+    fn deal(self: Box<Self>, _: usize, _: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        Ok(Arc::new(*self))
+    }
 }
 
 components! {
@@ -92,84 +111,48 @@ components! {
     }
 }
 
-/// Data and model of a task that trains, before they are spread over clients.
-pub struct Material {
+/// Rows with a class or a number, and a model of them.
+struct Rows {
     /// Train and test examples.
-    pub data: Arc<Split>,
+    data: Arc<Split>,
     /// What is learned.
-    pub model: Box<dyn Model>,
+    model: Box<dyn Model>,
     /// How the training examples go to clients.
-    pub partition: PartitionConfig,
+    partition: PartitionConfig,
     /// The model to start from, if it is not drawn.
-    pub start: Option<Vec<f32>>,
+    start: Option<Vec<f32>>,
 }
 
-/// A task that trains, spread over clients.
-pub struct Learner {
-    /// Train and test examples.
-    pub data: Arc<Split>,
-    /// What is learned.
-    pub model: Box<dyn Model>,
-    /// Which training examples each client holds.
-    pub partition: Partition,
-    /// How uneven that is.
-    pub skew: Skew,
-    /// Whether `test_accuracy` is a metric.
-    pub classifies: bool,
-    /// The model to start from, if it is not drawn.
-    pub start: Option<Vec<f32>>,
-}
-
-impl std::fmt::Debug for Learner {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Learner").field("parameters", &self.model.parameters()).finish_non_exhaustive()
+impl Rows {
+    /// Checks that the model fits the data, and reads the weights to start from.
+    fn of(
+        data: Arc<Split>,
+        model: impl Model + 'static,
+        partition: &PartitionConfig,
+        start: Option<&PathBuf>,
+    ) -> Result<Option<Box<dyn Material>>, TaskError> {
+        model.fits(&data.train)?;
+        model.fits(&data.test)?;
+        let start = start.map(|start| read_safetensors(&model, start)).transpose()?;
+        Ok(Some(Box::new(Self { data, model: Box::new(model), partition: partition.clone(), start })))
     }
 }
 
-impl Learner {
-    /// What a careful user should know about the data.
-    pub fn warnings(&self) -> Vec<String> {
-        let Some((labels, classes)) = self.data.train.classes() else { return Vec::new() };
-        let mut counts = vec![0_usize; classes];
-        labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
-        let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
-        let [first, ..] = without[..] else { return Vec::new() };
-        vec![format!(
-            "{} of {classes} classes have no training example, class {first} first; is a label wrong?",
-            without.len()
-        )]
+impl Material for Rows {
+    fn whole_bytes(&self) -> u64 {
+        self.model.parameters() as u64 * 4
     }
 
-    /// The model that every run of a seed starts from.
-    pub fn initial_model(&self, streams: &Streams) -> Vec<f32> {
-        if let Some(start) = &self.start {
-            return start.clone();
-        }
-        let mut parameters = vec![0.0; self.model.parameters()];
-        self.model.init(&mut streams.stream(Purpose::ModelInit, 0, 0), &mut parameters);
-        parameters
+    fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        let partition = self.partition.build(&self.data.train, clients, sizes, streams)?;
+        Ok(Arc::new(Labelled::new(self.data, self.model, partition, self.start)))
     }
 }
 
 impl TaskConfig {
-    /// Whether clients train.
-    pub fn trains(&self) -> bool {
-        matches!(self.settings().target(), Target::Number | Target::Class)
-    }
-
-    /// Whether examples have classes, so that there is an accuracy.
-    pub fn classifies(&self) -> bool {
-        self.settings().target() == Target::Class
-    }
-
-    /// Bytes of the model each way, where there is none.
-    pub fn payload_bytes(&self) -> u64 {
-        self.settings().payload_bytes()
-    }
-
-    /// How training examples go to clients, for a task that trains.
-    pub fn partition(&self) -> Option<&PartitionConfig> {
-        self.settings().partition()
+    /// The task's settings.
+    pub fn as_settings(&self) -> &dyn TaskSettings {
+        self.settings()
     }
 
     /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user.
@@ -180,28 +163,25 @@ impl TaskConfig {
         }
     }
 
-    /// The files that are read, as far as they are there; names are those of [`TaskConfig::resolve_paths`].
-    pub fn files(&self) -> Vec<PathBuf> {
-        let counts = self.partition().map_or_else(Vec::new, PartitionConfig::files);
-        self.settings().files().into_iter().chain(counts).collect()
+    /// The settings, shared by all plans.
+    pub fn into_settings(self) -> Arc<dyn TaskSettings> {
+        self.into_shared()
     }
+}
 
-    /// Checks what can be checked without data.
-    ///
-    /// # Errors
-    /// A complaint with a path below the task's table.
-    pub fn check(&self) -> Result<(), Complaint> {
-        self.settings().check()?;
-        self.partition().map_or(Ok(()), |partition| partition.check().map_err(|complaint| complaint.below("partition")))
-    }
+/// All files of a task that are read, as far as they are there.
+pub fn files(task: &dyn TaskSettings) -> Vec<PathBuf> {
+    let counts = task.partition().map_or_else(Vec::new, PartitionConfig::files);
+    task.files().into_iter().chain(counts).collect()
+}
 
-    /// Data and model of one seed; none for a task that does not train.
-    ///
-    /// # Errors
-    /// If the data cannot be had or do not fit.
-    pub fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
-        self.settings().material(streams, cache)
-    }
+/// Checks what can be checked without data.
+///
+/// # Errors
+/// A complaint with a path below the task's table.
+pub fn check(task: &dyn TaskSettings) -> Result<(), Complaint> {
+    task.check()?;
+    task.partition().map_or(Ok(()), |partition| partition.check().map_err(|complaint| complaint.below("partition")))
 }
 
 /// Number of classes of both parts.

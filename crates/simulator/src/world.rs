@@ -9,17 +9,21 @@ pub use truth::Truth;
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work};
 use crate::protocol::{LinkConfig, Rule};
-use crate::task::{DataCache, Learner, TaskConfig, TaskError};
+use crate::task::{DataCache, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
-use fedgenie_core::id::ClientId;
+use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::law::AnyLaw;
+use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::aggregate::AggregationConfig;
+use fedgenie_learning::data::partition::PartitionConfig;
+use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
+use std::sync::Arc;
 
 /// What a world is made of, checked as far as that is possible without building it.
 #[derive(Clone, Debug)]
@@ -27,7 +31,7 @@ pub struct WorldPlan {
     /// The clients.
     pub population: PopulationConfig,
     /// What they learn.
-    pub task: TaskConfig,
+    pub task: Arc<dyn TaskSettings>,
     /// How they train, for a task that trains.
     pub training: LocalTraining,
     /// Duration of an inference pass over the local data as a share of one training epoch.
@@ -56,7 +60,9 @@ pub struct World {
     /// `d_k/Σd` per client.
     pub shares: Vec<f64>,
     /// What they learn, if anything.
-    pub learner: Option<Learner>,
+    pub task: Option<Arc<dyn Task>>,
+    /// What is measured of it.
+    pub measures: Measures,
     /// How they train, and what the server makes of it.
     pub training: Training,
     /// When models travel and change.
@@ -76,7 +82,7 @@ pub struct Training {
     pub local: LocalTraining,
     /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
-    /// Bytes of the model, each way.
+    /// Bytes of the whole model.
     pub payload_bytes: u64,
     /// How updates are folded into the global model.
     pub aggregation: AggregationConfig,
@@ -97,7 +103,7 @@ pub struct Protocol {
 struct Foundation {
     streams: Streams,
     population: Population,
-    learner: Option<Learner>,
+    task: Option<Arc<dyn Task>>,
     payload_bytes: u64,
     edge_links: Vec<[AnyLaw; 2]>,
     hindsight: Option<Hindsight>,
@@ -126,9 +132,10 @@ impl WorldPlan {
     /// # Errors
     /// If the population, the task or the reward do not fit together; nothing is kept.
     pub fn build(&self, seed: u64, cache: &DataCache) -> Result<World, WorldError> {
-        let Foundation { streams, population, learner, payload_bytes, edge_links, hindsight } =
+        let Foundation { streams, population, task, payload_bytes, edge_links, hindsight } =
             self.foundation(seed, cache)?;
         let mut warnings = population.notes().to_vec();
+        warnings.extend(task.iter().flat_map(|task| task.warnings()));
         let truth = match self.reward {
             Some(reward) => Some(Truth::new(reward, &self.meters, &population, &self.rule, &mut warnings)?),
             None => None,
@@ -141,7 +148,8 @@ impl WorldPlan {
         };
         let protocol = Protocol { rule: self.rule.clone(), ties: self.ties, edge_links };
         let shares = population.shares();
-        Ok(World { streams, population, shares, learner, training, protocol, truth, hindsight, warnings })
+        let measures = self.task.measures();
+        Ok(World { streams, population, shares, task, measures, training, protocol, truth, hindsight, warnings })
     }
 
     /// Checks what can be wrong with one seed's world and right with another's, without working out the truth about it.
@@ -157,39 +165,26 @@ impl WorldPlan {
         let clients = self.population.client_count()?;
         let material = self.task.material(&streams, cache)?;
         let payload_bytes = match &material {
-            Some(material) => material.model.parameters() as u64 * 4,
+            Some(material) => material.whole_bytes(),
             None => self.task.payload_bytes(),
         };
         let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
-        let (population, learner) = match material {
+        let is_declared = self.task.partition().is_some_and(PartitionConfig::is_declared);
+        let (population, task) = match material {
             None => (self.population.build(&work(None), &streams)?, None),
             Some(material) => {
-                let declared = match material.partition.is_declared() {
-                    true => Some(self.population.build(&work(None), &streams)?),
-                    false => None,
-                };
+                let declared = is_declared.then(|| self.population.build(&work(None), &streams)).transpose()?;
                 let sizes = declared.as_ref().map_or(&[][..], Population::data_sizes);
-                let partition = material
-                    .partition
-                    .build(&material.data.train, clients, sizes, &streams)
-                    .map_err(TaskError::Partition)?;
+                let task = material.deal(clients, sizes, &streams)?;
                 let population = match declared {
                     Some(population) => population,
                     None => {
                         let ids = (0..clients).map(ClientId::from_index);
-                        let sizes: Vec<u32> = ids.map(|client| partition.size(client) as u32).collect();
+                        let sizes: Vec<u32> = ids.map(|client| task.examples(client) as u32).collect();
                         self.population.build(&work(Some(&sizes)), &streams)?
                     }
                 };
-                let learner = Learner {
-                    skew: partition.skew(&material.data.train),
-                    data: material.data,
-                    model: material.model,
-                    partition,
-                    classifies: self.task.classifies(),
-                    start: material.start,
-                };
-                (population, Some(learner))
+                (population, Some(task))
             }
         };
         if population.can_lose() && self.rule.cut().is_none() {
@@ -208,8 +203,8 @@ impl WorldPlan {
         }
         let plan = self.hindsight.as_ref();
         let hindsight =
-            plan.map(|plan| hindsight::define(plan, &population, &self.rule, learner.is_some())).transpose()?;
-        Ok(Foundation { streams, population, learner, payload_bytes, edge_links, hindsight })
+            plan.map(|plan| hindsight::define(plan, &population, &self.rule, task.is_some())).transpose()?;
+        Ok(Foundation { streams, population, task, payload_bytes, edge_links, hindsight })
     }
 
     fn edge_links(&self, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {
@@ -227,6 +222,37 @@ impl WorldPlan {
 }
 
 impl World {
+    /// What all jobs have in common.
+    pub const fn context(&self) -> Context<'_> {
+        Context { settings: &self.training.local, streams: &self.streams, loss_rms: false }
+    }
+
+    /// Number of cluster models.
+    pub const fn clusters(&self) -> u32 {
+        1
+    }
+
+    /// Bytes of the dense parts of a model and of these rows of its tables.
+    pub fn bytes_of(&self, rows: &[u32]) -> u64 {
+        match &self.task {
+            Some(task) if task.layout().rows() > 0 => task.layout().bytes_of(rows),
+            _ => self.training.payload_bytes,
+        }
+    }
+
+    /// The measures, on test data, of the model that every run starts from.
+    pub fn initial_measures(&self) -> Vec<f64> {
+        let mut values = vec![f64::NAN; self.measures.of_data.len()];
+        if let Some(task) = &self.task {
+            let (model, private) = (task.initial_model(0, &self.streams), PrivateTable::default());
+            let moved = vec![Round(0); task.layout().rows()];
+            let private = PrivateView::of(&private);
+            let state = ModelState { model: &model, private, round: Round(0), moved: &moved };
+            task.evaluate(On::Test, &state, false, &mut values);
+        }
+        values
+    }
+
     /// Duration of a client's inference pass as a share of a whole job's compute phase.
     pub fn inference_of_job(&self, client: ClientId) -> f64 {
         let size = self.population.data_sizes()[client.index()] as usize;

@@ -19,7 +19,7 @@
 //! # Deviations from the source
 //! β may be any positive real number. `m` is the number of clients asked, also under over-selection.
 
-use crate::id::{ClientId, Round};
+use crate::id::{ClientId, Turn};
 use crate::math::float::quantise;
 use crate::math::power::signed_powers;
 use crate::time::Span;
@@ -55,11 +55,11 @@ impl Reward {
     /// `(α/m)·g_k` of each candidate, in their order. O(candidates).
     pub fn gains(&self, history: &History<'_>, candidates: &[ClientId], gains: &mut Vec<f64>) {
         let cohort = history.cohort as f64;
-        let round = f64::from(history.round.0);
+        let turn = f64::from(history.turn.0);
         gains.clear();
         gains.extend(candidates.iter().map(|client| {
             let rho = cohort * history.shares[client.index()];
-            rho - f64::from(history.counts[client.index()]) / round
+            rho - f64::from(history.counts[client.index()]) / turn
         }));
         signed_powers(gains, self.beta);
         if let Some(quantum) = self.quantum {
@@ -73,13 +73,13 @@ impl Reward {
 /// What the generalisation function knows about the past.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
-    /// The round that is about to be selected for.
-    pub round: Round,
+    /// The selection that is about to be made, `t`.
+    pub turn: Turn,
     /// Clients asked per round, `m`.
     pub cohort: usize,
     /// `d_k / Σd` per client.
     pub shares: &'a [f64],
-    /// Times each client was selected before this round.
+    /// Times each client was selected before this selection.
     pub counts: &'a [u32],
 }
 
@@ -106,7 +106,7 @@ mod tests {
     fn generalisation_by_hand() {
         // Four clients, one selected per round: ρ = 1/4. Before round 3, client 0 was selected once, client 1 never:
         // x = 1/4 − 1/3 = −1/12, g = −1/144; x = 1/4, g = 1/16. The weight α/m is 3.
-        let history = History { round: Round(3), cohort: 1, shares: &[0.25; 4], counts: &[1, 0, 1, 0] };
+        let history = History { turn: Turn(3), cohort: 1, shares: &[0.25; 4], counts: &[1, 0, 1, 0] };
         let gains = |reward: &Reward| {
             let mut gains = Vec::new();
             reward.gains(&history, &[ClientId(0), ClientId(1)], &mut gains);

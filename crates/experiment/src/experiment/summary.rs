@@ -4,6 +4,7 @@ use super::estimates::{differences, estimates};
 use super::{Curve, CurvePoint, Reached, RunId};
 use crate::scenario::Point;
 use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::metric::Metric;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
@@ -91,6 +92,9 @@ pub struct RunSummary {
     /// What a careful user should know about this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The metrics of the run, as its task declares them; not part of `summary.json`.
+    #[serde(default, skip_serializing)]
+    pub measured: Vec<Metric>,
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
@@ -115,6 +119,7 @@ pub struct RunWithCurve<'a> {
     #[serde(flatten)]
     summary: &'a RunSummary,
     curve: Vec<serde_json::Value>,
+    measured: &'a [Metric],
     metrics: &'a RunMetrics,
     #[serde(skip_serializing_if = "Option::is_none")]
     bound: Option<Bound>,
@@ -155,6 +160,7 @@ impl RunSummary {
             reached,
             warnings: Vec::new(),
             curve: curve.into_points(),
+            measured: Vec::new(),
             bound: None,
             metrics: RunMetrics::default(),
         };
@@ -185,6 +191,7 @@ impl RunSummary {
         RunWithCurve {
             summary: self,
             curve: self.curve.iter().map(point).collect(),
+            measured: &self.measured,
             metrics: &self.metrics,
             bound: self.bound,
         }

@@ -1,17 +1,23 @@
 //! The table that a run ends with, and how numbers are shown to people.
 
-use super::{ArmSummary, Reached, Summary};
+use super::{ArmSummary, Reached, RunSummary, Summary};
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::metric::{Metric, Place};
 
 /// The table that a run ends with: one row per policy and point.
 pub fn table(summary: &Summary) -> String {
     let mut columns: Vec<(String, String)> =
         vec![("rounds".into(), "rounds".into()), ("virtual_time_s".into(), "virtual time [s]".into())];
     let has = |name: &str| summary.arms.iter().any(|arm| arm.values.contains_key(name));
+    let metrics = shown_metrics(summary);
+    for metric in &metrics {
+        let key = format!("final.{}", metric.name);
+        if has(&key) {
+            columns.push((key, metric.name.replace('_', " ")));
+        }
+    }
     for (key, title) in [
-        ("final.test_loss", "test loss"),
-        ("final.test_accuracy", "test accuracy"),
         ("regret.mean", "mean regret"),
         ("regret.realised", "realised regret"),
         ("regret.expected", "expected regret"),
@@ -30,7 +36,9 @@ pub fn table(summary: &Summary) -> String {
         summary.arms.iter().any(|arm| arm.paired.as_ref().is_some_and(|paired| paired.differences.contains_key(key)))
     };
     let targets = columns.iter().rev().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
-    let otherwise = ["regret.mean", "regret.realised", "regret.counterfactual", "final.test_loss", "virtual_time_s"];
+    let main = metrics.iter().find(|metric| metric.main).map(|metric| format!("final.{}", metric.name));
+    let regrets = ["regret.mean", "regret.realised", "regret.counterfactual"];
+    let otherwise = regrets.into_iter().chain(main.as_deref()).chain(["virtual_time_s"]);
     let compared: Option<String> =
         targets.filter(|key| is_compared(key)).chain(otherwise).find(|key| has(key)).map(str::to_owned);
     let compared = compared.as_deref();
@@ -88,6 +96,17 @@ pub fn table(summary: &Summary) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The metrics on test data; where they are many, the loss and the main one.
+fn shown_metrics(summary: &Summary) -> Vec<Metric> {
+    const MANY: usize = 4;
+    let of_run = |run: &RunSummary| run.measured.iter().filter(|metric| metric.place == Place::Test).cloned().collect();
+    let mut metrics: Vec<Metric> = summary.runs.first().map_or_else(Vec::new, of_run);
+    if metrics.len() > MANY {
+        metrics.retain(|metric| metric.main || metric.name == "test_loss");
+    }
+    metrics
 }
 
 /// Targets in the order of the scenario.

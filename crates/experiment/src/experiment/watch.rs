@@ -1,6 +1,7 @@
 //! What is noticed of a run while it goes on: targets that its metrics reach, and whether it still improves.
 
 use crate::scenario::{PlateauConfig, StopConfig, TargetConfig};
+use fedgenie_core::metric::{Better, Metric};
 use fedgenie_simulator::run::{End, Run};
 use serde::{Deserialize, Serialize};
 
@@ -39,13 +40,14 @@ pub struct Watch<'a> {
 #[derive(Debug)]
 struct Plateau<'a> {
     config: &'a PlateauConfig,
+    better: Better,
     best: Option<f64>,
     evaluations: u32,
 }
 
 impl Plateau<'_> {
     fn observe(&mut self, value: f64) {
-        if self.best.is_none_or(|best| self.config.improves(value, best)) {
+        if self.best.is_none_or(|best| self.config.improves(self.better, value, best)) {
             (self.best, self.evaluations) = (Some(value), 0);
         } else {
             self.evaluations += 1;
@@ -55,12 +57,17 @@ impl Plateau<'_> {
 
 impl<'a> Watch<'a> {
     /// Before the first round.
-    pub fn new(stop: &'a StopConfig, targets: &[TargetConfig]) -> Self {
+    pub fn new(stop: &'a StopConfig, targets: &[TargetConfig], metrics: &[Metric]) -> Self {
         let reached = |target: &TargetConfig| Reached { target: target.clone(), round: None, time_s: None };
+        let plateau = |config: &'a PlateauConfig| {
+            let metric = metrics.iter().find(|metric| metric.name == config.metric);
+            let better = metric.map_or(Better::Higher, |metric| metric.better);
+            Plateau { config, better, best: None, evaluations: 0 }
+        };
         Self {
             stop,
             end: stop.end(),
-            plateau: stop.plateau.as_ref().map(|config| Plateau { config, best: None, evaluations: 0 }),
+            plateau: stop.plateau.as_ref().map(plateau),
             reached: targets.iter().map(reached).collect(),
         }
     }
@@ -96,7 +103,7 @@ mod tests {
     #[test]
     fn a_plateau_counts_evaluations_since_the_best() {
         let config = PlateauConfig { metric: "test_loss".to_owned(), evaluations: 3, least: 0.1 };
-        let mut plateau = Plateau { config: &config, best: None, evaluations: 0 };
+        let mut plateau = Plateau { config: &config, better: Better::Lower, best: None, evaluations: 0 };
         let counted: Vec<u32> = [2.0, 1.95, 1.8, 1.75, f64::NAN, 1.71, 1.6]
             .into_iter()
             .map(|value| {
@@ -106,7 +113,7 @@ mod tests {
             .collect();
         assert_eq!(counted, [0, 1, 0, 1, 2, 3, 0]);
         let config = PlateauConfig { metric: "test_accuracy".to_owned(), evaluations: 3, least: 0.0 };
-        let mut plateau = Plateau { config: &config, best: None, evaluations: 0 };
+        let mut plateau = Plateau { config: &config, better: Better::Higher, best: None, evaluations: 0 };
         let counted = [0.5, 0.5, 0.6, 0.4].map(|value| {
             plateau.observe(value);
             plateau.evaluations

@@ -2,6 +2,7 @@
 //! improves.
 
 use fedgenie_core::config::Complaint;
+use fedgenie_core::metric::{Better, Metric};
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_core::units::Duration;
 use fedgenie_simulator::run::{End, Evaluations};
@@ -22,10 +23,13 @@ pub struct EvaluateConfig {
     /// As `at`, for each multiple of this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Duration>,
-    /// Whether the model is also evaluated on each client's own training examples: mean, standard deviation, tenth
-    /// percentile and minimum over clients.
+    /// Whether the model is also evaluated on each client's own data (training examples, unless the task says
+    /// otherwise): mean, standard deviation, tenth percentile, minimum and maximum over clients.
     #[serde(default)]
     pub clients: bool,
+    /// As `clients`, for the data of each edge server's clients; for `hierarchical`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub servers: bool,
     /// Values of metrics, for which the summary says when they were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetConfig>,
@@ -49,7 +53,7 @@ pub struct TargetConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlateauConfig {
-    /// Name of the metric; a loss or a deviation improves downwards, the others upwards.
+    /// Name of the metric; which way it improves, its task declares.
     pub metric: String,
     /// Evaluations without improvement.
     pub evaluations: u32,
@@ -62,11 +66,12 @@ fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
     Err(Complaint::new(path, message))
 }
 
-fn check_metric(found: &str, metrics: &[&str]) -> Result<(), Complaint> {
-    if metrics.contains(&found) {
-        return Ok(());
+fn check_metric<'a>(found: &str, metrics: &'a [Metric]) -> Result<&'a Metric, Complaint> {
+    if let Some(metric) = metrics.iter().find(|metric| metric.name == found) {
+        return Ok(metric);
     }
-    let known = if metrics.is_empty() { "none, because nothing is learned".to_owned() } else { metrics.join(", ") };
+    let names: Vec<&str> = metrics.iter().map(|metric| &*metric.name).collect();
+    let known = if names.is_empty() { "none, because nothing is learned".to_owned() } else { names.join(", ") };
     complain("metric", format!("found {found:?}; this task's metrics are: {known}"))
 }
 
@@ -78,7 +83,7 @@ impl EvaluateConfig {
         }
     }
 
-    pub(super) fn check(&self, metrics: &[&str]) -> Result<(), Complaint> {
+    pub(super) fn check(&self, metrics: &[Metric]) -> Result<(), Complaint> {
         if self.every == Some(0) {
             return complain("every", "found 0; expected a number of rounds of at least 1");
         }
@@ -102,19 +107,25 @@ impl EvaluateConfig {
             at: self.at.iter().map(|at| VirtualTime::default() + at.0).collect(),
             period: self.period.map_or(Span::ZERO, |period| period.0),
             clients: self.clients,
+            servers: self.servers,
             end,
         }
     }
 }
 
 impl TargetConfig {
-    pub(super) fn check(&self, metrics: &[&str]) -> Result<(), Complaint> {
-        check_metric(&self.metric, metrics)?;
+    pub(super) fn check(&self, metrics: &[Metric]) -> Result<(), Complaint> {
+        let metric = check_metric(&self.metric, metrics)?;
         match (self.at_least, self.at_most) {
             (Some(value), None) | (None, Some(value)) if value.is_finite() => {
-                if self.metric.contains("accuracy") && !(0.0..=1.0).contains(&value) {
+                if !metric.can_be(value) {
                     let key = if self.at_least.is_some() { "at_least" } else { "at_most" };
-                    return complain(key, format!("found {value}; expected an accuracy, a share from 0 to 1"));
+                    let range = match metric.range {
+                        (Some(least), Some(most)) => format!("from {least} to {most}"),
+                        (Some(least), None) => format!("of at least {least}"),
+                        (None, most) => format!("of at most {}", most.unwrap_or(f64::INFINITY)),
+                    };
+                    return complain(key, format!("found {value}; expected a value of {}, {range}", metric.name));
                 }
                 Ok(())
             }
@@ -132,7 +143,7 @@ impl TargetConfig {
 }
 
 impl PlateauConfig {
-    pub(super) fn check(&self, metrics: &[&str]) -> Result<(), Complaint> {
+    pub(super) fn check(&self, metrics: &[Metric]) -> Result<(), Complaint> {
         check_metric(&self.metric, metrics)?;
         if self.evaluations == 0 {
             return complain("evaluations", "found 0; expected at least 1");
@@ -144,8 +155,10 @@ impl PlateauConfig {
     }
 
     /// Whether a value is better than the best so far.
-    pub fn improves(&self, value: f64, best: f64) -> bool {
-        let falls = self.metric.contains("loss") || self.metric.ends_with("_sd");
-        if falls { value < best - self.least } else { value > best + self.least }
+    pub fn improves(&self, better: Better, value: f64, best: f64) -> bool {
+        match better {
+            Better::Lower => value < best - self.least,
+            Better::Higher => value > best + self.least,
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::Sections;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::kernel::Ties;
+use fedgenie_core::metric::Metric;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::utility::UtilityConfig;
@@ -12,6 +13,7 @@ use fedgenie_core::units::{Amount, Bytes, Duration};
 use fedgenie_learning::trainer::optimizer::check_regularisation;
 use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
 use fedgenie_simulator::run::End;
+use fedgenie_simulator::task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -290,7 +292,7 @@ impl Sections {
         if let Some(plateau) = &self.stop.plateau {
             plateau.check(&metrics).map_err(|complaint| complaint.below("stop.plateau"))?;
         }
-        self.task.check().map_err(|complaint| complaint.below(self.task.kind()).below("task"))?;
+        task::check(self.task.as_settings()).map_err(|complaint| complaint.below(self.task.kind()).below("task"))?;
         self.check_training()?;
         let server = self.aggregation.server.kind();
         self.aggregation.check().map_err(|complaint| complaint.below(server).below("aggregation.server"))?;
@@ -343,28 +345,15 @@ impl Sections {
         target.check(&self.metrics()).map_err(|complaint| complaint.below("stop.target"))
     }
 
-    /// Names of the task's metrics.
-    pub fn metrics(&self) -> Vec<&'static str> {
-        let mut metrics = Vec::new();
-        if self.task.trains() {
-            metrics.push("test_loss");
-            if self.task.classifies() {
-                metrics.push("test_accuracy");
-            }
-            if self.evaluate.clients {
-                metrics.extend(["client_loss_mean", "client_loss_sd"]);
-            }
-            if self.evaluate.clients && self.task.classifies() {
-                metrics.extend(["client_accuracy_mean", "client_accuracy_sd"]);
-                metrics.extend(["client_accuracy_p10", "client_accuracy_min"]);
-            }
-        }
-        metrics
+    /// The metrics of the task, in the order in which rounds have them.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let servers = self.evaluate.servers && self.protocol.has_edge_servers();
+        self.task.as_settings().measures().metrics(self.evaluate.clients, servers)
     }
 
     fn check_training(&self) -> Result<(), Complaint> {
         let Some(training) = &self.training else {
-            if self.task.trains() {
+            if self.task.as_settings().trains() {
                 let message = "is missing, and this task trains; write for example batch = 32, optimizer = { sgd = { lr = 5e-3 } }";
                 return complain("training", message);
             }

@@ -15,6 +15,20 @@ pub struct AggregationConfig {
     /// What the server makes of the mean change.
     #[serde(default)]
     pub server: ServerConfig,
+    /// What the change of a row of a table is divided by, for tasks whose updates have rows.
+    #[serde(default)]
+    pub rows: RowDivisor,
+}
+
+/// What the weighted change of a row is divided by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowDivisor {
+    /// By the weights of all who are aggregated: who did not send the row has not changed it.
+    #[default]
+    Selected,
+    /// By the weights of those who sent the row.
+    Touched,
 }
 
 /// How much each update counts, before its age is taken into account.

@@ -43,7 +43,8 @@
 //! # server = { adam = { lr = 0.01 } }
 //! ```
 
-use super::{AggregationConfig, Aging, Contribution, Weighting, fold_changes};
+use super::{AggregationConfig, Aging, Contribution, Fold, RowDivisor, Weighting};
+use crate::layout::Layout;
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::float::sqrt;
@@ -180,8 +181,8 @@ pub struct ServerOptimizer {
     weighting: Weighting,
     aging: Aging,
     server: ServerConfig,
-    /// Length of the part that clients train.
-    trained: usize,
+    rows: RowDivisor,
+    layout: Layout,
     /// `b` or `m`; empty for `average`.
     first: Vec<f64>,
     /// `v`; empty without it.
@@ -189,12 +190,13 @@ pub struct ServerOptimizer {
 }
 
 impl ServerOptimizer {
-    /// The server before its first round, for a model of which so many parameters, at its beginning, are trained.
+    /// The server before its first round, for a model of such a layout.
     ///
     /// # Panics
     /// If the settings do not pass their [check](AggregationConfig::check).
-    pub fn new(config: &AggregationConfig, trained: usize) -> Self {
+    pub fn new(config: &AggregationConfig, layout: Layout) -> Self {
         assert_eq!(config.check(), Ok(()), "settings are checked before");
+        let trained = layout.trained();
         let (first, second) = match config.server {
             ServerConfig::Average { .. } => (Vec::new(), Vec::new()),
             ServerConfig::Momentum { .. } => (vec![0.0; trained], Vec::new()),
@@ -206,7 +208,8 @@ impl ServerOptimizer {
             weighting: config.weighting,
             aging: Aging::default(),
             server: config.server.clone(),
-            trained,
+            rows: config.rows,
+            layout,
             first,
             second,
         }
@@ -218,16 +221,23 @@ impl ServerOptimizer {
         Self { aging, ..self }
     }
 
-    /// Moves the global model by one step. `population_examples` counts the examples of all clients.
+    /// Moves the model of a cluster by one step; there is one, number 0, where there are no clusters.
+    /// `population_examples` counts the examples of all clients.
     ///
     /// # Panics
-    /// If a length differs from the global model's or the server's, a staleness weight is negative or not finite, two
-    /// contributions are of the same client and round, or, under `total-size`, a client has more examples than all.
-    pub fn apply(&mut self, global: &mut [f32], contributions: &[Contribution<'_>], population_examples: u64) {
-        let Self { weighting, aging, server, trained, first, second } = self;
-        assert!(*trained <= global.len(), "the server began with a longer model");
-        let trained = *trained;
-        fold_changes(global, contributions, (*weighting, *aging), population_examples, |start, parameters, changes| {
+    /// If a length differs from that of the layout, a staleness weight is negative or not finite, two contributions are
+    /// of the same job, or, under `total-size`, a client has more examples than all.
+    pub fn apply(
+        &mut self,
+        global: &mut [f32],
+        contributions: &[Contribution<'_>],
+        population_examples: u64,
+        cluster: u32,
+    ) {
+        let Self { weighting, aging, server, rows, layout, first, second } = self;
+        let trained = layout.trained();
+        let fold = Fold { layout, cluster, weighting: *weighting, aging: *aging, rows: *rows };
+        fold.changes(global, contributions, population_examples, |start, parameters, changes| {
             let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
             let (changes, statistics_changes) = changes.split_at(parameters.len());
             for (statistic, change) in statistics.iter_mut().zip(statistics_changes) {

@@ -54,68 +54,97 @@ pub enum WeightsError {
 
 const COUNTER: &str = "num_batches_tracked";
 
-/// The contents of a safetensors file.
+/// A named array of numbers, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Its name in files.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Its entries.
+    pub values: Vec<f32>,
+}
+
+/// The tensors of a model with such parameters.
 ///
 /// # Panics
 /// If there are not as many parameters as the model has.
-pub fn to_safetensors(model: &dyn Model, parameters: &[f32]) -> Vec<u8> {
+pub fn tensors_of(model: &dyn Model, parameters: &[f32]) -> Vec<Tensor> {
     assert_eq!(parameters.len(), model.parameters(), "the parameter vector is the model's");
-    let bytes: Vec<u8> = parameters.iter().flat_map(|parameter| parameter.to_le_bytes()).collect();
+    let tensor = |TensorLayout { name, shape, offset }: TensorLayout| {
+        let entries = shape.iter().product();
+        Tensor { name, shape, values: parameters[offset..][..entries].to_vec() }
+    };
+    model.tensors().into_iter().map(tensor).collect()
+}
+
+/// The contents of a safetensors file.
+///
+/// # Panics
+/// If a tensor has not as many entries as its shape says, or two have the same name.
+pub fn to_safetensors(tensors: &[Tensor]) -> Vec<u8> {
     let zero = 0_i64.to_le_bytes();
-    let mut tensors = Vec::new();
-    for tensor in model.tensors() {
-        let data = &bytes[4 * tensor.offset..][..4 * tensor.entries()];
-        if let Some(layer) = tensor.name.strip_suffix("running_mean") {
+    let bytes = |tensor: &Tensor| -> Vec<u8> { tensor.values.iter().flat_map(|value| value.to_le_bytes()).collect() };
+    let contents: Vec<Vec<u8>> = tensors.iter().map(bytes).collect();
+    let mut views = Vec::new();
+    for (Tensor { name, shape, .. }, bytes) in tensors.iter().zip(&contents) {
+        if let Some(layer) = name.strip_suffix("running_mean") {
             let counter = TensorView::new(Dtype::I64, Vec::new(), &zero).expect("a counter has eight bytes");
-            tensors.push((format!("{layer}{COUNTER}"), counter));
+            views.push((format!("{layer}{COUNTER}"), counter));
         }
-        let view = TensorView::new(Dtype::F32, tensor.shape, data).expect("a tensor has four bytes for each entry");
-        tensors.push((tensor.name, view));
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes).expect("a tensor has four bytes for each entry");
+        views.push((name.clone(), view));
     }
-    serialize(tensors, None).expect("tensors have their sizes and different names")
+    serialize(views, None).expect("tensors have their sizes and different names")
 }
 
 /// Reads the parameters of a model from a safetensors file.
 ///
 /// # Errors
+/// As [`read_tensors`].
+pub fn read_safetensors(model: &dyn Model, path: &Path) -> Result<Vec<f32>, WeightsError> {
+    let layout = model.tensors();
+    let expected = layout.iter().map(|tensor| (tensor.name.clone(), tensor.shape.clone())).collect();
+    let mut parameters = vec![0.0; model.parameters()];
+    for (tensor, TensorLayout { offset, .. }) in read_tensors(path, expected)?.iter().zip(layout) {
+        parameters[offset..][..tensor.values.len()].copy_from_slice(&tensor.values);
+    }
+    Ok(parameters)
+}
+
+/// Reads tensors of these names and shapes, and no others, from a safetensors file.
+///
+/// # Errors
 /// If the file cannot be read, lacks a tensor, holds another one, or a tensor has another shape or type or a number
 /// that is not finite.
-pub fn read_safetensors(model: &dyn Model, path: &Path) -> Result<Vec<f32>, WeightsError> {
+pub fn read_tensors(path: &Path, expected: Vec<(String, Vec<usize>)>) -> Result<Vec<Tensor>, WeightsError> {
     let wrong = |message: String| WeightsError::Content { path: path.to_owned(), message };
     let bytes = fs::read(path).map_err(|source| WeightsError::Read { path: path.to_owned(), source })?;
     let file = SafeTensors::deserialize(&bytes).map_err(|error| wrong(format!("is no safetensors file: {error}")))?;
-    let layout = model.tensors();
     let mut names = file.names();
     names.sort_unstable();
-    let is_known = |name: &str| name.ends_with(COUNTER) || layout.iter().any(|tensor| tensor.name == name);
+    let is_known = |name: &str| name.ends_with(COUNTER) || expected.iter().any(|(expected, _)| expected == name);
     if let Some(name) = names.into_iter().find(|name| !is_known(name)) {
-        let known: Vec<&str> = layout.iter().map(|tensor| tensor.name.as_str()).collect();
+        let known: Vec<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();
         return Err(wrong(format!(
             "holds a tensor {name:?} that the model does not have; it has {}",
             known.join(", ")
         )));
     }
-    let mut parameters = vec![0.0; model.parameters()];
-    for tensor in layout {
-        let name = &tensor.name;
-        let found =
-            file.tensor(name).map_err(|_| wrong(format!("holds no tensor {name:?} of shape {:?}", tensor.shape)))?;
-        if found.dtype() != Dtype::F32 || found.shape() != tensor.shape {
-            let (dtype, shape) = (found.dtype(), found.shape());
-            return Err(wrong(format!(
-                "{name:?} is {dtype:?} of shape {shape:?}; expected F32 of shape {:?}",
-                tensor.shape
-            )));
+    let mut tensors = Vec::new();
+    for (name, shape) in expected {
+        let found = file.tensor(&name).map_err(|_| wrong(format!("holds no tensor {name:?} of shape {shape:?}")))?;
+        if found.dtype() != Dtype::F32 || found.shape() != shape {
+            let (dtype, found) = (found.dtype(), found.shape());
+            return Err(wrong(format!("{name:?} is {dtype:?} of shape {found:?}; expected F32 of shape {shape:?}")));
         }
-        let numbers = found.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
-        for (index, (parameter, number)) in parameters[tensor.offset..].iter_mut().zip(numbers).enumerate() {
-            if !number.is_finite() {
-                return Err(wrong(format!("entry {index} of {name:?} is {number}; expected a finite number")));
-            }
-            *parameter = number;
+        let values: Vec<f32> = found.data().as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+            return Err(wrong(format!("entry {index} of {name:?} is {}; expected a finite number", values[index])));
         }
+        tensors.push(Tensor { name, shape, values });
     }
-    Ok(parameters)
+    Ok(tensors)
 }
 
 #[cfg(test)]
@@ -144,7 +173,7 @@ mod tests {
         for model in models {
             let mut rng = Streams::new(1).stream(Purpose::ModelInit, 0, 0);
             let parameters: Vec<f32> = (0..model.parameters()).map(|_| rng.uniform() as f32 - 0.5).collect();
-            let read = read_safetensors(model, file(&to_safetensors(model, &parameters)).path()).unwrap();
+            let read = read_safetensors(model, file(&to_safetensors(&tensors_of(model, &parameters))).path()).unwrap();
             assert!(read == parameters);
         }
     }
@@ -152,21 +181,22 @@ mod tests {
     #[test]
     fn the_file_has_pytorchs_names_and_shapes() {
         let model = resnet18(Shape { channels: 3, height: 8, width: 8 }, 10);
-        let contents = to_safetensors(&model, &vec![0.5; model.parameters()]);
+        let contents = to_safetensors(&tensors_of(&model, &vec![0.5; model.parameters()]));
         let file = SafeTensors::deserialize(&contents).unwrap();
         // 122 entries of torchvision's state_dict: 62 trained, 40 statistics, 20 counters.
         assert_eq!(file.len(), 122);
         assert_eq!(file.tensor("layer3.0.downsample.0.weight").unwrap().shape(), [256, 128, 1, 1]);
         assert_eq!(file.tensor("bn1.num_batches_tracked").unwrap().dtype(), Dtype::I64);
         let model = SoftmaxRegression::new(7, 3);
-        let contents = to_safetensors(&model, &vec![0.5; model.parameters()]);
+        let contents = to_safetensors(&tensors_of(&model, &vec![0.5; model.parameters()]));
         assert_eq!(SafeTensors::deserialize(&contents).unwrap().tensor("linear.weight").unwrap().shape(), [3, 7]);
     }
 
     #[test]
     fn a_file_that_does_not_fit_is_named_with_what_would() {
         let model = SoftmaxRegression::new(7, 3);
-        let write = |model: &dyn Model, number: f32| to_safetensors(model, &vec![number; model.parameters()]);
+        let write =
+            |model: &dyn Model, number: f32| to_safetensors(&tensors_of(model, &vec![number; model.parameters()]));
         assert!(message(&model, b"nonsense").contains("is no safetensors file"));
         let truncated = write(&model, 0.5);
         assert!(message(&model, &truncated[..truncated.len() - 1]).contains("is no safetensors file"));

@@ -26,7 +26,10 @@ impl Over {
 /// Every metric over virtual time and over rounds.
 pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
+    let declared = study.measured();
     for metric in study.metrics() {
+        let range = declared.iter().find(|known| known.name == metric).map(|known| known.range);
+        let is_share = range == Some((Some(0.0), Some(1.0)));
         for (over, ending) in [(Over::Time, ""), (Over::Rounds, "-rounds")] {
             let value =
                 |point: &CurvePoint| point.metrics.iter().find(|(name, _)| *name == metric).map(|&(_, value)| value);
@@ -43,7 +46,7 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
                 caption,
                 summary: finals(study, &format!("final.{metric}"), "at the end"),
                 over,
-                y: value_axis(&words, &lines, metric.contains("accuracy")),
+                y: value_axis(&words, &lines, is_share),
                 lines,
                 marks: marks(study, &metric),
             }));

@@ -147,7 +147,7 @@ impl Policy for Bsfl {
     ) {
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);
-        let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.round.0));
+        let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.turn.0));
         self.bounds.clear();
         self.bounds.extend(available.iter().map(|&client| match self.speeds.of(client) {
             (_, 0) => f64::INFINITY,

@@ -107,7 +107,7 @@ impl Policy for CsUcb {
         _: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
-        let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.round.0));
+        let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.turn.0));
         let available = ask.available.list();
         self.scores.clear();
         self.scores.extend(available.iter().map(|&client| match self.rewards.of(client) {

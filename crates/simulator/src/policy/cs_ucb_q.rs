@@ -88,7 +88,7 @@ impl Policy for CsUcbQ {
         _: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
-        let exploration = 2.0 * ln(f64::from(ask.round.0));
+        let exploration = 2.0 * ln(f64::from(ask.turn.0));
         let available = ask.available.list();
         self.scores.clear();
         self.scores.extend(available.iter().map(|&client| {

@@ -142,8 +142,11 @@ pub fn event_json(record: &Record<'_>) -> serde_json::Value {
         Record::Opened { round, time, selected } => {
             json!({ "event": "opened", "round": round, "time_ns": time, "selected": selected })
         }
-        Record::Selected { edge, round, time, selected } => {
-            json!({ "event": "selected", "edge": edge, "round": round, "time_ns": time, "selected": selected })
+        Record::Selected { round, time, selected } => {
+            json!({ "event": "selected", "edge": null, "round": round, "time_ns": time, "selected": selected })
+        }
+        Record::EdgeSelected { edge, turn, time, selected } => {
+            json!({ "event": "selected", "edge": edge, "round": turn, "time_ns": time, "selected": selected })
         }
         Record::CloudOpened { round, time, edges } => {
             json!({ "event": "cloud-opened", "round": round, "time_ns": time, "edges": edges })
@@ -151,8 +154,8 @@ pub fn event_json(record: &Record<'_>) -> serde_json::Value {
         Record::Travelled { edge, round, down, time } => {
             json!({ "event": "travelled", "edge": edge, "round": round, "down": down, "time_ns": time })
         }
-        Record::EdgeClosed { edge, round, time } => {
-            json!({ "event": "edge-closed", "edge": edge, "round": round, "time_ns": time })
+        Record::EdgeClosed { edge, turn, time } => {
+            json!({ "event": "edge-closed", "edge": edge, "round": turn, "time_ns": time })
         }
         Record::Paused { client, round, phase, from, until } => json!({
             "event": "paused", "client": client, "round": round, "phase": phase, "from_ns": from, "until_ns": until
@@ -175,6 +178,9 @@ pub fn event_json(record: &Record<'_>) -> serde_json::Value {
         }),
         Record::Model { round, parameters } => {
             json!({ "event": "model", "round": round, "parameters": parameters.len() })
+        }
+        Record::Private { round, client, values } => {
+            json!({ "event": "private", "round": round, "client": client, "parameters": values.len() })
         }
         Record::Metric { round, name, value } => {
             json!({ "event": "metric", "round": round, "name": name, "value": value })

@@ -33,7 +33,7 @@ const CLIENTS: u32 = 3;
 /// A job that is drawn.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    round: Round,
+    round: u32,
     /// The edge server whose job it is.
     edge: Option<u32>,
     phase: Phase,
@@ -153,29 +153,29 @@ impl<W: Write> Timeline<W> {
         match *record {
             Record::Opened { round, time, selected } => {
                 self.opened = time;
-                self.begin((SERVER, 0), round, time, selected)
+                self.begin((SERVER, 0), round.0, time, selected)
             }
-            Record::Selected { edge, round, time, selected } => {
-                if let Some(edge) = edge {
-                    self.edges.entry(edge).or_insert((time, time)).1 = time;
-                }
-                self.begin(edge.map_or((SERVER, 0), |edge| (EDGES, edge)), round, time, selected)
+            Record::Selected { round, time, selected } => self.begin((SERVER, 0), round.0, time, selected),
+            Record::EdgeSelected { edge, turn, time, selected } => {
+                self.edges.entry(edge.0).or_insert((time, time)).1 = time;
+                self.begin((EDGES, edge.0), turn.0, time, selected)
             }
             Record::CloudOpened { round, time, edges } => {
                 self.opened = time;
-                self.edges.extend(edges.iter().map(|&edge| (edge, (time, time))));
+                self.edges.extend(edges.iter().map(|edge| (edge.0, (time, time))));
                 self.instant((SERVER, 0), "selection", time, &json!({ "round": round, "edges": edges }))
             }
             Record::Travelled { edge, round, down, time } => {
-                let from = self.edges.get(&edge).map_or(time, |&(from, _)| from);
+                let from = self.edges.get(&edge.0).map_or(time, |&(from, _)| from);
                 let name = if down { "model down" } else { "model up" };
-                self.span((EDGES, edge), name, (from, time), &json!({ "round": round }))
+                self.span((EDGES, edge.0), name, (from, time), &json!({ "round": round }))
             }
-            Record::EdgeClosed { edge, round, time } => {
+            Record::EdgeClosed { edge, turn, time } => {
+                let edge = edge.0;
                 let from = self.edges.get(&edge).map_or(time, |&(_, opened)| opened);
                 self.edges.insert(edge, (time, time));
-                self.span((EDGES, edge), &round.to_string(), (from, time), &json!({}))?;
-                self.instant((EDGES, edge), "aggregation", time, &json!({ "round": round }))
+                self.span((EDGES, edge), &format!("round {}", turn.0), (from, time), &json!({}))?;
+                self.instant((EDGES, edge), "aggregation", time, &json!({ "round": turn }))
             }
             Record::PhaseEnded { client, phase, time, round } => {
                 let Some(job) = self.jobs.get_mut(&client) else { return Ok(()) };
@@ -209,7 +209,7 @@ impl<W: Write> Timeline<W> {
                 self.opened = time;
                 Ok(())
             }
-            Record::Model { .. } | Record::Metric { .. } => Ok(()),
+            Record::Model { .. } | Record::Private { .. } | Record::Metric { .. } => Ok(()),
         }
     }
 
@@ -229,7 +229,7 @@ impl<W: Write> Timeline<W> {
         Ok(())
     }
 
-    fn begin(&mut self, at: (u32, u32), round: Round, time: VirtualTime, selected: &[ClientId]) -> io::Result<()> {
+    fn begin(&mut self, at: (u32, u32), round: u32, time: VirtualTime, selected: &[ClientId]) -> io::Result<()> {
         for &client in selected {
             self.cut(client)?;
             let edge = (at.0 == EDGES).then_some(at.1);

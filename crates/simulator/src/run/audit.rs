@@ -94,7 +94,7 @@ impl Audit {
         self.require(!job.is_concluded, || format!("the job of {} has a second outcome", job.client))
     }
 
-    pub fn settled(&mut self, job: &Job, payload_bytes: u64) -> Result<(), RunError> {
+    pub fn settled(&mut self, job: &Job) -> Result<(), RunError> {
         self.settled += 1;
         let index = &mut self.account_of[job.client.index()];
         if *index == NO_ACCOUNT {
@@ -114,12 +114,12 @@ impl Audit {
             self.require(arrived == expected, || {
                 format!("{client} arrived at {arrived}; its phases and pauses end at {expected}")
             })?;
-            return self.require((down, up) == (payload_bytes, payload_bytes), || {
-                format!("{client} delivered; it moved {down} and {up} bytes of {payload_bytes}")
+            return self.require([down, up] == job.transfer, || {
+                format!("{client} delivered; it moved {down} and {up} bytes of {:?}", job.transfer)
             });
         }
-        self.require(down <= payload_bytes && up <= payload_bytes, || {
-            format!("{client} moved {down} and {up} bytes of {payload_bytes}")
+        self.require(down <= job.transfer[0] && up <= job.transfer[1], || {
+            format!("{client} moved {down} and {up} bytes of {:?}", job.transfer)
         })
     }
 
@@ -170,6 +170,8 @@ impl Audit {
 mod tests {
     use super::*;
     use crate::population::JobDraw;
+    use crate::run::jobs::Names;
+    use fedgenie_core::id::{JobNumber, Turn};
 
     fn said(result: Result<(), RunError>) -> String {
         match result {
@@ -181,7 +183,8 @@ mod tests {
     /// A job of 1 + 10 + 1 ns that was delivered at 15 after a pause of 3, with 100 bytes each way.
     fn delivered() -> Job {
         let draw = JobDraw { phases: [Span(1), Span(10), Span(1)], loss: None };
-        let mut job = Job::new(ClientId(2), Round(1), Round(1), draw, VirtualTime(0));
+        let names = Names { client: ClientId(2), turn: Turn(1), round: Round(1), number: JobNumber(1) };
+        let mut job = Job::new(names, [100; 2], draw, VirtualTime(0));
         job.active = draw.phases;
         (job.paused, job.bytes, job.arrived_at) = (Span(3), (100, 100), Some(VirtualTime(15)));
         job.is_concluded = true;
@@ -205,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_delivered_job_takes_its_phases_and_pauses_and_moves_the_model_both_ways() {
-        let settled = |job: &Job| Audit::new(3).settled(job, 100);
+        let settled = |job: &Job| Audit::new(3).settled(job);
         settled(&delivered()).unwrap();
         let wrong = |change: fn(&mut Job)| {
             let mut job = delivered();
@@ -213,7 +216,7 @@ mod tests {
             said(settled(&job))
         };
         assert!(wrong(|job| job.paused = Span(4)).contains("arrived at"));
-        assert!(wrong(|job| job.bytes.1 = 99).contains("moved 100 and 99 bytes of 100"));
+        assert!(wrong(|job| job.bytes.1 = 99).contains("moved 100 and 99 bytes of [100, 100]"));
         assert!(wrong(|job| job.is_concluded = false).contains("has no outcome"));
         assert!(wrong(|job| (job.arrived_at, job.bytes.0) = (None, 101)).contains("moved 101"));
     }
@@ -234,8 +237,8 @@ mod tests {
     #[test]
     fn clients_add_up_to_the_totals() {
         let mut audit = Audit::new(3);
-        audit.settled(&delivered(), 100).unwrap();
-        audit.settled(&delivered(), 100).unwrap();
+        audit.settled(&delivered()).unwrap();
+        audit.settled(&delivered()).unwrap();
         audit.probed(7, 8);
         let totals =
             Accounts { down_bytes: 207, up_bytes: 208, compute: Span(20), dispatched: 2, ..Accounts::default() };

@@ -1,16 +1,16 @@
 //! Asynchronous aggregation: see [`crate::protocol::buffered`].
 
 use super::RunError;
-use super::engine::{Engine, Event, Timer};
-use super::jobs::JobId;
-use super::learning::{Intake, Learning, Work};
-use super::question::{Question, SelectionStreams, view};
-use super::server::{Closing, Server};
+use super::engine::{Engine, Event, THE_SERVER, Timer};
+use super::jobs::{JobId, Names};
+use super::learning::{Intake, Work};
+use super::question::{Asker, Question, SelectionStreams, view};
+use super::server::{Closing, Server, Told};
 use crate::policy::{Feedback, JobReport, Policy, Waited};
 use crate::protocol::BufferedRule;
 use crate::recorder::RoundJobs;
 use crate::world::World;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::time::VirtualTime;
 
@@ -23,10 +23,10 @@ pub(super) struct Buffered<'w> {
     policy: Box<dyn Policy>,
     /// Jobs that the server waits for.
     at_work: usize,
-    /// Selections made so far.
-    selections: Round,
+    /// The policy's last selection.
+    turn: Turn,
     /// Number of each client's last job.
-    tickets: Vec<u32>,
+    numbers: Vec<JobNumber>,
     buffer: Vec<JobId>,
     /// Jobs that ended without an update since one was last taken.
     without_update: u32,
@@ -41,8 +41,8 @@ impl<'w> Buffered<'w> {
             rule,
             policy,
             at_work: 0,
-            selections: Round(0),
-            tickets: vec![0; world.population.len()],
+            turn: Turn(0),
+            numbers: vec![JobNumber(0); world.population.len()],
             buffer: Vec::new(),
             without_update: 0,
             choice: Vec::new(),
@@ -73,7 +73,7 @@ impl<'w> Buffered<'w> {
             match event {
                 Event::Progress | Event::Lost(_) => {}
                 Event::Delivered(id) => self.deliver(engine, server, id)?,
-                Event::Rang(Timer::Patience(id)) => self.time_out(engine, id)?,
+                Event::Rang(Timer::Patience(id)) => self.time_out(engine, server, id)?,
                 Event::Rang(_) => {}
                 Event::Travelled(_) => unreachable!("there are no edge servers"),
             }
@@ -86,43 +86,46 @@ impl<'w> Buffered<'w> {
         if self.at_work == self.rule.concurrency {
             return Ok(());
         }
-        let model = server.learning.as_ref().map(Learning::model);
         while self.at_work < self.rule.concurrency {
-            if !engine.has_candidates(0) {
-                if let Some(time) = engine.next_candidate(0) {
-                    engine.set_timer(Timer::Wake(0), time);
+            if !engine.has_candidates(THE_SERVER) {
+                if let Some(time) = engine.next_candidate(THE_SERVER) {
+                    engine.set_timer(Timer::Wake(THE_SERVER), time);
                 }
                 return Ok(());
             }
             let client = self.select(engine, server)?;
-            let ticket = &mut self.tickets[client.index()];
-            *ticket += 1;
-            let id = engine.prepare(client, server.round, Round(*ticket))?;
-            engine.begin(id, model.clone(), self.rule.concurrency + self.buffer.len())?;
+            let number = &mut self.numbers[client.index()];
+            number.0 += 1;
+            let (turn, round, number) = (self.turn, server.round, *number);
+            let id = engine.prepare(Names { client, turn, round, number })?;
+            let sent = server.learning.as_ref().map(|learning| learning.sent(0, client));
+            engine.begin(id, sent, self.rule.concurrency + self.buffer.len())?;
             self.at_work += 1;
             if let Some(timeout) = self.rule.timeout {
                 engine.set_timer(Timer::Patience(id), engine.now() + timeout);
             }
         }
-        engine.clear_timer(Timer::Wake(0));
+        engine.clear_timer(Timer::Wake(THE_SERVER));
         Ok(())
     }
 
     fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<ClientId, RunError> {
         let (world, time) = (engine.world, engine.now());
-        self.selections = self.selections.next();
+        self.turn = self.turn.next();
         let question = Question {
             label: &server.label,
-            number: self.selections,
+            asker: Asker::Server,
+            turn: self.turn,
+            round: server.round,
             now: time,
             cohort: 1,
             take: 1,
-            candidates: engine.candidates(0),
+            candidates: engine.candidates(THE_SERVER),
         };
-        let streams = SelectionStreams::new(world, 0, self.selections);
+        let streams = SelectionStreams::new(world, Asker::Server, self.turn);
         question.ask_at_once(&mut *self.policy, &view(world, &server.counts), streams, &mut self.choice)?;
         let selected = &self.choice;
-        engine.note(&Record::Selected { edge: None, round: server.round, time, selected })?;
+        engine.note(&Record::Selected { round: server.round, time, selected })?;
         server.count(world, selected);
         self.jobs.selected.extend(selected);
         Ok(selected[0])
@@ -133,10 +136,10 @@ impl<'w> Buffered<'w> {
         let job = &engine.jobs[id];
         let (client, waited) = (job.client, Waited::Arrived(engine.now() - job.dispatched));
         engine.audit.age(client, job.round, server.round)?;
-        let is_used = server.round.0 - job.round.0 <= self.rule.max_staleness;
+        let is_used = server.round.since(job.round) <= self.rule.max_staleness;
         engine.accounts.arrived += u64::from(is_used);
         let outcome = if is_used { Outcome::Arrived } else { Outcome::Late };
-        self.end(engine, id, outcome, waited)?;
+        self.end(engine, server.round, id, outcome, waited)?;
         if is_used {
             self.without_update = 0;
             self.jobs.arrived.push(client);
@@ -151,7 +154,7 @@ impl<'w> Buffered<'w> {
     }
 
     /// The server stops waiting for a job.
-    fn time_out(&mut self, engine: &mut Engine<'_>, id: JobId) -> Result<(), RunError> {
+    fn time_out(&mut self, engine: &mut Engine<'_>, server: &Server<'_>, id: JobId) -> Result<(), RunError> {
         let waited = Waited::TimedOut(engine.now() - engine.jobs[id].dispatched);
         let outcome = engine.jobs[id].outcome();
         match engine.jobs[id].dropped() {
@@ -162,18 +165,25 @@ impl<'w> Buffered<'w> {
             }
         }
         self.without_update += 1;
-        self.end(engine, id, outcome, waited)?;
+        self.end(engine, server.round, id, outcome, waited)?;
         engine.settle(id)
     }
 
     /// A job is over: its client is free, and the policy is told.
-    fn end(&mut self, engine: &mut Engine<'_>, id: JobId, outcome: Outcome, waited: Waited) -> Result<(), RunError> {
-        let (client, round) = (engine.jobs[id].client, engine.jobs[id].round);
-        engine.release(client);
+    fn end(
+        &mut self,
+        engine: &mut Engine<'_>,
+        now: Round,
+        id: JobId,
+        outcome: Outcome,
+        waited: Waited,
+    ) -> Result<(), RunError> {
+        engine.release(engine.jobs[id].client);
         engine.clear_timer(Timer::Patience(id));
         self.at_work -= 1;
         engine.conclude(id, outcome)?;
-        self.policy.observe(&Feedback::Job(JobReport { client, round, outcome, waited }));
+        let report = JobReport { outcome, ..engine.jobs[id].report(waited, now, engine.now()) };
+        self.policy.observe(&Feedback::Job(report));
         Ok(())
     }
 
@@ -185,14 +195,20 @@ impl<'w> Buffered<'w> {
         opened: VirtualTime,
         is_abandoned: bool,
     ) -> Result<(), RunError> {
-        let weight = |round: Round| self.rule.staleness.weight(server.round.0 - round.0);
-        let work = self.buffer.iter().filter_map(|&id| Work::of(&engine.jobs[id], weight(engine.jobs[id].round)));
+        let work = self.buffer.iter().filter_map(|&id| {
+            let age = server.round.since(engine.jobs[id].round);
+            Work::of(&engine.jobs[id], age, self.rule.staleness.weight(age))
+        });
         let intake = match is_abandoned {
             true => Intake::Nothing,
             false => Intake::Updates(work.collect(), self.rule.combine),
         };
-        let policy = Some((&mut *self.policy, &*self.jobs.selected));
-        server.close(engine, Closing { opened, jobs: &self.jobs, is_abandoned, intake, hindsight: None, policy })?;
+        let policy = Some(Told { policy: &mut *self.policy, turn: self.turn, selected: &self.jobs.selected });
+        let scopes = &[];
+        server.close(
+            engine,
+            Closing { opened, jobs: &self.jobs, is_abandoned, intake, hindsight: None, policy, scopes },
+        )?;
         for id in self.buffer.drain(..) {
             if is_abandoned {
                 engine.waste(id);

@@ -7,7 +7,7 @@ use crate::policy::{Busy, Candidates};
 use crate::population::Cursors;
 use crate::protocol::Rule;
 use crate::world::World;
-use fedgenie_core::id::ClientId;
+use fedgenie_core::id::{ClientId, EdgeId};
 use fedgenie_core::time::VirtualTime;
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -23,7 +23,7 @@ struct Scope<'w> {
 pub(super) struct Scopes<'w> {
     scopes: Vec<Scope<'w>>,
     /// The server of each client; empty if there is one server.
-    server_of: Vec<u32>,
+    server_of: Vec<EdgeId>,
     /// Whether candidates were handed out since all lists were empty, so that events without a selection cost nothing.
     is_asked: Cell<bool>,
 }
@@ -36,8 +36,9 @@ impl<'w> Scopes<'w> {
             let everyone: Vec<ClientId> = (0..clients).map(ClientId::from_index).collect();
             return Self { scopes: vec![scope(everyone.into())], server_of: Vec::new(), is_asked: Cell::new(false) };
         };
-        let mut server_of = vec![0; clients];
-        for (server, members) in (0..).zip(&rule.members) {
+        let mut server_of = vec![EdgeId(0); clients];
+        for (server, members) in rule.members.iter().enumerate() {
+            let server = EdgeId::from_index(server);
             members.iter().for_each(|client| server_of[client.index()] = server);
         }
         let scopes = rule.members.iter().map(|members| scope(members.into())).collect();
@@ -45,32 +46,32 @@ impl<'w> Scopes<'w> {
     }
 
     /// All clients of a server, ascending.
-    pub fn members(&self, server: u32) -> &[ClientId] {
-        &self.scopes[server as usize].members
+    pub fn members(&self, server: EdgeId) -> &[ClientId] {
+        &self.scopes[server.index()].members
     }
 
     /// The server of a client.
-    pub fn server_of(&self, client: ClientId) -> u32 {
-        self.server_of.get(client.index()).copied().unwrap_or(0)
+    pub fn server_of(&self, client: ClientId) -> EdgeId {
+        self.server_of.get(client.index()).copied().unwrap_or(EdgeId(0))
     }
 
     /// The clients of a server that are neither busy nor away.
     pub fn candidates<'a>(
         &'a self,
-        server: u32,
+        server: EdgeId,
         busy: &'a Busy,
         cursors: &'a Cursors<'a>,
         now: VirtualTime,
     ) -> Candidates<'a> {
         self.is_asked.set(true);
-        let Scope { members, list } = &self.scopes[server as usize];
+        let Scope { members, list } = &self.scopes[server.index()];
         Candidates::new(members, busy, cursors, now, list)
     }
 
     /// A client has begun or ended a job.
     pub fn job_changed(&mut self, client: ClientId) {
         let server = self.server_of(client);
-        self.scopes[server as usize].list.take();
+        self.scopes[server.index()].list.take();
     }
 
     /// Devices may have come or gone.
@@ -85,9 +86,10 @@ impl<'w> Scopes<'w> {
 mod tests {
     use crate::recorder::NoSink;
     use crate::run::engine::{Engine, Event, Timer};
+    use crate::run::jobs::Names;
     use crate::run::tests;
     use crate::world::World;
-    use fedgenie_core::id::{ClientId, Round};
+    use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
     use fedgenie_core::record::Outcome;
     use fedgenie_core::time::Span;
 
@@ -101,8 +103,12 @@ mod tests {
         tests::world(six, more)
     }
 
+    fn first_job(client: u32) -> Names {
+        Names { client: ClientId(client), turn: Turn(1), round: Round(1), number: JobNumber(1) }
+    }
+
     fn listed(engine: &Engine<'_>, server: u32) -> Vec<u32> {
-        engine.candidates(server).list().iter().map(|client| client.0).collect()
+        engine.candidates(EdgeId(server)).list().iter().map(|client| client.0).collect()
     }
 
     /// Every list is asked for twice, so that a list kept for too long or for another server would be seen.
@@ -112,10 +118,10 @@ mod tests {
         let mut engine = Engine::new(&world, Box::new(NoSink));
         let both = |engine: &Engine<'_>| [listed(engine, 0), listed(engine, 1)];
         assert_eq!(both(&engine), [vec![0, 1, 2], vec![3, 4, 5]]);
-        let first = engine.prepare(ClientId(1), Round(1), Round(1)).unwrap();
+        let first = engine.prepare(first_job(1)).unwrap();
         engine.begin(first, None, 2).unwrap();
         assert_eq!(both(&engine), [vec![0, 2], vec![3, 4, 5]]);
-        let second = engine.prepare(ClientId(3), Round(1), Round(1)).unwrap();
+        let second = engine.prepare(first_job(3)).unwrap();
         engine.begin(second, None, 2).unwrap();
         assert_eq!(both(&engine), [vec![0, 2], vec![4, 5]]);
         while engine.next().unwrap() != Some(Event::Delivered(first)) {}
@@ -138,15 +144,15 @@ mod tests {
         let (mut changes, mut before) = (0, [Vec::new(), Vec::new()]);
         for _ in 0..200 {
             for server in 0..2 {
-                let candidates = engine.candidates(server);
+                let candidates = engine.candidates(EdgeId(server));
                 let single = (0..3).filter_map(|index| candidates.at(index)).map(|client| client.0);
                 let (single, list) = (single.collect::<Vec<_>>(), listed(&engine, server));
                 assert_eq!(list, single, "of server {server} at {}", engine.now());
                 changes += u32::from(list != before[server as usize]);
                 before[server as usize] = list;
             }
-            engine.set_timer(Timer::Wake(0), engine.now() + Span(300_000_000));
-            assert_eq!(engine.next().unwrap(), Some(Event::Rang(Timer::Wake(0))));
+            engine.set_timer(Timer::Wake(EdgeId(0)), engine.now() + Span(300_000_000));
+            assert_eq!(engine.next().unwrap(), Some(Event::Rang(Timer::Wake(EdgeId(0)))));
         }
         assert!(changes > 20, "devices come and go: {changes}");
     }

@@ -3,11 +3,12 @@
 use super::RunError;
 use super::engine::Engine;
 use super::jobs::JobId;
-use crate::policy::{Feedback, JobReport, Policy, Waited};
+use super::jobs::Names;
+use super::learning::Sent;
+use crate::policy::{Feedback, Policy, Waited};
 use crate::recorder::RoundJobs;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::time::Span;
-use std::sync::Arc;
 
 /// A selection and its jobs.
 #[derive(Debug, Default)]
@@ -21,17 +22,25 @@ pub(super) struct Cohort {
 }
 
 impl Cohort {
-    /// Draws the jobs of the selection.
-    pub fn prepare(&mut self, engine: &mut Engine<'_>, round: Round, ticket: Round) -> Result<(), RunError> {
+    /// Draws the jobs of the selection, which have the number of the turn.
+    pub fn prepare(&mut self, engine: &mut Engine<'_>, round: Round, turn: Turn) -> Result<(), RunError> {
         for &client in &self.selection {
-            self.jobs.push(engine.prepare(client, round, ticket)?);
+            self.jobs.push(engine.prepare(Names { client, turn, round, number: JobNumber::from(turn) })?);
         }
         Ok(())
     }
 
-    /// Sends the model to all of them. `bound` is the most jobs that may be under way.
-    pub fn begin(&self, engine: &mut Engine<'_>, model: Option<&Arc<[f32]>>, bound: usize) -> Result<(), RunError> {
-        self.jobs.iter().try_for_each(|&id| engine.begin(id, model.cloned(), bound))
+    /// Sends all of them what `sent` says. `bound` is the most jobs that may be under way.
+    pub fn begin(
+        &self,
+        engine: &mut Engine<'_>,
+        sent: impl Fn(ClientId) -> Option<Sent>,
+        bound: usize,
+    ) -> Result<(), RunError> {
+        self.jobs.iter().try_for_each(|&id| {
+            let client = engine.jobs[id].client;
+            engine.begin(id, sent(client), bound)
+        })
     }
 
     /// The server no longer waits for the others. Late jobs go on if they are carried, and are called off otherwise;
@@ -67,8 +76,9 @@ impl Cohort {
     }
 
     /// Tells the policy of each job: arrivals in their order, then the others in dispatch order. `timeout` is the time
-    /// after dispatch at which the server stopped waiting, if that is why.
-    pub fn report(&self, engine: &Engine<'_>, policy: &mut dyn Policy, timeout: Option<Span>) {
+    /// after dispatch at which the server stopped waiting, if that is why; `now` is the
+    /// server's round.
+    pub fn report(&self, engine: &Engine<'_>, policy: &mut dyn Policy, now: Round, timeout: Option<Span>) {
         let others = self.jobs.iter().filter(|&&id| engine.jobs[id].arrived_at.is_none());
         for &id in self.arrived.iter().chain(others) {
             let job = &engine.jobs[id];
@@ -77,8 +87,7 @@ impl Cohort {
                 (None, Some(timeout)) => Waited::TimedOut(timeout),
                 (None, None) => Waited::CalledOff(engine.now() - job.dispatched),
             };
-            let (client, round, outcome) = (job.client, job.ticket, job.outcome());
-            policy.observe(&Feedback::Job(JobReport { client, round, outcome, waited }));
+            policy.observe(&Feedback::Job(job.report(waited, now, engine.now())));
         }
     }
 

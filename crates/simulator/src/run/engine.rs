@@ -6,18 +6,19 @@ mod phases;
 use super::accounts::Cost;
 use super::audit::Audit;
 use super::candidates::Scopes;
-use super::jobs::{Job, JobId, Jobs};
+use super::jobs::{Job, JobId, Jobs, Names};
+use super::learning::Sent;
 use super::{Accounts, RunError};
 use crate::policy::{Busy, Candidates};
 use crate::population::{Cursors, Interruption, JobDraw, LatencyError};
 use crate::recorder::{Digests, Sink};
 use crate::world::World;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber};
 use fedgenie_core::kernel::{Handle, Kernel, Occurrence};
 use fedgenie_core::record::{DropReason, Outcome, Phase, Record};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::{Span, VirtualTime};
-use std::sync::Arc;
+use fedgenie_learning::task::JobKey;
 
 /// Phase completions and arrivals of models, before everything else of the same instant.
 const CLASS_PHASE: u8 = 0;
@@ -26,23 +27,26 @@ const CLASS_LOSS: u8 = 1;
 /// Deadlines, timeouts and the end of probes.
 const CLASS_TIMER: u8 = 2;
 
+/// The one server, where there are no edge servers: it has the place of the first.
+pub(super) const THE_SERVER: EdgeId = EdgeId(0);
+
 /// What the kernel schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheduled {
     PhaseEnded(JobId),
     Lost(JobId, DropReason),
-    Travelled(u32),
+    Travelled(EdgeId),
 }
 
 /// What a protocol waits for beside its jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Timer {
     /// The round has to close; of an edge server, where there are any.
-    Boundary(u32),
+    Boundary(EdgeId),
     /// The answers to a probe are there.
     ProbeEnd,
     /// A device comes back; of an edge server, where there are any.
-    Wake(u32),
+    Wake(EdgeId),
     /// The server stops waiting for a job.
     Patience(JobId),
     /// The cloud stops waiting.
@@ -59,7 +63,7 @@ pub(super) enum Event {
     /// A client was lost, which no server can see.
     Lost(JobId),
     /// A model has travelled between the cloud and this edge server.
-    Travelled(u32),
+    Travelled(EdgeId),
     /// A timer rang.
     Rang(Timer),
 }
@@ -99,13 +103,13 @@ impl<'w> Engine<'w> {
         self.kernel.now()
     }
 
-    /// The clients of a server that can be chosen now. Where there are no edge servers, the server is number 0.
-    pub fn candidates(&self, server: u32) -> Candidates<'_> {
+    /// The clients of a server that can be chosen now; see [`THE_SERVER`].
+    pub fn candidates(&self, server: EdgeId) -> Candidates<'_> {
         self.scopes.candidates(server, &self.busy, &self.cursors, self.now())
     }
 
     /// Whether any client of a server can be chosen now.
-    pub fn has_candidates(&self, server: u32) -> bool {
+    pub fn has_candidates(&self, server: EdgeId) -> bool {
         let candidates = self.candidates(server);
         if self.cursors.is_always() {
             // Every client without a job is available: no device has to be asked.
@@ -115,13 +119,13 @@ impl<'w> Engine<'w> {
     }
 
     /// When the first device of a server comes back that has no job; none if none ever will.
-    pub fn next_candidate(&self, server: u32) -> Option<VirtualTime> {
+    pub fn next_candidate(&self, server: EdgeId) -> Option<VirtualTime> {
         let idle = self.scopes.members(server).iter().filter(|&&client| !self.busy.contains(client));
         idle.filter_map(|&client| self.cursors.next_available(client, self.now())).min()
     }
 
     /// The server that a client belongs to.
-    pub fn server_of(&self, client: ClientId) -> u32 {
+    pub fn server_of(&self, client: ClientId) -> EdgeId {
         self.scopes.server_of(client)
     }
 
@@ -132,21 +136,31 @@ impl<'w> Engine<'w> {
         self.sink.record(record).map_err(RunError::from)
     }
 
-    pub fn draw(&self, purpose: Purpose, client: ClientId, ticket: Round) -> Result<JobDraw, LatencyError> {
-        self.world.population.draw(&self.world.streams, purpose, client, ticket)
+    /// The random part of a job that moves the whole model both ways.
+    pub fn draw(&self, purpose: Purpose, client: ClientId, number: JobNumber) -> Result<JobDraw, LatencyError> {
+        self.world.population.draw(&self.world.streams, purpose, client, number, [1.0; 2])
     }
 
     /// A job that has not begun.
-    pub fn prepare(&mut self, client: ClientId, round: Round, ticket: Round) -> Result<JobId, RunError> {
-        let draw = self.draw(Purpose::Latency, client, ticket)?;
-        Ok(self.jobs.add(Job::new(client, round, ticket, draw, self.now())))
+    pub fn prepare(&mut self, names: Names) -> Result<JobId, RunError> {
+        let Names { client, number, .. } = names;
+        let World { population, streams, training, .. } = self.world;
+        let (transfer, shares) = match &self.world.task {
+            Some(task) if !task.sends_all() => {
+                let transfer = task.transfer(JobKey { client, number }, &self.world.context());
+                (transfer, transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64))
+            }
+            _ => ([training.payload_bytes; 2], [1.0; 2]),
+        };
+        let draw = population.draw(streams, Purpose::Latency, client, number, shares)?;
+        Ok(self.jobs.add(Job::new(names, transfer, draw, self.now())))
     }
 
     /// Sends the client its model. `bound` is the most jobs that may be under way.
-    pub fn begin(&mut self, id: JobId, start: Option<Arc<[f32]>>, bound: usize) -> Result<(), RunError> {
+    pub fn begin(&mut self, id: JobId, sent: Option<Sent>, bound: usize) -> Result<(), RunError> {
         let now = self.now();
         let job = &mut self.jobs[id];
-        (job.start, job.dispatched) = (start, now);
+        (job.sent, job.dispatched) = (sent, now);
         self.busy.insert(job.client);
         self.scopes.job_changed(job.client);
         self.accounts.dispatched += 1;
@@ -233,7 +247,7 @@ impl<'w> Engine<'w> {
     /// Forgets a job that is over.
     pub fn settle(&mut self, id: JobId) -> Result<(), RunError> {
         let job = self.jobs.remove(id);
-        self.audit.settled(&job, self.world.training.payload_bytes)?;
+        self.audit.settled(&job)?;
         Ok(())
     }
 
@@ -246,7 +260,7 @@ impl<'w> Engine<'w> {
     }
 
     /// A model sets out between the cloud and an edge server.
-    pub fn travel(&mut self, edge: u32, span: Span) -> Handle {
+    pub fn travel(&mut self, edge: EdgeId, span: Span) -> Handle {
         self.kernel.schedule(self.now() + span, CLASS_PHASE, Scheduled::Travelled(edge))
     }
 

@@ -1,6 +1,7 @@
 //! When the global model is evaluated.
 
 use super::Accounts;
+use super::learning::{Evaluated, ServerScope};
 use fedgenie_core::id::Round;
 use fedgenie_core::time::{Span, VirtualTime};
 
@@ -34,8 +35,10 @@ pub struct Evaluations {
     pub at: Vec<VirtualTime>,
     /// As `at`, for each multiple of this; zero for none.
     pub period: Span,
-    /// Also on each client's own examples.
+    /// Also on each client's own data.
     pub clients: bool,
+    /// Also on the data of each edge server's clients.
+    pub servers: bool,
     /// Which round is the last.
     pub end: End,
 }
@@ -44,7 +47,12 @@ impl Evaluations {
     /// After every so many rounds, on the test data.
     pub const fn every(rounds: u32) -> Self {
         let end = End { rounds: None, time: None, bytes: None };
-        Self { every: rounds, at: Vec::new(), period: Span::ZERO, clients: false, end }
+        Self { every: rounds, at: Vec::new(), period: Span::ZERO, clients: false, servers: false, end }
+    }
+
+    /// What is evaluated; `scopes` are the edge servers.
+    pub(super) const fn evaluated<'a>(&self, scopes: &'a [ServerScope<'a>], parallel: bool) -> Evaluated<'a> {
+        Evaluated { clients: self.clients, servers: self.servers, scopes, parallel }
     }
 
     /// Whether the model is evaluated at the end of a round that began at `opened`.

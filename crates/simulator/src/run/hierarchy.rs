@@ -4,23 +4,19 @@ mod edge;
 
 use super::RunError;
 use super::engine::{Engine, Event, Timer};
-use super::learning::{EdgeModel, Intake, Learning};
-use super::question::{Question, SelectionStreams};
-use super::server::{Closing, Server};
+use super::learning::{EdgeModel, Intake, ServerScope};
+use super::question::{Asker, Question, SelectionStreams};
+use super::server::{Closing, Server, Told};
 use crate::policy::{Candidates, Feedback, JobReport, Policy, ServerView, Waited};
-use crate::population::LatencyError;
 use crate::protocol::HierarchicalRule;
 use crate::recorder::RoundJobs;
 use crate::world::World;
 use edge::Edge;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::law::Law;
-use fedgenie_core::record::{Outcome, Phase, Record};
+use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::{Span, VirtualTime};
-
-/// The cloud asks under a number of its own: edge servers have those from 0.
-const CLOUD: u32 = u32::MAX;
 
 /// The state of the protocol.
 pub(super) struct Hierarchy<'w> {
@@ -33,7 +29,7 @@ pub(super) struct Hierarchy<'w> {
     // Of the cloud's round under way.
     chosen: Vec<ClientId>,
     /// Edge servers whose model arrived, and when since the round opened.
-    returned: Vec<(u32, Span)>,
+    returned: Vec<(EdgeId, Span)>,
     jobs: RoundJobs,
 }
 
@@ -41,6 +37,8 @@ pub(super) struct Hierarchy<'w> {
 struct Cloud {
     /// None if every edge server takes part in every round.
     policy: Option<Box<dyn Policy>>,
+    /// The policy's last selection: one in each round.
+    turn: Turn,
     edges: Vec<ClientId>,
     sizes: Vec<u32>,
     shares: Vec<f64>,
@@ -70,10 +68,15 @@ impl<'w> Hierarchy<'w> {
         let edges = policies.len();
         Self {
             rule,
-            edges: (0..).zip(policies).map(|(number, policy)| Edge::new(number, rule, policy)).collect(),
+            edges: policies
+                .into_iter()
+                .enumerate()
+                .map(|(index, policy)| Edge::new(EdgeId::from_index(index), rule, policy))
+                .collect(),
             shares,
             cloud: Cloud {
                 policy: cloud,
+                turn: Turn(0),
                 edges: (0..edges).map(ClientId::from_index).collect(),
                 sizes: rule.members.iter().map(size).collect(),
                 shares: edge_shares,
@@ -83,6 +86,11 @@ impl<'w> Hierarchy<'w> {
             returned: Vec::new(),
             jobs: RoundJobs::default(),
         }
+    }
+
+    /// The clients of each edge server, and its cluster.
+    pub fn scopes(&self) -> Vec<ServerScope<'_>> {
+        scopes(&self.edges, self.rule)
     }
 
     /// Plays one round of the cloud.
@@ -100,7 +108,7 @@ impl<'w> Hierarchy<'w> {
                 Event::Delivered(id) => {
                     engine.conclude(id, Outcome::Arrived)?;
                     let edge = engine.server_of(engine.jobs[id].client);
-                    if self.edges[edge as usize].deliver(id) {
+                    if self.edges[edge.index()].deliver(id) {
                         self.close_edge(engine, server, edge)?;
                     }
                 }
@@ -119,12 +127,14 @@ impl<'w> Hierarchy<'w> {
         let (world, round, now) = (engine.world, server.round, engine.now());
         let cohort = self.rule.edges_per_round;
         self.cloud.choose(world, round, now, cohort, &mut self.chosen)?;
-        self.jobs.edges.extend(self.chosen.iter().map(|edge| edge.0));
+        self.jobs.edges.extend(self.chosen.iter().map(|edge| EdgeId(edge.0)));
         engine.note(&Record::CloudOpened { round, time: now, edges: &self.jobs.edges })?;
         for &edge in &self.jobs.edges {
-            self.cloud.counts[edge as usize] += 1;
+            self.cloud.counts[edge.index()] += 1;
             let link = link(world, edge, round)?;
-            self.edges[edge as usize].send_down(engine, link, server.learning.as_ref().map(Learning::model));
+            let edge = &mut self.edges[edge.index()];
+            let model = server.learning.as_ref().map(|learning| learning.model(edge.cluster));
+            edge.send_down(engine, link, model);
         }
         if let Some(timeout) = self.rule.cloud_timeout {
             engine.set_timer(Timer::Cloud, now + timeout);
@@ -136,30 +146,31 @@ impl<'w> Hierarchy<'w> {
         &mut self,
         engine: &mut Engine<'_>,
         server: &mut Server<'_>,
-        edge: u32,
+        edge: EdgeId,
         opened: VirtualTime,
     ) -> Result<(), RunError> {
-        let (time, round, bytes) = (engine.now(), server.round, engine.world.training.payload_bytes);
-        let down = self.edges[edge as usize].is_receiving();
+        let (time, round) = (engine.now(), server.round);
+        let down = self.edges[edge.index()].is_receiving();
         engine.note(&Record::Travelled { edge, round, down, time })?;
         if down {
-            engine.accounts.edge_down_bytes += bytes;
+            engine.accounts.edge_down_bytes += engine.world.training.payload_bytes;
             self.open_edge(engine, server, edge)
         } else {
-            engine.accounts.edge_up_bytes += bytes;
-            self.edges[edge as usize].rest();
+            let edge_server = &mut self.edges[edge.index()];
+            engine.accounts.edge_up_bytes += engine.world.bytes_of(&edge_server.rows);
+            edge_server.rest();
             self.returned.push((edge, time - opened));
             Ok(())
         }
     }
 
-    fn open_edge(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>, edge: u32) -> Result<(), RunError> {
-        self.edges[edge as usize].open(engine, server, &self.shares, &mut self.jobs)
+    fn open_edge(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>, edge: EdgeId) -> Result<(), RunError> {
+        self.edges[edge.index()].open(engine, server, &self.shares, &mut self.jobs)
     }
 
     /// Closes a round of an edge server, which opens its next one or sends its model.
-    fn close_edge(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>, edge: u32) -> Result<(), RunError> {
-        match self.edges[edge as usize].close(engine, server, &mut self.jobs)? {
+    fn close_edge(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>, edge: EdgeId) -> Result<(), RunError> {
+        match self.edges[edge.index()].close(engine, server, &mut self.jobs)? {
             true => self.open_edge(engine, server, edge),
             false => Ok(()),
         }
@@ -172,19 +183,23 @@ impl<'w> Hierarchy<'w> {
         }
         let mut models = Vec::new();
         for &(edge, _) in &self.returned {
-            let examples = self.cloud.sizes[edge as usize] as usize;
-            let model = self.edges[edge as usize].model.take();
-            models.extend(model.map(|model| EdgeModel { edge, examples, model }));
+            let examples = self.cloud.sizes[edge.index()] as usize;
+            let Edge { cluster, model, rows, .. } = &mut self.edges[edge.index()];
+            let (cluster, rows) = (*cluster, std::mem::take(rows));
+            models.extend(model.take().map(|model| EdgeModel { edge, cluster, examples, model, rows }));
         }
-        let policy = match &mut self.cloud.policy {
+        let Self { cloud, edges, chosen, returned, jobs, rule, .. } = self;
+        let policy = match &mut cloud.policy {
             None => None,
             Some(policy) => {
-                report(&mut **policy, server.round, &self.chosen, &self.returned, engine.now() - opened);
-                Some((&mut **policy, &*self.chosen))
+                let timeout = engine.now() - opened;
+                report(&mut **policy, (cloud.turn, server.round), edges, (chosen, returned), timeout);
+                Some(Told { policy: &mut **policy, turn: cloud.turn, selected: chosen })
             }
         };
         let intake = Intake::EdgeModels(models);
-        let closing = Closing { opened, jobs: &self.jobs, is_abandoned: false, intake, hindsight: None, policy };
+        let scopes = &scopes(edges, rule);
+        let closing = Closing { opened, jobs, is_abandoned: false, intake, hindsight: None, policy, scopes };
         server.close(engine, closing)?;
         engine.check_pending(0)
     }
@@ -205,7 +220,9 @@ impl Cloud {
             return Ok(());
         };
         let candidates = Candidates::from(&*self.edges);
-        let question = Question { label: "of the cloud", number: round, now, cohort, take: cohort, candidates };
+        self.turn = self.turn.next();
+        let (asker, turn) = (Asker::Cloud, self.turn);
+        let question = Question { label: "", asker, turn, round, now, cohort, take: cohort, candidates };
         let view = ServerView {
             data_sizes: &self.sizes,
             shares: &self.shares,
@@ -214,30 +231,43 @@ impl Cloud {
             gains: None,
             genie: None,
         };
-        question.ask_at_once(&mut **policy, &view, SelectionStreams::new(world, CLOUD, round), chosen)
+        question.ask_at_once(&mut **policy, &view, SelectionStreams::new(world, asker, turn), chosen)
     }
 }
 
+/// The clients of each edge server, and its cluster.
+fn scopes<'a>(edges: &[Edge<'_>], rule: &'a HierarchicalRule) -> Vec<ServerScope<'a>> {
+    edges.iter().zip(&rule.members).map(|(edge, members)| (&**members, edge.cluster)).collect()
+}
+
 /// Tells the cloud's policy of each edge server: those whose model arrived in their order, then the others.
-fn report(policy: &mut dyn Policy, round: Round, chosen: &[ClientId], returned: &[(u32, Span)], timeout: Span) {
-    let mut tell = |client, outcome, waited| {
-        policy.observe(&Feedback::Job(JobReport { client, round, outcome, waited }));
+fn report(
+    policy: &mut dyn Policy,
+    (turn, round): (Turn, Round),
+    edges: &[Edge<'_>],
+    (chosen, returned): (&[ClientId], &[(EdgeId, Span)]),
+    timeout: Span,
+) {
+    let mut tell = |edge: EdgeId, outcome, waited: Waited| {
+        let phases = edges[edge.index()].phases(waited.observed().0);
+        let client = ClientId(edge.0);
+        policy.observe(&Feedback::Job(JobReport { client, turn, round, staleness: 0, outcome, waited, phases }));
     };
     for &(edge, time) in returned {
-        tell(ClientId(edge), Outcome::Arrived, Waited::Arrived(time));
+        tell(edge, Outcome::Arrived, Waited::Arrived(time));
     }
-    for &missing in chosen.iter().filter(|chosen| !returned.iter().any(|(edge, _)| *edge == chosen.0)) {
-        tell(missing, Outcome::Late, Waited::TimedOut(timeout));
+    for &missing in chosen.iter().filter(|chosen| !returned.iter().any(|(edge, _)| edge.0 == chosen.0)) {
+        tell(EdgeId(missing.0), Outcome::Late, Waited::TimedOut(timeout));
     }
 }
 
 /// How long the model travels down and up in a round of the cloud.
-fn link(world: &World, edge: u32, round: Round) -> Result<[Span; 2], RunError> {
-    let Some(laws) = world.protocol.edge_links.get(edge as usize) else { return Ok([Span::ZERO; 2]) };
-    let mut rng = world.streams.stream(Purpose::EdgeLink, edge, round.0);
+fn link(world: &World, edge: EdgeId, round: Round) -> Result<[Span; 2], RunError> {
+    let Some(laws) = world.protocol.edge_links.get(edge.index()) else { return Ok([Span::ZERO; 2]) };
+    let mut rng = world.streams.stream(Purpose::EdgeLink, edge.0, round.0);
     let mut spans = [Span::ZERO; 2];
-    for (span, (law, phase)) in spans.iter_mut().zip(laws.iter().zip([Phase::Download, Phase::Upload])) {
-        let failed = |source| LatencyError { client: ClientId(edge), round, phase, source };
+    for (span, (law, way)) in spans.iter_mut().zip(laws.iter().zip(["from", "to"])) {
+        let failed = |source| RunError::EdgeLink { edge, round, way, source };
         *span = Span::from_seconds(law.quantile(rng.uniform())).map_err(failed)?;
     }
     Ok(spans)

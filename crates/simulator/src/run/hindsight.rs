@@ -4,22 +4,23 @@
 //! The candidates are noted when the round's clients are chosen; the others train when the round has closed, from the
 //! model that it sent. The run itself sees nothing of it.
 
-use super::engine::Engine;
+use super::engine::{Engine, THE_SERVER};
 use super::learning::Aggregated;
 use crate::population::LatencyError;
 use crate::protocol::RoundRule;
 use crate::world::World;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::oracle::hindsight::{Hindsight, HindsightRegret};
 use fedgenie_core::oracle::utility::contribution::data_quality;
 use fedgenie_core::oracle::utility::{HindsightClient, Utility};
 use fedgenie_core::rng::Purpose;
-use fedgenie_learning::trainer::Update;
+use fedgenie_learning::layout::Update;
 use std::sync::Arc;
 
 /// A round that is under way.
 pub(super) struct OpenRound {
     round: Round,
+    number: JobNumber,
     /// The model it sends.
     start: Arc<[f32]>,
     /// All candidates, ascending.
@@ -59,12 +60,17 @@ impl<'w> HindsightMeter<'w> {
     }
 
     /// Notes the candidates of a round, the latency of each, and the model that is sent.
-    pub fn open(&self, engine: &Engine<'_>, round: Round, start: Arc<[f32]>) -> Result<OpenRound, LatencyError> {
-        let clients = engine.candidates(0).list().to_vec();
+    pub fn open(
+        &self,
+        engine: &Engine<'_>,
+        (round, number): (Round, JobNumber),
+        start: Arc<[f32]>,
+    ) -> Result<OpenRound, LatencyError> {
+        let clients = engine.candidates(THE_SERVER).list().to_vec();
         let cut = self.rule.cut;
         let (mut speeds, mut arrives) = (Vec::new(), Vec::new());
         for &client in &clients {
-            let draw = engine.draw(Purpose::Latency, client, round)?;
+            let draw = engine.draw(Purpose::Latency, client, number)?;
             let waited = match cut {
                 Some(cut) if self.rule.full_window => cut,
                 _ => draw.effective(cut),
@@ -73,7 +79,7 @@ impl<'w> HindsightMeter<'w> {
             arrives.push(draw.loss.is_none() && cut.is_none_or(|cut| draw.total() <= cut));
         }
         let cohort = self.rule.ask.min(clients.len());
-        Ok(OpenRound { round, start, clients, speeds, arrives, cohort })
+        Ok(OpenRound { round, number, start, clients, speeds, arrives, cohort })
     }
 
     /// Adds the round that closed with `aggregated`. Returns the cumulative regret.
@@ -87,7 +93,7 @@ impl<'w> HindsightMeter<'w> {
         selected: &[ClientId],
         parallel: bool,
     ) -> f64 {
-        let sent = aggregated.learning.score(&open.start, parallel);
+        let sent = aggregated.learning.score_sent(&open.start, parallel);
         let clients = self.clients(&open, aggregated, parallel);
         self.utility.of(sent, &clients, &mut self.utilities);
         let index = |client: &ClientId| open.clients.binary_search(client).expect("selected clients were candidates");
@@ -107,7 +113,7 @@ impl<'w> HindsightMeter<'w> {
         let is_trained = |client| updates.binary_search_by_key(client, |(client, _)| *client).is_ok();
         let others: Vec<ClientId> = all.iter().filter(|client| !is_trained(client)).copied().collect();
         assert_eq!(all.len(), others.len() + updates.len(), "the clients that arrived are those expected to arrive");
-        learning.train_in_hindsight(&open.start, open.round, &others, parallel, &mut self.updates);
+        learning.train_in_hindsight(&open.start, (open.round, open.number), &others, parallel, &mut self.updates);
         updates.extend(others.iter().copied().zip(&self.updates));
         updates.sort_unstable_by_key(|(client, _)| *client);
         let scores = learning.score_updates(&open.start, &updates, parallel);

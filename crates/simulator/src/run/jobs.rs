@@ -1,36 +1,52 @@
 //! Jobs under way: a slab, so that an event can name its job by a small number.
 
 use super::accounts::Cost;
+use super::learning::Sent;
+use crate::policy::{JobReport, Waited};
 use crate::population::JobDraw;
 use crate::recorder::DroppedJob;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{DropReason, Outcome, Phase, PhaseSpans};
 use fedgenie_core::time::{Span, VirtualTime};
 use std::ops::{Index, IndexMut};
-use std::sync::Arc;
 
 /// The slot of a job in [`Jobs`]; reused once the job is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct JobId(u32);
 
+/// What a job is called by: its client, and the numbers of those that have to do with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names {
+    pub client: ClientId,
+    /// The selection of the client's policy that it belongs to.
+    pub turn: Turn,
+    /// The server's round; under `hierarchical`, the cloud's.
+    pub round: Round,
+    /// What its draws belong to, beside the client.
+    pub number: JobNumber,
+}
+
 /// One client's job.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub client: ClientId,
-    /// The server's round at dispatch.
+    /// The selection of the client's policy that it belongs to.
+    pub turn: Turn,
+    /// The server's round at dispatch; under `hierarchical`, the cloud's.
     pub round: Round,
-    /// What its draws belong to, beside the client: the round, or the number of the client's job where a client may
-    /// have several in a round.
-    pub ticket: Round,
+    /// What its draws belong to, beside the client.
+    pub number: JobNumber,
+    /// Bytes that it moves down and up.
+    pub transfer: [u64; 2],
     pub draw: JobDraw,
     pub dispatched: VirtualTime,
     pub phase: Phase,
     pub phase_began: VirtualTime,
     /// The event that ends the current phase; none if the job is over.
     pub pending: Option<Handle>,
-    /// The model the client was sent.
-    pub start: Option<Arc<[f32]>>,
+    /// What the client was sent, where anything is learned.
+    pub sent: Option<Sent>,
     pub arrived_at: Option<VirtualTime>,
     /// Where and why the client was lost.
     pub lost: Option<(Phase, DropReason)>,
@@ -40,6 +56,8 @@ pub(super) struct Job {
     pub is_concluded: bool,
     /// Time at work in each phase so far, without that under way.
     pub active: PhaseSpans,
+    /// Time in each phase so far, pauses included, without that under way.
+    pub elapsed: PhaseSpans,
     /// Time in which the device was away so far, without the phase under way.
     pub paused: Span,
     /// Bytes from and to the server so far.
@@ -47,25 +65,38 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub const fn new(client: ClientId, round: Round, ticket: Round, draw: JobDraw, now: VirtualTime) -> Self {
+    pub const fn new(names: Names, transfer: [u64; 2], draw: JobDraw, now: VirtualTime) -> Self {
+        let Names { client, turn, round, number } = names;
         Self {
             client,
+            turn,
             round,
-            ticket,
+            number,
+            transfer,
             draw,
             dispatched: now,
             phase: Phase::Download,
             phase_began: now,
             pending: None,
-            start: None,
+            sent: None,
             arrived_at: None,
             lost: None,
             is_late: false,
             is_concluded: false,
             active: [Span::ZERO; 3],
+            elapsed: [Span::ZERO; 3],
             paused: Span::ZERO,
             bytes: (0, 0),
         }
+    }
+
+    /// Time in each phase until `now`, pauses included.
+    pub fn elapsed_by(&self, now: VirtualTime) -> PhaseSpans {
+        let mut elapsed = self.elapsed;
+        if self.pending.is_some() {
+            elapsed[self.phase.index()] += now - self.phase_began;
+        }
+        elapsed
     }
 
     /// How the job stands when the server stops waiting for it.
@@ -75,6 +106,19 @@ impl Job {
             Some((phase, reason)) => Outcome::Dropped { phase, reason },
             None => Outcome::Late,
         }
+    }
+
+    /// What a policy is told of it in the server's round `now`. Phases end with what was waited: what happened to a
+    /// client that was lost, its server does not know.
+    pub fn report(&self, waited: Waited, now: Round, time: VirtualTime) -> JobReport {
+        let Self { client, turn, round, .. } = *self;
+        let mut left = waited.observed().0;
+        let mut phases = self.elapsed_by(time);
+        for phase in &mut phases {
+            *phase = (*phase).min(left);
+            left = Span(left.0 - phase.0);
+        }
+        JobReport { client, turn, round, staleness: now.since(round), outcome: self.outcome(), waited, phases }
     }
 
     /// What the server records of a client that was lost.

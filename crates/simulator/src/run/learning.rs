@@ -1,68 +1,26 @@
-//! The global model of a run: lazy local training, aggregation, evaluation.
+//! What a run has learned: lazy local training, aggregation, evaluation, for any task.
 
+mod evaluation;
 mod hindsight;
+mod intake;
+
+pub(super) use evaluation::{Evaluated, ServerScope};
+pub(super) use intake::{EdgeModel, Intake, Sent, Trained, Work};
 
 use super::RunError;
-use super::jobs::Job;
+use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
-use crate::task::Learner;
 use crate::world::World;
 use fedgenie_core::id::{ClientId, Round};
-use fedgenie_core::math::float::sqrt;
+use fedgenie_core::oracle::utility::ModelScore;
+use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_learning::aggregate::{AggregationConfig, Aging, Contribution, ServerConfig, ServerOptimizer, Weighting};
-use fedgenie_learning::model::{Batch, Evaluation, evaluate};
-use fedgenie_learning::trainer::{Trainer, TrainingJob, Update};
+use fedgenie_learning::layout::{Layout, Update};
+use fedgenie_learning::task::{self, Context, Job, ModelState, PrivateTable, PrivateView, Task};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// What a client has to compute.
-#[derive(Clone, Debug)]
-pub(super) struct Work {
-    pub client: ClientId,
-    pub round: Round,
-    pub ticket: Round,
-    /// The model it was sent.
-    pub start: Arc<[f32]>,
-    pub staleness_weight: f64,
-}
-
-impl Work {
-    /// The work of a job that was sent a model.
-    pub fn of(job: &Job, staleness_weight: f64) -> Option<Self> {
-        let Job { client, round, ticket, .. } = *job;
-        Some(Self { client, round, ticket, start: job.start.clone()?, staleness_weight })
-    }
-}
-
-/// What an update said about its training.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Trained {
-    pub client: ClientId,
-    pub round: Round,
-    /// Mean loss over the first local epoch.
-    pub loss: f64,
-}
-
-/// An edge server's model, for the cloud.
-#[derive(Debug)]
-pub(super) struct EdgeModel {
-    pub edge: u32,
-    /// Of all its clients.
-    pub examples: usize,
-    pub model: Arc<[f32]>,
-}
-
-/// What a round takes into the global model.
-#[derive(Debug)]
-pub(super) enum Intake {
-    Nothing,
-    /// Updates that are still to be trained, and what of them is averaged.
-    Updates(Vec<Work>, Combine),
-    EdgeModels(Vec<EdgeModel>),
-}
-
-/// A round's aggregation. It borrows the global model, so that the updates in it are read before the next aggregation
-/// begins.
+/// A round's aggregation. It borrows the models, so that the updates in it are read before the next aggregation begins.
 pub(super) struct Aggregated<'a, 'w> {
     pub learning: &'a Learning<'w>,
     /// What the updates said of their training, ascending by client.
@@ -78,126 +36,244 @@ impl Aggregated<'_, '_> {
     }
 }
 
-/// The global model of a run.
+/// The models of a run, and what its clients keep.
 pub(super) struct Learning<'w> {
     world: &'w World,
-    learner: &'w Learner,
-    global: Arc<[f32]>,
-    server: ServerOptimizer,
-    /// Buffers of local models, kept from round to round.
+    task: &'w dyn Task,
+    layout: &'w Layout,
+    /// One for each cluster; their shared segments are equal.
+    models: Vec<Arc<[f32]>>,
+    /// The optimizer of each; they agree on shared segments.
+    servers: Vec<ServerOptimizer>,
+    private: PrivateTable,
+    /// For each row of a table, the round in which it was last moved.
+    moved: Vec<Round>,
+    /// The round of the models.
+    round: Round,
+    /// Buffers of updates, kept from round to round.
     updates: Vec<Update>,
-    test_examples: Vec<u32>,
 }
 
 impl<'w> Learning<'w> {
-    pub fn new(world: &'w World, learner: &'w Learner) -> Self {
+    /// The start of a run; `clusters` is the number of cluster models.
+    pub fn new(world: &'w World, task: &'w dyn Task, clusters: u32) -> Self {
         let aging = match world.protocol.rule {
             Rule::Buffered(_) => Aging::Discounting,
             Rule::Rounds(_) | Rule::Hierarchical(_) => Aging::Relative,
         };
+        let layout = task.layout();
+        let server = || ServerOptimizer::new(&world.training.aggregation, layout.clone()).with_aging(aging);
+        let clients = (0..world.population.len()).map(ClientId::from_index);
+        let keeps = clients.into_iter().any(|client| task.private_len(client) > 0);
         Self {
             world,
-            learner,
-            global: learner.initial_model(&world.streams).into(),
-            server: ServerOptimizer::new(&world.training.aggregation, learner.model.trained()).with_aging(aging),
+            task,
+            layout,
+            models: (0..clusters).map(|cluster| task.initial_model(cluster, &world.streams).into()).collect(),
+            servers: (0..clusters).map(|_| server()).collect(),
+            private: if keeps { PrivateTable::new(world.population.len()) } else { PrivateTable::default() },
+            moved: vec![Round(0); layout.rows()],
+            round: Round(0),
             updates: Vec::new(),
-            test_examples: (0..learner.data.test.examples() as u32).collect(),
         }
     }
 
-    /// The current global model.
-    pub fn model(&self) -> Arc<[f32]> {
-        self.global.clone()
+    /// What a client of a cluster is sent now.
+    pub fn sent(&self, cluster: u32, client: ClientId) -> Sent {
+        Sent { model: self.model(cluster), private: self.private.get(client).cloned(), cluster }
     }
 
-    /// Loss of the global model on the candidates' own data.
-    pub fn losses(&self, candidates: &[ClientId], parallel: bool) -> Vec<(ClientId, f64)> {
-        let one = |&client: &ClientId| {
-            let examples = self.learner.partition.client(client);
-            let data = &self.learner.data.train;
-            (client, evaluate(&*self.learner.model, &self.global, Batch { data, examples }, false).loss())
-        };
-        if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
+    /// What an edge server's client is sent, whose server has this model.
+    pub fn sent_by(&self, model: Arc<[f32]>, cluster: u32, client: ClientId) -> Sent {
+        Sent { model, private: self.private.get(client).cloned(), cluster }
+    }
+
+    /// The current model of a cluster; there is one, number 0, where there are no clusters.
+    pub fn model(&self, cluster: u32) -> Arc<[f32]> {
+        self.models[cluster as usize].clone()
+    }
+
+    /// All parameters as the digest has them: the shared segments and cluster 0's, then those of the other clusters.
+    pub fn digested(&self) -> Vec<Arc<[f32]>> {
+        self.models.clone()
+    }
+
+    /// The contents of a file with the models and what clients keep.
+    pub fn file(&self) -> Vec<u8> {
+        let models: Vec<&[f32]> = self.models.iter().map(|model| &**model).collect();
+        let tensors = self.task.tensors(&models, &PrivateView::of(&self.private));
+        fedgenie_learning::model::weights::to_safetensors(&tensors)
+    }
+
+    fn context(&self, wants: Wants) -> Context<'w> {
+        Context { loss_rms: wants.loss_rms, ..self.world.context() }
     }
 
     /// Trains the given work; the updates lie in `self.updates`, in the order of the list that is returned: ascending
-    /// (client, ticket), without clients that have no data.
+    /// (client, job), without clients that have no data.
     ///
     /// # Errors
     /// The first client whose update is not finite.
-    fn train(&mut self, round: Round, mut work: Vec<Work>, parallel: bool) -> Result<Vec<Work>, RunError> {
-        let partition = &self.learner.partition;
+    fn train(
+        &mut self,
+        round: Round,
+        mut work: Vec<Work>,
+        wants: Wants,
+        parallel: bool,
+    ) -> Result<Vec<Work>, RunError> {
         // A client without data has nothing to train on.
-        work.retain(|work| !partition.client(work.client).is_empty());
-        work.sort_unstable_by_key(|work| (work.client, work.ticket));
-        let training: Vec<TrainingJob<'_>> = work
-            .iter()
-            .map(|work| TrainingJob {
-                client: work.client,
-                round: work.round,
-                ticket: work.ticket,
-                start: &work.start,
-                examples: partition.client(work.client),
-            })
-            .collect();
-        if self.updates.len() < training.len() {
-            self.updates.resize_with(training.len(), Update::default);
+        work.retain(|work| self.task.examples(work.client) > 0);
+        work.sort_unstable_by_key(|work| (work.client, work.number));
+        let jobs: Vec<Job<'_>> = work.iter().map(Work::job).collect();
+        if self.updates.len() < jobs.len() {
+            self.updates.resize_with(jobs.len(), Update::default);
         }
-        let updates = &mut self.updates[..training.len()];
-        let data = &self.learner.data.train;
-        let settings = &self.world.training.local;
-        Trainer { model: &*self.learner.model, data, settings, streams: &self.world.streams }
-            .train(&training, parallel, updates);
-        match training.iter().zip(&*updates).find(|(_, update)| update.diverged) {
-            Some((job, _)) => Err(RunError::Diverged { client: job.client, round }),
-            None => Ok(work),
+        let context = self.context(wants);
+        let updates = &mut self.updates[..jobs.len()];
+        task::train(self.task, &context, &jobs, parallel, updates);
+        for (work, update) in work.iter().zip(&*updates) {
+            if update.diverged {
+                return Err(RunError::Diverged { client: work.client, round });
+            }
+            let found = self.layout.bytes_of(&update.rows);
+            if !self.layout.is_empty() && found != work.up_bytes {
+                let what = format!("the update of {} has {found} bytes; {} travelled", work.client, work.up_bytes);
+                return Err(RunError::Violated { what, records: Vec::new() });
+            }
         }
+        Ok(work)
     }
 
-    fn losses_of(&self, work: &[Work]) -> Vec<Trained> {
-        let loss = |(work, update): (&Work, &Update)| Trained {
+    /// What the updates of `work`, which was just trained, say of their training.
+    fn said(&self, work: &[Work]) -> Vec<Trained> {
+        let said = |(work, update): (&Work, &Update)| Trained {
             client: work.client,
+            turn: work.turn,
             round: work.round,
+            staleness: work.staleness,
+            examples: self.task.examples(work.client),
             loss: f64::from(update.first_loss),
+            loss_rms: update.loss_rms,
+            quality: None,
+            deviation: None,
         };
-        work.iter().zip(&self.updates).map(loss).collect()
+        work.iter().zip(&self.updates).map(said).collect()
     }
 
-    /// Folds what a round took in into the global model.
+    /// Looks at the updates themselves, as far as that is wanted. `aggregated` is what was made of them.
+    fn inspect(&self, work: &[Work], wants: Wants, aggregated: &[f32], trained: &mut [Trained], parallel: bool) {
+        if !wants.quality && wants.deviation.is_none() {
+            return;
+        }
+        let one = |((work, update), trained): ((&Work, &Update), &mut Trained)| {
+            let mut buffer = Vec::new();
+            let model = update.model(self.layout, &work.sent.model, &mut buffer);
+            let length = self.layout.trained();
+            trained.deviation = wants.deviation.map(|from| {
+                let from = match from {
+                    DeviationFrom::Sent => &work.sent.model,
+                    DeviationFrom::Aggregated => aggregated,
+                };
+                deviation(&model[..length], &from[..length])
+            });
+            if wants.quality {
+                trained.quality = Some(self.score_of(work.client, model, update).quality);
+            }
+        };
+        let updates = &self.updates[..work.len()];
+        if parallel {
+            work.par_iter().zip(updates).zip(trained).for_each(one);
+        } else {
+            work.iter().zip(updates).zip(trained).for_each(one);
+        }
+    }
+
+    /// The score of a client's own model.
+    fn score_of(&self, client: ClientId, model: &[f32], update: &Update) -> ModelScore {
+        let instead = [(client, &*update.private)];
+        let instead = if update.private.is_empty() { &[][..] } else { &instead[..] };
+        let private = PrivateView { table: &self.private, instead };
+        self.score(&self.state(model, private), false)
+    }
+
+    fn state<'a>(&'a self, model: &'a [f32], private: PrivateView<'a>) -> ModelState<'a> {
+        ModelState { model, private, round: self.round, moved: &self.moved }
+    }
+
+    /// Takes over what the clients of the updates keep; the last job of a client counts.
+    fn keep(&mut self, work: &[Work]) {
+        for (work, update) in work.iter().zip(&self.updates) {
+            if !update.private.is_empty() {
+                self.private.set(work.client, &update.private);
+            }
+        }
+    }
+
+    /// What the updates just aggregated changed of what clients keep.
+    pub fn kept<'a>(&'a self, trained: &'a [Trained]) -> impl Iterator<Item = (ClientId, &'a [f32])> {
+        let pairs = trained.iter().zip(&self.updates).filter(|(_, update)| !update.private.is_empty());
+        pairs.map(|(trained, update)| (trained.client, &*update.private))
+    }
+
+    /// The update that a report is about, in the order of the reports of the last aggregation.
+    pub fn update(&self, index: usize) -> &Update {
+        &self.updates[index]
+    }
+
+    /// Folds what a round took in into the models.
     ///
     /// # Errors
-    /// The first client whose update is not finite, or the server; the global model stays as it was.
-    pub fn aggregate(&mut self, round: Round, intake: Intake, parallel: bool) -> Result<Aggregated<'_, 'w>, RunError> {
-        let old = self.global.clone();
-        let (trained, new) = match intake {
-            Intake::Nothing => (Vec::new(), None),
+    /// The first client whose update is not finite, or the server; the models stay as they were.
+    pub fn aggregate(
+        &mut self,
+        round: Round,
+        intake: Intake,
+        wants: Wants,
+        parallel: bool,
+    ) -> Result<Aggregated<'_, 'w>, RunError> {
+        let (trained, is_new_model) = match intake {
+            Intake::Nothing => (Vec::new(), false),
             Intake::Updates(work, combine) => {
-                let work = self.train(round, work, parallel)?;
-                let current = (combine == Combine::Models).then_some(&*old);
-                let contributions = contributions(self.learner, &work, &self.updates, current);
-                let new = step(&mut self.server, self.learner, &old, &contributions, round)?;
-                (self.losses_of(&work), new)
+                let work = self.train(round, work, wants, parallel)?;
+                let mut trained = self.said(&work);
+                let current = (combine == Combine::Models).then(|| self.models.clone());
+                let contributions = contributions(self.task, &work, &self.updates, current.as_deref());
+                let rows: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).collect();
+                let new = step(&mut self.servers, &self.models, &contributions, self.task.all_examples(), round)?;
+                let moved = moved_rows(&rows);
+                let is_new = new.is_some();
+                self.adopt(round, new, &moved);
+                self.keep(&work);
+                let aggregated = self.models[0].clone();
+                self.inspect(&work, wants, &aggregated, &mut trained, parallel);
+                (trained, is_new)
             }
             Intake::EdgeModels(models) => {
-                let contributions = models.iter().map(|EdgeModel { edge, examples, model }| Contribution {
-                    client: ClientId(*edge),
-                    round,
-                    examples: *examples,
-                    staleness_weight: 1.0,
-                    start: &old,
-                    parameters: model,
-                });
-                let contributions: Vec<Contribution<'_>> = contributions.collect();
-                (Vec::new(), step(&mut self.server, self.learner, &old, &contributions, round)?)
+                let parts: Vec<Update> = models.iter().map(|model| model.part(self.layout)).collect();
+                let starts = self.models.clone();
+                let contributions: Vec<Contribution<'_>> =
+                    models.iter().zip(&parts).map(|(model, part)| model.contribution(part, &starts)).collect();
+                let rows: Vec<&[u32]> = parts.iter().map(|part| &*part.rows).collect();
+                let new = step(&mut self.servers, &self.models, &contributions, self.task.all_examples(), round)?;
+                let moved = moved_rows(&rows);
+                let is_new = new.is_some();
+                self.adopt(round, new, &moved);
+                (Vec::new(), is_new)
             }
         };
-        let is_new_model = new.is_some();
-        self.global = new.unwrap_or(old);
         Ok(Aggregated { learning: self, trained, is_new_model })
     }
 
+    fn adopt(&mut self, round: Round, new: Option<Vec<Arc<[f32]>>>, moved: &[u32]) {
+        self.round = round;
+        if let Some(new) = new {
+            self.models = new;
+            moved.iter().for_each(|&row| self.moved[row as usize] = round);
+        }
+    }
+
     /// Trains the given work for an edge server and averages the updates into its model, which stays as it is if there
-    /// is nothing to average. Returns what the updates said of their training.
+    /// is nothing to average. Adds the rows that were moved to `rows`. Returns what the updates said of their training.
     ///
     /// # Errors
     /// The first client whose update is not finite.
@@ -205,112 +281,82 @@ impl<'w> Learning<'w> {
         &mut self,
         round: Round,
         work: Vec<Work>,
-        model: &mut Arc<[f32]>,
+        (model, cluster): (&mut Arc<[f32]>, u32),
+        rows: &mut Vec<u32>,
+        wants: Wants,
         parallel: bool,
     ) -> Result<Vec<Trained>, RunError> {
-        let work = self.train(round, work, parallel)?;
+        let work = self.train(round, work, wants, parallel)?;
         if work.is_empty() {
             return Ok(Vec::new());
         }
-        let config =
-            AggregationConfig { weighting: self.world.training.aggregation.weighting, server: ServerConfig::default() };
-        let config = match config.weighting {
+        let AggregationConfig { weighting, rows: divisor, .. } = self.world.training.aggregation;
+        let weighting = match weighting {
             // An edge server averages what it gets; only the cloud keeps a part of the old model.
-            Weighting::TotalSize => AggregationConfig { weighting: Weighting::DataSize, ..config },
-            Weighting::DataSize | Weighting::Uniform => config,
+            Weighting::TotalSize => Weighting::DataSize,
+            Weighting::DataSize | Weighting::Uniform => weighting,
         };
+        let config = AggregationConfig { weighting, server: ServerConfig::default(), rows: divisor };
         let mut average = model.to_vec();
-        let contributions = contributions(self.learner, &work, &self.updates, None);
-        ServerOptimizer::new(&config, self.learner.model.trained()).apply(&mut average, &contributions, 0);
+        let contributions = contributions(self.task, &work, &self.updates, None);
+        let sent: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).chain([&**rows]).collect();
+        let moved = moved_rows(&sent);
+        ServerOptimizer::new(&config, self.layout.clone()).apply(&mut average, &contributions, 0, cluster);
+        *rows = moved;
         *model = average.into();
-        Ok(self.losses_of(&work))
-    }
-
-    /// Metrics of the global model on the test data, and on each client's own examples if `clients`.
-    pub fn evaluate(&self, clients: bool, parallel: bool) -> Vec<(&'static str, f64)> {
-        let data = &self.learner.data.test;
-        let evaluation =
-            evaluate(&*self.learner.model, &self.global, Batch { data, examples: &self.test_examples }, parallel);
-        let mut metrics = vec![("test_loss", evaluation.loss())];
-        if self.learner.classifies {
-            metrics.push(("test_accuracy", evaluation.accuracy()));
-        }
-        if clients {
-            self.evaluate_clients(parallel, &mut metrics);
-        }
-        metrics
-    }
-
-    /// Statistics over the clients that have data, each of which counts alike.
-    fn evaluate_clients(&self, parallel: bool, metrics: &mut Vec<(&'static str, f64)>) {
-        let (partition, data) = (&self.learner.partition, &self.learner.data.train);
-        let with_data: Vec<&[u32]> = (0..partition.clients())
-            .map(|client| partition.client(ClientId::from_index(client)))
-            .filter(|examples| !examples.is_empty())
-            .collect();
-        let one = |examples: &&[u32]| evaluate(&*self.learner.model, &self.global, Batch { data, examples }, false);
-        let found: Vec<Evaluation> =
-            if parallel { with_data.par_iter().map(one).collect() } else { with_data.iter().map(one).collect() };
-        let losses: Vec<f64> = found.iter().map(Evaluation::loss).collect();
-        let (mean, deviation) = mean_and_deviation(&losses);
-        metrics.extend([("client_loss_mean", mean), ("client_loss_sd", deviation)]);
-        if self.learner.classifies {
-            let mut accuracies: Vec<f64> = found.iter().map(Evaluation::accuracy).collect();
-            let (mean, deviation) = mean_and_deviation(&accuracies);
-            accuracies.sort_unstable_by(f64::total_cmp);
-            // The largest accuracy that at most a tenth of the clients fall short of.
-            let tenth = accuracies[accuracies.len() / 10];
-            metrics.extend([
-                ("client_accuracy_mean", mean),
-                ("client_accuracy_sd", deviation),
-                ("client_accuracy_p10", tenth),
-                ("client_accuracy_min", accuracies[0]),
-            ]);
-        }
+        let mut trained = self.said(&work);
+        self.keep(&work);
+        self.inspect(&work, wants, model, &mut trained, parallel);
+        Ok(trained)
     }
 }
 
-/// The global model after a step of the server; none if there is nothing to aggregate.
+/// The models after a step of the servers of their clusters; none if there is nothing to aggregate.
 fn step(
-    server: &mut ServerOptimizer,
-    learner: &Learner,
-    old: &[f32],
+    servers: &mut [ServerOptimizer],
+    models: &[Arc<[f32]>],
     contributions: &[Contribution<'_>],
+    examples: u64,
     round: Round,
-) -> Result<Option<Arc<[f32]>>, RunError> {
+) -> Result<Option<Vec<Arc<[f32]>>>, RunError> {
     if contributions.is_empty() {
         return Ok(None);
     }
-    let mut new = old.to_vec();
-    server.apply(&mut new, contributions, learner.partition.examples() as u64);
-    match new.iter().all(|parameter| parameter.is_finite()) {
-        true => Ok(Some(new.into())),
-        false => Err(RunError::ServerDiverged { round }),
-    }
+    let one = |(cluster, (server, old)): (u32, (&mut ServerOptimizer, &Arc<[f32]>))| {
+        let mut new = old.to_vec();
+        server.apply(&mut new, contributions, examples, cluster);
+        match new.iter().all(|parameter| parameter.is_finite()) {
+            true => Ok(new.into()),
+            false => Err(RunError::ServerDiverged { round }),
+        }
+    };
+    (0..).zip(servers.iter_mut().zip(models)).map(one).collect::<Result<_, _>>().map(Some)
 }
 
 /// What the updates of `work`, which was just trained, weigh. They count against the model sent, or against `current`.
 fn contributions<'a>(
-    learner: &Learner,
+    task: &dyn Task,
     work: &'a [Work],
     updates: &'a [Update],
-    current: Option<&'a [f32]>,
+    current: Option<&'a [Arc<[f32]>]>,
 ) -> Vec<Contribution<'a>> {
     let contribution = |(work, update): (&'a Work, &'a Update)| Contribution {
         client: work.client,
-        round: work.ticket,
-        examples: learner.partition.client(work.client).len(),
+        number: work.number,
+        cluster: work.sent.cluster,
+        examples: task.examples(work.client),
         staleness_weight: work.staleness_weight,
-        start: current.unwrap_or(&work.start),
+        start: current.map_or(&*work.sent.model, |current| &*current[work.sent.cluster as usize]),
         parameters: &update.parameters,
+        rows: &update.rows,
     };
     work.iter().zip(updates).map(contribution).collect()
 }
 
-/// Mean, and standard deviation with divisor n.
-fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
-    (mean, sqrt(variance))
+/// All rows of some ascending lists, each once, ascending.
+fn moved_rows(lists: &[&[u32]]) -> Vec<u32> {
+    let mut rows = lists.concat();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
 }

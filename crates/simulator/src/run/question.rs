@@ -3,15 +3,39 @@
 use super::RunError;
 use crate::policy::{Candidates, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
 use crate::world::World;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::rng::{Purpose, StreamRng};
 use fedgenie_core::time::{Span, VirtualTime};
+
+/// Who asks a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// The one server.
+    Server,
+    /// An edge server.
+    Edge(EdgeId),
+    /// The cloud, which chooses edge servers.
+    Cloud,
+}
+
+impl Asker {
+    /// Whose random numbers these are. The one server has those of the first edge server: there is only one of them.
+    const fn entity(self) -> u32 {
+        match self {
+            Self::Server => 0,
+            Self::Edge(edge) => edge.0,
+            Self::Cloud => u32::MAX,
+        }
+    }
+}
 
 /// For which of a policy's selections, when, and of whom.
 pub(super) struct Question<'a> {
     pub label: &'a str,
-    /// Number of the policy's selection: its round in most protocols.
-    pub number: Round,
+    pub asker: Asker,
+    pub turn: Turn,
+    /// The server's round under way.
+    pub round: Round,
     pub now: VirtualTime,
     pub cohort: usize,
     pub take: usize,
@@ -25,9 +49,9 @@ pub(super) struct SelectionStreams {
 }
 
 impl SelectionStreams {
-    /// Those of a server's selection; `server` is 0 if there is one.
-    pub fn new(world: &World, server: u32, number: Round) -> Self {
-        let stream = |purpose| world.streams.stream(purpose, server, number.0);
+    /// Those of a server's selection.
+    pub fn new(world: &World, asker: Asker, turn: Turn) -> Self {
+        let stream = |purpose| world.streams.stream(purpose, asker.entity(), turn.0);
         Self { policy: stream(Purpose::Policy), solver: stream(Purpose::Solver) }
     }
 }
@@ -49,7 +73,8 @@ impl Question<'_> {
     pub fn request(&self) -> SelectionRequest<'_> {
         let cohort = self.cohort.min(self.candidates.at_most());
         SelectionRequest {
-            round: self.number,
+            turn: self.turn,
+            round: self.round,
             now: self.now,
             cohort,
             take: self.take.min(cohort),
@@ -86,7 +111,12 @@ impl Question<'_> {
     }
 
     fn refuse(&self, what: impl Into<String>) -> RunError {
-        RunError::BadSelection { policy: self.label.to_owned(), round: self.number, what: what.into() }
+        let policy = match self.asker {
+            Asker::Server => format!("{:?}", self.label),
+            Asker::Edge(edge) => format!("{:?} of {edge}", self.label),
+            Asker::Cloud => "of the cloud".to_owned(),
+        };
+        RunError::BadSelection { policy, turn: self.turn, round: self.round, what: what.into() }
     }
 
     /// Checks a decision: between one and `cohort` clients, all available, none twice.

@@ -1,5 +1,6 @@
 //! What can be read off a run, and its end.
 
+use super::learning::Learning;
 use super::server::Server;
 use super::{Accounts, Run, RunError};
 use crate::metrics::Participation;
@@ -9,7 +10,6 @@ use fedgenie_core::id::Round;
 use fedgenie_core::record::Regret;
 use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::data::partition::Skew;
-use fedgenie_learning::model::weights::to_safetensors;
 
 /// Names and values of a round's metrics.
 pub type Metrics = Vec<(&'static str, f64)>;
@@ -27,7 +27,7 @@ impl Run<'_> {
 
     /// How unevenly the training examples are spread over clients, where clients train.
     pub fn skew(&self) -> Option<&Skew> {
-        self.engine.world.learner.as_ref().map(|learner| &learner.skew)
+        self.engine.world.task.as_ref().and_then(|task| task.skew())
     }
 
     /// Cumulative regret.
@@ -67,8 +67,7 @@ impl Run<'_> {
 
     /// The global model as the contents of a safetensors file, where clients train.
     pub fn model_file(&self) -> Option<Vec<u8>> {
-        let (learning, learner) = (self.server.learning.as_ref()?, self.engine.world.learner.as_ref()?);
-        Some(to_safetensors(&*learner.model, &learning.model()))
+        self.server.learning.as_ref().map(Learning::file)
     }
 
     /// Whether clients train.
@@ -100,11 +99,12 @@ impl Run<'_> {
     /// # Errors
     /// If one of the checks that every run passes does not hold.
     pub fn finish(self) -> Result<(Metrics, Accounts), RunError> {
+        let scopes = self.protocol.scopes();
         let Server { mut metrics, learning, settings, .. } = self.server;
         if metrics.is_empty()
             && let Some(learning) = &learning
         {
-            metrics = learning.evaluate(settings.evaluate.clients, settings.parallel);
+            metrics = learning.evaluate(settings.evaluate.evaluated(&scopes, settings.parallel));
         }
         Ok((metrics, self.engine.finish()?))
     }

@@ -5,26 +5,29 @@ mod selection;
 
 use super::RunError;
 use super::cohort::Cohort;
-use super::engine::{Engine, Event, Timer};
+use super::engine::{Engine, Event, THE_SERVER, Timer};
 use super::hindsight::{HindsightMeter, OpenRound};
 use super::jobs::JobId;
-use super::learning::{Intake, Learning, Work};
-use super::server::{Closing, Server};
+use super::learning::{Intake, Work};
+use super::server::{Closing, Server, Told};
 use crate::policy::Policy;
 use crate::protocol::{Combine, RoundRule};
 use crate::recorder::RoundJobs;
 use crate::world::{Truth, World};
+use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::time::VirtualTime;
 
-/// The one round that is open has the boundary of edge server 0.
-const BOUNDARY: Timer = Timer::Boundary(0);
+const BOUNDARY: Timer = Timer::Boundary(THE_SERVER);
+const WAKE: Timer = Timer::Wake(THE_SERVER);
 
 /// The state of a protocol in rounds.
 pub(super) struct Rounds<'w> {
     rule: &'w RoundRule,
     policy: Box<dyn Policy>,
+    /// The policy's selection of the round under way: one in each.
+    turn: Turn,
     /// The regret meters, where there is a reward.
     meters: Option<Meters>,
     /// The regret in hindsight, where it is metered.
@@ -50,6 +53,7 @@ impl<'w> Rounds<'w> {
         Self {
             rule,
             policy,
+            turn: Turn(0),
             meters: world.truth.as_ref().map(Truth::meters),
             hindsight: HindsightMeter::new(world, rule),
             carried: 0,
@@ -66,13 +70,16 @@ impl<'w> Rounds<'w> {
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         let opened = engine.now();
         server.round = server.round.next();
+        self.turn = self.turn.next();
         self.jobs.clear();
         self.wait_for_candidates(engine)?;
         self.select(engine, server)?;
-        self.cohort.prepare(engine, server.round, server.round)?;
+        self.cohort.prepare(engine, server.round, self.turn)?;
         self.measure(engine, server)?;
         let hindsight = match (&self.hindsight, &server.learning) {
-            (Some(meter), Some(learning)) => Some(meter.open(engine, server.round, learning.model())?),
+            (Some(meter), Some(learning)) => {
+                Some(meter.open(engine, (server.round, self.turn.into()), learning.model(0))?)
+            }
             _ => None,
         };
         self.dispatch(engine, server)?;
@@ -82,14 +89,14 @@ impl<'w> Rounds<'w> {
 
     /// Every client may be away, or busy with a late job: then time passes until one can be chosen.
     fn wait_for_candidates(&mut self, engine: &mut Engine<'_>) -> Result<(), RunError> {
-        while !engine.has_candidates(0) {
-            if let Some(time) = engine.next_candidate(0) {
-                engine.set_timer(Timer::Wake(0), time);
+        while !engine.has_candidates(THE_SERVER) {
+            if let Some(time) = engine.next_candidate(THE_SERVER) {
+                engine.set_timer(WAKE, time);
             }
             let Some(event) = engine.next()? else { return Err(RunError::NoClients { time: engine.now() }) };
             self.handle(engine, event)?;
         }
-        engine.clear_timer(Timer::Wake(0));
+        engine.clear_timer(WAKE);
         self.finish_instant(engine)
     }
 
@@ -108,8 +115,9 @@ impl<'w> Rounds<'w> {
         engine.note(&Record::Opened { round: server.round, time: engine.now(), selected })?;
         server.count(engine.world, selected);
         self.jobs.selected.extend(selected);
-        let model = server.learning.as_ref().map(Learning::model);
-        self.cohort.begin(engine, model.as_ref(), self.rule.ask + self.carried)?;
+        let learning = server.learning.as_ref();
+        let sent = |client| learning.map(|learning| learning.sent(0, client));
+        self.cohort.begin(engine, sent, self.rule.ask + self.carried)?;
         if let Some(cut) = self.rule.cut {
             engine.set_timer(BOUNDARY, engine.now() + cut);
         }
@@ -183,14 +191,15 @@ impl<'w> Rounds<'w> {
         let is_abandoned = self.cohort.arrived.len() < self.rule.quorum;
         self.carried += self.cohort.stop_waiting(engine, self.rule.carry.is_some(), &mut self.jobs)?;
         let intake = self.intake(engine, server, is_abandoned)?;
-        self.cohort.report(engine, &mut *self.policy, timeout);
+        self.cohort.report(engine, &mut *self.policy, server.round, timeout);
         let closing = Closing {
             opened,
             jobs: &self.jobs,
             is_abandoned,
             intake,
             hindsight: self.hindsight.as_mut().zip(hindsight),
-            policy: Some((&mut *self.policy, &*self.jobs.selected)),
+            policy: Some(Told { policy: &mut *self.policy, turn: self.turn, selected: &self.jobs.selected }),
+            scopes: &[],
         };
         server.close(engine, closing)?;
         self.cohort.settle(engine)?;
@@ -208,7 +217,8 @@ impl<'w> Rounds<'w> {
             if is_abandoned {
                 engine.waste(id);
             } else {
-                work.extend(Work::of(job, staleness.weight(server.round.0 - job.round.0)));
+                let age = server.round.since(job.round);
+                work.extend(Work::of(job, age, staleness.weight(age)));
             }
         }
         self.jobs.joined.extend(self.joining.iter().map(|&id| (engine.jobs[id].client, engine.jobs[id].round)));

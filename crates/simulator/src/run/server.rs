@@ -2,13 +2,13 @@
 
 use super::engine::Engine;
 use super::hindsight::{HindsightMeter, OpenRound};
-use super::learning::{Intake, Learning, Trained};
-use super::{RunError, RunSettings};
+use super::learning::{Intake, Learning, ServerScope, Trained};
+use super::{Accounts, RunError, RunSettings};
 use crate::metrics::Participation;
-use crate::policy::{Feedback, Policy, RoundReport, TrainingReport};
+use crate::policy::{Feedback, Policy, RoundReport, Wants};
 use crate::recorder::{RoundJobs, RoundMark, RoundSummary};
 use crate::world::World;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::record::{Record, Regret};
 use fedgenie_core::time::VirtualTime;
 
@@ -31,6 +31,8 @@ pub(super) struct Server<'w> {
     /// Per named group since the last recorded round.
     pub group_selections: Vec<(String, u64)>,
     mark: RoundMark,
+    /// Bytes down and up when the policy was last told.
+    told_bytes: (u64, u64),
 }
 
 /// How a round ends.
@@ -42,8 +44,19 @@ pub(super) struct Closing<'a, 'w> {
     pub intake: Intake,
     /// The meter of regret in hindsight, with the round that it opened.
     pub hindsight: Option<(&'a mut HindsightMeter<'w>, OpenRound)>,
-    /// The policy of this tier, and its selection.
-    pub policy: Option<(&'a mut (dyn Policy + 'static), &'a [ClientId])>,
+    /// The policy of this tier.
+    pub policy: Option<Told<'a>>,
+    /// The edge servers; none where there is one server.
+    pub scopes: &'a [ServerScope<'a>],
+}
+
+/// A policy that is told of a round.
+pub(super) struct Told<'a> {
+    pub policy: &'a mut (dyn Policy + 'static),
+    /// Its last selection.
+    pub turn: Turn,
+    /// Whom it has selected since it was told of a round.
+    pub selected: &'a [ClientId],
 }
 
 impl<'w> Server<'w> {
@@ -59,12 +72,13 @@ impl<'w> Server<'w> {
             round: Round(0),
             counts: vec![0; world.population.len()],
             participation: Participation::new(world.population.len()),
-            learning: world.learner.as_ref().map(|learner| Learning::new(world, learner)),
+            learning: world.task.as_deref().map(|task| Learning::new(world, task, world.clusters())),
             metrics: Vec::new(),
             reward: None,
             regret: Regret::default(),
             group_selections: if named { groups.iter().enumerate().map(name).collect() } else { Vec::new() },
             mark: RoundMark::default(),
+            told_bytes: (0, 0),
         }
     }
 
@@ -83,14 +97,20 @@ impl<'w> Server<'w> {
     /// Ends a round: trains and aggregates what it took in, evaluates where that is due, tells the policy, and records
     /// it.
     pub fn close(&mut self, engine: &mut Engine<'_>, closing: Closing<'_, 'w>) -> Result<(), RunError> {
-        let Closing { opened, jobs, is_abandoned, intake, hindsight, policy } = closing;
+        let Closing { opened, jobs, is_abandoned, intake, hindsight, policy, scopes } = closing;
+        let wants = policy.as_ref().map_or_else(Wants::default, |told| told.policy.wants());
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);
         self.metrics.clear();
         let mut trained = Vec::new();
         if let Some(learning) = &mut self.learning {
-            let aggregated = learning.aggregate(round, intake, parallel)?;
+            let aggregated = learning.aggregate(round, intake, wants, parallel)?;
             if aggregated.is_new_model {
-                engine.note(&Record::Model { round, parameters: &aggregated.learning.model() })?;
+                for parameters in &aggregated.learning.digested() {
+                    engine.note(&Record::Model { round, parameters })?;
+                }
+            }
+            for (client, values) in aggregated.learning.kept(&aggregated.trained) {
+                engine.note(&Record::Private { round, client, values })?;
             }
             if let Some((meter, open)) = hindsight {
                 self.regret.hindsight = Some(meter.close(open, &aggregated, &jobs.selected, parallel));
@@ -98,15 +118,21 @@ impl<'w> Server<'w> {
             trained = aggregated.trained;
             let plan = &self.settings.evaluate;
             if plan.is_due(round, opened, now) || plan.end.is_reached(round, now, &engine.accounts) {
-                self.metrics = learning.evaluate(plan.clients, parallel);
+                self.metrics = learning.evaluate(plan.evaluated(scopes, parallel));
             }
         }
         for &(name, value) in &self.metrics {
-            engine.note(&Record::Metric { round, name, value })?;
+            if self.learning.as_ref().is_some_and(|learning| learning.is_digested(name)) {
+                engine.note(&Record::Metric { round, name, value })?;
+            }
         }
-        if let Some((policy, selected)) = policy {
-            let report = RoundReport { round, selected, duration: now - opened, metrics: &self.metrics };
-            report_round(policy, &trained, report);
+        if let Some(Told { policy, turn, selected }) = policy {
+            let (duration, metrics) = (now - opened, &*self.metrics);
+            let Accounts { down_bytes, up_bytes, .. } = engine.accounts;
+            let (down_before, up_before) = std::mem::replace(&mut self.told_bytes, (down_bytes, up_bytes));
+            let (down_bytes, up_bytes) = (down_bytes - down_before, up_bytes - up_before);
+            let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics };
+            report_round(policy, self.learning.as_ref(), &trained, report);
         }
         self.record(engine, opened, jobs, is_abandoned)
     }
@@ -148,9 +174,16 @@ impl<'w> Server<'w> {
 }
 
 /// Tells a policy how its updates were trained, and how its round went.
-pub(super) fn report_round(policy: &mut dyn Policy, trained: &[Trained], report: RoundReport<'_>) {
-    for &Trained { client, round, loss } in trained {
-        policy.observe(&Feedback::Trained(TrainingReport { client, round, loss }));
+pub(super) fn report_round(
+    policy: &mut dyn Policy,
+    learning: Option<&Learning<'_>>,
+    trained: &[Trained],
+    report: RoundReport<'_>,
+) {
+    let wants_updates = policy.wants().update;
+    for (index, trained) in trained.iter().enumerate() {
+        let update = learning.filter(|_| wants_updates).map(|learning| &*learning.update(index).parameters);
+        policy.observe(&Feedback::Trained(trained.report(update)));
     }
     policy.observe(&Feedback::Round(report));
 }

@@ -54,7 +54,7 @@ pub fn world(base: &str, more: &str) -> World {
     let plan = WorldPlan {
         rule: protocol.rule(population.client_count().unwrap()).unwrap(),
         population,
-        task,
+        task: task.into_settings(),
         training: LocalTraining {
             length: Length::Epochs(epochs),
             batch,

@@ -28,13 +28,15 @@
 //! partition = "iid"
 //! ```
 
-use super::{DataCache, Material, Target, TaskError, TaskSettings};
+use super::{DataCache, Material, Rows, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
+use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::source::DataConfig;
 use fedgenie_learning::data::synthetic::LinearData;
-use fedgenie_learning::model::{LinearRegression, Model};
+use fedgenie_learning::model::LinearRegression;
+use fedgenie_learning::task::Labelled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -75,8 +77,12 @@ const fn default_noise() -> f64 {
 }
 
 impl TaskSettings for Config {
-    fn target(&self) -> Target {
-        Target::Number
+    fn measures(&self) -> Measures {
+        Labelled::measures(false)
+    }
+
+    fn trains(&self) -> bool {
+        true
     }
 
     fn partition(&self) -> Option<&PartitionConfig> {
@@ -110,7 +116,7 @@ impl TaskSettings for Config {
         data.check().map_err(|complaint| complaint.below("data"))
     }
 
-    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
+    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let data = match &self.data {
             Some(data) => data.load(self.normalize, streams, cache)?,
             None => {
@@ -120,8 +126,6 @@ impl TaskSettings for Config {
             }
         };
         let model = LinearRegression::new(data.train.width());
-        model.fits(&data.train)?;
-        model.fits(&data.test)?;
-        Ok(Some(Material { data, model: Box::new(model), partition: self.partition.clone(), start: None }))
+        Rows::of(data, model, &self.partition, None)
     }
 }

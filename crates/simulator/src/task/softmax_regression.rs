@@ -27,13 +27,14 @@
 //! partition = { dirichlet = { alpha = 0.5 } }
 //! ```
 
-use super::{DataCache, Material, Target, TaskError, TaskSettings, classes};
+use super::{DataCache, Material, Rows, TaskError, TaskSettings, classes};
 use fedgenie_core::config::Complaint;
+use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::source::DataConfig;
-use fedgenie_learning::model::weights::read_safetensors;
-use fedgenie_learning::model::{Model, SoftmaxRegression};
+use fedgenie_learning::model::SoftmaxRegression;
+use fedgenie_learning::task::Labelled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -56,8 +57,12 @@ pub struct Config {
 }
 
 impl TaskSettings for Config {
-    fn target(&self) -> Target {
-        Target::Class
+    fn measures(&self) -> Measures {
+        Labelled::measures(true)
+    }
+
+    fn trains(&self) -> bool {
+        true
     }
 
     fn check(&self) -> Result<(), Complaint> {
@@ -81,12 +86,9 @@ impl TaskSettings for Config {
         self.data.files().into_iter().chain(self.start.clone()).collect()
     }
 
-    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Material>, TaskError> {
+    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let data = self.data.load(self.normalize, streams, cache)?;
         let model = SoftmaxRegression::new(data.train.width(), classes(&data)?);
-        model.fits(&data.train)?;
-        model.fits(&data.test)?;
-        let start = self.start.as_ref().map(|start| read_safetensors(&model, start)).transpose()?;
-        Ok(Some(Material { data, model: Box::new(model), partition: self.partition.clone(), start }))
+        Rows::of(data, model, &self.partition, self.start.as_ref())
     }
 }

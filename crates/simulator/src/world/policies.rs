@@ -32,7 +32,7 @@ impl World {
             cohort: self.protocol.rule.ask(),
             take: self.protocol.rule.take(),
             data_sizes,
-            trains: self.learner.is_some(),
+            trains: self.task.is_some(),
             devices: &WorldDevices { population: &self.population, cut: self.protocol.rule.cut() },
         })
     }

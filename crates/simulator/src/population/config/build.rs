@@ -81,6 +81,7 @@ impl<'a> Builder<'a> {
             count,
             hazards,
             interruption: group.interrupted.unwrap_or_default(),
+            has_links: group.device.is_some(),
         });
         let clients = GroupClients { first, count, streams: self.streams };
         let availability = group.availability.clone().unwrap_or_default();

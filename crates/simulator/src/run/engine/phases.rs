@@ -40,15 +40,19 @@ impl Engine<'_> {
         let job = &mut self.jobs[id];
         let Job { client, round, phase, phase_began, .. } = *job;
         let pauses = !self.cursors.is_always() && population.interruption(client) == Interruption::Pause;
-        let payload = self.world.training.payload_bytes;
+        let payload = match phase {
+            Phase::Download => job.transfer[0],
+            Phase::Compute => 0,
+            Phase::Upload => job.transfer[1],
+        };
         let away = if pauses { self.cursors.time_away(client, phase_began, now) } else { Span::ZERO };
         let active = Span((now - phase_began).0 - away.0);
         let moved = match (phase, is_complete) {
-            (Phase::Compute, _) => 0,
-            (_, true) => payload,
+            (_, true) | (Phase::Compute, _) => payload,
             (_, false) => population.moved(&self.cursors, client, phase, &job.draw, phase_began, now, payload),
         };
         job.active[phase.index()] = active;
+        job.elapsed[phase.index()] = now - phase_began;
         job.paused += away;
         match phase {
             Phase::Download => job.bytes.0 += moved,

@@ -10,11 +10,11 @@ use crate::run::cohort::Cohort;
 use crate::run::engine::{Engine, Timer};
 use crate::run::jobs::JobId;
 use crate::run::learning::Work;
-use crate::run::question::{Question, SelectionStreams, view};
+use crate::run::question::{Asker, Question, SelectionStreams, view};
 use crate::run::server::{Server, report_round};
-use fedgenie_core::id::Round;
+use fedgenie_core::id::{EdgeId, Turn};
 use fedgenie_core::kernel::Handle;
-use fedgenie_core::record::Record;
+use fedgenie_core::record::{PhaseSpans, Record};
 use fedgenie_core::time::{Span, VirtualTime};
 use std::sync::Arc;
 
@@ -35,48 +35,59 @@ enum Stage {
 
 /// An edge server.
 pub(super) struct Edge<'w> {
-    number: u32,
+    number: EdgeId,
     rule: &'w HierarchicalRule,
     policy: Box<dyn Policy>,
     stage: Stage,
-    /// Its rounds since the run began.
-    round: Round,
+    /// Its policy's last selection: one in each of its rounds.
+    turn: Turn,
     /// How many of them are left in this round of the cloud.
     left: u32,
     opened: VirtualTime,
+    /// Whether its model has reached the cloud in this round.
+    has_returned: bool,
+    /// The cluster whose model it trains; 0 where there is one.
+    pub cluster: u32,
     /// Where clients train.
     pub model: Option<Arc<[f32]>>,
+    /// The rows of tables that its clients moved in this round of the cloud.
+    pub rows: Vec<u32>,
     cohort: Cohort,
     /// What its model cost its clients in this round of the cloud.
     invested: Cost,
-    /// How long its model travels to the cloud in this round.
-    upload: Span,
+    /// How long the model travels from the cloud and back in this round.
+    link: [Span; 2],
 }
 
 impl<'w> Edge<'w> {
-    pub fn new(number: u32, rule: &'w HierarchicalRule, policy: Box<dyn Policy>) -> Self {
+    pub fn new(number: EdgeId, rule: &'w HierarchicalRule, policy: Box<dyn Policy>) -> Self {
         Self {
             number,
             rule,
             policy,
             stage: Stage::Idle,
-            round: Round(0),
+            turn: Turn(0),
             left: 0,
             opened: VirtualTime::START,
+            has_returned: false,
+            cluster: 0,
             model: None,
+            rows: Vec::new(),
             cohort: Cohort::default(),
             invested: Cost::default(),
-            upload: Span::ZERO,
+            link: [Span::ZERO; 2],
         }
     }
 
     /// The cloud's model sets out; `link` is how long it travels down and up.
-    pub fn send_down(&mut self, engine: &mut Engine<'_>, [download, upload]: [Span; 2], model: Option<Arc<[f32]>>) {
-        self.stage = Stage::Down(engine.travel(self.number, download));
+    pub fn send_down(&mut self, engine: &mut Engine<'_>, link: [Span; 2], model: Option<Arc<[f32]>>) {
+        self.stage = Stage::Down(engine.travel(self.number, link[0]));
+        self.has_returned = false;
         self.left = self.rule.edge_rounds;
         self.model = model;
         self.invested = Cost::default();
-        self.upload = upload;
+        self.link = link;
+        self.rows.clear();
     }
 
     /// Whether the cloud's model is on its way.
@@ -84,9 +95,19 @@ impl<'w> Edge<'w> {
         matches!(self.stage, Stage::Down(_))
     }
 
+    /// How a round of the cloud that it took part in went, of which the cloud waited for so long: the way down, its own
+    /// rounds, the way up.
+    pub fn phases(&self, waited: Span) -> PhaseSpans {
+        let [down, up] = self.link;
+        let down = down.min(waited);
+        let up = if self.has_returned { up } else { Span::ZERO };
+        [down, Span((waited.0 - down.0).saturating_sub(up.0)), up]
+    }
+
     /// Its part in the cloud's round is over.
     pub const fn rest(&mut self) {
         self.stage = Stage::Idle;
+        self.has_returned = true;
     }
 
     /// Opens a round, or waits for a client that can be chosen. `shares` is each client's share of its edge server's
@@ -106,26 +127,30 @@ impl<'w> Edge<'w> {
             }
             return Ok(());
         }
-        self.round = self.round.next();
+        self.turn = self.turn.next();
         self.opened = now;
         let rule = &self.rule.edge;
         let question = Question {
             label: &server.label,
-            number: self.round,
+            asker: Asker::Edge(edge),
+            turn: self.turn,
+            round: server.round,
             now,
             cohort: rule.ask,
             take: rule.take,
             candidates: engine.candidates(edge),
         };
         let view = ServerView { shares, ..view(world, &server.counts) };
-        let streams = SelectionStreams::new(world, edge, self.round);
+        let streams = SelectionStreams::new(world, Asker::Edge(edge), self.turn);
         question.ask_at_once(&mut *self.policy, &view, streams, &mut self.cohort.selection)?;
         let selected = &self.cohort.selection;
-        engine.note(&Record::Selected { edge: Some(edge), round: self.round, time: now, selected })?;
+        engine.note(&Record::EdgeSelected { edge, turn: self.turn, time: now, selected })?;
         server.count(world, selected);
         jobs.selected.extend(selected);
-        self.cohort.prepare(engine, server.round, self.round)?;
-        self.cohort.begin(engine, self.model.as_ref(), rule.ask * self.rule.edges_per_round)?;
+        self.cohort.prepare(engine, server.round, self.turn)?;
+        let (learning, model, cluster) = (server.learning.as_ref(), self.model.as_ref(), self.cluster);
+        let sent = |client| Some(learning?.sent_by(model?.clone(), cluster, client));
+        self.cohort.begin(engine, sent, rule.ask * self.rule.edges_per_round)?;
         self.stage = Stage::Open;
         if let Some(cut) = rule.cut {
             engine.set_timer(Timer::Boundary(edge), now + cut);
@@ -147,24 +172,39 @@ impl<'w> Edge<'w> {
         server: &mut Server<'_>,
         jobs: &mut RoundJobs,
     ) -> Result<bool, RunError> {
-        let (edge, round, now) = (self.number, self.round, engine.now());
+        let (edge, turn, round, now) = (self.number, self.turn, server.round, engine.now());
         engine.clear_timer(Timer::Boundary(edge));
         self.cohort.stop_waiting(engine, false, jobs)?;
         let arrived = || self.cohort.arrived.iter().map(|&id| &engine.jobs[id]);
         arrived().for_each(|job| self.invested += job.cost());
+        let mut cost = Cost::default();
+        self.cohort.jobs.iter().for_each(|&id| cost += engine.jobs[id].cost());
         let mut trained = Vec::new();
         if let (Some(learning), Some(model)) = (&mut server.learning, &mut self.model) {
-            let work = arrived().filter_map(|job| Work::of(job, 1.0)).collect();
-            trained = learning.aggregate_at_edge(server.round, work, model, server.settings.parallel)?;
+            let work = arrived().filter_map(|job| Work::of(job, 0, 1.0)).collect();
+            let (wants, model) = (self.policy.wants(), (model, self.cluster));
+            trained =
+                learning.aggregate_at_edge(round, work, model, &mut self.rows, wants, server.settings.parallel)?;
+            for (client, values) in learning.kept(&trained) {
+                engine.note(&Record::Private { round, client, values })?;
+            }
         }
-        engine.note(&Record::EdgeClosed { edge, round, time: now })?;
-        self.cohort.report(engine, &mut *self.policy, self.rule.edge.cut);
-        let report = RoundReport { round, selected: &self.cohort.selection, duration: now - self.opened, metrics: &[] };
-        report_round(&mut *self.policy, &trained, report);
+        engine.note(&Record::EdgeClosed { edge, turn, time: now })?;
+        self.cohort.report(engine, &mut *self.policy, round, self.rule.edge.cut);
+        let report = RoundReport {
+            turn,
+            round,
+            selected: &self.cohort.selection,
+            duration: now - self.opened,
+            down_bytes: cost.down_bytes,
+            up_bytes: cost.up_bytes,
+            metrics: &[],
+        };
+        report_round(&mut *self.policy, server.learning.as_ref(), &trained, report);
         self.cohort.settle(engine)?;
         self.left -= 1;
         if self.left == 0 {
-            self.stage = Stage::Up(engine.travel(edge, self.upload));
+            self.stage = Stage::Up(engine.travel(edge, self.link[1]));
         }
         Ok(self.left > 0)
     }

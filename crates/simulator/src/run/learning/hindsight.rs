@@ -1,22 +1,22 @@
 //! For the regret in hindsight: updates of clients that were not asked, and the score of each update by itself.
 
 use super::Learning;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
-use fedgenie_learning::model::{Batch, Scratch, evaluate};
-use fedgenie_learning::trainer::{Trainer, TrainingJob, Update};
+use fedgenie_learning::layout::Update;
+use fedgenie_learning::task::{self, Job, PrivateView, Worker};
 use rayon::prelude::*;
 
 impl Learning<'_> {
     /// Whether a client has anything to train on.
     pub fn has_data(&self, client: ClientId) -> bool {
-        !self.learner.partition.client(client).is_empty()
+        self.task.examples(client) > 0
     }
 
     /// Number of a client's examples.
     pub fn examples(&self, client: ClientId) -> usize {
-        self.learner.partition.client(client).len()
+        self.task.examples(client)
     }
 
     /// Trains clients from the model that a round sent, as if they had been asked; update `i` is that of client `i`.
@@ -24,34 +24,25 @@ impl Learning<'_> {
     pub fn train_in_hindsight(
         &self,
         start: &[f32],
-        round: Round,
+        (round, number): (Round, JobNumber),
         clients: &[ClientId],
         parallel: bool,
         updates: &mut Vec<Update>,
     ) {
         let job = |&client: &ClientId| {
-            let examples = self.learner.partition.client(client);
-            TrainingJob { client, round, ticket: round, start, examples }
+            let private = self.private.get(client).map(|kept| &**kept);
+            Job { client, round, number, start, private }
         };
-        let jobs: Vec<TrainingJob<'_>> = clients.iter().map(job).collect();
+        let jobs: Vec<Job<'_>> = clients.iter().map(job).collect();
         if updates.len() < jobs.len() {
             updates.resize_with(jobs.len(), Update::default);
         }
-        let (data, settings) = (&self.learner.data.train, &self.world.training.local);
-        Trainer { model: &*self.learner.model, data, settings, streams: &self.world.streams }.train(
-            &jobs,
-            parallel,
-            &mut updates[..jobs.len()],
-        );
+        task::train(self.task, &self.world.context(), &jobs, parallel, &mut updates[..jobs.len()]);
     }
 
-    /// The score of a model on the test data.
-    pub fn score(&self, parameters: &[f32], parallel: bool) -> ModelScore {
-        let data = &self.learner.data.test;
-        let evaluation =
-            evaluate(&*self.learner.model, parameters, Batch { data, examples: &self.test_examples }, parallel);
-        let loss = evaluation.loss();
-        ModelScore { loss, quality: if self.learner.classifies { evaluation.accuracy() } else { -loss } }
+    /// The score of the model that a round sent.
+    pub fn score_sent(&self, start: &[f32], parallel: bool) -> ModelScore {
+        self.score(&self.state(start, PrivateView::of(&self.private)), parallel)
     }
 
     /// The score of each update by itself; none of one that diverged.
@@ -61,33 +52,30 @@ impl Learning<'_> {
         updates: &[(ClientId, &Update)],
         parallel: bool,
     ) -> Vec<Option<UpdateScore>> {
-        let trained = self.learner.model.trained();
-        let one = |(_, update): &(ClientId, &Update)| {
-            let score = || UpdateScore {
-                model: self.score(&update.parameters, false),
-                deviation: deviation(&update.parameters[..trained], &start[..trained]),
-            };
-            (!update.diverged).then(score)
+        let trained = self.layout.trained();
+        let one = |&(client, update): &(ClientId, &Update)| {
+            let mut buffer = Vec::new();
+            if update.diverged {
+                return None;
+            }
+            let model = update.model(self.layout, start, &mut buffer);
+            Some(UpdateScore {
+                model: self.score_of(client, model, update),
+                deviation: deviation(&model[..trained], &start[..trained]),
+            })
         };
         if parallel { updates.par_iter().map(one).collect() } else { updates.iter().map(one).collect() }
     }
 
     /// The sum of the squared losses of a model on each client's own examples.
     pub fn squared_losses(&self, parameters: &[f32], clients: &[ClientId], parallel: bool) -> Vec<f64> {
-        let (model, data) = (&*self.learner.model, &self.learner.data.train);
-        let one = |scratch: &mut Scratch, &client: &ClientId| {
-            let square = |example: &u32| {
-                let loss =
-                    model.evaluate(parameters, Batch { data, examples: std::slice::from_ref(example) }, scratch).loss();
-                loss * loss
-            };
-            self.learner.partition.client(client).iter().map(square).sum()
-        };
+        let state = self.state(parameters, PrivateView::of(&self.private));
+        let one = |worker: &mut Worker, &client: &ClientId| self.task.squared_losses(client, &state, worker);
         if parallel {
-            clients.par_iter().map_init(Scratch::default, one).collect()
+            clients.par_iter().map_init(Worker::default, one).collect()
         } else {
-            let mut scratch = Scratch::default();
-            clients.iter().map(|client| one(&mut scratch, client)).collect()
+            let mut worker = Worker::default();
+            clients.iter().map(|client| one(&mut worker, client)).collect()
         }
     }
 }

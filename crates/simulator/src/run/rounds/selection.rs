@@ -4,11 +4,11 @@ use super::Rounds;
 use crate::policy::{Probe, ServerView};
 use crate::population::LatencyError;
 use crate::run::RunError;
-use crate::run::engine::{Engine, Event, Timer};
-use crate::run::question::{Question, SelectionStreams, view};
+use crate::run::engine::{Engine, Event, THE_SERVER, Timer};
+use crate::run::question::{Asker, Question, SelectionStreams, view};
 use crate::run::server::Server;
 use crate::world::World;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::oracle::regret::MeteredRound;
 use fedgenie_core::oracle::reward::{History, bottleneck};
 use fedgenie_core::rng::Purpose;
@@ -16,8 +16,8 @@ use fedgenie_core::time::Span;
 
 impl Rounds<'_> {
     pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &Server<'_>) -> Result<(), RunError> {
-        let (world, round) = (engine.world, server.round);
-        let mut streams = SelectionStreams::new(world, 0, round);
+        let world = engine.world;
+        let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
         let view = view(world, &server.counts);
         let question = self.question(engine, server);
         let probe = self.policy.probe(&question.request(), &view, &mut streams.policy);
@@ -30,7 +30,7 @@ impl Rounds<'_> {
         let question = self.question(engine, server);
         let metered = world.truth.as_ref().filter(|truth| !truth.meters.is_empty());
         if let Some(truth) = metered {
-            let history = history(world, round, &server.counts);
+            let history = history(world, self.turn, &server.counts);
             truth.genie.reward.gains(&history, question.candidates.list(), &mut self.available_gains);
         }
         let gains = metered.map(|truth| (&truth.genie.reward, &*self.available_gains));
@@ -41,11 +41,13 @@ impl Rounds<'_> {
     fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
         Question {
             label: &server.label,
-            number: server.round,
+            asker: Asker::Server,
+            turn: self.turn,
+            round: server.round,
             now: engine.now(),
             cohort: self.rule.ask,
             take: self.rule.take,
-            candidates: engine.candidates(0),
+            candidates: engine.candidates(THE_SERVER),
         }
     }
 
@@ -78,7 +80,7 @@ impl Rounds<'_> {
         let losses = learning.losses(clients, server.settings.parallel);
         let mut longest = Span::ZERO;
         for &client in clients {
-            let [download, compute, _] = engine.draw(Purpose::Probe, client, server.round)?.phases;
+            let [download, compute, _] = engine.draw(Purpose::Probe, client, self.turn.into())?.phases;
             let inference = Span((compute.0 as f64 * world.inference_of_job(client)) as u64);
             longest = longest.max(download + inference);
         }
@@ -95,8 +97,8 @@ impl Rounds<'_> {
         let world = engine.world;
         let (Some(truth), Some(meters)) = (&world.truth, &mut self.meters) else { return Ok(()) };
         let genie = &truth.genie;
-        let (selection, round, cut) = (&self.cohort.selection, server.round, self.rule.cut);
-        let history = history(world, round, &server.counts);
+        let (selection, turn, cut) = (&self.cohort.selection, self.turn, self.rule.cut);
+        let history = history(world, turn, &server.counts);
         self.speeds.clear();
         let speeds = self.cohort.jobs.iter().map(|&id| genie.reward.speed(engine.jobs[id].draw.effective(cut)));
         self.speeds.extend(speeds);
@@ -111,7 +113,7 @@ impl Rounds<'_> {
             history,
             gains: &self.available_gains,
             take: self.rule.take,
-            available: engine.candidates(0).list(),
+            available: engine.candidates(THE_SERVER).list(),
             selected: selection,
         };
         let speeds = &self.speeds;
@@ -120,12 +122,14 @@ impl Rounds<'_> {
             if let Some(index) = selection.iter().position(|&selected| selected == client) {
                 return Ok(speeds[index]);
             }
-            Ok::<_, LatencyError>(genie.reward.speed(engine.draw(Purpose::Latency, client, round)?.effective(cut)))
+            Ok::<_, LatencyError>(
+                genie.reward.speed(engine.draw(Purpose::Latency, client, turn.into())?.effective(cut)),
+            )
         })?;
         Ok(())
     }
 }
 
-fn history<'a>(world: &'a World, round: Round, counts: &'a [u32]) -> History<'a> {
-    History { round, cohort: world.protocol.rule.ask(), shares: &world.shares, counts }
+fn history<'a>(world: &'a World, turn: Turn, counts: &'a [u32]) -> History<'a> {
+    History { turn, cohort: world.protocol.rule.ask(), shares: &world.shares, counts }
 }

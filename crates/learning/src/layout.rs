@@ -1,0 +1,332 @@
+//! How the numbers that clients learn are arranged: named segments of one vector, and updates of some of them.
+//!
+//! # Definition
+//! A model is a vector of `f32` in three parts: dense segments that are trained, tables of rows that are trained, and
+//! dense segments that a step updates by itself, such as running means. A dense segment travels whole. Of a table, an
+//! update has the rows that the client moved: their ids and values.
+//!
+//! A segment is *shared*, the same for everybody, or there is one for each *cluster* of edge servers. The vector holds
+//! one of each: what a client is sent. A run keeps a vector for each cluster, whose shared segments are equal.
+//!
+//! What a client keeps to itself is no part of this vector: see [`crate::task::Task::private_len`].
+//!
+//! # Example
+//! ```
+//! use fedgenie_learning::layout::{Layout, Scope, Segment};
+//! let layout = Layout::new(vec![
+//!     Segment::dense("head", 3, Scope::Shared),
+//!     Segment::table("items.weight", 100, 2, Scope::Shared),
+//! ]);
+//! assert_eq!((layout.len(), layout.rows()), (203, 100));
+//! assert_eq!(layout.row(5), 13..15);
+//! // Three numbers, and two rows with their ids.
+//! assert_eq!(layout.update_bytes(2), 4 * (3 + 2 * (2 + 1)));
+//! ```
+
+use std::ops::Range;
+
+/// Bytes of a parameter, and of the id of a row.
+const NUMBER: u64 = 4;
+
+/// Who has the same values of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody.
+    Shared,
+    /// The edge servers of a cluster, and their clients.
+    Cluster,
+}
+
+/// A named part of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its name, for messages and files.
+    pub name: String,
+    /// Who has the same values of it.
+    pub scope: Scope,
+    /// Rows and numbers of a row, for a table; none for a dense segment.
+    pub table: Option<(usize, usize)>,
+    /// Whether gradient descent changes it. Tables are trained.
+    pub trained: bool,
+    /// Number of parameters.
+    pub len: usize,
+}
+
+impl Segment {
+    /// A dense segment that is trained.
+    pub fn dense(name: impl Into<String>, len: usize, scope: Scope) -> Self {
+        Self { name: name.into(), scope, table: None, trained: true, len }
+    }
+
+    /// A dense segment that a step updates by itself; it is averaged under any server.
+    pub fn statistics(name: impl Into<String>, len: usize, scope: Scope) -> Self {
+        Self { trained: false, ..Self::dense(name, len, scope) }
+    }
+
+    /// A table of which a client moves some rows.
+    pub fn table(name: impl Into<String>, rows: usize, width: usize, scope: Scope) -> Self {
+        Self { table: Some((rows, width)), ..Self::dense(name, rows * width, scope) }
+    }
+}
+
+/// A table in a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Table {
+    /// Number of its first row, counted through all tables.
+    first_row: usize,
+    rows: usize,
+    width: usize,
+    offset: usize,
+    scope: Scope,
+}
+
+/// The segments of a model, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    segments: Vec<Segment>,
+    tables: Vec<Table>,
+    len: usize,
+    trained: usize,
+    /// The dense parts: trained ones, then the others. Neighbours of one scope are one part.
+    dense: Vec<(Range<usize>, Scope)>,
+}
+
+impl Layout {
+    /// The layout of these segments.
+    ///
+    /// # Panics
+    /// If they are not in the order dense and trained, tables, dense and not trained: a task is built wrongly.
+    pub fn new(segments: Vec<Segment>) -> Self {
+        let place = |segment: &Segment| match (segment.trained, segment.table) {
+            (true, None) => 0,
+            (true, Some(_)) => 1,
+            (false, _) => 2,
+        };
+        assert!(segments.is_sorted_by_key(place), "dense segments, then tables, then statistics");
+        let (mut len, mut trained, mut rows) = (0, 0, 0);
+        let (mut tables, mut dense) = (Vec::new(), Vec::<(Range<usize>, Scope)>::new());
+        for segment in &segments {
+            let Segment { scope, table, .. } = *segment;
+            match (table, dense.last_mut()) {
+                (Some((count, width)), _) => {
+                    tables.push(Table { first_row: rows, rows: count, width, offset: len, scope });
+                    rows += count;
+                }
+                (None, Some((last, of))) if last.end == len && *of == scope => last.end += segment.len,
+                (None, _) => dense.push((len..len + segment.len, scope)),
+            }
+            len += segment.len;
+            if segment.trained {
+                trained = len;
+            }
+        }
+        Self { segments, tables, len, trained, dense }
+    }
+
+    /// One dense, shared segment, of which the first `trained` parameters are trained.
+    pub fn dense(parameters: usize, trained: usize) -> Self {
+        let mut segments = vec![Segment::dense("model", trained, Scope::Shared)];
+        if parameters > trained {
+            segments.push(Segment::statistics("statistics", parameters - trained, Scope::Shared));
+        }
+        Self::new(segments)
+    }
+
+    /// The segments, in their order.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Length of the vector.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is learned that is shared.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Length of the part, at the beginning, that gradient descent changes.
+    pub const fn trained(&self) -> usize {
+        self.trained
+    }
+
+    /// Whether any segment belongs to a cluster.
+    pub fn has_clusters(&self) -> bool {
+        self.segments.iter().any(|segment| segment.scope == Scope::Cluster)
+    }
+
+    /// The dense parts of the vector, in the order in which an update has them, and their scopes.
+    pub fn dense_parts(&self) -> impl Iterator<Item = (Range<usize>, Scope)> {
+        self.dense.iter().cloned()
+    }
+
+    /// Length of the dense parts together.
+    pub fn dense_len(&self) -> usize {
+        self.dense.iter().map(|(range, _)| range.len()).sum()
+    }
+
+    /// Number of rows of all tables together.
+    pub fn rows(&self) -> usize {
+        self.tables.last().map_or(0, |table| table.first_row + table.rows)
+    }
+
+    fn table_of(&self, row: usize) -> &Table {
+        let after = self.tables.partition_point(|table| table.first_row <= row);
+        &self.tables[after.checked_sub(1).expect("a layout with rows has tables")]
+    }
+
+    /// Where a row lies in the vector. Rows are counted through all tables.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn row(&self, row: u32) -> Range<usize> {
+        let row = row as usize;
+        assert!(row < self.rows(), "row {row} of {}", self.rows());
+        let Table { first_row, width, offset, .. } = *self.table_of(row);
+        let start = offset + (row - first_row) * width;
+        start..start + width
+    }
+
+    /// The scope of a row's table.
+    pub fn scope_of_row(&self, row: u32) -> Scope {
+        self.table_of(row as usize).scope
+    }
+
+    /// Bytes of the whole vector.
+    pub const fn whole_bytes(&self) -> u64 {
+        self.len as u64 * NUMBER
+    }
+
+    /// Bytes of the dense parts and of so many rows of the first table, with their ids.
+    pub fn update_bytes(&self, rows: usize) -> u64 {
+        let width = self.tables.first().map_or(0, |table| table.width);
+        NUMBER * (self.dense_len() + rows * (width + 1)) as u64
+    }
+
+    /// Bytes of the dense parts and of these rows, with their ids.
+    pub fn bytes_of(&self, rows: &[u32]) -> u64 {
+        let numbers: usize = rows.iter().map(|&row| 1 + self.table_of(row as usize).width).sum();
+        NUMBER * (self.dense_len() + numbers) as u64
+    }
+}
+
+/// What a client sends back, what it keeps, and what it says of its training.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Update {
+    /// The dense parts of its model after training, in the order of [`Layout::dense_parts`], then the values of `rows`.
+    /// Not to be aggregated if it diverged.
+    pub parameters: Vec<f32>,
+    /// The rows that it moved, ascending.
+    pub rows: Vec<u32>,
+    /// What it keeps to itself after training; empty if nothing.
+    pub private: Vec<f32>,
+    /// Mean loss of its examples during the first epoch, each batch as seen before its step.
+    pub first_loss: f32,
+    /// Root of the mean of their squares, where it was asked for.
+    pub loss_rms: Option<f64>,
+    /// Whether a parameter or a loss is not finite; training stops at the first such loss.
+    pub diverged: bool,
+}
+
+impl Update {
+    /// Forgets everything but memory.
+    pub fn clear(&mut self) {
+        self.parameters.clear();
+        self.rows.clear();
+        self.private.clear();
+        (self.first_loss, self.loss_rms, self.diverged) = (0.0, None, false);
+    }
+
+    /// The client's whole model: that which it was sent, with what it changed. Copied into `buffer` only where the
+    /// update is a part of the model.
+    pub fn model<'a>(&'a self, layout: &Layout, start: &[f32], buffer: &'a mut Vec<f32>) -> &'a [f32] {
+        if layout.rows() == 0 {
+            return &self.parameters;
+        }
+        buffer.clear();
+        buffer.extend_from_slice(start);
+        let mut rest = &self.parameters[..];
+        for (range, _) in layout.dense_parts() {
+            let (part, after) = rest.split_at(range.len());
+            buffer[range].copy_from_slice(part);
+            rest = after;
+        }
+        for &row in &self.rows {
+            let range = layout.row(row);
+            let (part, after) = rest.split_at(range.len());
+            buffer[range].copy_from_slice(part);
+            rest = after;
+        }
+        buffer
+    }
+
+    /// Takes a changed model for the update: its dense parts, and of its tables `self.rows`.
+    pub fn take(&mut self, layout: &Layout, model: &[f32]) {
+        self.parameters.clear();
+        for (range, _) in layout.dense_parts() {
+            self.parameters.extend_from_slice(&model[range]);
+        }
+        for &row in &self.rows {
+            self.parameters.extend_from_slice(&model[layout.row(row)]);
+        }
+    }
+
+    /// Whether all its numbers are finite.
+    pub fn is_finite(&self) -> bool {
+        let numbers = self.parameters.iter().chain(&self.private);
+        self.first_loss.is_finite() && numbers.copied().all(f32::is_finite)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mixed() -> Layout {
+        Layout::new(vec![
+            Segment::dense("a", 2, Scope::Shared),
+            Segment::dense("b", 1, Scope::Cluster),
+            Segment::table("c", 3, 2, Scope::Shared),
+            Segment::table("d", 2, 1, Scope::Cluster),
+            Segment::statistics("e", 1, Scope::Shared),
+        ])
+    }
+
+    #[test]
+    fn segments_lie_after_each_other() {
+        let layout = mixed();
+        assert_eq!((layout.len(), layout.trained(), layout.rows(), layout.dense_len()), (12, 11, 5, 4));
+        let dense: Vec<_> = layout.dense_parts().collect();
+        assert_eq!(dense, [(0..2, Scope::Shared), (2..3, Scope::Cluster), (11..12, Scope::Shared)]);
+        assert_eq!([0, 2, 3, 4].map(|row| layout.row(row)), [3..5, 7..9, 9..10, 10..11]);
+        assert_eq!([2, 3].map(|row| layout.scope_of_row(row)), [Scope::Shared, Scope::Cluster]);
+        assert_eq!(layout.bytes_of(&[1, 4]), 4 * (4 + 3 + 2));
+        assert!(layout.has_clusters() && !Layout::dense(3, 2).has_clusters());
+        assert_eq!(Layout::dense(3, 2).dense_parts().collect::<Vec<_>>(), [(0..3, Scope::Shared)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "then tables")]
+    fn tables_come_after_dense_segments() {
+        Layout::new(vec![Segment::table("c", 3, 2, Scope::Shared), Segment::dense("a", 2, Scope::Shared)]);
+    }
+
+    #[test]
+    fn an_update_is_put_into_the_model_that_was_sent() {
+        let layout = mixed();
+        let start: Vec<f32> = (0..12_u8).map(f32::from).collect();
+        let mut changed = start.clone();
+        for index in [0, 2, 7, 8, 10, 11] {
+            changed[index] += 100.0;
+        }
+        let mut update = Update { rows: vec![2, 4], ..Update::default() };
+        update.take(&layout, &changed);
+        assert_eq!(update.parameters, [100.0, 1.0, 102.0, 111.0, 107.0, 108.0, 110.0]);
+        assert_eq!(update.model(&layout, &start, &mut Vec::new()), changed);
+        assert!(update.is_finite());
+        update.private.push(f32::NAN);
+        assert!(!update.is_finite());
+    }
+}

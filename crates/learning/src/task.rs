@@ -1,0 +1,228 @@
+//! What clients learn, as one object: parameters, local training, measures, evaluation.
+//!
+//! A task knows its data and who holds what of them. The run knows the clock, who was selected, and when updates are
+//! aggregated; it keeps the global model and what clients keep to themselves, and hands them to the task.
+//!
+//! | module | task |
+//! |---|---|
+//! | [`labelled`] | rows with a class or a number, any [`crate::model::Model`] |
+
+pub mod labelled;
+mod private;
+
+pub use labelled::Labelled;
+pub use private::{PrivateTable, PrivateView};
+
+use crate::data::partition::Skew;
+use crate::layout::{Layout, Update};
+use crate::model::weights::Tensor;
+use crate::trainer::{LocalTraining, spread};
+use fedgenie_core::id::{ClientId, JobNumber, Round};
+use fedgenie_core::rng::Streams;
+use std::any::Any;
+
+/// Something that clients learn together.
+///
+/// # Determinism
+/// What a method gives depends on its arguments alone, not on the thread or on what a worker did before.
+pub trait Task: Any + std::fmt::Debug + Send + Sync {
+    /// The parameters that travel.
+    fn layout(&self) -> &Layout;
+
+    /// Bytes of the whole model: what travels to an edge server, and what device profiles are told.
+    fn whole_bytes(&self) -> u64 {
+        self.layout().whole_bytes()
+    }
+
+    /// Fills the model that a run starts from, with the segments of one cluster.
+    fn init(&self, cluster: u32, streams: &Streams, parameters: &mut [f32]);
+
+    /// How many numbers a client keeps to itself from job to job, such as its embedding or its optimizer's moments.
+    fn private_len(&self, _client: ClientId) -> usize {
+        0
+    }
+
+    /// Fills what a client keeps to itself before an update of it is aggregated for the first time.
+    fn init_private(&self, _client: ClientId, _streams: &Streams, _private: &mut [f32]) {}
+
+    /// Number of a client's training examples: the weight of its updates. A client without any never trains.
+    fn examples(&self, client: ClientId) -> usize;
+
+    /// Number of training examples of all clients.
+    fn all_examples(&self) -> u64;
+
+    /// Operations of a client's job, roughly: decides how jobs are put together for threads, and nothing else.
+    fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64;
+
+    /// Bytes of a job, down and up. The second is the size of the update, which the run checks.
+    fn transfer(&self, _job: JobKey, _context: &Context<'_>) -> [u64; 2] {
+        [self.whole_bytes(); 2]
+    }
+
+    /// Whether [`Task::transfer`] is the size of the whole model, both ways, for every job.
+    fn sends_all(&self) -> bool {
+        true
+    }
+
+    /// One client's training: from what it was sent and what it keeps to its update.
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update);
+
+    /// The measures of data, in the order in which the task declares them. NaN where there is nothing to measure on.
+    /// Returns the weight of the values, such as a number of examples, with which parts can be put together. On
+    /// [`On::Model`] the measures of the model alone.
+    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64;
+
+    /// The sum of the squared losses of a model over a client's own examples; NaN where that is not defined.
+    fn squared_losses(&self, _client: ClientId, _state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
+        f64::NAN
+    }
+
+    /// What clients can be asked before a selection, beside their losses.
+    fn probes(&self) -> &[ProbeKind] {
+        &[]
+    }
+
+    /// Appends a client's answer to a probe.
+    fn answer(&self, _kind: &ProbeKind, _client: ClientId, _state: &ModelState<'_>, _answer: &mut Vec<f64>) {}
+
+    /// What is written to a model file: named tensors, of the models of all clusters and of what clients keep.
+    fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor>;
+
+    /// How unevenly the training examples are spread over clients, where that is known.
+    fn skew(&self) -> Option<&Skew> {
+        None
+    }
+
+    /// What a careful user should know about the data.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl dyn Task {
+    /// The task, if it is of this type.
+    pub fn downcast<T: Task>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+
+    /// The model that every run of a seed starts from, for one cluster.
+    pub fn initial_model(&self, cluster: u32, streams: &Streams) -> Vec<f32> {
+        let mut parameters = vec![0.0; self.layout().len()];
+        self.init(cluster, streams, &mut parameters);
+        parameters
+    }
+
+    /// What a client keeps: what its updates left, or what it starts with.
+    pub fn private_of(&self, client: ClientId, kept: Option<&[f32]>, streams: &Streams) -> Vec<f32> {
+        match kept {
+            Some(kept) => kept.to_vec(),
+            None => {
+                let mut private = vec![0.0; self.private_len(client)];
+                self.init_private(client, streams, &mut private);
+                private
+            }
+        }
+    }
+}
+
+/// A number or vector that a client can be asked for before a selection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProbeKind {
+    /// Its name.
+    pub name: &'static str,
+    /// Numbers in an answer: 8 bytes each.
+    pub numbers: usize,
+    /// How long an answer takes to compute, as a share of an inference pass over the client's data.
+    pub passes: f64,
+}
+
+/// A client's job, as its random numbers know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobKey {
+    /// Whose.
+    pub client: ClientId,
+    /// Which of its jobs.
+    pub number: JobNumber,
+}
+
+/// What a client has to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// Who trains.
+    pub client: ClientId,
+    /// The server's round in which it was dispatched; decides the learning rate.
+    pub round: Round,
+    /// What its random numbers belong to, beside the client.
+    pub number: JobNumber,
+    /// The model it was sent.
+    pub start: &'a [f32],
+    /// What it kept; none if no update of it was ever aggregated.
+    pub private: Option<&'a [f32]>,
+}
+
+/// What all jobs of a run have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// How clients train.
+    pub settings: &'a LocalTraining,
+    /// All random numbers of the seed.
+    pub streams: &'a Streams,
+    /// Whether updates have the root mean square of their losses.
+    pub loss_rms: bool,
+}
+
+/// What a model is evaluated on.
+#[derive(Clone, Copy, Debug)]
+pub enum On<'a> {
+    /// The test data.
+    Test,
+    /// The validation data.
+    Valid,
+    /// A client's own data: training data, unless the task says otherwise.
+    Client(ClientId),
+    /// The data of the clients of an edge server.
+    Server(&'a [ClientId]),
+    /// No data.
+    Model,
+}
+
+/// A model to be evaluated, with what clients keep.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelState<'a> {
+    /// The parameters that travel.
+    pub model: &'a [f32],
+    /// What clients keep to themselves.
+    pub private: PrivateView<'a>,
+    /// The server's round after which this is the model.
+    pub round: Round,
+    /// For each row of a table, the round in which it was last moved; round 0 if never.
+    pub moved: &'a [Round],
+}
+
+/// What a thread reuses from job to job: whatever the task keeps there.
+#[derive(Default)]
+pub struct Worker {
+    kept: Option<Box<dyn Any + Send>>,
+}
+
+impl Worker {
+    /// What the task keeps, made at the first call.
+    ///
+    /// # Panics
+    /// If another type was kept before: a worker serves one task.
+    pub fn keep<T: Default + Send + 'static>(&mut self) -> &mut T {
+        let kept = self.kept.get_or_insert_with(|| Box::new(T::default()));
+        kept.downcast_mut().expect("a worker serves one task")
+    }
+}
+
+/// Trains all jobs, on all cores of the current pool if `parallel`; update `i` is that of job `i`.
+///
+/// # Panics
+/// If the numbers of jobs and updates differ.
+pub fn train(task: &dyn Task, context: &Context<'_>, jobs: &[Job<'_>], parallel: bool, updates: &mut [Update]) {
+    let operations = || jobs.iter().map(|job| task.operations(job.client, context.settings)).sum();
+    spread(jobs, updates, parallel.then(operations), Worker::default, |worker, job, update| {
+        task.train(job, context, worker, update);
+    });
+}

@@ -1,0 +1,150 @@
+//! Rows with a class or a number each, learned by a [`Model`].
+//!
+//! # Definition
+//! All parameters of the model travel, both ways; clients keep nothing. Measures: `loss`, the mean over examples, and
+//! `accuracy`, the share of examples whose class is predicted, where there are classes. A client's own data are its
+//! training examples, an edge server's those of its clients.
+
+use super::{Context, Job, ModelState, On, PrivateView, Task, Worker};
+use crate::data::Split;
+use crate::data::partition::{Partition, Skew};
+use crate::layout::{Layout, Update};
+use crate::model::weights::{Tensor, tensors_of};
+use crate::model::{Batch, Evaluation, Model, evaluate};
+use crate::trainer::{self, LocalTraining, Trainer, TrainingJob};
+use fedgenie_core::id::ClientId;
+use fedgenie_core::metric::{Measure, Measures};
+use fedgenie_core::rng::{Purpose, Streams};
+use std::sync::Arc;
+
+/// Data, who holds what of them, and the model.
+pub struct Labelled {
+    /// Train and test examples.
+    pub data: Arc<Split>,
+    /// What is learned.
+    pub model: Box<dyn Model>,
+    /// Which training examples each client holds.
+    pub partition: Partition,
+    /// The model to start from, if it is not drawn.
+    pub start: Option<Vec<f32>>,
+    layout: Layout,
+    skew: Skew,
+    test_examples: Vec<u32>,
+    /// Whether there is an accuracy.
+    classifies: bool,
+}
+
+impl std::fmt::Debug for Labelled {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Labelled").field("parameters", &self.model.parameters()).finish_non_exhaustive()
+    }
+}
+
+impl Labelled {
+    /// The task of these parts.
+    pub fn new(data: Arc<Split>, model: Box<dyn Model>, partition: Partition, start: Option<Vec<f32>>) -> Self {
+        Self {
+            layout: Layout::dense(model.parameters(), model.trained()),
+            skew: partition.skew(&data.train),
+            test_examples: (0..data.test.examples() as u32).collect(),
+            classifies: data.train.classes().is_some(),
+            data,
+            model,
+            partition,
+            start,
+        }
+    }
+
+    /// What is measured where examples have classes, or numbers.
+    pub fn measures(classifies: bool) -> Measures {
+        let mut of_data = vec![Measure::loss("loss")];
+        if classifies {
+            of_data.push(Measure::share("accuracy"));
+        }
+        Measures { main: of_data.len() - 1, of_data, of_model: Vec::new(), has_valid: false }
+    }
+
+    /// The examples of a client.
+    pub fn of_client(&self, client: ClientId) -> Batch<'_> {
+        Batch { data: &self.data.train, examples: self.partition.client(client) }
+    }
+}
+
+impl Task for Labelled {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn init(&self, _cluster: u32, streams: &Streams, parameters: &mut [f32]) {
+        match &self.start {
+            Some(start) => parameters.copy_from_slice(start),
+            None => self.model.init(&mut streams.stream(Purpose::ModelInit, 0, 0), parameters),
+        }
+    }
+
+    fn examples(&self, client: ClientId) -> usize {
+        self.partition.size(client)
+    }
+
+    fn all_examples(&self) -> u64 {
+        self.partition.examples() as u64
+    }
+
+    fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
+        settings.examples(self.partition.size(client)) * 4.0 * self.model.parameters() as f64
+    }
+
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
+        let Context { settings, streams, loss_rms } = *context;
+        let Job { client, round, number, start, .. } = *job;
+        let job = TrainingJob { client, round, number, start, examples: self.partition.client(client) };
+        Trainer { model: &*self.model, data: &self.data.train, settings, streams }.train_one(
+            &job,
+            loss_rms,
+            worker.keep(),
+            update,
+        );
+    }
+
+    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
+        let of = |batch| evaluate(&*self.model, state.model, batch, parallel);
+        let found = match on {
+            On::Test | On::Valid => of(Batch { data: &self.data.test, examples: &self.test_examples }),
+            On::Client(client) => of(self.of_client(client)),
+            On::Server(members) => {
+                members.iter().map(|&client| of(self.of_client(client))).fold(Evaluation::default(), Evaluation::plus)
+            }
+            On::Model => return 0.0,
+        };
+        values[0] = found.loss();
+        if self.classifies {
+            values[1] = found.accuracy();
+        }
+        found.examples as f64
+    }
+
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
+        let trainer::Worker { scratch, .. } = worker.keep();
+        trainer::squared_losses(&*self.model, state.model, self.of_client(client), scratch)
+    }
+
+    fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
+        tensors_of(&*self.model, models[0])
+    }
+
+    fn skew(&self) -> Option<&Skew> {
+        Some(&self.skew)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let Some((labels, classes)) = self.data.train.classes() else { return Vec::new() };
+        let mut counts = vec![0_usize; classes];
+        labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+        let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
+        let [first, ..] = without[..] else { return Vec::new() };
+        vec![format!(
+            "{} of {classes} classes have no training example, class {first} first; is a label wrong?",
+            without.len()
+        )]
+    }
+}

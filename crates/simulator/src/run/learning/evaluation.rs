@@ -1,0 +1,166 @@
+//! The metrics of a round, and the losses that policies ask clients for.
+
+use super::Learning;
+use crate::run::results::Metrics;
+use fedgenie_core::id::ClientId;
+use fedgenie_core::metric::{Place, Statistic};
+use fedgenie_core::oracle::utility::ModelScore;
+use fedgenie_learning::task::{ModelState, On, PrivateView};
+use rayon::prelude::*;
+
+/// The clients of an edge server, and the cluster of its model.
+pub(in crate::run) type ServerScope<'a> = (&'a [ClientId], u32);
+
+/// What the metrics of a round are of.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) struct Evaluated<'a> {
+    /// Whether also each client's own data.
+    pub clients: bool,
+    /// Whether also each edge server's.
+    pub servers: bool,
+    /// The edge servers; none where there is one server.
+    pub scopes: &'a [ServerScope<'a>],
+    pub parallel: bool,
+}
+
+impl Learning<'_> {
+    /// The current model of a cluster, for the task.
+    pub(in crate::run) fn current(&self, cluster: u32) -> ModelState<'_> {
+        self.state(&self.models[cluster as usize], PrivateView::of(&self.private))
+    }
+
+    /// Loss of the model on the candidates' own data; NaN where the task has no loss.
+    pub fn losses(&self, candidates: &[ClientId], parallel: bool) -> Vec<(ClientId, f64)> {
+        let loss = self.world.measures.of_data.iter().position(|measure| measure.name == "loss");
+        let state = self.current(0);
+        let one = |&client: &ClientId| {
+            let mut values = self.no_values();
+            self.task.evaluate(On::Client(client), &state, false, &mut values);
+            (client, loss.map_or(f64::NAN, |loss| values[loss]))
+        };
+        if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
+    }
+
+    fn no_values(&self) -> Vec<f64> {
+        vec![f64::NAN; self.world.measures.of_data.len()]
+    }
+
+    /// The score of a model where its quality is judged: on validation data, or else on test data.
+    pub(in crate::run) fn score(&self, state: &ModelState<'_>, parallel: bool) -> ModelScore {
+        let measures = &self.world.measures;
+        let mut values = self.no_values();
+        let on = if measures.has_valid { On::Valid } else { On::Test };
+        self.task.evaluate(on, state, parallel, &mut values);
+        let main = measures.main().expect("a task that is judged measures something");
+        let loss = measures.of_data.iter().position(|measure| measure.name == "loss");
+        ModelScore {
+            loss: loss.map_or(f64::NAN, |loss| values[loss]),
+            quality: main.better.quality(values[measures.main]),
+        }
+    }
+
+    /// The metrics of the current models.
+    pub fn evaluate(&self, evaluated: Evaluated<'_>) -> Metrics {
+        self.evaluate_state(&self.current(0), evaluated)
+    }
+
+    /// Whether a metric belongs to the digest: see [`Statistic::is_digested`].
+    pub fn is_digested(&self, name: &str) -> bool {
+        let measures = &self.world.measures;
+        let over = [("client_", Place::Clients), ("server_", Place::Servers)];
+        let Some((_, place)) = over.into_iter().find(|(prefix, _)| name.starts_with(prefix)) else { return true };
+        measures.of_data.iter().all(|measure| {
+            let of = |statistic: &Statistic| measure.metric(place, Some(*statistic)) == name;
+            Statistic::ALL.iter().find(|statistic| of(statistic)).is_none_or(|found| found.is_digested(measure.better))
+        })
+    }
+
+    /// The metrics of a model; where there are clusters, `state` has the model of the first.
+    fn evaluate_state(&self, state: &ModelState<'_>, evaluated: Evaluated<'_>) -> Metrics {
+        let Evaluated { clients, servers, scopes, parallel } = evaluated;
+        let measures = &self.world.measures;
+        let mut metrics = Metrics::new();
+        let places = [(Place::Test, On::Test, true), (Place::Valid, On::Valid, measures.has_valid)];
+        for (place, on, _) in places.into_iter().filter(|(_, _, is_there)| *is_there) {
+            let names = measures.of_data.iter().map(|measure| measure.metric(place, None));
+            metrics.extend(names.zip(self.on_held_out(on, state, scopes, parallel)));
+        }
+        if !measures.of_model.is_empty() {
+            let mut values = vec![f64::NAN; measures.of_model.len()];
+            self.task.evaluate(On::Model, state, parallel, &mut values);
+            let names = measures.of_model.iter().map(|measure| measure.metric(Place::Model, None));
+            metrics.extend(names.zip(values));
+        }
+        if clients {
+            let cluster_of = self.clusters_of_clients(scopes);
+            let everyone: Vec<ClientId> = (0..self.world.population.len()).map(ClientId::from_index).collect();
+            let one = |&client: &ClientId| {
+                let cluster = cluster_of.get(client.index()).copied().unwrap_or(0);
+                self.measured(On::Client(client), state, cluster, false)
+            };
+            let found: Vec<Option<Vec<f64>>> =
+                if parallel { everyone.par_iter().map(one).collect() } else { everyone.iter().map(one).collect() };
+            self.statistics(Place::Clients, &found, &mut metrics);
+        }
+        if servers {
+            let one =
+                |&(members, cluster): &ServerScope<'_>| self.measured(On::Server(members), state, cluster, parallel);
+            let found: Vec<Option<Vec<f64>>> = scopes.iter().map(one).collect();
+            self.statistics(Place::Servers, &found, &mut metrics);
+        }
+        metrics
+    }
+
+    /// The measures on held-out data. Where there are cluster models, the mean over edge servers of what each one's
+    /// model has, weighted by their clients' examples.
+    fn on_held_out(&self, on: On<'_>, state: &ModelState<'_>, scopes: &[ServerScope<'_>], parallel: bool) -> Vec<f64> {
+        let mut values = self.no_values();
+        if self.models.len() == 1 || scopes.is_empty() {
+            self.task.evaluate(on, state, parallel, &mut values);
+            return values;
+        }
+        let examples = |members: &[ClientId]| members.iter().map(|&client| self.task.examples(client)).sum::<usize>();
+        let (mut sums, mut total) = (vec![0.0; values.len()], 0.0);
+        for (cluster, model) in (0..).zip(&self.models) {
+            let mine = scopes.iter().filter(|(_, of)| *of == cluster);
+            let weight: usize = mine.map(|(members, _)| examples(members)).sum();
+            if weight > 0 {
+                let model = if cluster == 0 { state.model } else { model };
+                self.task.evaluate(on, &ModelState { model, ..*state }, parallel, &mut values);
+                sums.iter_mut().zip(&values).for_each(|(sum, value)| *sum += weight as f64 * value);
+                total += weight as f64;
+            }
+        }
+        sums.iter().map(|sum| sum / total).collect()
+    }
+
+    /// The cluster of each client; empty where there is one.
+    fn clusters_of_clients(&self, scopes: &[ServerScope<'_>]) -> Vec<u32> {
+        let mut cluster_of = Vec::new();
+        if self.models.len() > 1 {
+            cluster_of.resize(self.world.population.len(), 0);
+            for (members, cluster) in scopes {
+                members.iter().for_each(|client| cluster_of[client.index()] = *cluster);
+            }
+        }
+        cluster_of
+    }
+
+    /// The measures under the model of a cluster; none where there is nothing to measure on.
+    fn measured(&self, on: On<'_>, state: &ModelState<'_>, cluster: u32, parallel: bool) -> Option<Vec<f64>> {
+        let mut values = self.no_values();
+        let model = if cluster == 0 { state.model } else { &self.models[cluster as usize] };
+        let weight = self.task.evaluate(on, &ModelState { model, ..*state }, parallel, &mut values);
+        (weight > 0.0).then_some(values)
+    }
+
+    /// Statistics of each measure over those where there is something to measure on.
+    fn statistics(&self, place: Place, found: &[Option<Vec<f64>>], metrics: &mut Metrics) {
+        for (index, measure) in self.world.measures.of_data.iter().enumerate() {
+            let values: Vec<f64> = found.iter().flatten().map(|values| values[index]).collect();
+            for (statistic, value) in Statistic::ALL.into_iter().zip(Statistic::of(&values)) {
+                metrics.push((measure.metric(place, Some(statistic)), value));
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What goes into an aggregation: work that is still to be trained, or the models of edge servers.
+
+use crate::policy::TrainingReport;
+use crate::protocol::Combine;
+use crate::run::jobs::Job;
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+use fedgenie_learning::aggregate::Contribution;
+use fedgenie_learning::layout::{Layout, Update};
+use fedgenie_learning::task;
+use std::sync::Arc;
+
+/// What a client begins its job with.
+#[derive(Clone, Debug)]
+pub(in crate::run) struct Sent {
+    /// The model it was sent.
+    pub model: Arc<[f32]>,
+    /// What it kept at that moment.
+    pub private: Option<Arc<[f32]>>,
+    /// The cluster of the model.
+    pub cluster: u32,
+}
+
+/// What a client has to compute.
+#[derive(Clone, Debug)]
+pub(in crate::run) struct Work {
+    pub client: ClientId,
+    pub turn: Turn,
+    pub round: Round,
+    pub number: JobNumber,
+    pub sent: Sent,
+    /// Models that were made since.
+    pub staleness: u32,
+    pub staleness_weight: f64,
+    /// Size of the update that travelled.
+    pub up_bytes: u64,
+}
+
+impl Work {
+    /// The work of a job that was sent a model.
+    pub fn of(job: &Job, staleness: u32, staleness_weight: f64) -> Option<Self> {
+        let Job { client, turn, round, number, transfer: [_, up_bytes], .. } = *job;
+        Some(Self { client, turn, round, number, sent: job.sent.clone()?, staleness, staleness_weight, up_bytes })
+    }
+
+    /// The work as the task sees it.
+    pub fn job(&self) -> task::Job<'_> {
+        let Self { client, round, number, ref sent, .. } = *self;
+        task::Job { client, round, number, start: &sent.model, private: sent.private.as_deref() }
+    }
+}
+
+/// What an update said about its training, and what was found in it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) struct Trained {
+    pub client: ClientId,
+    pub turn: Turn,
+    pub round: Round,
+    pub staleness: u32,
+    pub examples: usize,
+    /// Mean loss over the first local epoch.
+    pub loss: f64,
+    pub loss_rms: Option<f64>,
+    pub quality: Option<f64>,
+    pub deviation: Option<f64>,
+}
+
+impl Trained {
+    /// What a policy is told, with the update if it is given.
+    pub const fn report<'a>(&self, update: Option<&'a [f32]>) -> TrainingReport<'a> {
+        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation } = *self;
+        TrainingReport { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, update }
+    }
+}
+
+/// An edge server's model, for the cloud.
+#[derive(Debug)]
+pub(in crate::run) struct EdgeModel {
+    pub edge: EdgeId,
+    pub cluster: u32,
+    /// Of all its clients.
+    pub examples: usize,
+    pub model: Arc<[f32]>,
+    /// The rows of tables that its clients moved.
+    pub rows: Vec<u32>,
+}
+
+impl EdgeModel {
+    /// What of the model travels: its dense parts, and the rows that were moved.
+    pub fn part(&self, layout: &Layout) -> Update {
+        let mut part = Update { rows: self.rows.clone(), ..Update::default() };
+        part.take(layout, &self.model);
+        part
+    }
+
+    /// What `part` of it weighs. The cloud numbers edge servers as if they were clients.
+    pub fn contribution<'a>(&self, part: &'a Update, starts: &'a [Arc<[f32]>]) -> Contribution<'a> {
+        Contribution {
+            client: ClientId(self.edge.0),
+            number: JobNumber(0),
+            cluster: self.cluster,
+            examples: self.examples,
+            staleness_weight: 1.0,
+            start: &starts[self.cluster as usize],
+            parameters: &part.parameters,
+            rows: &part.rows,
+        }
+    }
+}
+
+/// What a round takes into the global model.
+#[derive(Debug)]
+pub(in crate::run) enum Intake {
+    Nothing,
+    /// Updates that are still to be trained, and what of them is averaged.
+    Updates(Vec<Work>, Combine),
+    EdgeModels(Vec<EdgeModel>),
+}
