@@ -7,7 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
 
 use fedgenie::experiment::Experiment;
-use fedgenie::id::{ClientId, Round};
+use fedgenie::id::{ClientId, JobNumber};
 use fedgenie::recorder::NoSink;
 use fedgenie::rng::Purpose;
 use fedgenie::run::{Evaluations, Run, RunSettings};
@@ -69,7 +69,8 @@ fn main() {
                 for round in 0..rounds {
                     latencies.clear();
                     for client in (0..cohort).map(ClientId::from_index) {
-                        let draw = world.population.draw(&world.streams, Purpose::Latency, client, Round(round));
+                        let draw =
+                            world.population.draw(&world.streams, Purpose::Latency, client, JobNumber(round), [1.0; 2]);
                         latencies.push(draw.expect("a latency is a duration").total());
                     }
                     latencies.sort_unstable();

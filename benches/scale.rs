@@ -9,7 +9,7 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
 
 use fedgenie::experiment::{Experiment, Overrides};
-use fedgenie::id::{ClientId, Round};
+use fedgenie::id::{ClientId, JobNumber};
 use fedgenie::recorder::NoSink;
 use fedgenie::rng::Purpose;
 use fedgenie::run::{Evaluations, Run, RunSettings};
@@ -41,7 +41,13 @@ fn main() {
         let clients = world.population.len() as u64;
         for job in 0..jobs {
             let client = ClientId::from_index((job % clients) as usize);
-            let draw = world.population.draw(&world.streams, Purpose::Latency, client, Round((job / clients) as u32));
+            let draw = world.population.draw(
+                &world.streams,
+                Purpose::Latency,
+                client,
+                JobNumber((job / clients) as u32),
+                [1.0; 2],
+            );
             black_box(draw.expect("a latency is a duration"));
         }
         let drawn = start.elapsed().as_secs_f64();

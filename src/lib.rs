@@ -1,8 +1,8 @@
 //! FedGenie: a deterministic discrete-event simulator of federated learning under client selection.
 
-pub use fedgenie_core::{catalogue, config, id, kernel, law, math, oracle, record, rng, time, units};
+pub use fedgenie_core::{catalogue, config, id, kernel, law, math, metric, oracle, record, rng, time, units};
 pub use fedgenie_experiment::{error, experiment, scenario};
-pub use fedgenie_learning::{aggregate, data, dense, lanes, model, trainer};
+pub use fedgenie_learning::{aggregate, data, dense, lanes, layout, model, trainer};
 #[cfg(feature = "report")]
 pub use fedgenie_report as report;
 pub use fedgenie_simulator::{metrics, policy, population, protocol, recorder, run, task, world};

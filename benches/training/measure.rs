@@ -1,6 +1,6 @@
 //! What all cases share: how time is taken, and who trains on what.
 
-use fedgenie::id::{ClientId, Round};
+use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::trainer::{LocalTraining, OptimizerConfig, TrainingJob};
 use std::time::Instant;
 
@@ -35,6 +35,6 @@ pub fn jobs<'a>(start: &'a [f32], examples: &'a [u32], size: usize) -> Vec<Train
     let client = |k: usize| ClientId::from_index(k);
     let chunks = examples.chunks_exact(size).enumerate();
     chunks
-        .map(|(k, examples)| TrainingJob { client: client(k), round: Round(1), ticket: Round(1), start, examples })
+        .map(|(k, examples)| TrainingJob { client: client(k), round: Round(1), number: JobNumber(1), start, examples })
         .collect()
 }

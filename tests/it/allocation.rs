@@ -1,7 +1,7 @@
 //! No allocation in a training step: counted, for every model.
 
 use fedgenie::data::{Dataset, Shape, Targets};
-use fedgenie::id::{ClientId, Round};
+use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::model::families::{MlpActivation, lenet5, mlp, resnet18, simple_cnn};
 use fedgenie::model::{Batch, LinearRegression, Model, Scratch, SoftmaxRegression};
 use fedgenie::rng::{Purpose, Streams};
@@ -77,8 +77,13 @@ fn longer_training_allocates_no_more_than_shorter() {
         let data = data(classifies);
         let start = start(&*model);
         let examples: Vec<u32> = (0..23).collect();
-        let job =
-            TrainingJob { client: ClientId(0), round: Round(1), ticket: Round(1), start: &start, examples: &examples };
+        let job = TrainingJob {
+            client: ClientId(0),
+            round: Round(1),
+            number: JobNumber(1),
+            start: &start,
+            examples: &examples,
+        };
         for optimizer in &optimizers {
             let mut updates = [Update::default()];
             let mut allocations = |steps| {

@@ -1,8 +1,8 @@
 //! Buffered aggregation on constant latencies, worked out by hand, and its models against hand-made averages.
 
 use super::protocols::{SECOND, assert_compute, assert_wasted_bytes, play_by_hand, round, scenario};
-use super::support::{Played, Script, SeenRound, Workplace, changed, play, world};
-use fedgenie::id::{ClientId, Round};
+use super::support::{Played, Script, SeenRound, Workplace, changed, labelled, play, world};
+use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::run::RunError;
 use fedgenie::time::Span;
 use fedgenie::trainer::{Trainer, TrainingJob, Update};
@@ -108,9 +108,9 @@ fn learning(protocol: &str) -> World {
 
 /// What a client sends back that was sent `start`, as its `ticket`-th job.
 fn trained(world: &World, client: u32, round: u32, ticket: u32, start: &[f32]) -> Vec<f32> {
-    let learner = world.learner.as_ref().unwrap();
-    let (client, round, ticket) = (ClientId(client), Round(round), Round(ticket));
-    let job = TrainingJob { client, round, ticket, start, examples: learner.partition.client(client) };
+    let learner = labelled(world);
+    let (client, round, number) = (ClientId(client), Round(round), JobNumber(ticket));
+    let job = TrainingJob { client, round, number, start, examples: learner.partition.client(client) };
     let mut updates = [Update::default()];
     Trainer {
         model: &*learner.model,
@@ -139,7 +139,7 @@ fn buffer_one_of_models_is_fedasync() {
     let script = Script { rounds: [0, 1, 2].map(|client| vec![client]).to_vec(), ..Script::default() };
     let played = play(&world, Box::new(script), 2).unwrap();
     assert_eq!(played.seen.rounds.iter().map(|round| round.closed).collect::<Vec<_>>(), [12 * SECOND, 23 * SECOND]);
-    let start = world.learner.as_ref().unwrap().initial_model(&world.streams);
+    let start = world.task.as_ref().unwrap().initial_model(0, &world.streams);
     let (fresh, old) = (trained(&world, 0, 1, 1, &start), trained(&world, 1, 1, 1, &start));
     let mix = |share: f64, before: f32, sent: f32| (1.0 - share) * f64::from(before) + share * f64::from(sent);
     let [first, second] = &played.seen.models[..] else { panic!("two models were made") };
@@ -156,7 +156,7 @@ fn a_buffer_of_changes_is_fedbuff() {
     let world = learning(&protocol);
     let script = Script { rounds: [0, 1, 2, 0, 4].map(|client| vec![client]).to_vec(), ..Script::default() };
     let played = play(&world, Box::new(script), 2).unwrap();
-    let start = world.learner.as_ref().unwrap().initial_model(&world.streams);
+    let start = world.task.as_ref().unwrap().initial_model(0, &world.streams);
     let (zero, one) = (trained(&world, 0, 1, 1, &start), trained(&world, 1, 1, 1, &start));
     let [first, second] = &played.seen.models[..] else { panic!("two models were made") };
     let change = |sent: &[f32], start: &[f32], place: usize| f64::from(sent[place]) - f64::from(start[place]);

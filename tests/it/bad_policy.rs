@@ -28,8 +28,8 @@ late = { carry = {} }
 fn refused(rounds: &[&[u32]], expected: &str) {
     let error = play(&world(SCENARIO, 1), Box::new(Script::new(rounds)), 3).unwrap_err();
     match &error {
-        RunError::BadSelection { policy, round, what } => {
-            assert_eq!((policy.as_str(), *round, what.as_str()), ("double", Round(3), expected));
+        RunError::BadSelection { policy, round, what, .. } => {
+            assert_eq!((policy.as_str(), *round, what.as_str()), ("\"double\"", Round(3), expected));
         }
         other => panic!("expected a bad selection, found {other:?}"),
     }

@@ -3,7 +3,7 @@
 //! Worlds have constant latencies, so that nothing is random: what a policy observes of client k is always τ_k.
 
 use fedgenie::experiment::Experiment;
-use fedgenie::id::{ClientId, Round};
+use fedgenie::id::{ClientId, Round, Turn};
 use fedgenie::policy::{
     BuildContext, DeclaredDevice, Devices, Feedback, JobReport, Policy, PolicyConfig, PolicyRng, Probe,
     SelectionRequest, ServerView, TrainingReport, Waited,
@@ -221,6 +221,7 @@ impl Asked {
         let mut solver = streams.stream(Purpose::Solver, 0, self.round);
         let (shares, counts) = (vec![0.25; self.sizes.len()], vec![0; self.sizes.len()]);
         let ask = SelectionRequest {
+            turn: Turn(self.round),
             round: Round(self.round),
             now: VirtualTime::START,
             cohort: 2,
@@ -249,12 +250,25 @@ impl Asked {
         for &client in &selection {
             self.policy.observe(&Feedback::Job(JobReport {
                 client,
+                turn: Turn(self.round),
                 round: Round(self.round),
+                staleness: 0,
                 outcome: Outcome::Arrived,
                 waited: Waited::Arrived(Span(1)),
+                phases: [Span(0), Span(1), Span(0)],
             }));
-            let (round, loss) = (Round(self.round), losses[client.index()]);
-            self.policy.observe(&Feedback::Trained(TrainingReport { client, round, loss }));
+            self.policy.observe(&Feedback::Trained(TrainingReport {
+                client,
+                turn: Turn(self.round),
+                round: Round(self.round),
+                staleness: 0,
+                examples: 1,
+                loss: losses[client.index()],
+                loss_rms: None,
+                quality: None,
+                deviation: None,
+                update: None,
+            }));
         }
         selection.iter().map(|client| client.0).collect()
     }

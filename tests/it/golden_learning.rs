@@ -6,7 +6,7 @@ use fedgenie::data::partition::{
     gamma::{GammaSizes, gamma},
 };
 use fedgenie::data::{Dataset, Split, Targets, synthetic::LinearData};
-use fedgenie::id::{ClientId, Round};
+use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::model::{LinearRegression, Model, SoftmaxRegression};
 use fedgenie::rng::Streams;
 use fedgenie::trainer::{LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
@@ -54,7 +54,7 @@ fn learned(model: &dyn Model, data: &Dataset, partition: &Partition) -> Vec<f32>
             .map(|client| TrainingJob {
                 client,
                 round,
-                ticket: round,
+                number: JobNumber(round.0),
                 start: &start,
                 examples: partition.client(client),
             })
@@ -65,11 +65,13 @@ fn learned(model: &dyn Model, data: &Dataset, partition: &Partition) -> Vec<f32>
             .zip(&updates)
             .map(|(job, update)| Contribution {
                 client: job.client,
-                round,
+                number: job.number,
+                cluster: 0,
                 examples: job.examples.len(),
                 staleness_weight: 1.0,
                 start: job.start,
                 parameters: &update.parameters,
+                rows: &[],
             })
             .collect();
         federated_average(&mut global, &contributions);

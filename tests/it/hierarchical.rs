@@ -1,7 +1,7 @@
 //! Edge servers and the cloud on constant latencies, worked out by hand.
 
 use super::protocols::{SECOND, assert_compute, assert_wasted_bytes, round};
-use super::support::{Played, Script, SeenRound, changed, play_policies, world};
+use super::support::{Played, Script, SeenRound, changed, labelled, play_policies, world};
 use fedgenie::policy::{Policies, Policy};
 use fedgenie::run::RunError;
 use fedgenie::scenario::tree;
@@ -146,17 +146,17 @@ fn a_single_edge_server_is_a_synchronous_server() {
 /// Two rounds at each of two edge servers, weighted by the examples of all their clients.
 #[test]
 fn models_are_averaged_at_the_edge_and_in_the_cloud() {
-    use fedgenie::id::{ClientId, Round};
+    use fedgenie::id::{ClientId, JobNumber, Round};
     use fedgenie::trainer::{Trainer, TrainingJob, Update};
     let task = changed(LEARNING, "examples = 700", "examples = 700\npartition = { gamma-sized = { minimum = 8 } }");
     let scenario = changed(EDGES, "[task.none]\npayload = \"1 kB\"\n", &task);
     let world = world(&scenario, 1);
     let played = played(&scenario, [&[0, 1], &[2, 3]], 1).unwrap();
-    let learner = world.learner.as_ref().unwrap();
+    let learner = labelled(&world);
     let trained = |client: u32, ticket: u32, start: &[f32]| {
         let client = ClientId(client);
         let examples = learner.partition.client(client);
-        let job = TrainingJob { client, round: Round(1), ticket: Round(ticket), start, examples };
+        let job = TrainingJob { client, round: Round(1), number: JobNumber(ticket), start, examples };
         let mut updates = [Update::default()];
         Trainer {
             model: &*learner.model,
@@ -168,7 +168,7 @@ fn models_are_averaged_at_the_edge_and_in_the_cloud() {
         let [update] = updates;
         update.parameters
     };
-    let start = learner.initial_model(&world.streams);
+    let start = world.task.as_ref().unwrap().initial_model(0, &world.streams);
     let edges = [[0, 1], [2, 3]].map(|[first, second]| trained(second, 2, &trained(first, 1, &start)));
     let size = |client: u32| learner.partition.size(ClientId(client)) as f64;
     let weights = [size(0) + size(1), size(2) + size(3)];

@@ -1,8 +1,8 @@
 //! Protocols on constant latencies, worked out by hand and exact to the nanosecond; and what holds in every world.
 
-use super::support::{Played, Script, SeenRound, changed, play, world};
+use super::support::{Played, Script, SeenRound, changed, labelled, play, world};
 use fedgenie::experiment::Experiment;
-use fedgenie::id::{ClientId, Round};
+use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::policy::Policy;
 use fedgenie::record::{Outcome, Phase};
 use fedgenie::scenario::tree;
@@ -274,10 +274,16 @@ fn a_stale_update_counts_with_its_weight() {
     let played = play(&world, Box::new(Script::new(&[&[0, 1], &[0]])), 2).unwrap();
     assert_eq!(played.seen.rounds[1].joined, [(1, 1)]);
 
-    let learner = world.learner.as_ref().unwrap();
+    let learner = labelled(&world);
     let trained = |client: u32, round: u32, start: &[f32]| {
         let (client, round) = (ClientId(client), Round(round));
-        let job = TrainingJob { client, round, ticket: round, start, examples: learner.partition.client(client) };
+        let job = TrainingJob {
+            client,
+            round,
+            number: JobNumber(round.0),
+            start,
+            examples: learner.partition.client(client),
+        };
         let mut updates = [Update::default()];
         Trainer {
             model: &*learner.model,
@@ -289,7 +295,7 @@ fn a_stale_update_counts_with_its_weight() {
         let [update] = updates;
         update.parameters
     };
-    let start = learner.initial_model(&world.streams);
+    let start = world.task.as_ref().unwrap().initial_model(0, &world.streams);
     let after_one = trained(0, 1, &start);
     assert_eq!(played.seen.models[0], after_one, "one update alone replaces the model");
     let (fresh, stale) = (trained(0, 2, &after_one), trained(1, 1, &start));
@@ -449,7 +455,7 @@ fn a_synchronous_round_without_losses_costs_what_its_draws_say() {
     for (number, round) in (1..).zip(&played.seen.rounds) {
         let draws = round.selected.iter().map(|&client| {
             let purpose = fedgenie::rng::Purpose::Latency;
-            world.population.draw(&world.streams, purpose, ClientId(client), Round(number)).unwrap()
+            world.population.draw(&world.streams, purpose, ClientId(client), JobNumber(number), [1.0; 2]).unwrap()
         });
         let draws: Vec<_> = draws.collect();
         let longest = draws.iter().map(|draw| draw.total().0).max().unwrap();

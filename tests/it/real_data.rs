@@ -9,7 +9,7 @@ use fedgenie::data::partition::dirichlet::{DirichletClasses, dirichlet};
 use fedgenie::data::partition::iid::iid;
 use fedgenie::data::source::DataConfig;
 use fedgenie::data::{Dataset, Partition, Shape, Split, Targets};
-use fedgenie::id::{ClientId, Round};
+use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::law::{Gamma, Law};
 use fedgenie::model::{Batch, Model, SoftmaxRegression, evaluate};
 use fedgenie::rng::{Purpose, Streams};
@@ -107,7 +107,7 @@ fn fashion_mnist_is_read_dealt_out_and_learned() {
     let job = TrainingJob {
         client: ClientId(0),
         round: Round::FIRST,
-        ticket: Round::FIRST,
+        number: JobNumber(1),
         start: &start,
         examples: &examples,
     };

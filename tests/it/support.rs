@@ -267,8 +267,12 @@ impl Sink for Seen {
                 self.lost.push((client.0, phase, reason, time.0));
                 self.times.push(time.0);
             }
-            Record::Selected { edge, time, .. } => {
-                self.selected.push((time.0, edge));
+            Record::Selected { time, .. } => {
+                self.selected.push((time.0, None));
+                self.times.push(time.0);
+            }
+            Record::EdgeSelected { edge, time, .. } => {
+                self.selected.push((time.0, Some(edge.0)));
                 self.times.push(time.0);
             }
             Record::JobEnded { client, round, outcome, time } => {
@@ -284,7 +288,7 @@ impl Sink for Seen {
                 self.times.push(time.0);
             }
             Record::Model { parameters, .. } => self.models.push(parameters.to_vec()),
-            Record::Metric { .. } => {}
+            Record::Private { .. } | Record::Metric { .. } => {}
         }
         Ok(())
     }
@@ -302,7 +306,7 @@ impl Sink for Seen {
             dropped: dropped.collect(),
             joined: joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
             lost_late: lost_late.iter().map(|(job, round)| (job.client.0, round.0)).collect(),
-            edges: edges.clone(),
+            edges: edges.iter().map(|edge| edge.0).collect(),
             is_abandoned: summary.is_abandoned,
             down_bytes: summary.down_bytes,
             up_bytes: summary.up_bytes,
@@ -338,4 +342,9 @@ pub fn play_policies(world: &World, policies: Policies, rounds: u32) -> Result<P
     let (timeline, model) = (run.digests().timeline.hex(), run.digests().model.hex());
     let (_, accounts) = run.finish()?;
     Ok(Played { seen, accounts, timeline, model })
+}
+
+/// The task of a world that learns from rows with classes or numbers.
+pub fn labelled(world: &World) -> &fedgenie::task::Labelled {
+    world.task.as_deref().and_then(|task| task.downcast()).expect("the task has labelled rows")
 }

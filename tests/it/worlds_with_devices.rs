@@ -3,7 +3,7 @@
 
 use super::support::{Workplace, changed, line_of};
 use fedgenie::experiment::Experiment;
-use fedgenie::id::{ClientId, Round};
+use fedgenie::id::{ClientId, JobNumber};
 use fedgenie::population::{Interruption, Need};
 use fedgenie::record::Phase;
 use fedgenie::rng::Purpose;
@@ -193,7 +193,7 @@ fn the_scenarios_of_real_phones_can_be_built() {
         // Every phase of some jobs ends, and pauses are what fills the time.
         let mut ended = 0;
         for &client in there.iter().take(500) {
-            let draw = world.population.draw(&world.streams, Purpose::Latency, client, Round::FIRST).unwrap();
+            let draw = world.population.draw(&world.streams, Purpose::Latency, client, JobNumber(1), [1.0; 2]).unwrap();
             let begin = VirtualTime(23 * 3_600_000_000_000);
             let mut now = begin;
             for phase in Phase::ALL {

@@ -12,5 +12,6 @@ pub mod metric;
 pub mod oracle;
 pub mod record;
 pub mod rng;
+pub mod state;
 pub mod time;
 pub mod units;

@@ -27,7 +27,7 @@ pub use schedule::Schedule;
 
 use crate::data::Dataset;
 use crate::lanes::Path;
-use crate::layout::Update;
+pub use crate::layout::Update;
 use crate::model::{Batch, Model, Scratch};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::math::float::sqrt;

@@ -14,6 +14,9 @@ pub mod none;
 pub mod softmax_regression;
 
 pub use fedgenie_learning::data::source::DataCache;
+pub use fedgenie_learning::task::{
+    Context, Job, JobKey, Labelled, ModelState, On, PrivateTable, PrivateView, ProbeKind, Task, Worker,
+};
 
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
@@ -23,7 +26,6 @@ use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::{DataError, Split};
 use fedgenie_learning::model::weights::{WeightsError, read_safetensors};
 use fedgenie_learning::model::{Model, ModelError};
-use fedgenie_learning::task::{Labelled, Task};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::model::{Batch, Model, SoftmaxRegression, evaluate};
     use crate::trainer::{LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
-    use fedgenie_core::id::{ClientId, Round};
+    use fedgenie_core::id::{ClientId, JobNumber, Round};
 
     fn small() -> SyntheticImages {
         SyntheticImages {
@@ -285,7 +285,7 @@ mod tests {
         let job = TrainingJob {
             client: ClientId(0),
             round: Round::FIRST,
-            ticket: Round::FIRST,
+            number: JobNumber(1),
             start: &start,
             examples: &examples,
         };

@@ -31,10 +31,10 @@ fn two_full_steps_by_hand() {
     // One example x = 1, y = 2, start w = b = 0, η = 0.25: residual −2, slopes −4, so w = b = 1; then residual 0.
     let data = Dataset::new(array![[1.0]], Targets::Values(vec![2.0]));
     let job =
-        TrainingJob { client: ClientId(0), round: Round(1), ticket: Round(1), start: &[0.0, 0.0], examples: &[0] };
+        TrainingJob { client: ClientId(0), round: Round(1), number: JobNumber(1), start: &[0.0, 0.0], examples: &[0] };
     let settings = descent(2, 5, 0.25);
     let update = &trained(&[job], &LinearRegression::new(1), &data, &settings)[0];
-    assert_eq!(*update, Update { parameters: vec![1.0, 1.0], first_loss: 4.0, diverged: false });
+    assert_eq!(*update, Update { parameters: vec![1.0, 1.0], first_loss: 4.0, ..Update::default() });
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn the_first_loss_weighs_batches_by_their_examples() {
     let job = TrainingJob {
         client: ClientId(0),
         round: Round(1),
-        ticket: Round(1),
+        number: JobNumber(1),
         start: &[0.0, 0.0],
         examples: &[0, 1, 2],
     };
@@ -68,7 +68,7 @@ fn updates_do_not_depend_on_the_number_of_threads() {
             .map(|(k, examples)| TrainingJob {
                 client: ClientId(k as u32),
                 round: Round(4),
-                ticket: Round(4),
+                number: JobNumber(4),
                 start: &start,
                 examples,
             })
@@ -77,7 +77,11 @@ fn updates_do_not_depend_on_the_number_of_threads() {
         for threads in [1, 2, 7] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             // Buffers that held something else before.
-            let mut updates = vec![Update { parameters: vec![7.0; 3], first_loss: 7.0, diverged: true }; jobs.len()];
+            let mut updates =
+                vec![
+                    Update { parameters: vec![7.0; 3], first_loss: 7.0, diverged: true, ..Update::default() };
+                    jobs.len()
+                ];
             pool.install(|| {
                 Trainer { model, data, settings: &settings(), streams: &Streams::new(1) }.train(
                     &jobs,
@@ -101,7 +105,7 @@ fn an_update_depends_on_client_and_round_but_not_on_the_company() {
     let job = |client, round| TrainingJob {
         client: ClientId(client),
         round: Round(round),
-        ticket: Round(round),
+        number: JobNumber(round),
         start: &start,
         examples: &examples,
     };
@@ -115,8 +119,13 @@ fn an_update_depends_on_client_and_round_but_not_on_the_company() {
 fn training_approaches_the_noise_floor() {
     let split = LinearData { examples: 7_000, ..LinearData::default() }.generate(&Streams::new(2)).unwrap();
     let (model, examples) = (LinearRegression::new(10), Vec::from_iter(0..6_000));
-    let job =
-        TrainingJob { client: ClientId(0), round: Round(1), ticket: Round(1), start: &[0.0; 11], examples: &examples };
+    let job = TrainingJob {
+        client: ClientId(0),
+        round: Round(1),
+        number: JobNumber(1),
+        start: &[0.0; 11],
+        examples: &examples,
+    };
     let settings = descent(10, 50, 0.02);
     let update = &trained(&[job], &model, &split.train, &settings)[0];
     let test =
@@ -129,8 +138,13 @@ fn training_approaches_the_noise_floor() {
 fn divergence_is_noticed() {
     let data = LinearData { examples: 70, ..LinearData::default() }.generate(&Streams::new(2)).unwrap().train;
     let examples = Vec::from_iter(0..60);
-    let job =
-        TrainingJob { client: ClientId(0), round: Round(1), ticket: Round(1), start: &[0.0; 11], examples: &examples };
+    let job = TrainingJob {
+        client: ClientId(0),
+        round: Round(1),
+        number: JobNumber(1),
+        start: &[0.0; 11],
+        examples: &examples,
+    };
     let settings = descent(50, 10, 100.0);
     let update = &trained(&[job], &LinearRegression::new(10), &data, &settings)[0];
     assert!(update.diverged);
@@ -142,7 +156,7 @@ fn divergence_is_noticed() {
 fn every_nan_of_a_diverged_update_has_the_same_bits() {
     let data = Dataset::new(Array2::zeros((1, 1)), Targets::Values(vec![0.0]));
     let start = [f32::from_bits(0xffc0_1234), 1.0];
-    let job = TrainingJob { client: ClientId(0), round: Round(1), ticket: Round(1), start: &start, examples: &[0] };
+    let job = TrainingJob { client: ClientId(0), round: Round(1), number: JobNumber(1), start: &start, examples: &[0] };
     let update = &trained(&[job], &LinearRegression::new(1), &data, &settings())[0];
     assert!(update.diverged);
     assert_eq!(update.parameters[0].to_bits(), f32::NAN.to_bits());
@@ -153,9 +167,10 @@ fn every_nan_of_a_diverged_update_has_the_same_bits() {
 #[test]
 fn a_client_without_examples_changes_nothing() {
     let data = Dataset::new(Array2::zeros((1, 1)), Targets::Values(vec![0.0]));
-    let job = TrainingJob { client: ClientId(0), round: Round(1), ticket: Round(1), start: &[0.5, 1.5], examples: &[] };
+    let job =
+        TrainingJob { client: ClientId(0), round: Round(1), number: JobNumber(1), start: &[0.5, 1.5], examples: &[] };
     let update = &trained(&[job], &LinearRegression::new(1), &data, &settings())[0];
-    assert_eq!(*update, Update { parameters: vec![0.5, 1.5], first_loss: 0.0, diverged: false });
+    assert_eq!(*update, Update { parameters: vec![0.5, 1.5], first_loss: 0.0, ..Update::default() });
 }
 
 #[test]
@@ -179,8 +194,13 @@ fn settings_without_sense_are_named() {
 fn steps_take_as_many_passes_as_they_need() {
     let data = LinearData { examples: 70, ..LinearData::default() }.generate(&Streams::new(2)).unwrap().train;
     let examples = Vec::from_iter(0..25);
-    let job =
-        TrainingJob { client: ClientId(0), round: Round(1), ticket: Round(1), start: &[0.0; 11], examples: &examples };
+    let job = TrainingJob {
+        client: ClientId(0),
+        round: Round(1),
+        number: JobNumber(1),
+        start: &[0.0; 11],
+        examples: &examples,
+    };
     let model = LinearRegression::new(10);
     // 25 examples in batches of 10 are three steps an epoch.
     let two_epochs = &trained(&[job], &model, &data, &settings())[0];
@@ -213,7 +233,7 @@ fn networks_train_alike_on_every_path_and_any_number_of_threads() {
             .map(|(k, examples)| TrainingJob {
                 client: ClientId(k as u32),
                 round: Round(4),
-                ticket: Round(4),
+                number: JobNumber(4),
                 start: &start,
                 examples,
             })

@@ -3,20 +3,21 @@
 use super::*;
 use crate::aggregate::federated_average;
 use approx::assert_relative_eq;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::rng::{Purpose, Streams};
 
 fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: &'a [f32]) -> Contribution<'a> {
-    Contribution { client: ClientId(client), round: Round(1), examples, staleness_weight: 1.0, start, parameters }
+    let (client, number) = (ClientId(client), JobNumber(1));
+    Contribution { client, number, cluster: 0, examples, staleness_weight: 1.0, start, parameters, rows: &[] }
 }
 
 const fn config(weighting: Weighting, server: ServerConfig) -> AggregationConfig {
-    AggregationConfig { weighting, server }
+    AggregationConfig { weighting, server, rows: RowDivisor::Selected }
 }
 
 /// A model of one parameter that starts at 1, after each of some mean changes.
 fn path(server: ServerConfig, changes: &[f32]) -> Vec<f32> {
-    let mut server = ServerOptimizer::new(&config(Weighting::DataSize, server), 1);
+    let mut server = ServerOptimizer::new(&config(Weighting::DataSize, server), Layout::dense(1, 1));
     let mut global = [1.0];
     let step = |change: &f32| {
         // A third and two thirds of changes that average to the one wanted; both exact.
@@ -24,6 +25,7 @@ fn path(server: ServerConfig, changes: &[f32]) -> Vec<f32> {
             &mut global,
             &[contribution(0, 10, &[0.0], &[change * 4.0]), contribution(1, 20, &[1.0], &[1.0 - change * 0.5])],
             100,
+            0,
         );
         global[0]
     };
@@ -83,7 +85,7 @@ fn assert_path(server: ServerConfig, steps: [(f64, f64); 3]) {
 #[test]
 fn weightings_by_hand() {
     let (start, one, two) = ([1.0], [3.0], [5.0]);
-    let stale = Contribution { round: Round(0), staleness_weight: 0.5, ..contribution(1, 30, &start, &two) };
+    let stale = Contribution { number: JobNumber(0), staleness_weight: 0.5, ..contribution(1, 30, &start, &two) };
     let contributions = [contribution(0, 10, &start, &one), stale];
     for (weighting, expected) in [
         // (10·2 + 15·4)/25, (2 + ½·4)/1.5, (10·2 + 15·4)/100.
@@ -92,14 +94,14 @@ fn weightings_by_hand() {
         (Weighting::TotalSize, 1.0 + 80.0 / 100.0),
     ] {
         let mut global = [1.0];
-        let mut server = ServerOptimizer::new(&config(weighting, ServerConfig::default()), 1);
-        server.apply(&mut global, &contributions, 100);
+        let mut server = ServerOptimizer::new(&config(weighting, ServerConfig::default()), Layout::dense(1, 1));
+        server.apply(&mut global, &contributions, 100, 0);
         assert_eq!(global, [expected as f32], "{weighting:?}");
     }
     // A client without examples has learned nothing.
     let mut global = [1.0];
-    let mut server = ServerOptimizer::new(&config(Weighting::Uniform, ServerConfig::default()), 1);
-    server.apply(&mut global, &[contribution(0, 10, &start, &one), contribution(1, 0, &start, &start)], 100);
+    let mut server = ServerOptimizer::new(&config(Weighting::Uniform, ServerConfig::default()), Layout::dense(1, 1));
+    server.apply(&mut global, &[contribution(0, 10, &start, &one), contribution(1, 0, &start, &start)], 100, 0);
     assert_eq!(global, [3.0]);
 }
 
@@ -110,8 +112,8 @@ fn total_size_is_data_size_where_everybody_contributes() {
     let mut expected = start;
     federated_average(&mut expected, &contributions);
     let mut global = start;
-    let mut server = ServerOptimizer::new(&config(Weighting::TotalSize, ServerConfig::default()), 2);
-    server.apply(&mut global, &contributions, 40);
+    let mut server = ServerOptimizer::new(&config(Weighting::TotalSize, ServerConfig::default()), Layout::dense(2, 2));
+    server.apply(&mut global, &contributions, 40, 0);
     assert_eq!(global, expected);
 }
 
@@ -121,11 +123,11 @@ fn the_default_is_federated_averaging_bit_by_bit() {
     let mut model = || Vec::from_iter((0..1_100).map(|_| rng.uniform() as f32 - 0.5));
     let (mut expected, start, one, two) = (model(), model(), model(), model());
     let mut global = expected.clone();
-    let mut server = ServerOptimizer::new(&AggregationConfig::default(), 1_100);
+    let mut server = ServerOptimizer::new(&AggregationConfig::default(), Layout::dense(1_100, 1_100));
     for _ in 0..3 {
         let contributions = [contribution(0, 7, &start, &one), contribution(1, 13, &start, &two)];
         federated_average(&mut expected, &contributions);
-        server.apply(&mut global, &contributions, 20);
+        server.apply(&mut global, &contributions, 20, 0);
         assert!(expected.iter().zip(&global).all(|(one, two)| one.to_bits() == two.to_bits()));
     }
 }
@@ -143,12 +145,13 @@ fn every_parameter_has_its_own_moments() {
         ServerConfig::Adagrad { lr: 0.1, beta1: 0.0, tau: 1e-3 },
     ] {
         let config = config(Weighting::Uniform, server);
-        let mut whole = (ServerOptimizer::new(&config, 1_100), vec![1.0; 1_100]);
-        let mut alone: Vec<_> = (0..1_100).map(|_| (ServerOptimizer::new(&config, 1), [1.0])).collect();
+        let mut whole = (ServerOptimizer::new(&config, Layout::dense(1_100, 1_100)), vec![1.0; 1_100]);
+        let mut alone: Vec<_> =
+            (0..1_100).map(|_| (ServerOptimizer::new(&config, Layout::dense(1, 1)), [1.0])).collect();
         for _ in 0..3 {
-            whole.0.apply(&mut whole.1, &[contribution(0, 1, &start, &sent)], 1);
+            whole.0.apply(&mut whole.1, &[contribution(0, 1, &start, &sent)], 1, 0);
             for (index, (server, global)) in alone.iter_mut().enumerate() {
-                server.apply(global, &[contribution(0, 1, &[0.0], &[change(index)])], 1);
+                server.apply(global, &[contribution(0, 1, &[0.0], &[change(index)])], 1, 0);
                 assert!((global[0] - 1.0) * change(index) >= 0.0, "the step is in the direction of the change");
             }
         }
@@ -163,7 +166,12 @@ fn what_is_not_trained_is_averaged_under_any_server() {
         let config = config(Weighting::Uniform, ServerConfig::Momentum { lr: 10.0, momentum: 0.0 });
         let mut global = vec![1.0; 700];
         let start = global.clone();
-        ServerOptimizer::new(&config, trained).apply(&mut global, &[contribution(0, 5, &start, &[2.0; 700])], 5);
+        ServerOptimizer::new(&config, Layout::dense(700, trained)).apply(
+            &mut global,
+            &[contribution(0, 5, &start, &[2.0; 700])],
+            5,
+            0,
+        );
         assert!(global[..trained].iter().all(|&parameter| parameter == 11.0), "{trained}");
         assert!(global[trained..].iter().all(|&parameter| parameter == 2.0), "{trained}");
     }
@@ -176,13 +184,14 @@ fn a_round_without_weight_is_forgotten() {
         ServerConfig::Adam { lr: 0.1, beta1: 0.9, beta2: 0.99, tau: 1e-3 },
     ] {
         let config = config(Weighting::TotalSize, server);
-        let (mut with, mut without) = (ServerOptimizer::new(&config, 1), ServerOptimizer::new(&config, 1));
+        let (mut with, mut without) =
+            (ServerOptimizer::new(&config, Layout::dense(1, 1)), ServerOptimizer::new(&config, Layout::dense(1, 1)));
         let (mut one, mut two) = ([0.0], [0.0]);
         for _ in 0..3 {
-            with.apply(&mut one, &[contribution(0, 1, &[0.0], &[1.0])], 10);
-            with.apply(&mut one, &[], 10);
-            with.apply(&mut one, &[contribution(0, 0, &[0.0], &[1.0])], 10);
-            without.apply(&mut two, &[contribution(0, 1, &[0.0], &[1.0])], 10);
+            with.apply(&mut one, &[contribution(0, 1, &[0.0], &[1.0])], 10, 0);
+            with.apply(&mut one, &[], 10, 0);
+            with.apply(&mut one, &[contribution(0, 0, &[0.0], &[1.0])], 10, 0);
+            without.apply(&mut two, &[contribution(0, 1, &[0.0], &[1.0])], 10, 0);
         }
         assert_eq!(one, two);
     }
@@ -191,8 +200,8 @@ fn a_round_without_weight_is_forgotten() {
 #[test]
 #[should_panic(expected = "part of the population")]
 fn a_contributor_belongs_to_the_population() {
-    let mut server = ServerOptimizer::new(&config(Weighting::TotalSize, ServerConfig::default()), 1);
-    server.apply(&mut [0.0], &[contribution(0, 11, &[0.0], &[1.0])], 10);
+    let mut server = ServerOptimizer::new(&config(Weighting::TotalSize, ServerConfig::default()), Layout::dense(1, 1));
+    server.apply(&mut [0.0], &[contribution(0, 11, &[0.0], &[1.0])], 10, 0);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn phases_end_when_they_have_what_they_need() {
     assert!(population.has_traced_links() && population.has_interruptions());
     let cursors = population.availability().cursors(&streams);
     let client = ClientId(1);
-    let draw = population.draw(&streams, Purpose::Latency, client, fedgenie_core::id::Round::FIRST).unwrap();
+    let draw = population.draw(&streams, Purpose::Latency, client, fedgenie_core::id::JobNumber(1), [1.0; 2]).unwrap();
     assert_eq!(draw.phases.map(|span| span.0), [2 * S, 3 * S, 8 * S], "the download at the mean rate");
     assert_eq!(population.need(&draw, client, Phase::Download), Need::Bits { bits: 8e6, link: 1 });
     assert_eq!(population.need(&draw, client, Phase::Compute), Need::Time(Span(3 * S)));
@@ -97,7 +97,9 @@ fn a_jittered_transfer_has_more_bits_and_a_loss_strikes_at_its_share() {
     let population = build(&toml, 1_000_000, &streams).unwrap();
     let mut losses = 0;
     for round in 1..200 {
-        let draw = population.draw(&streams, Purpose::Latency, ClientId(2), fedgenie_core::id::Round(round)).unwrap();
+        let draw = population
+            .draw(&streams, Purpose::Latency, ClientId(2), fedgenie_core::id::JobNumber(round), [1.0; 2])
+            .unwrap();
         assert_eq!(draw.phases[0], Span(5 * S));
         assert_eq!(population.need(&draw, ClientId(2), Phase::Download), Need::Bits { bits: 20e6, link: 2 });
         assert_eq!(population.need_until_loss(&draw, ClientId(2), Phase::Upload), None);
@@ -130,9 +132,11 @@ fn groups_inherit_and_differ() {
         out.into_iter().map(|client| client.0).collect::<Vec<_>>()
     };
     assert_eq!((there(5), there(15)), (vec![0, 1, 2, 3, 4, 5], vec![2]));
-    let draw = population.draw(&streams, Purpose::Latency, ClientId(2), fedgenie_core::id::Round::FIRST).unwrap();
+    let draw =
+        population.draw(&streams, Purpose::Latency, ClientId(2), fedgenie_core::id::JobNumber(1), [1.0; 2]).unwrap();
     assert_eq!(population.need(&draw, ClientId(2), Phase::Download), Need::Time(Span(S)));
-    let draw = population.draw(&streams, Purpose::Latency, ClientId(3), fedgenie_core::id::Round::FIRST).unwrap();
+    let draw =
+        population.draw(&streams, Purpose::Latency, ClientId(3), fedgenie_core::id::JobNumber(1), [1.0; 2]).unwrap();
     assert_eq!(population.need(&draw, ClientId(3), Phase::Download), Need::Bits { bits: 8e6, link: 2 });
 }
 

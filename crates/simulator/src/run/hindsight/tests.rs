@@ -6,10 +6,12 @@ use crate::recorder::NoSink;
 use crate::run::learning::{Learning, Trained};
 use crate::run::tests;
 use crate::run::{Evaluations, Protocol, Run, RunSettings};
+use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::brute;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::{Instance, TIE};
 use fedgenie_learning::model::{Batch, evaluate};
+use fedgenie_learning::task::Labelled;
 
 /// Eight clients of different sizes and speeds, three a round.
 const EIGHT: &str = r#"
@@ -66,11 +68,20 @@ fn learning<'a, 'w>(run: &'a Run<'w>) -> &'a Learning<'w> {
     run.server.learning.as_ref().unwrap()
 }
 
+fn trained(client: ClientId, round: Round) -> Trained {
+    let (turn, staleness, examples, loss) = (Turn(round.0), 0, 1, 0.0);
+    let (loss_rms, quality, deviation) = (None, None, None);
+    Trained { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation }
+}
+
 /// `−κ·T̃` of every client in a round, from the draws.
 fn speeds(world: &World, round: Round) -> Vec<f64> {
     let config = world.hindsight.unwrap();
     let one = |client| {
-        let draw = world.population.draw(&world.streams, Purpose::Latency, ClientId(client), round).unwrap();
+        let draw = world
+            .population
+            .draw(&world.streams, Purpose::Latency, ClientId(client), JobNumber(round.0), [1.0; 2])
+            .unwrap();
         -config.kappa * draw.effective(world.protocol.rule.cut()).seconds() / config.t_semi.seconds()
     };
     (0..world.population.len() as u32).map(one).collect()
@@ -172,17 +183,22 @@ fn what_a_client_would_have_returned_is_what_it_returns() {
     let choices = in_turn(6);
     let mut run = scripted(&world, &choices);
     for choice in &choices {
-        let start = learning(&run).model();
+        let start = learning(&run).model(0);
         run.step().unwrap();
         let mut asked: Vec<ClientId> = choice.clone();
         asked.sort_unstable();
-        let trained: Vec<Trained> =
-            asked.iter().map(|&client| Trained { client, round: run.round(), loss: 0.0 }).collect();
+        let trained: Vec<Trained> = asked.iter().map(|&client| trained(client, run.round())).collect();
         // Among all others, in another order and another batch.
         let everyone: Vec<ClientId> = (0..8).rev().map(ClientId).collect();
         let mut updates = Vec::new();
         let aggregated = Aggregated { learning: learning(&run), trained, is_new_model: true };
-        aggregated.learning.train_in_hindsight(&start, run.round(), &everyone, true, &mut updates);
+        aggregated.learning.train_in_hindsight(
+            &start,
+            (run.round(), JobNumber(run.round().0)),
+            &everyone,
+            true,
+            &mut updates,
+        );
         for (client, real) in aggregated.updates() {
             let imagined = &updates[7 - client.index()];
             let bits = |update: &Update| update.parameters.iter().map(|weight| weight.to_bits()).collect::<Vec<_>>();
@@ -202,7 +218,10 @@ fn updates_that_never_count_are_worth_nothing() {
     for _ in 0..20 {
         run.step().unwrap();
         for (client, utility) in (0..).zip(&meter(&run).utilities) {
-            let draw = world.population.draw(&world.streams, Purpose::Latency, ClientId(client), run.round()).unwrap();
+            let draw = world
+                .population
+                .draw(&world.streams, Purpose::Latency, ClientId(client), JobNumber(run.round().0), [1.0; 2])
+                .unwrap();
             let is_late = draw.total().seconds() > 0.7;
             assert_eq!(*utility == 0.0, draw.loss.is_some() || is_late, "{client} in {}", run.round());
             lost += u32::from(draw.loss.is_some());
@@ -243,7 +262,7 @@ fn the_unit_of_time_follows_from_the_population() {
 #[test]
 fn contributions_follow_the_policys_own_history() {
     let world = with("hindsight.utility = { contribution = { gamma = 0.25, a = 2.0, b = 0.125 } }");
-    let learner = world.learner.as_ref().unwrap();
+    let learner = world.task.as_deref().unwrap().downcast::<Labelled>().unwrap();
     let loss = |parameters: &[f32], data, examples: &[u32]| {
         evaluate(&*learner.model, parameters, Batch { data, examples }, false)
     };
@@ -254,10 +273,16 @@ fn contributions_follow_the_policys_own_history() {
     let (mut reputation, mut before, mut improved) = ([0.0; 8], f64::INFINITY, 0);
     let everyone: Vec<ClientId> = (0..8).map(ClientId).collect();
     for choice in &choices {
-        let start = learning(&run).model();
+        let start = learning(&run).model(0);
         run.step().unwrap();
         let mut updates = Vec::new();
-        learning(&run).train_in_hindsight(&start, run.round(), &everyone, false, &mut updates);
+        learning(&run).train_in_hindsight(
+            &start,
+            (run.round(), JobNumber(run.round().0)),
+            &everyone,
+            false,
+            &mut updates,
+        );
         let qualities = everyone.iter().map(|&client| {
             let examples = learner.partition.client(client);
             let squares = examples.iter().map(|&example| loss(&start, &learner.data.train, &[example]).loss_sum);

@@ -1,0 +1,258 @@
+//! Saving and loading what a component remembers: one list of fields serves both ways.
+//!
+//! # Definition
+//! A component names its fields in an order: [`State::field`] appends their bytes while saving, and reads them while
+//! loading. Numbers are little endian, floats by their bits, lists with their length before them. A state is bound to
+//! the version of the program by whoever keeps it; it has no version of its own.
+//!
+//! # Example
+//! ```
+//! use fedgenie_core::state::{State, Stateful};
+//! #[derive(Default)]
+//! struct Mean { sum: f64, counts: Vec<u32> }
+//! impl Stateful for Mean {
+//!     fn exchange(&mut self, state: &mut State<'_>) {
+//!         state.field(&mut self.sum);
+//!         state.field(&mut self.counts);
+//!     }
+//! }
+//! let bytes = State::save(&mut Mean { sum: 0.5, counts: vec![1, 2] });
+//! let mut loaded = Mean::default();
+//! State::load(&mut loaded, &bytes).unwrap();
+//! assert_eq!((loaded.sum, loaded.counts), (0.5, vec![1, 2]));
+//! assert!(State::load(&mut Mean::default(), &bytes[1..]).is_err());
+//! ```
+
+use crate::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+use crate::time::{Span, VirtualTime};
+
+/// Bytes that do not fit the component that reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StateError {
+    /// They end too early, or say something impossible.
+    #[error("the saved state ends too early or is damaged")]
+    Damaged,
+    /// Some are left.
+    #[error("the saved state has {0} bytes too many")]
+    TooLong(usize),
+}
+
+/// A component's state on its way out or in.
+#[derive(Debug)]
+pub enum State<'a> {
+    /// Bytes so far.
+    Saving(&'a mut Vec<u8>),
+    /// Bytes that are left; none once they did not suffice.
+    Loading(Option<&'a [u8]>),
+}
+
+/// Something that can be saved and loaded.
+pub trait Stateful {
+    /// Names all fields that differ from those of a new component, in a fixed order.
+    fn exchange(&mut self, state: &mut State<'_>);
+}
+
+impl State<'_> {
+    /// A component's state as bytes.
+    pub fn save<T: Stateful + ?Sized>(component: &mut T) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        component.exchange(&mut State::Saving(&mut bytes));
+        bytes
+    }
+
+    /// Brings a new component into a saved state.
+    ///
+    /// # Errors
+    /// If the bytes are not those of such a component; its state means nothing then.
+    pub fn load<T: Stateful + ?Sized>(component: &mut T, bytes: &[u8]) -> Result<(), StateError> {
+        let mut state = State::Loading(Some(bytes));
+        component.exchange(&mut state);
+        match state {
+            State::Loading(Some([])) => Ok(()),
+            State::Loading(Some(rest)) => Err(StateError::TooLong(rest.len())),
+            _ => Err(StateError::Damaged),
+        }
+    }
+
+    /// One field.
+    pub fn field<T: Stateful + ?Sized>(&mut self, value: &mut T) {
+        value.exchange(self);
+    }
+
+    /// Whether fields are read.
+    pub const fn is_loading(&self) -> bool {
+        matches!(self, Self::Loading(_))
+    }
+
+    /// The next bytes, out or in; zeros where there are none left.
+    fn bytes<const N: usize>(&mut self, value: [u8; N]) -> [u8; N] {
+        match self {
+            Self::Saving(bytes) => {
+                bytes.extend_from_slice(&value);
+                value
+            }
+            Self::Loading(rest) => match rest.and_then(|bytes| bytes.split_first_chunk::<N>()) {
+                Some((value, after)) => {
+                    *rest = Some(after);
+                    *value
+                }
+                None => {
+                    *rest = None;
+                    [0; N]
+                }
+            },
+        }
+    }
+
+    /// The length of a list whose items have at least one byte; 0 if there cannot be so many.
+    fn length(&mut self, length: usize) -> usize {
+        let mut length = length as u64;
+        self.field(&mut length);
+        match self {
+            Self::Loading(rest)
+                if rest.is_none_or(|rest| rest.len() as u64 <= length.saturating_sub(1)) && length > 0 =>
+            {
+                *rest = None;
+                0
+            }
+            _ => length as usize,
+        }
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty),+) => {
+        $(impl Stateful for $number {
+            fn exchange(&mut self, state: &mut State<'_>) {
+                *self = Self::from_le_bytes(state.bytes(self.to_le_bytes()));
+            }
+        })+
+    };
+}
+numbers!(u8, u32, u64, i64, f32, f64);
+
+macro_rules! wrapped {
+    ($($wrapped:ty),+) => {
+        $(impl Stateful for $wrapped {
+            fn exchange(&mut self, state: &mut State<'_>) {
+                state.field(&mut self.0);
+            }
+        })+
+    };
+}
+wrapped!(ClientId, EdgeId, JobNumber, Round, Turn, Span, VirtualTime);
+
+impl Stateful for usize {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut wide = *self as u64;
+        state.field(&mut wide);
+        *self = wide as Self;
+    }
+}
+
+impl Stateful for bool {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut byte = u8::from(*self);
+        state.field(&mut byte);
+        *self = byte != 0;
+    }
+}
+
+impl<T: Stateful + Default> Stateful for Option<T> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut is_some = self.is_some();
+        state.field(&mut is_some);
+        if state.is_loading() {
+            *self = is_some.then(T::default);
+        }
+        if let Some(value) = self {
+            state.field(value);
+        }
+    }
+}
+
+impl<T: Stateful + Default> Stateful for Vec<T> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let length = state.length(self.len());
+        if state.is_loading() {
+            self.clear();
+            self.resize_with(length, T::default);
+        }
+        self.iter_mut().for_each(|item| state.field(item));
+    }
+}
+
+impl<T: Stateful, const N: usize> Stateful for [T; N] {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        self.iter_mut().for_each(|item| state.field(item));
+    }
+}
+
+impl<A: Stateful, B: Stateful> Stateful for (A, B) {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.0);
+        state.field(&mut self.1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug, Default, PartialEq)]
+    struct Everything {
+        numbers: (f64, f32),
+        list: Vec<Option<(u32, bool)>>,
+        more: [Vec<u8>; 2],
+        time: VirtualTime,
+        turn: Turn2,
+    }
+
+    #[derive(Clone, Debug, Default, PartialEq)]
+    struct Turn2(u64);
+
+    impl Stateful for Everything {
+        fn exchange(&mut self, state: &mut State<'_>) {
+            let Self { numbers, list, more, time, turn } = self;
+            state.field(numbers);
+            state.field(list);
+            state.field(more);
+            state.field(time);
+            state.field(&mut turn.0);
+        }
+    }
+
+    fn everything() -> Everything {
+        Everything {
+            numbers: (f64::NEG_INFINITY, -0.0),
+            list: vec![None, Some((7, true)), Some((0, false))],
+            more: [vec![1, 2, 3], Vec::new()],
+            time: VirtualTime(5),
+            turn: Turn2(u64::MAX),
+        }
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded() {
+        let bytes = State::save(&mut everything());
+        let mut loaded = Everything { list: vec![None; 9], ..Everything::default() };
+        State::load(&mut loaded, &bytes).unwrap();
+        assert_eq!(loaded, everything());
+        assert_eq!(State::save(&mut loaded), bytes);
+    }
+
+    #[test]
+    fn damaged_states_are_refused() {
+        let bytes = State::save(&mut everything());
+        for length in 0..bytes.len() {
+            let found = State::load(&mut Everything::default(), &bytes[..length]);
+            assert_eq!(found, Err(StateError::Damaged), "{length} bytes");
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        assert_eq!(State::load(&mut Everything::default(), &longer), Err(StateError::TooLong(1)));
+        // A length that no memory could hold.
+        let mut huge = bytes;
+        huge[12..20].fill(0xff);
+        assert_eq!(State::load(&mut Everything::default(), &huge), Err(StateError::Damaged));
+    }
+}
