@@ -56,7 +56,13 @@ fn main() {
             let (mut played, mut drawn) = (Vec::new(), Vec::new());
             for _ in 0..5 {
                 let policy = world.policy(&arm.policy).expect("the policy fits");
-                let settings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
+                let settings = RunSettings {
+                    evaluate: Evaluations::every(1),
+                    record_every: 1,
+                    parallel: false,
+                    explain: false,
+                    updates: false,
+                };
                 let mut run = Run::new(&world, "bsfl", policy, settings, NoSink);
                 let start = Instant::now();
                 for _ in 0..rounds {

@@ -28,7 +28,13 @@ fn main() {
         let experiment = Experiment::load(&path, &Overrides::default()).expect("the scenario is good");
         let world = experiment.world(0, 1, &DataCache::default()).expect("the world can be built");
         let policies = world.policies(&experiment.first().arms[0].policy).expect("the policy fits");
-        let settings = RunSettings { evaluate: Evaluations::every(1), record_every: rounds, parallel: false };
+        let settings = RunSettings {
+            evaluate: Evaluations::every(1),
+            record_every: rounds,
+            parallel: false,
+            explain: false,
+            updates: false,
+        };
         let mut run = Run::new(&world, name, policies, settings, NoSink);
         let start = Instant::now();
         for _ in 0..rounds {

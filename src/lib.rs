@@ -1,6 +1,6 @@
 //! FedGenie: a deterministic discrete-event simulator of federated learning under client selection.
 
-pub use fedgenie_core::{catalogue, config, id, kernel, law, math, metric, oracle, record, rng, time, units};
+pub use fedgenie_core::{catalogue, config, id, kernel, law, math, metric, oracle, record, rng, state, time, units};
 pub use fedgenie_experiment::{error, experiment, scenario};
 pub use fedgenie_learning::{aggregate, data, dense, lanes, layout, model, trainer};
 #[cfg(feature = "report")]

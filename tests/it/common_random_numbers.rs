@@ -130,6 +130,10 @@ struct Wasteful {
     draws: u32,
 }
 
+impl fedgenie::state::Stateful for Wasteful {
+    fn exchange(&mut self, _: &mut fedgenie::state::State<'_>) {}
+}
+
 impl Policy for Wasteful {
     fn probe(&mut self, _: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
         (0..self.draws).for_each(|_| {

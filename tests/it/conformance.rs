@@ -58,7 +58,13 @@ fn trace(clients: &[(f64, f64)], rounds: usize, policy: &str, more: &str) -> Vec
     let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
     let world = experiment.world(0, 1, &DataCache::default()).unwrap();
     let policy = world.policy(&experiment.first().arms[0].policy).unwrap();
-    let settings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
+    let settings = RunSettings {
+        evaluate: Evaluations::every(1),
+        record_every: 1,
+        parallel: false,
+        explain: false,
+        updates: false,
+    };
     let mut trace = Trace::default();
     let mut run = Run::new(&world, "tested", policy, settings, &mut trace);
     (0..rounds).for_each(|_| run.step().unwrap());

@@ -200,6 +200,10 @@ impl Script {
     }
 }
 
+impl fedgenie::state::Stateful for Script {
+    fn exchange(&mut self, _: &mut fedgenie::state::State<'_>) {}
+}
+
 impl Policy for Script {
     fn select(
         &mut self,
@@ -325,7 +329,8 @@ pub struct Played {
     pub model: String,
 }
 
-pub const SETTINGS: RunSettings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
+pub const SETTINGS: RunSettings =
+    RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false, explain: false, updates: false };
 
 /// Plays rounds of a policy in a world.
 pub fn play(world: &World, policy: Box<dyn Policy>, rounds: u32) -> Result<Played, RunError> {

@@ -247,6 +247,8 @@ impl Experiment {
         let settings = RunSettings {
             evaluate: scenario.sections.evaluate.plan(scenario.sections.stop.end()),
             record_every: scenario.sections.record.every,
+            explain: scenario.sections.record.explain,
+            updates: scenario.sections.record.updates,
             parallel: false,
         };
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);

@@ -13,6 +13,7 @@ pub mod bsfl;
 mod candidates;
 pub mod cs_ucb;
 pub mod cs_ucb_q;
+mod explanation;
 pub mod genie;
 pub mod power_of_choice;
 pub mod random;
@@ -20,6 +21,7 @@ pub mod rbcs_f;
 pub mod round_robin;
 
 pub use candidates::{Busy, Candidates};
+pub use explanation::Explanation;
 
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
@@ -28,6 +30,7 @@ use fedgenie_core::oracle::Genie;
 use fedgenie_core::oracle::reward::{History, Reward};
 use fedgenie_core::record::{Outcome, PhaseSpans};
 use fedgenie_core::rng::StreamRng;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
 
 /// A question to a policy: whom to select.
@@ -252,7 +255,10 @@ pub struct RoundReport<'a> {
 }
 
 /// A client-selection policy.
-pub trait Policy: Send {
+///
+/// Its [`Stateful::exchange`] names all that it remembers from selection to selection: a policy that is made anew and
+/// loads what another one saved decides as that one would have.
+pub trait Policy: Stateful + Send {
     /// What it wants to be told about updates, beside their losses.
     fn wants(&self) -> Wants {
         Wants::default()
@@ -284,6 +290,20 @@ pub trait Policy: Send {
     /// [`Feedback::Round`]. Under `buffered` a job is told as soon as it ends. A policy that chooses edge servers is
     /// told of no training. An edge server's policy is told nothing of a round that the cloud called off.
     fn observe(&mut self, _feedback: &Feedback<'_>) {}
+
+    /// Says why it has just selected these clients, with the question and the view that it was asked with. Called only
+    /// where the scenario records it.
+    fn explain(
+        &self,
+        _ask: &SelectionRequest<'_>,
+        _view: &ServerView<'_>,
+        _selection: &[ClientId],
+        _explanation: &mut Explanation,
+    ) {
+    }
+
+    /// Says what it knows of some clients after it was told of a round.
+    fn explain_after(&self, _clients: &[ClientId], _explanation: &mut Explanation) {}
 }
 
 /// The two streams a selection may use: the policy's own and its solver's.
@@ -406,6 +426,14 @@ pub(crate) struct SampleMeans {
     counts: Vec<u32>,
 }
 
+impl Stateful for SampleMeans {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { means, counts } = self;
+        state.field(means);
+        state.field(counts);
+    }
+}
+
 impl SampleMeans {
     pub(crate) fn new(clients: usize) -> Self {
         Self { means: vec![0.0; clients], counts: vec![0; clients] }
@@ -421,5 +449,14 @@ impl SampleMeans {
     /// Mean and number of observations.
     pub(crate) fn of(&self, client: ClientId) -> (f64, u32) {
         (self.means[client.index()], self.counts[client.index()])
+    }
+
+    /// Mean and number of observations of some clients, under such names.
+    pub(crate) fn explain(&self, clients: &[ClientId], mean: &str, explanation: &mut Explanation) {
+        explanation.array(
+            mean,
+            clients.iter().map(|&client| self.of(client)).map(|(mean, count)| if count > 0 { mean } else { f64::NAN }),
+        );
+        explanation.array("observations", clients.iter().map(|&client| f64::from(self.of(client).1)));
     }
 }

@@ -66,6 +66,33 @@ impl RoundJobs {
     }
 }
 
+/// Statistics of the updates of a round, in the order in which they were aggregated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RoundUpdates {
+    /// Whose.
+    pub clients: Vec<ClientId>,
+    /// Examples that each trained on.
+    pub examples: Vec<usize>,
+    /// Mean loss over the first local epoch.
+    pub loss: Vec<f64>,
+    /// Root mean square of the losses of single examples; null where the task does not say.
+    pub loss_rms: Vec<Option<f64>>,
+    /// From dispatch to arrival, in seconds.
+    pub latency_s: Vec<f64>,
+}
+
+impl RoundUpdates {
+    /// Empties all lists and keeps their memory.
+    pub fn clear(&mut self) {
+        let Self { clients, examples, loss, loss_rms, latency_s } = self;
+        clients.clear();
+        examples.clear();
+        loss.clear();
+        loss_rms.clear();
+        latency_s.clear();
+    }
+}
+
 /// One closed round, for `rounds.jsonl` and for summaries.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundSummary<'a> {
@@ -93,6 +120,10 @@ pub struct RoundSummary<'a> {
     pub edge_bytes: (u64, u64),
     /// Selections per named group since the last recorded round.
     pub group_selections: &'a [(String, u64)],
+    /// Why policies decided as they did, one object for each selection, where that is recorded.
+    pub explain: Option<&'a [Map<String, Value>]>,
+    /// Statistics of updates, where they are recorded.
+    pub updates: Option<&'a RoundUpdates>,
 }
 
 impl RoundSummary<'_> {
@@ -139,6 +170,12 @@ impl RoundSummary<'_> {
             let counts: Map<String, Value> =
                 self.group_selections.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
             object.insert("group_selections".to_owned(), Value::Object(counts));
+        }
+        if let Some(explain) = self.explain {
+            object.insert("explain".to_owned(), json!(explain));
+        }
+        if let Some(updates) = self.updates {
+            object.insert("updates".to_owned(), json!(updates));
         }
         Value::Object(object)
     }

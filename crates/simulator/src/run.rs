@@ -38,7 +38,7 @@ pub use accounts::Accounts;
 pub use evaluations::{End, Evaluations};
 pub use results::Metrics;
 
-use crate::policy::Policies;
+use crate::policy::{Policies, Policy, Wants};
 use crate::population::LatencyError;
 use crate::protocol::Rule;
 use crate::recorder::Sink;
@@ -141,13 +141,17 @@ pub enum RunError {
 }
 
 /// How a run is carried out, apart from what it computes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunSettings {
     /// When the global model is evaluated; where its `end` does not say which round is the last, it is by
     /// [`Run::finish`].
     pub evaluate: Evaluations,
     /// Rounds between recorded rounds.
     pub record_every: u32,
+    /// Whether policies explain their decisions in the recorded rounds.
+    pub explain: bool,
+    /// Whether recorded rounds have statistics of updates, whatever the policy wants.
+    pub updates: bool,
     /// Whether clients are trained on all cores of the current rayon pool.
     pub parallel: bool,
 }
@@ -165,6 +169,14 @@ impl Protocol<'_> {
             Self::Rounds(_) | Self::Buffered(_) => Vec::new(),
             Self::Hierarchy(hierarchy) => hierarchy.scopes(),
         }
+    }
+}
+
+impl RunSettings {
+    /// The statistics of updates that a policy wants or the records have.
+    fn wants(&self, policy: &dyn Policy) -> Wants {
+        let wants = policy.wants();
+        Wants { loss_rms: wants.loss_rms || self.updates, ..wants }
     }
 }
 

@@ -229,6 +229,12 @@ pub struct RecordConfig {
     /// Rounds between recorded rounds.
     #[serde(default = "every_round")]
     pub every: u32,
+    /// Whether rounds have `explain`: the numbers behind each decision of a policy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub explain: bool,
+    /// Whether rounds have `updates`: examples, losses and latency of each update.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub updates: bool,
 }
 
 /// `ties`: what decides between events of the same instant and class.
@@ -261,7 +267,7 @@ const fn every_round() -> u32 {
 
 impl Default for RecordConfig {
     fn default() -> Self {
-        Self { every: every_round() }
+        Self { every: every_round(), explain: false, updates: false }
     }
 }
 

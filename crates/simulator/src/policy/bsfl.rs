@@ -32,12 +32,15 @@
 //! The exact and greedy solvers use no stream; annealing uses (solver, 0, round). Sets within 1e-12 of the best are
 //! equal; the lexicographically smallest wins.
 
-use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
-use fedgenie_core::oracle::reward::Reward;
+use fedgenie_core::oracle::reward::{Reward, bottleneck};
 use fedgenie_core::oracle::{Instance, Solver, SolverConfig};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,6 +140,12 @@ struct Bsfl {
     chosen: Vec<u32>,
 }
 
+impl Stateful for Bsfl {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.speeds);
+    }
+}
+
 impl Policy for Bsfl {
     fn select(
         &mut self,
@@ -165,5 +174,31 @@ impl Policy for Bsfl {
         {
             self.speeds.observe(job.client, self.reward.speed(waited));
         }
+    }
+
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        selection: &[ClientId],
+        explanation: &mut Explanation,
+    ) {
+        let available = ask.available.list();
+        let (cohort, take) = ask.sizes(available);
+        explanation.clients(available.iter().copied());
+        explanation.array("ucb", self.bounds.iter().copied());
+        // With the cohort for α, its weight α/m is 1, and what is left is g itself.
+        let mut g = Vec::new();
+        let unweighted = Reward { alpha: self.cohort as f64, ..self.reward };
+        unweighted.gains(&view.history(ask, self.cohort), available, &mut g);
+        explanation.array("g", g);
+        let bound = |client| self.bounds[available.binary_search(client).expect("who was selected was a candidate")];
+        let chosen: Vec<f64> = selection.iter().map(bound).collect();
+        explanation.scalar("bottleneck", bottleneck(&chosen, take.min(cohort)));
+    }
+
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+        explanation.clients(clients.iter().copied());
+        self.speeds.explain(clients, "speed", explanation);
     }
 }

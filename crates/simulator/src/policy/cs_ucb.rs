@@ -20,11 +20,14 @@
 //! # Determinism
 //! Uses no random stream. Indices within 1e-12 of the `m`-th best are equal; among them the smallest ids win.
 
-use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::top_m;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -99,6 +102,12 @@ struct CsUcb {
     chosen: Vec<u32>,
 }
 
+impl Stateful for CsUcb {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.rewards);
+    }
+}
+
 impl Policy for CsUcb {
     fn select(
         &mut self,
@@ -124,5 +133,15 @@ impl Policy for CsUcb {
         {
             self.rewards.observe(job.client, latency_reward(waited, self.tau_max));
         }
+    }
+
+    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+        explanation.clients(ask.available.list().iter().copied());
+        explanation.array("index", self.scores.iter().copied());
+    }
+
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+        explanation.clients(clients.iter().copied());
+        self.rewards.explain(clients, "reward", explanation);
     }
 }

@@ -24,11 +24,14 @@
 //! Uses no random stream. Scores within 1e-12 of the `m`-th best are equal; among them the smallest ids win.
 
 use super::cs_ucb::{LongestLatency, latency_reward};
-use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::top_m;
+use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +83,13 @@ struct CsUcbQ {
     chosen: Vec<u32>,
 }
 
+impl Stateful for CsUcbQ {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.rewards);
+        state.field(&mut self.queues);
+    }
+}
+
 impl Policy for CsUcbQ {
     fn select(
         &mut self,
@@ -122,5 +132,18 @@ impl Policy for CsUcbQ {
                 }
             }
         }
+    }
+
+    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+        let available = ask.available.list();
+        explanation.clients(available.iter().copied());
+        explanation.array("index", self.scores.iter().copied());
+        explanation.array("queue", available.iter().map(|client| self.queues[client.index()]));
+    }
+
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+        explanation.clients(clients.iter().copied());
+        self.rewards.explain(clients, "reward", explanation);
+        explanation.array("queue", clients.iter().map(|client| self.queues[client.index()]));
     }
 }

@@ -20,11 +20,12 @@
 //! # Determinism
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
-use super::{BuildContext, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::GenieSolver;
 use fedgenie_core::oracle::reward::Reward;
+use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,10 @@ struct GeniePolicy {
     gains: Vec<f64>,
 }
 
+impl Stateful for GeniePolicy {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
+
 impl Policy for GeniePolicy {
     fn select(
         &mut self,
@@ -69,5 +74,23 @@ impl Policy for GeniePolicy {
         let (cohort, take) = ask.sizes(available);
         let gain = view.gains(&genie.reward, ask, self.cohort, &mut self.gains);
         selection.extend_from_slice(self.solver.best(genie, gain, cohort, take, available));
+    }
+
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) {
+        let Some(genie) = view.genie else { return };
+        let available = ask.available.list();
+        explanation.clients(available.iter().copied());
+        explanation.array("speed", available.iter().map(|client| genie.mean_speeds[client.index()]));
+        let mut g = Vec::new();
+        // With the cohort for α, its weight α/m is 1, and what is left is g itself.
+        let unweighted = Reward { alpha: self.cohort as f64, ..genie.reward };
+        unweighted.gains(&view.history(ask, self.cohort), available, &mut g);
+        explanation.array("g", g);
     }
 }

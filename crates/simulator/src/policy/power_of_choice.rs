@@ -25,11 +25,14 @@
 //! smallest ids win.
 
 use super::random::draw_by_weight;
-use super::{BuildContext, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::rng::StreamRng;
+use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -103,6 +106,12 @@ impl PowerOfChoice {
     }
 }
 
+impl Stateful for PowerOfChoice {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.last_known);
+    }
+}
+
 impl Policy for PowerOfChoice {
     fn probes(&self) -> bool {
         matches!(self.losses, Losses::Fresh)
@@ -158,5 +167,15 @@ impl Policy for PowerOfChoice {
         if let Feedback::Trained(update) = feedback {
             self.last_known[update.client.index()] = update.loss;
         }
+    }
+
+    fn explain(&self, _: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+        explanation.clients(self.drawn.iter().copied());
+        explanation.array("loss", self.scores.iter().copied());
+    }
+
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+        explanation.clients(clients.iter().copied());
+        explanation.array("loss", clients.iter().map(|client| self.last_known[client.index()]));
     }
 }

@@ -24,11 +24,12 @@
 //! by exponential races (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the
 //! smaller id.
 
-use super::{BuildContext, Candidates, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{BuildContext, Candidates, Explanation, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::ln;
 use fedgenie_core::rng::StreamRng;
+use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +65,10 @@ struct Random {
     race: Vec<(f64, ClientId)>,
 }
 
+impl Stateful for Random {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
+
 impl Policy for Random {
     fn select(
         &mut self,
@@ -78,6 +83,24 @@ impl Policy for Random {
                 let available = ask.available.list();
                 let count = ask.cohort.min(available.len());
                 draw_by_weight(available, view.data_sizes, count, rng.policy, &mut self.race, selection);
+            }
+        }
+    }
+
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        selection: &[ClientId],
+        explanation: &mut Explanation,
+    ) {
+        explanation.clients(selection.iter().copied());
+        match self.weights {
+            Weights::Uniform => explanation.scalar("candidates", ask.available.list().len() as f64),
+            Weights::DataSize => {
+                let available = ask.available.list();
+                explanation.clients(available.iter().copied());
+                explanation.array("weight", available.iter().map(|client| f64::from(view.data_sizes[client.index()])));
             }
         }
     }

@@ -31,13 +31,15 @@
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
 use super::{
-    BuildContext, DeclaredDevice, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView,
+    BuildContext, DeclaredDevice, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
+    ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::oracle::{Exact, Instance};
 use fedgenie_core::rng::StreamRng;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -105,12 +107,19 @@ impl PolicySettings for Config {
 type Vector = [f64; 3];
 
 /// A ridge regression of latency on the context.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Regression {
     /// `H`, symmetric and positive definite.
     gram: [Vector; 3],
     /// `b`.
     moment: Vector,
+}
+
+impl Stateful for Regression {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.gram);
+        state.field(&mut self.moment);
+    }
 }
 
 impl Regression {
@@ -181,6 +190,15 @@ struct RbcsF {
     chosen: Vec<u32>,
 }
 
+impl Stateful for RbcsF {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.regressions);
+        state.field(&mut self.contexts);
+        state.field(&mut self.queues);
+        state.field(&mut self.in_last_round);
+    }
+}
+
 impl Policy for RbcsF {
     fn probes(&self) -> bool {
         self.context_time > Span::ZERO
@@ -235,6 +253,17 @@ impl Policy for RbcsF {
                 }
             }
         }
+    }
+
+    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+        explanation.clients(ask.available.list().iter().copied());
+        explanation.array("latency", self.speeds.iter().map(|speed| -speed / self.latency_weight));
+        explanation.array("queue", self.gains.iter().copied());
+    }
+
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+        explanation.clients(clients.iter().copied());
+        explanation.array("queue", clients.iter().map(|client| self.queues[client.index()]));
     }
 }
 

@@ -18,9 +18,10 @@
 //! # Determinism
 //! Uses no random stream. The first round starts with client 0.
 
-use super::{BuildContext, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
+use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,12 @@ struct RoundRobin {
     next: ClientId,
 }
 
+impl Stateful for RoundRobin {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.next);
+    }
+}
+
 impl Policy for RoundRobin {
     fn select(
         &mut self,
@@ -55,5 +62,16 @@ impl Policy for RoundRobin {
         if let Some(last) = selection.last() {
             self.next = ClientId(last.0 + 1);
         }
+    }
+
+    fn explain(
+        &self,
+        _: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        selection: &[ClientId],
+        explanation: &mut Explanation,
+    ) {
+        explanation.clients(selection.iter().copied());
+        explanation.scalar("next", f64::from(self.next.0));
     }
 }

@@ -5,7 +5,7 @@ use super::engine::{Engine, Event, THE_SERVER, Timer};
 use super::jobs::{JobId, Names};
 use super::learning::{Intake, Work};
 use super::question::{Asker, Question, SelectionStreams, view};
-use super::server::{Closing, Server, Told};
+use super::server::{Closing, Server, Told, numbered};
 use crate::policy::{Feedback, JobReport, Policy, Waited};
 use crate::protocol::BufferedRule;
 use crate::recorder::RoundJobs;
@@ -121,9 +121,12 @@ impl<'w> Buffered<'w> {
             cohort: 1,
             take: 1,
             candidates: engine.candidates(THE_SERVER),
+            explain: server.settings.explain,
         };
         let streams = SelectionStreams::new(world, Asker::Server, self.turn);
-        question.ask_at_once(&mut *self.policy, &view(world, &server.counts), streams, &mut self.choice)?;
+        let explained =
+            question.ask_at_once(&mut *self.policy, &view(world, &server.counts), streams, &mut self.choice)?;
+        server.explanations.extend(explained.map(|object| numbered(object, self.turn, None)));
         let selected = &self.choice;
         engine.note(&Record::Selected { round: server.round, time, selected })?;
         server.count(world, selected);
@@ -203,7 +206,8 @@ impl<'w> Buffered<'w> {
             true => Intake::Nothing,
             false => Intake::Updates(work.collect(), self.rule.combine),
         };
-        let policy = Some(Told { policy: &mut *self.policy, turn: self.turn, selected: &self.jobs.selected });
+        let policy =
+            Some(Told { policy: &mut *self.policy, turn: self.turn, selected: &self.jobs.selected, server: None });
         let scopes = &[];
         server.close(
             engine,

@@ -27,7 +27,7 @@ impl End {
 }
 
 /// When the global model is evaluated, and on what: at the end of a round that one of these names, and of the last.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluations {
     /// Every so many rounds; 0 for none.
     pub every: u32,

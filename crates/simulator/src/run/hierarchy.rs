@@ -5,8 +5,8 @@ mod edge;
 use super::RunError;
 use super::engine::{Engine, Event, Timer};
 use super::learning::{EdgeModel, Intake, ServerScope};
-use super::question::{Asker, Question, SelectionStreams};
-use super::server::{Closing, Server, Told};
+use super::question::{Asker, Explained, Question, SelectionStreams};
+use super::server::{CLOUD, Closing, Server, Told, numbered};
 use crate::policy::{Candidates, Feedback, JobReport, Policy, ServerView, Waited};
 use crate::protocol::HierarchicalRule;
 use crate::recorder::RoundJobs;
@@ -123,10 +123,12 @@ impl<'w> Hierarchy<'w> {
     }
 
     /// Chooses edge servers and sends them the model.
-    fn open(&mut self, engine: &mut Engine<'_>, server: &Server<'_>) -> Result<(), RunError> {
+    fn open(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
         let (world, round, now) = (engine.world, server.round, engine.now());
         let cohort = self.rule.edges_per_round;
-        self.cloud.choose(world, round, now, cohort, &mut self.chosen)?;
+        let explain = server.settings.explain;
+        let explained = self.cloud.choose(world, (round, now, explain), cohort, &mut self.chosen)?;
+        server.explanations.extend(explained);
         self.jobs.edges.extend(self.chosen.iter().map(|edge| EdgeId(edge.0)));
         engine.note(&Record::CloudOpened { round, time: now, edges: &self.jobs.edges })?;
         for &edge in &self.jobs.edges {
@@ -194,7 +196,7 @@ impl<'w> Hierarchy<'w> {
             Some(policy) => {
                 let timeout = engine.now() - opened;
                 report(&mut **policy, (cloud.turn, server.round), edges, (chosen, returned), timeout);
-                Some(Told { policy: &mut **policy, turn: cloud.turn, selected: chosen })
+                Some(Told { policy: &mut **policy, turn: cloud.turn, selected: chosen, server: Some(CLOUD.into()) })
             }
         };
         let intake = Intake::EdgeModels(models);
@@ -210,19 +212,18 @@ impl Cloud {
     fn choose(
         &mut self,
         world: &World,
-        round: Round,
-        now: VirtualTime,
+        (round, now, explain): (Round, VirtualTime, bool),
         cohort: usize,
         chosen: &mut Vec<ClientId>,
-    ) -> Result<(), RunError> {
+    ) -> Result<Explained, RunError> {
         let Some(policy) = &mut self.policy else {
             chosen.clone_from(&self.edges);
-            return Ok(());
+            return Ok(None);
         };
         let candidates = Candidates::from(&*self.edges);
         self.turn = self.turn.next();
         let (asker, turn) = (Asker::Cloud, self.turn);
-        let question = Question { label: "", asker, turn, round, now, cohort, take: cohort, candidates };
+        let question = Question { label: "", asker, turn, round, now, cohort, take: cohort, candidates, explain };
         let view = ServerView {
             data_sizes: &self.sizes,
             shares: &self.shares,
@@ -231,7 +232,9 @@ impl Cloud {
             gains: None,
             genie: None,
         };
-        question.ask_at_once(&mut **policy, &view, SelectionStreams::new(world, asker, turn), chosen)
+        let explained =
+            question.ask_at_once(&mut **policy, &view, SelectionStreams::new(world, asker, turn), chosen)?;
+        Ok(explained.map(|object| numbered(object, turn, Some(CLOUD.into()))))
     }
 }
 

@@ -156,6 +156,7 @@ impl<'w> Learning<'w> {
             loss_rms: update.loss_rms,
             quality: None,
             deviation: None,
+            latency: work.latency,
         };
         work.iter().zip(&self.updates).map(said).collect()
     }

@@ -1,7 +1,7 @@
 //! A server's question to a policy: whom to select.
 
 use super::RunError;
-use crate::policy::{Candidates, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use crate::policy::{Candidates, Explanation, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::rng::{Purpose, StreamRng};
@@ -40,7 +40,12 @@ pub(super) struct Question<'a> {
     pub cohort: usize,
     pub take: usize,
     pub candidates: Candidates<'a>,
+    /// Whether the policy is to explain itself.
+    pub explain: bool,
 }
+
+/// Why a policy decided as it did; none where it is not asked.
+pub(super) type Explained = Option<serde_json::Map<String, serde_json::Value>>;
 
 /// The random numbers of one selection. A selection goes on in the policy's stream where its probe stopped.
 pub(super) struct SelectionStreams {
@@ -82,18 +87,24 @@ impl Question<'_> {
         }
     }
 
-    /// Asks, and checks the answer.
+    /// Asks, and checks the answer. Returns what the policy says of it.
     pub fn ask(
         &self,
         policy: &mut dyn Policy,
         view: &ServerView<'_>,
         streams: &mut SelectionStreams,
         selection: &mut Vec<ClientId>,
-    ) -> Result<(), RunError> {
+    ) -> Result<Explained, RunError> {
         let mut rng = PolicyRng { policy: &mut streams.policy, solver: &mut streams.solver };
         selection.clear();
-        policy.select(&self.request(), view, &mut rng, selection);
-        self.check(selection)
+        let request = self.request();
+        policy.select(&request, view, &mut rng, selection);
+        self.check(selection)?;
+        Ok(self.explain.then(|| {
+            let mut explanation = Explanation::default();
+            policy.explain(&request, view, selection, &mut explanation);
+            explanation.into_json()
+        }))
     }
 
     /// As [`Question::ask`], where there is no time for a probe.
@@ -103,7 +114,7 @@ impl Question<'_> {
         view: &ServerView<'_>,
         mut streams: SelectionStreams,
         selection: &mut Vec<ClientId>,
-    ) -> Result<(), RunError> {
+    ) -> Result<Explained, RunError> {
         match policy.probe(&self.request(), view, &mut streams.policy) {
             Probe::None | Probe::Context(Span::ZERO) => self.ask(policy, view, &mut streams, selection),
             _ => Err(self.refuse("asks clients before it selects, and says that it does not")),

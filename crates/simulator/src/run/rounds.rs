@@ -198,7 +198,12 @@ impl<'w> Rounds<'w> {
             is_abandoned,
             intake,
             hindsight: self.hindsight.as_mut().zip(hindsight),
-            policy: Some(Told { policy: &mut *self.policy, turn: self.turn, selected: &self.jobs.selected }),
+            policy: Some(Told {
+                policy: &mut *self.policy,
+                turn: self.turn,
+                selected: &self.jobs.selected,
+                server: None,
+            }),
             scopes: &[],
         };
         server.close(engine, closing)?;

@@ -5,12 +5,13 @@ use super::hindsight::{HindsightMeter, OpenRound};
 use super::learning::{Intake, Learning, ServerScope, Trained};
 use super::{Accounts, RunError, RunSettings};
 use crate::metrics::Participation;
-use crate::policy::{Feedback, Policy, RoundReport, Wants};
-use crate::recorder::{RoundJobs, RoundMark, RoundSummary};
+use crate::policy::{Explanation, Feedback, Policy, RoundReport, Wants};
+use crate::recorder::{RoundJobs, RoundMark, RoundSummary, RoundUpdates};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::record::{Record, Regret};
 use fedgenie_core::time::VirtualTime;
+use serde_json::{Map, Value};
 
 /// The round, the global model, how often clients were selected, and what was measured.
 pub(super) struct Server<'w> {
@@ -33,6 +34,10 @@ pub(super) struct Server<'w> {
     mark: RoundMark,
     /// Bytes down and up when the policy was last told.
     told_bytes: (u64, u64),
+    /// Of the selections of the round, where they are recorded.
+    pub explanations: Vec<Map<String, Value>>,
+    /// Of the round, where they are recorded.
+    updates: RoundUpdates,
 }
 
 /// How a round ends.
@@ -57,6 +62,18 @@ pub(super) struct Told<'a> {
     pub turn: Turn,
     /// Whom it has selected since it was told of a round.
     pub selected: &'a [ClientId],
+    /// Whose it is in explanations, where there are several.
+    pub server: Option<Value>,
+}
+
+/// The cloud among the servers of explanations.
+pub(super) const CLOUD: &str = "cloud";
+
+/// An explanation with the numbers that tell the selections of a round apart.
+pub(super) fn numbered(object: Map<String, Value>, turn: Turn, server: Option<Value>) -> Map<String, Value> {
+    let server = server.map(|server| ("server".to_owned(), server));
+    let numbers = [("turn".to_owned(), turn.0.into())].into_iter().chain(server);
+    numbers.chain(object).collect()
 }
 
 impl<'w> Server<'w> {
@@ -79,6 +96,8 @@ impl<'w> Server<'w> {
             group_selections: if named { groups.iter().enumerate().map(name).collect() } else { Vec::new() },
             mark: RoundMark::default(),
             told_bytes: (0, 0),
+            explanations: Vec::new(),
+            updates: RoundUpdates::default(),
         }
     }
 
@@ -98,7 +117,7 @@ impl<'w> Server<'w> {
     /// it.
     pub fn close(&mut self, engine: &mut Engine<'_>, closing: Closing<'_, 'w>) -> Result<(), RunError> {
         let Closing { opened, jobs, is_abandoned, intake, hindsight, policy, scopes } = closing;
-        let wants = policy.as_ref().map_or_else(Wants::default, |told| told.policy.wants());
+        let wants = policy.as_ref().map_or_else(Wants::default, |told| self.settings.wants(&*told.policy));
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);
         self.metrics.clear();
         let mut trained = Vec::new();
@@ -126,15 +145,51 @@ impl<'w> Server<'w> {
                 engine.note(&Record::Metric { round, name, value })?;
             }
         }
-        if let Some(Told { policy, turn, selected }) = policy {
+        self.note_updates(&trained);
+        if let Some(Told { policy, turn, selected, server }) = policy {
             let (duration, metrics) = (now - opened, &*self.metrics);
             let Accounts { down_bytes, up_bytes, .. } = engine.accounts;
             let (down_before, up_before) = std::mem::replace(&mut self.told_bytes, (down_bytes, up_bytes));
             let (down_bytes, up_bytes) = (down_bytes - down_before, up_bytes - up_before);
             let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics };
             report_round(policy, self.learning.as_ref(), &trained, report);
+            self.explain_after(policy, turn, server, selected);
         }
         self.record(engine, opened, jobs, is_abandoned)
+    }
+
+    /// Keeps what updates said of their training, where that is recorded.
+    pub fn note_updates(&mut self, trained: &[Trained]) {
+        if self.settings.updates {
+            let RoundUpdates { clients, examples, loss, loss_rms, latency_s } = &mut self.updates;
+            clients.extend(trained.iter().map(|trained| trained.client));
+            examples.extend(trained.iter().map(|trained| trained.examples));
+            loss.extend(trained.iter().map(|trained| trained.loss));
+            loss_rms.extend(trained.iter().map(|trained| trained.loss_rms));
+            latency_s.extend(trained.iter().map(|trained| trained.latency.seconds()));
+        }
+    }
+
+    /// Adds what a policy has learned to the explanation of its last selection.
+    pub fn explain_after(&mut self, policy: &dyn Policy, turn: Turn, server: Option<Value>, clients: &[ClientId]) {
+        if !self.settings.explain {
+            return;
+        }
+        let mut after = Explanation::default();
+        policy.explain_after(clients, &mut after);
+        let after = after.into_json();
+        if after.is_empty() {
+            return;
+        }
+        let is_its = |object: &&mut Map<String, Value>| object.get("server") == server.as_ref();
+        match self.explanations.iter_mut().rev().find(is_its) {
+            Some(object) => drop(object.insert("after".to_owned(), after.into())),
+            // Nobody was selected since the last round.
+            None => {
+                let object = [("after".to_owned(), after.into())].into_iter().collect();
+                self.explanations.push(numbered(object, turn, server));
+            }
+        }
     }
 
     fn record(
@@ -163,11 +218,15 @@ impl<'w> Server<'w> {
             up_bytes,
             edge_bytes: (accounts.edge_down_bytes, accounts.edge_up_bytes),
             group_selections: &self.group_selections,
+            explain: self.settings.explain.then_some(&*self.explanations),
+            updates: self.settings.updates.then_some(&self.updates),
         };
         engine.sink.round(&summary, is_recorded, &self.mark)?;
         if is_recorded {
             self.group_selections.iter_mut().for_each(|(_, count)| *count = 0);
         }
+        self.explanations.clear();
+        self.updates.clear();
         engine.accounts.rounds += 1;
         Ok(())
     }

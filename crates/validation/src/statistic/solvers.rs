@@ -150,7 +150,7 @@ impl Config {
             let settings = RunSettings {
                 evaluate: scenario.sections.evaluate.plan(scenario.sections.stop.end()),
                 record_every: 1,
-                parallel: false,
+                ..RunSettings::default()
             };
             let mut run = Run::new(&world, &self.policy, policy, settings, NoSink);
             let Some(rounds) = scenario.sections.stop.rounds else { return usage("the scenario needs stop.rounds") };

@@ -11,7 +11,7 @@ use crate::run::engine::{Engine, Timer};
 use crate::run::jobs::JobId;
 use crate::run::learning::Work;
 use crate::run::question::{Asker, Question, SelectionStreams, view};
-use crate::run::server::{Server, report_round};
+use crate::run::server::{Server, numbered, report_round};
 use fedgenie_core::id::{EdgeId, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
@@ -139,10 +139,12 @@ impl<'w> Edge<'w> {
             cohort: rule.ask,
             take: rule.take,
             candidates: engine.candidates(edge),
+            explain: server.settings.explain,
         };
         let view = ServerView { shares, ..view(world, &server.counts) };
         let streams = SelectionStreams::new(world, Asker::Edge(edge), self.turn);
-        question.ask_at_once(&mut *self.policy, &view, streams, &mut self.cohort.selection)?;
+        let explained = question.ask_at_once(&mut *self.policy, &view, streams, &mut self.cohort.selection)?;
+        server.explanations.extend(explained.map(|object| numbered(object, self.turn, Some(edge.0.into()))));
         let selected = &self.cohort.selection;
         engine.note(&Record::EdgeSelected { edge, turn: self.turn, time: now, selected })?;
         server.count(world, selected);
@@ -182,7 +184,7 @@ impl<'w> Edge<'w> {
         let mut trained = Vec::new();
         if let (Some(learning), Some(model)) = (&mut server.learning, &mut self.model) {
             let work = arrived().filter_map(|job| Work::of(job, 0, 1.0)).collect();
-            let (wants, model) = (self.policy.wants(), (model, self.cluster));
+            let (wants, model) = (server.settings.wants(&*self.policy), (model, self.cluster));
             trained =
                 learning.aggregate_at_edge(round, work, model, &mut self.rows, wants, server.settings.parallel)?;
             for (client, values) in learning.kept(&trained) {
@@ -201,6 +203,8 @@ impl<'w> Edge<'w> {
             metrics: &[],
         };
         report_round(&mut *self.policy, server.learning.as_ref(), &trained, report);
+        server.note_updates(&trained);
+        server.explain_after(&*self.policy, turn, Some(edge.0.into()), &self.cohort.selection);
         self.cohort.settle(engine)?;
         self.left -= 1;
         if self.left == 0 {

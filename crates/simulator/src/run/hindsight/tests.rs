@@ -10,6 +10,8 @@ use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::brute;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::{Instance, TIE};
+use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::time::Span;
 use fedgenie_learning::model::{Batch, evaluate};
 use fedgenie_learning::task::Labelled;
 
@@ -32,6 +34,10 @@ fn with(more: &str) -> World {
 /// Chooses what it was told to; the last choice again and again.
 struct Script(Vec<Vec<ClientId>>);
 
+impl Stateful for Script {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
+
 impl Policy for Script {
     fn select(
         &mut self,
@@ -49,7 +55,13 @@ fn ids(clients: &[u32]) -> Vec<ClientId> {
 }
 
 fn scripted<'w>(world: &'w World, rounds: &[Vec<ClientId>]) -> Run<'w> {
-    let settings = RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false };
+    let settings = RunSettings {
+        evaluate: Evaluations::every(1),
+        record_every: 1,
+        parallel: false,
+        explain: false,
+        updates: false,
+    };
     let policy: Box<dyn Policy> = Box::new(Script(rounds.to_vec()));
     Run::new(world, "script", policy, settings, NoSink)
 }
@@ -71,7 +83,8 @@ fn learning<'a, 'w>(run: &'a Run<'w>) -> &'a Learning<'w> {
 fn trained(client: ClientId, round: Round) -> Trained {
     let (turn, staleness, examples, loss) = (Turn(round.0), 0, 1, 0.0);
     let (loss_rms, quality, deviation) = (None, None, None);
-    Trained { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation }
+    let latency = Span::ZERO;
+    Trained { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, latency }
 }
 
 /// `−κ·T̃` of every client in a round, from the draws.

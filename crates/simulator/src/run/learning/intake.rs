@@ -4,6 +4,7 @@ use crate::policy::TrainingReport;
 use crate::protocol::Combine;
 use crate::run::jobs::Job;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+use fedgenie_core::time::Span;
 use fedgenie_learning::aggregate::Contribution;
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::task;
@@ -33,13 +34,17 @@ pub(in crate::run) struct Work {
     pub staleness_weight: f64,
     /// Size of the update that travelled.
     pub up_bytes: u64,
+    /// From dispatch to arrival.
+    pub latency: Span,
 }
 
 impl Work {
     /// The work of a job that was sent a model.
     pub fn of(job: &Job, staleness: u32, staleness_weight: f64) -> Option<Self> {
         let Job { client, turn, round, number, transfer: [_, up_bytes], .. } = *job;
-        Some(Self { client, turn, round, number, sent: job.sent.clone()?, staleness, staleness_weight, up_bytes })
+        let sent = job.sent.clone()?;
+        let latency = job.arrived_at.map_or(Span::ZERO, |arrived| arrived - job.dispatched);
+        Some(Self { client, turn, round, number, sent, staleness, staleness_weight, up_bytes, latency })
     }
 
     /// The work as the task sees it.
@@ -62,12 +67,14 @@ pub(in crate::run) struct Trained {
     pub loss_rms: Option<f64>,
     pub quality: Option<f64>,
     pub deviation: Option<f64>,
+    /// From dispatch to arrival.
+    pub latency: Span,
 }
 
 impl Trained {
     /// What a policy is told, with the update if it is given.
     pub const fn report<'a>(&self, update: Option<&'a [f32]>) -> TrainingReport<'a> {
-        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation } = *self;
+        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, latency: _ } = *self;
         TrainingReport { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, update }
     }
 }

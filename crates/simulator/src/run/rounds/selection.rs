@@ -15,7 +15,7 @@ use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::Span;
 
 impl Rounds<'_> {
-    pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &Server<'_>) -> Result<(), RunError> {
+    pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
         let world = engine.world;
         let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
         let view = view(world, &server.counts);
@@ -35,7 +35,9 @@ impl Rounds<'_> {
         }
         let gains = metered.map(|truth| (&truth.genie.reward, &*self.available_gains));
         let view = ServerView { probed: &probed, gains: gains.filter(|(_, gains)| !gains.is_empty()), ..view };
-        question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)
+        let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
+        server.explanations.extend(explained);
+        Ok(())
     }
 
     fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
@@ -48,6 +50,7 @@ impl Rounds<'_> {
             cohort: self.rule.ask,
             take: self.rule.take,
             candidates: engine.candidates(THE_SERVER),
+            explain: server.settings.explain,
         }
     }
 
