@@ -381,7 +381,7 @@ mod tests {
     fn the_keys_are_those_of_the_schema() {
         let schema = schema::schema();
         let tree = tree::parse(Path::new("a.toml"), "unknown = 1").unwrap();
-        let message = read::<Sections>(&tree, "").unwrap_err().complaint.message;
+        let message = read::read::<Sections>(&tree, "").unwrap_err().complaint.message;
         let mut keys: Vec<_> = message.split_once("known: ").unwrap().1.split(", ").collect();
         let mut known: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         known.retain(|key| *key != "$schema");
