@@ -150,9 +150,11 @@ struct ValidateArguments {
     /// The folder of claims; by default validation/claims.
     #[arg(long, value_name = "DIR")]
     claims: Option<PathBuf>,
-    /// Writes tables, explanations and details into this file; by default RESULTS.md beside the folder of claims if all
-    /// claims are tested with the full budget, and nowhere otherwise.
-    #[arg(long, value_name = "FILE")]
+    /// Keeps finished runs in this folder, and takes those that are there, so that an interrupted validation goes on
+    /// where it stopped; tables, explanations and details go into RESULTS.md there. A name that ends in .md is a file
+    /// for these alone. If all claims are tested with the full budget, they are also written into RESULTS.md beside the
+    /// folder of claims, unless a file is named.
+    #[arg(long, value_name = "DIR|FILE.md")]
     out: Option<PathBuf>,
     /// Folder that relative data paths start from.
     #[arg(long, value_name = "DIR")]

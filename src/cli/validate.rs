@@ -6,7 +6,8 @@ use fedgenie::error::Error;
 use fedgenie::experiment::Threads;
 use fedgenie::experiment::cpu::Cpu;
 use fedgenie::validation::{
-    Budget, ClaimResult, Laboratory, Provenance, Row, markdown, read_claims, table, today, validate as check,
+    Budget, Claim, ClaimResult, Kept, Laboratory, NotRun, Provenance, Row, markdown, read_claims, table, today,
+    validate as check,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +15,16 @@ use std::process::Command;
 
 /// Where the claims of FedGenie's sources are, seen from their root.
 const CLAIMS: &str = "validation/claims";
+/// What the file with tables and explanations is called.
+const RESULTS: &str = "RESULTS.md";
 
 pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     let folder = arguments.claims.clone().unwrap_or_else(|| PathBuf::from(CLAIMS));
     let budget = if arguments.smoke { Budget::Smoke } else { Budget::Full };
     let claims = read_claims(&folder, &arguments.names)?;
+    let (claims, others): (Vec<Claim>, Vec<Claim>) =
+        claims.into_iter().partition(|claim| claim.runs_among(&arguments.names));
+    let not_run: Vec<NotRun> = others.iter().map(NotRun::of).collect();
     let threads = Threads::new(arguments.threads)?;
     // Before the first run: what is written is about what was there when it began.
     let provenance = Provenance {
@@ -28,7 +34,16 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
         machine: machine(threads.count()),
     };
     let progress = Show::new(true, 0);
-    let laboratory = Laboratory::new(budget, &threads, &progress, arguments.data.clone());
+    let mut laboratory = Laboratory::new(budget, &threads, &progress, arguments.data.clone());
+    let (kept, mut files) = match arguments.out.as_deref() {
+        Some(out) if is_file(out) => (None, vec![out.to_owned()]),
+        Some(out) => (Some(out), vec![out.join(RESULTS)]),
+        None => (None, Vec::new()),
+    };
+    if let Some(kept) = kept {
+        fs::create_dir_all(kept).map_err(|source| Error::Write { path: kept.to_owned(), source })?;
+        laboratory = laboratory.keeping(kept.to_owned());
+    }
     let mut results = Vec::new();
     for (index, claim) in claims.iter().enumerate() {
         if !arguments.quiet {
@@ -37,18 +52,32 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
         results.push(check(claim, &laboratory)?);
     }
     if arguments.json {
-        let document = serde_json::json!({ "provenance": provenance, "claims": results });
+        let mut document = serde_json::json!({ "provenance": provenance, "claims": results, "not_run": not_run });
+        if kept.is_some() {
+            document["runs"] = serde_json::json!(laboratory.kept());
+        }
         let text = serde_json::to_string_pretty(&document).map_err(|error| Error::Usage(error.to_string()))?;
         print(&format!("{text}\n"))?;
     } else {
-        print(&summary(&results))?;
+        let mut text = summary(&results, &not_run);
+        if let Some(folder) = kept {
+            let Kept { reused, made } = laboratory.kept();
+            text.push_str(&format!(
+                "runs: {reused} of {} were there already, in {}\n",
+                reused + made,
+                folder.display()
+            ));
+        }
+        print(&text)?;
     }
     // Only all claims with the full budget are what the checked-in file is about.
     let is_whole = arguments.names.is_empty() && budget == Budget::Full;
-    let file = arguments.out.clone().or_else(|| is_whole.then(|| folder.with_file_name("RESULTS.md")));
-    if let Some(file) = file {
-        let text = markdown(&results, &provenance, budget);
-        fs::write(&file, text).map_err(|source| Error::Write { path: file.clone(), source })?;
+    if is_whole && (files.is_empty() || kept.is_some()) {
+        files.push(folder.with_file_name(RESULTS));
+    }
+    let text = markdown(&results, &not_run, &provenance, budget);
+    for file in files {
+        fs::write(&file, &text).map_err(|source| Error::Write { path: file.clone(), source })?;
         if !arguments.quiet {
             eprintln!("written to {}", file.display());
         }
@@ -57,7 +86,12 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     Ok(u8::from(unexpected))
 }
 
-fn summary(results: &[ClaimResult]) -> String {
+/// Whether `--out` names a file for the tables alone, and not a folder that keeps runs as well.
+fn is_file(out: &Path) -> bool {
+    out.is_file() || out.extension().is_some_and(|extension| extension == "md") && !out.is_dir()
+}
+
+fn summary(results: &[ClaimResult], not_run: &[NotRun]) -> String {
     let rows: Vec<&Row> = results.iter().flat_map(ClaimResult::rows).collect();
     let unexpected = rows.iter().filter(|row| !row.is_as_expected()).count();
     let seconds: f64 = results.iter().map(|result| result.seconds).sum();
@@ -68,7 +102,7 @@ fn summary(results: &[ClaimResult]) -> String {
     };
     let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     let (numbers, claims) = (counted(rows.len(), "number"), counted(results.len(), "claim"));
-    format!("{}\n{numbers} of {claims} in {seconds:.0} s: {verdict}\n", table(results))
+    format!("{}\n{numbers} of {claims} in {seconds:.0} s: {verdict}\n", table(results, not_run))
 }
 
 /// The commit that the claims belong to, marked where files differ from it.

@@ -4,6 +4,7 @@
 
 mod aggregation;
 mod allocation;
+mod arms;
 mod asynchronous;
 mod bad_input;
 mod bad_policy;

@@ -298,3 +298,190 @@ expected = "supported"
     let answer = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
     assert_eq!(answer.code, 0, "{answer:?}");
 }
+
+/// Clients learn a line; after the rounds that a run has, a low loss is reached in some seeds only.
+const LEARNED: &str = r#"name = "learned"
+seeds = 5
+
+[stop]
+rounds = 12
+
+[population]
+clients = 6
+[population.latency]
+download = { constant = "10 ms" }
+compute = { lognormal = { median = { uniform = ["0.1 s", "1 s"] }, sigma = 0.2 } }
+upload = { constant = "10 ms" }
+
+[task.linear-regression]
+examples = 400
+
+[training]
+optimizer = { sgd = { lr = 0.002 } }
+
+[protocol.synchronous]
+cohort = 2
+
+[evaluate]
+targets = [
+    { metric = "test_loss", at_most = 1e6 },
+    { metric = "test_loss", at_most = LOSS },
+    { metric = "test_loss", at_most = 0.0 },
+]
+
+[policy.random]
+[policy.large]
+kind = "random"
+with = { "protocol.synchronous.cohort" = 4 }
+"#;
+
+fn ratio_of(value: &str) -> String {
+    format!(
+        r#"title = "ratios"
+source = "a test"
+[scenario.learned]
+file = "../scenario.toml"
+seeds = 5
+[[check]]
+claim = "more clients take longer"
+statistic.ratio = {{ scenario = "learned", value = "{value}", policy = "large", against = ["random"] }}
+holds = {{ at-least = 1 }}
+expected = "supported"
+"#
+    )
+}
+
+/// The only number of the claim about a value, and the verdict table in text.
+fn ratio_in(place: &Workplace, value: &str) -> (Value, String) {
+    place.write("claims/ratio.toml", ratio_of(value));
+    let found = results(&place.fedgenie(&["validate", "--claims", "claims", "--json", "--quiet"]));
+    let text = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]).stdout;
+    (found["claims"][0]["checks"][0]["rows"][0].clone(), text)
+}
+
+/// Against `run`: the geometric mean of the seeds' ratios; who never reaches a target counts with what was spent.
+#[test]
+fn a_ratio_is_paired_by_seed_and_counts_who_never_reaches_a_target() {
+    // A loss that about half of the runs of the first arm reach.
+    let free = Workplace::with(&LEARNED.replace("LOSS", "0.0"));
+    free.run_into("out", &[]);
+    let summary = free.json("out/summary.json");
+    let runs = || summary["runs"].as_array().unwrap().iter();
+    let mut losses: Vec<f64> =
+        runs().filter(|run| run["arm"] == "random").map(|run| run["final"]["test_loss"].as_f64().unwrap()).collect();
+    losses.sort_by(f64::total_cmp);
+    let middle = (losses[2] + losses[3]) / 2.0;
+
+    let place = Workplace::with(&LEARNED.replace("LOSS", &middle.to_string()));
+    place.run_into("out", &[]);
+    let summary = place.json("out/summary.json");
+    let (mut logarithms, mut missed) = (0.0, 0);
+    for seed in 1..=5 {
+        let needed = |arm: &str| {
+            let mut runs = summary["runs"].as_array().unwrap().iter();
+            let run = runs.find(|run| run["arm"] == arm && run["seed"] == seed).unwrap();
+            run["reached"][1]["time_s"].as_f64().ok_or_else(|| run["virtual_time_s"].as_f64().unwrap())
+        };
+        missed += usize::from(needed("random").is_err());
+        let spent = |arm: &str| needed(arm).unwrap_or_else(|spent| spent);
+        logarithms += (spent("large") / spent("random")).ln();
+    }
+    assert!((1..5).contains(&missed), "{missed} of 5 runs never reach a loss of {middle}");
+    let name = format!("test_loss <= {middle}");
+    let (row, text) = ratio_in(&place, &format!("time_to.{name}"));
+    approx::assert_relative_eq!(row["value"].as_f64().unwrap(), (logarithms / 5.0).exp(), max_relative = 1e-12);
+    assert_eq!(row["n"], 5);
+    let note = row["note"].as_str().unwrap();
+    assert!(note.starts_with("never reached: large ") && note.ends_with(&format!("random {missed} of 5")), "{note}");
+    assert!(text.contains(note), "{text}");
+    let columns = "| over | geometric mean | pairs | runs of the policy that never reach it | of the other |";
+    let written = place.text("RESULTS.md");
+    assert!(written.contains(columns) && written.contains(note), "{written}");
+
+    // Everybody reaches the first target at once, with twice the bytes and the same number of bytes in every seed.
+    let (row, _) = ratio_in(&place, "bytes_to.test_loss <= 1000000");
+    assert_eq!((row["value"].as_f64().unwrap().round(), &row["note"]), (2.0, &Value::Null));
+    assert_eq!(row["verdict"], "supported");
+    // Nobody reaches the last one.
+    let (row, _) = ratio_in(&place, "rounds_to.test_loss <= 0");
+    assert_eq!((&row["value"], &row["note"]), (&1.0.into(), &"never reached: large 5 of 5, random 5 of 5".into()));
+    // Nothing is wasted: zero over zero is no ratio.
+    let (row, text) = ratio_in(&place, "wasted_up_bytes");
+    assert_eq!((&row["value"], &row["verdict"]), (&Value::Null, &"undecided".into()));
+    assert!(text.contains("undecided, UNEXPECTED (expected: supported); no ratio: wasted_up_bytes of large is 0 in"));
+    let answer = {
+        place.write("claims/ratio.toml", ratio_of("time_to.test_loss <= 3"));
+        place.fedgenie(&["validate", "--claims", "claims", "--quiet"])
+    };
+    assert!(
+        answer.code == 2 && answer.stderr.contains("there is no \"time_to.test_loss <= 3\"; there are"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_claim_that_runs_only_when_it_is_named_is_listed_otherwise() {
+    let place = workplace(CLAIM);
+    let long = CLAIM.replacen("source = ", "run = \"named\"\nsource = ", 1).replacen("BSFL is", "Long: BSFL is", 1);
+    place.write("claims/long.toml", &long);
+    let validate = |more: &[&str]| place.fedgenie(&[&["validate", "--claims", "claims", "--quiet"], more].concat());
+    let answer = validate(&[]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let line = "  long: Long: BSFL is between the genie and random selection\n";
+    assert!(answer.stdout.contains(&format!("run only when they are named:\n{line}")), "{}", answer.stdout);
+    assert!(answer.stdout.contains("3 numbers of 1 claim in"), "{}", answer.stdout);
+    assert!(place.text("RESULTS.md").contains("- [long](claims/long.toml): Long: BSFL is"));
+    let found = results(&validate(&["--json"]));
+    assert_eq!((found["claims"].as_array().unwrap().len(), &found["not_run"][0]["name"]), (1, &"long".into()));
+    let found = results(&validate(&["long", "--json"]));
+    assert_eq!((&found["claims"][0]["name"], found["not_run"].as_array().unwrap().len()), (&"long".into(), 0));
+    place.write("claims/long.toml", long.replace("\"named\"", "\"never\""));
+    let answer = validate(&[]);
+    assert!(answer.code == 2 && answer.stderr.contains("unknown variant `never`, expected `always` or `named`"));
+}
+
+#[test]
+fn a_validation_that_was_interrupted_goes_on_where_it_stopped() {
+    // Two claims of the same runs, and one of another scenario.
+    let place = workplace(CLAIM);
+    place.write("claims/again.toml", CLAIM);
+    place.write("claims/other.toml", CLAIM.replace("seeds = 6", "seeds = 6\nset = { \"stop.rounds\" = 30 }"));
+    let validate = |more: &[&str]| {
+        let answer = place.fedgenie(&[&["validate", "--claims", "claims", "--json", "--quiet"], more].concat());
+        assert_eq!(answer.code, 0, "{answer:?}");
+        let mut found = results(&answer);
+        for claim in found["claims"].as_array_mut().unwrap() {
+            claim["seconds"] = 0.into();
+        }
+        found
+    };
+    let whole = validate(&[]);
+    assert!(whole.get("runs").is_none());
+    let first = validate(&["--out", "kept"]);
+    assert_eq!((&first["claims"], &first["runs"]), (&whole["claims"], &serde_json::json!({ "reused": 0, "made": 36 })));
+    assert!(place.text("kept/RESULTS.md").contains("6 supported, 3 not supported, 0 undecided"));
+
+    // As a process leaves it that was killed: complete runs, an unfinished one, no manifest.
+    let folders = std::fs::read_dir(place.path("kept")).unwrap().map(|entry| entry.unwrap().path());
+    let folders: Vec<_> = folders.filter(|path| path.is_dir()).collect();
+    assert_eq!(folders.len(), 2, "{folders:?}");
+    std::fs::remove_dir_all(folders[0].join("runs/genie-s2")).unwrap();
+    std::fs::remove_file(folders[0].join("runs/bsfl-s3/run.json")).unwrap();
+    std::fs::remove_file(folders[0].join("manifest.json")).unwrap();
+    std::fs::create_dir(folders[0].join(".fedgenie/process-0")).unwrap();
+    let second = validate(&["--out", "kept"]);
+    assert_eq!(
+        (&second["claims"], &second["runs"]),
+        (&whole["claims"], &serde_json::json!({ "reused": 34, "made": 2 }))
+    );
+    let answer = place.fedgenie(&["validate", "--claims", "claims", "--quiet", "--out", "kept"]);
+    assert!(answer.stdout.ends_with("runs: 36 of 36 were there already, in kept\n"), "{}", answer.stdout);
+    // Each is a result folder like any other.
+    let folder = folders[0].to_str().unwrap();
+    assert_eq!(place.fedgenie(&["verify", folder]).stdout, format!("{folder}: 18 runs replayed, no difference\n"));
+    // Another scenario under the same name is not taken for this one.
+    place.write(SCENARIO, WORLD.replace("sigma = 0.2", "sigma = 0.3"));
+    let third = validate(&["--out", "kept"]);
+    assert_eq!(third["runs"], serde_json::json!({ "reused": 0, "made": 36 }));
+    assert_ne!(third["claims"], whole["claims"]);
+}

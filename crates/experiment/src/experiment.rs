@@ -1,6 +1,7 @@
 //! An experiment: policies × seeds × the points of a sweep, run in parallel over runs and over clients.
 //!
-//! All policies of one (point, seed) share one world, so that their differences are paired. Results do not depend on
+//! All policies of one (point, seed) share one world, unless they override some of the scenario; then they share clients,
+//! data and draws. So their differences are paired. Results do not depend on
 //! the number of threads: runs are independent, and inside a run only index-addressed work is parallel.
 //!
 //! *Threads.* As many runs are under way as there are threads. As soon as fewer runs are left than threads, the runs
@@ -23,7 +24,7 @@ pub use estimates::estimate_of;
 pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, note_written};
 pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic};
-pub use table::{INTERVAL_SEEDS, ROUNDING, number, show, table};
+pub use table::{INTERVAL_SEEDS, ROUNDING, number, overridden, show, table};
 pub use watch::{Reached, Watch};
 
 use crate::error::Error;
@@ -36,7 +37,7 @@ use fedgenie_simulator::policy::PolicyConfig;
 use fedgenie_simulator::protocol::Rule;
 use fedgenie_simulator::recorder::Sink;
 use fedgenie_simulator::run::{Run, RunError, RunSettings};
-use fedgenie_simulator::task::DataCache;
+use fedgenie_simulator::task::{self, DataCache};
 use fedgenie_simulator::world::World;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +64,8 @@ pub struct Experiment {
     pub seeds: Vec<u64>,
     /// The resolved scenario with its sweep, as TOML.
     pub resolved: String,
+    /// What policies override of the scenario outside the sweep: label, path, value.
+    pub with: BTreeMap<String, BTreeMap<String, String>>,
     /// The folder that the names of files in the scenario are relative to.
     pub base: PathBuf,
     /// The folder of data sets, if the user gave one.
@@ -133,7 +136,9 @@ impl Experiment {
             return Err(ScenarioError::new(root, "sweep", message).into());
         }
         let (seeds, resolved) = (whole.sections.seeds.list(), whole.to_toml());
-        Ok(Self { points, seeds, resolved, base: base.to_owned(), data: data.map(Path::to_owned) })
+        let overriding = whole.arms.iter().filter(|arm| !arm.with.is_empty());
+        let with = overriding.map(|arm| (arm.label.clone(), arm.overridden())).collect();
+        Ok(Self { points, seeds, resolved, with, base: base.to_owned(), data: data.map(Path::to_owned) })
     }
 
     /// The scenario at its first point.
@@ -179,7 +184,8 @@ impl Experiment {
     /// # Errors
     /// If a file is there and cannot be read.
     pub fn data_digests(&self) -> Result<BTreeMap<String, String>, Error> {
-        let files = self.points.iter().flat_map(|(_, scenario)| fedgenie_simulator::task::files(&*scenario.plan.task));
+        let tasks = self.points.iter().flat_map(|(_, scenario)| scenario.plans()).map(|plan| &plan.task);
+        let files = tasks.flat_map(|task| task::files(&**task));
         let below = |path: &Path| {
             let folders = self.data.iter().chain([&self.base]);
             let name = folders.filter_map(|folder| path.strip_prefix(folder).ok()).next().unwrap_or(path);
@@ -194,13 +200,28 @@ impl Experiment {
         Ok(digests)
     }
 
-    /// Builds the world of one point and seed.
+    /// Builds the world of one point and seed, for policies that override nothing of it.
     ///
     /// # Errors
     /// What does not fit together, with file and line.
     pub fn world(&self, point: usize, seed: u64, cache: &DataCache) -> Result<World, ScenarioError> {
         let scenario = &self.points[point].1;
         scenario.plan.build(seed, cache).map_err(|error| scenario.explain(error))
+    }
+
+    /// Builds the world of a run: that of its point and seed, with what its policy overrides.
+    ///
+    /// # Errors
+    /// What does not fit together, with file and line.
+    pub fn world_of(&self, run: &RunId, cache: &DataCache) -> Result<World, ScenarioError> {
+        let scenario = &self.points[run.point].1;
+        let plan = scenario.plan_of(run.arm);
+        plan.build(run.seed, cache).map_err(|error| scenario.explain_of(run.arm, error))
+    }
+
+    /// What runs must have in common to meet in one world: point, seed, and what their policies override.
+    pub(crate) fn place_of(&self, run: &RunId) -> (usize, u64, Option<usize>) {
+        (run.point, run.seed, self.points[run.point].1.arms[run.arm].variant)
     }
 
     /// Checks the worlds and the policies of some runs, to find what is wrong before anything is written: what is drawn
@@ -211,19 +232,25 @@ impl Experiment {
     /// The first thing that is wrong.
     pub fn check_worlds(&self, runs: &[RunId], cache: &DataCache) -> Result<Vec<String>, ScenarioError> {
         let mut warnings = BTreeSet::new();
-        for (point, (_, scenario)) in self.points.iter().enumerate() {
-            let mine = || runs.iter().filter(|run| run.point == point);
-            let arms: BTreeSet<usize> = mine().map(|run| run.arm).collect();
-            let mut seeds: Vec<u64> = mine().map(|run| run.seed).collect();
+        // By point, and by what policies override there.
+        let mut places: BTreeMap<_, Vec<&RunId>> = BTreeMap::new();
+        for run in runs {
+            let (point, _, variant) = self.place_of(run);
+            places.entry((point, variant)).or_default().push(run);
+        }
+        for runs in places.into_values() {
+            let (scenario, first) = (&self.points[runs[0].point].1, runs[0]);
+            let arms: BTreeSet<usize> = runs.iter().map(|run| run.arm).collect();
+            let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
             seeds.dedup();
-            let Some((&first, others)) = seeds.split_first() else { continue };
-            let world = self.world(point, first, cache)?;
+            let world = self.world_of(first, cache)?;
             for arm in arms.into_iter().map(|arm| &scenario.arms[arm]) {
                 world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
             warnings.extend(world.warnings);
-            for &seed in others {
-                scenario.plan.check(seed, cache).map_err(|error| scenario.explain(error))?;
+            for &seed in &seeds[1..] {
+                let checked = scenario.plan_of(first.arm).check(seed, cache);
+                checked.map_err(|error| scenario.explain_of(first.arm, error))?;
             }
         }
         Ok(warnings.into_iter().collect())
@@ -244,19 +271,20 @@ impl Experiment {
         let scenario = &self.points[id.point].1;
         let arm = &scenario.arms[id.arm];
         let policies = world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+        let sections = scenario.sections_of(id.arm);
         let settings = RunSettings {
-            evaluate: scenario.sections.evaluate.plan(scenario.sections.stop.end()),
-            record_every: scenario.sections.record.every,
-            explain: scenario.sections.record.explain,
-            updates: scenario.sections.record.updates,
+            evaluate: sections.evaluate.plan(sections.stop.end()),
+            record_every: sections.record.every,
+            explain: sections.record.explain,
+            updates: sections.record.updates,
             parallel: false,
         };
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
         let mut metered = Metered::new(sink, Bins::new(&world.population, speeds));
         let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
-        let metrics = scenario.sections.metrics();
+        let metrics = sections.metrics();
         let mut curve = Curve::default();
-        let mut watch = Watch::new(&scenario.sections.stop, &scenario.sections.evaluate.targets, &metrics);
+        let mut watch = Watch::new(&sections.stop, &sections.evaluate.targets, &metrics);
         let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
         loop {
             threads.step(&mut run).map_err(failed)?;
@@ -279,6 +307,7 @@ impl Experiment {
             files::write_file(file, &contents)?;
         }
         let mut summary = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        summary.with = arm.overridden();
         (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy);
         summary.warnings = got_worse(world, &summary).into_iter().collect();

@@ -6,31 +6,35 @@
 pub mod catalogue;
 mod evaluation;
 mod hindsight;
+mod part;
 pub mod read;
 pub mod schema;
 mod sections;
 pub mod tree;
+mod with;
 
 #[cfg(test)]
 mod training_tests;
 
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
+pub use part::Part;
 pub use read::ScenarioError;
 pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
+pub use with::Override;
 
 use fedgenie_core::config::Complaint;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::aggregate::AggregationConfig;
-use fedgenie_learning::data::DataError;
 use fedgenie_simulator::policy::{self, PolicyConfig};
 use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
-use fedgenie_simulator::task::{TaskConfig, TaskError, none};
+use fedgenie_simulator::task::{TaskConfig, none};
 use fedgenie_simulator::world::{WorldError, WorldPlan};
-use read::{read, read_kind, unknown_name};
+use read::{read_kind, unknown_name};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 use tree::{Node, Value};
 
@@ -103,6 +107,10 @@ pub struct Arm {
     pub label: String,
     /// Kind and parameters, defaults written out.
     pub policy: PolicyConfig,
+    /// What it overrides of the scenario, by path.
+    pub with: Vec<Override>,
+    /// Index of its own scenario among [`Scenario::variants`]; none if what it overrides changes nothing.
+    pub variant: Option<usize>,
 }
 
 /// One point of the sweep: the paths and values that make it. Without a sweep there is one point, with none.
@@ -121,6 +129,8 @@ pub struct Scenario {
     pub arms: Vec<Arm>,
     /// What a world is built from.
     pub plan: WorldPlan,
+    /// The scenarios of policies that override some of it, each once.
+    pub variants: Vec<Part>,
     tree: Node,
 }
 
@@ -137,62 +147,54 @@ impl Scenario {
         let mut rest = tree.clone();
         rest.take("sweep");
         let policies = rest.take("policy");
-        let mut sections: Sections = read(&rest, "")?;
-        if let Some(training) = &mut sections.training {
-            training.resolve();
-        }
-        if let Some(regret) = &mut sections.regret {
-            regret.resolve();
-        }
-        sections.evaluate.resolve();
-        let wrong = |complaint: Complaint| ScenarioError::of(tree, complaint);
-        sections.check().map_err(wrong)?;
-        let clients = sections.population.client_count().map_err(wrong)?;
-        let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
-        let rule = protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;
-        let reward = sections.regret.as_ref().and_then(RegretConfig::reward);
+        let Part { sections, plan, .. } = Part::read(&rest, tree, base, data)?;
         let mut arms = read_policies(policies.as_ref(), tree)?;
-        for Arm { label, policy } in &mut arms {
-            policy.resolve(reward.as_ref()).map_err(|error| policy_error(tree, label, error))?;
+        let mut variants: Vec<Part> = Vec::new();
+        for arm in &mut arms {
+            arm.policy.resolve(plan.reward.as_ref()).map_err(|error| policy_error(tree, &arm.label, error))?;
+            if arm.with.is_empty() {
+                continue;
+            }
+            let own = with::overridden(&rest, sections.task.kind(), arm).map_err(|error| with::of_arm(error, arm))?;
+            let own = Part::read(&own, &own, base, data).map_err(|error| with::of_arm(error, arm))?;
+            // Policies with the same scenario share worlds, however it was written.
+            arm.variant = (own.sections != sections).then(|| {
+                variants.iter().position(|known| known.sections == own.sections).unwrap_or_else(|| {
+                    variants.push(own);
+                    variants.len() - 1
+                })
+            });
         }
-        let training = sections.training.clone().unwrap_or_default();
-        // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
-        let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
-        population.resolve_paths(base, data);
-        task.resolve_paths(base, data);
-        let plan = WorldPlan {
-            population,
-            task: task.into_settings(),
-            training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
-            inference_share: training.inference_share,
-            rule,
-            ties: sections.ties.ties(),
-            aggregation: sections.aggregation.clone(),
-            reward,
-            meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
-            hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),
-        };
-        Ok(Self { sections, arms, plan, tree: tree.clone() })
+        Ok(Self { sections, arms, plan, variants, tree: tree.clone() })
     }
 
-    /// Puts file and line to what went wrong when a world was built.
+    /// What the worlds of all arms are built from.
+    pub fn plans(&self) -> impl Iterator<Item = &WorldPlan> {
+        [&self.plan].into_iter().chain(self.variants.iter().map(|part| &part.plan))
+    }
+
+    /// What the world of an arm is built from.
+    pub fn plan_of(&self, arm: usize) -> &WorldPlan {
+        self.arms[arm].variant.map_or(&self.plan, |variant| &self.variants[variant].plan)
+    }
+
+    /// The sections of an arm.
+    pub fn sections_of(&self, arm: usize) -> &Sections {
+        self.arms[arm].variant.map_or(&self.sections, |variant| &self.variants[variant].sections)
+    }
+
+    /// Puts file and line to what went wrong when the common world was built.
     pub fn explain(&self, error: WorldError) -> ScenarioError {
-        match error {
-            WorldError::Scenario(Complaint { path, message }) => {
-                let path = inherited_from(&self.tree, &path).unwrap_or(path);
-                ScenarioError::new(&self.tree, path, message)
-            }
-            WorldError::Task(error) => {
-                let key = match &error {
-                    TaskError::Data(DataError::Setting { key, .. }) => key,
-                    TaskError::Data(_) | TaskError::Model(_) => "data",
-                    TaskError::Network(_) => "model",
-                    TaskError::Weights(_) => "start",
-                    TaskError::Partition(_) => "partition",
-                };
-                let path = format!("task.{}.{key}", self.sections.task.kind());
-                ScenarioError::new(&self.tree, path, error.to_string())
-            }
+        part::explain(&self.tree, &self.sections, error)
+    }
+
+    /// Puts file and line to what went wrong when the world of an arm was built, and names the arm if it has one of its
+    /// own.
+    pub fn explain_of(&self, arm: usize, error: WorldError) -> ScenarioError {
+        let arm = &self.arms[arm];
+        match arm.variant {
+            Some(variant) => with::of_arm(self.variants[variant].explain(error), arm),
+            None => self.explain(error),
         }
     }
 
@@ -224,6 +226,11 @@ impl Scenario {
 }
 
 impl Arm {
+    /// Path and value, as text, of what it overrides.
+    pub fn overridden(&self) -> BTreeMap<String, String> {
+        self.with.iter().map(|entry| (entry.path.clone(), entry.text())).collect()
+    }
+
     /// Label, and the table with the kind and all parameters.
     fn to_toml(&self) -> (String, toml::Value) {
         let written = toml::Table::try_from(&self.policy).expect("a policy has only values that TOML can write");
@@ -233,6 +240,10 @@ impl Arm {
             if let toml::Value::Table(parameters) = value {
                 body.extend(parameters);
             }
+        }
+        if !self.with.is_empty() {
+            let with = self.with.iter().map(|entry| (entry.path.clone(), to_toml(&entry.value))).collect();
+            body.insert("with".to_owned(), toml::Value::Table(with));
         }
         (self.label.clone(), toml::Value::Table(body))
     }
@@ -249,15 +260,6 @@ fn to_toml(node: &Node) -> toml::Value {
             toml::Value::Table(entries.iter().map(|(key, node)| (key.clone(), to_toml(node))).collect())
         }
     }
-}
-
-/// Where a group's value is written, if it is not the group's own but the population's.
-fn inherited_from(tree: &Node, path: &str) -> Option<String> {
-    let (index, rest) = path.strip_prefix("population.group.")?.split_once('.')?;
-    let key = rest.split('.').next()?;
-    let is_own = tree.at(&format!("population.group.{index}.{key}")).is_some();
-    let is_shared = tree.at(&format!("population.{key}")).is_some();
-    (is_shared && !is_own).then(|| format!("population.{rest}"))
 }
 
 fn policy_error(tree: &Node, label: &str, complaint: Complaint) -> ScenarioError {
@@ -294,8 +296,9 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
             let path = if node.get("kind").is_some() { format!("{path}.kind") } else { path };
             return Err(ScenarioError::new(tree, path, unknown_name("policy", &kind, &names)));
         }
+        let with = body.take("with").map_or_else(|| Ok(Vec::new()), |with| with::read_overrides(&with, &path))?;
         let policy = read_kind(&kind, &body, &path)?;
-        arms.push(Arm { label: label.clone(), policy });
+        arms.push(Arm { label: label.clone(), policy, with, variant: None });
     }
     Ok(arms)
 }
@@ -378,7 +381,7 @@ mod tests {
     fn the_keys_are_those_of_the_schema() {
         let schema = schema::schema();
         let tree = tree::parse(Path::new("a.toml"), "unknown = 1").unwrap();
-        let message = read::<Sections>(&tree, "").unwrap_err().complaint.message;
+        let message = read::read::<Sections>(&tree, "").unwrap_err().complaint.message;
         let mut keys: Vec<_> = message.split_once("known: ").unwrap().1.split(", ").collect();
         let mut known: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         known.retain(|key| *key != "$schema");

@@ -8,7 +8,7 @@ use super::study::{Better, Quantity, Study, counted, interval};
 use super::style::{self, Labelled};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::{INTERVAL_SEEDS, show};
+use fedgenie_experiment::experiment::{INTERVAL_SEEDS, overridden, show};
 use fedgenie_simulator::policy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -184,6 +184,9 @@ fn experiment(results: &Results, prefix: &str) -> Experiment {
     add("protocol", results.kind("protocol"));
     add("task", Some(results.kind("task").unwrap_or_else(|| "none".to_owned())));
     add("policies", Some(results.labels.join(", ")));
+    for (label, words) in overridden(summary) {
+        add(&format!("{label} overrides"), Some(words));
+    }
     let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
     let are_counted = results.seeds.iter().copied().eq(1..=results.seeds.len() as u64);
     add(

@@ -236,6 +236,8 @@ impl<'a> Study<'a> {
             let name = target.name();
             let words = format!("virtual time to {name}");
             all.push(Quantity::new(format!("time_to.{name}"), words, Some("s"), Some(Better::Lower)));
+            let words = format!("traffic to {name}");
+            all.push(Quantity::new(format!("bytes_to.{name}"), words, Some("B"), Some(Better::Lower)));
             let words = format!("share of runs that reach {name}");
             all.push(Quantity::new(format!("reached.{name}"), words, None, Some(Better::Higher)));
         }

@@ -3,6 +3,7 @@
 //! ```toml
 //! title = "BSFL beats random selection"
 //! source = "Ben Ami et al., IEEE Access 2025, Fig. 7"
+//! run = "named"                                                # optional: only if the claim is named, because it takes long
 //!
 //! [scenario.fig7]
 //! file = "../../scenarios/bsfl/fig7_iid.toml"                  # relative to this file
@@ -37,6 +38,17 @@ pub enum Budget {
     Full,
 }
 
+/// When a claim runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// With all others, and when it is named.
+    #[default]
+    Always,
+    /// Only when it is named; else it is listed as not run.
+    Named,
+}
+
 /// A claim.
 #[derive(Clone, Debug)]
 pub struct Claim {
@@ -48,6 +60,8 @@ pub struct Claim {
     pub title: String,
     /// Its source.
     pub source: String,
+    /// When it runs.
+    pub run: When,
     /// The scenarios, by name.
     pub scenarios: BTreeMap<String, ScenarioUse>,
     /// The checks.
@@ -59,6 +73,8 @@ pub struct Claim {
 struct ClaimFile {
     title: String,
     source: String,
+    #[serde(default)]
+    run: When,
     #[serde(default, rename = "scenario")]
     scenarios: BTreeMap<String, ScenarioUse>,
     #[serde(rename = "check")]
@@ -230,9 +246,15 @@ impl Claim {
             folder: path.parent().unwrap_or(Path::new(".")).to_owned(),
             title: file.title,
             source: file.source,
+            run: file.run,
             scenarios: file.scenarios,
             checks: file.checks.into_iter().enumerate().map(check).collect::<Result<_, _>>()?,
         })
+    }
+
+    /// Whether it runs when these claims are named; none of them stands for all.
+    pub fn runs_among(&self, names: &[String]) -> bool {
+        self.run == When::Always || names.contains(&self.name)
     }
 
     /// Adds the check to an error.

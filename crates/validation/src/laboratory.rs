@@ -3,10 +3,14 @@
 use super::claim::{Budget, Check, Claim};
 use super::statistic::Measurement;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::{Experiment, Overrides, Progress, RunId, RunSummary, Threads, execute};
+use fedgenie_experiment::experiment::{
+    Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Threads, artefacts, execute,
+};
+use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
+use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,6 +43,15 @@ impl ScenarioRuns {
     }
 }
 
+/// Runs of a validation that keeps them: how many were there already, and how many were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Finished by an earlier validation.
+    pub reused: usize,
+    /// Carried out by this one.
+    pub made: usize,
+}
+
 /// What identifies a set of runs: file, seeds, settings.
 type Key = (PathBuf, u32, Vec<(String, String)>);
 
@@ -48,16 +61,33 @@ pub struct Laboratory<'a> {
     threads: &'a Threads,
     progress: &'a dyn Progress,
     data: Option<PathBuf>,
+    /// The folder that keeps finished runs.
+    folder: Option<PathBuf>,
+    kept: Mutex<Kept>,
     cache: DataCache,
     completed: Mutex<BTreeMap<Key, Arc<ScenarioRuns>>>,
     measured: Mutex<BTreeMap<String, Arc<Measurement>>>,
 }
 
 impl<'a> Laboratory<'a> {
-    /// An empty laboratory; `data` is the folder of data sets.
+    /// An empty laboratory that keeps runs in memory; `data` is the folder of data sets.
     pub fn new(budget: Budget, threads: &'a Threads, progress: &'a dyn Progress, data: Option<PathBuf>) -> Self {
         let (completed, measured) = (Mutex::default(), Mutex::default());
-        Self { budget, threads, progress, data, cache: DataCache::default(), completed, measured }
+        let (folder, kept, cache) = (None, Mutex::default(), DataCache::default());
+        Self { budget, threads, progress, data, folder, kept, cache, completed, measured }
+    }
+
+    /// Keeps finished runs in a folder as well, and takes from there those of an earlier validation: of the same
+    /// scenarios and data, by the same version of the program.
+    #[must_use]
+    pub fn keeping(mut self, folder: PathBuf) -> Self {
+        self.folder = Some(folder);
+        self
+    }
+
+    /// How many runs came from the folder so far, and how many were made.
+    pub fn kept(&self) -> Kept {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How much work is allowed.
@@ -102,13 +132,58 @@ impl<'a> Laboratory<'a> {
             return Ok(completed);
         }
         let experiment = self.load(&key)?;
-        let planned = experiment.runs();
-        let runs = execute(&experiment, &planned, None, self.threads, &self.cache, self.progress);
-        let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let runs = match &self.folder {
+            Some(folder) => self.carry_out_into(&folder.join(place_of(&experiment)?), &experiment)?,
+            None => self.carry_out(&experiment, &experiment.runs(), None)?,
+        };
         let completed = Arc::new(ScenarioRuns { experiment, runs });
         self.completed.lock().unwrap_or_else(PoisonError::into_inner).insert(key, completed.clone());
         Ok(completed)
     }
+
+    fn carry_out(
+        &self,
+        experiment: &Experiment,
+        runs: &[RunId],
+        outputs: Option<Outputs<'_>>,
+    ) -> Result<Vec<RunSummary>, Error> {
+        execute(experiment, runs, outputs, self.threads, &self.cache, self.progress).into_iter().collect()
+    }
+
+    /// Carries out the runs that a result folder lacks. A run is there whole or not at all, so that the others are as
+    /// good as new.
+    fn carry_out_into(&self, folder: &Path, experiment: &Experiment) -> Result<Vec<RunSummary>, Error> {
+        let opened = ResultFolder::open(folder, experiment, Earlier::Resume)?;
+        let found: Vec<(RunId, Option<RunSummary>)> = experiment
+            .runs()
+            .into_iter()
+            .map(|run| {
+                let summary = artefacts::completed(folder, &run.name);
+                (run, summary)
+            })
+            .collect();
+        let missing: Vec<RunId> =
+            found.iter().filter(|(_, summary)| summary.is_none()).map(|(run, _)| run.clone()).collect();
+        let outputs = Outputs { folder: &opened, files: &RunFileOptions::default(), models: false };
+        let mut made = self.carry_out(experiment, &missing, Some(outputs))?.into_iter();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.reused += found.len() - missing.len();
+        kept.made += missing.len();
+        drop(kept);
+        let runs: Vec<RunSummary> =
+            found.into_iter().filter_map(|(_, summary)| summary.or_else(|| made.next())).collect();
+        opened.finish(experiment, &runs, |_, _| Ok(()))?;
+        Ok(runs)
+    }
+}
+
+/// The folder of an experiment among those of a validation: its name, and what its runs are made of. Another scenario,
+/// other data or another version of the program have another folder.
+fn place_of(experiment: &Experiment) -> Result<String, Error> {
+    let mut made_of = vec![env!("CARGO_PKG_VERSION").to_owned(), experiment.resolved.clone()];
+    made_of.extend(experiment.data_digests()?.into_iter().flat_map(<[String; 2]>::from));
+    let digest = artefacts::hash(made_of.join("\0").as_bytes());
+    Ok(format!("{}-{}", experiment.first().sections.name, &digest[..16]))
 }
 
 /// What a statistic may ask for: runs and scenarios of one claim.

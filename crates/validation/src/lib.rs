@@ -19,10 +19,10 @@ mod results;
 mod statistic;
 mod verdict;
 
-pub use claim::{Budget, Check, Claim, read_claims};
+pub use claim::{Budget, Check, Claim, When, read_claims};
 pub use clock::{seconds_of, today};
-pub use laboratory::Laboratory;
-pub use results::{CheckResult, ClaimResult, Provenance, Row, markdown, table};
+pub use laboratory::{Kept, Laboratory};
+pub use results::{CheckResult, ClaimResult, NotRun, Provenance, Row, markdown, table};
 pub use statistic::{Measured, Measurement, StatisticConfig};
 pub use verdict::{Rule, Verdict};
 

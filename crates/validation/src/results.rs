@@ -29,6 +29,9 @@ pub struct Row {
     pub verdict: Verdict,
     /// The expected verdict.
     pub expected: Option<Verdict>,
+    /// What a reader of the verdict has to know: runs that never reached a target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Whether the number is of the small budget, which may leave anything undecided.
     pub is_smoke: bool,
 }
@@ -92,6 +95,7 @@ impl CheckResult {
                 (interval, _) => check.holds.judge(measured.value, interval),
             },
             expected: check.expected(&measured.label, budget),
+            note: measured.note.clone(),
             is_smoke: budget == Budget::Smoke,
         };
         let rows = judged.iter().map(row).collect();
@@ -148,12 +152,28 @@ pub struct Provenance {
     pub machine: String,
 }
 
+/// A claim that runs only when it is named, and was not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotRun {
+    /// The claim's name.
+    pub name: String,
+    /// The claim.
+    pub title: String,
+}
+
+impl NotRun {
+    /// Of a claim.
+    pub fn of(claim: &Claim) -> Self {
+        Self { name: claim.name.clone(), title: claim.title.clone() }
+    }
+}
+
 /// The widest columns of the terminal's table; longer texts are cut there, and not in RESULTS.md.
-const WIDEST: [usize; 6] = [96, 24, 20, 40, 8, 60];
+const WIDEST: [usize; 6] = [96, 24, 20, 40, 8, 120];
 
 /// The table for a terminal: claim, the paper's value, where the claim puts the number, ours with its interval,
 /// verdict.
-pub fn table(results: &[ClaimResult]) -> String {
+pub fn table(results: &[ClaimResult], not_run: &[NotRun]) -> String {
     let mut lines: Vec<[String; 6]> = Vec::new();
     lines.push(["claim", "paper", "claimed", "ours [95 %]", "n", "verdict"].map(str::to_owned));
     let heading = |text: String| [text, String::new(), String::new(), String::new(), String::new(), String::new()];
@@ -193,6 +213,10 @@ pub fn table(results: &[ClaimResult]) -> String {
         }
         text.push('\n');
     }
+    if !not_run.is_empty() {
+        text.push_str("\nnot run, because these claims run only when they are named:\n");
+        text.extend(not_run.iter().map(|claim| format!("  {}: {}\n", claim.name, claim.title)));
+    }
     text
 }
 
@@ -212,6 +236,7 @@ fn row_cells(row: &Row) -> [String; 6] {
         Some(expected) => format!("{}, UNEXPECTED (expected: {expected})", row.verdict),
         None => format!("{}, UNEXPECTED (nothing is expected)", row.verdict),
     };
+    let verdict = row.note.iter().fold(verdict, |verdict, note| format!("{verdict}; {note}"));
     [
         claim,
         row.paper.clone().unwrap_or_else(|| "–".to_owned()),
@@ -228,7 +253,7 @@ fn cell(text: &str) -> String {
 }
 
 /// `RESULTS.md`
-pub fn markdown(results: &[ClaimResult], provenance: &Provenance, budget: Budget) -> String {
+pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Provenance, budget: Budget) -> String {
     let mut text = String::from("# Verdicts on the claims\n\n");
     let Provenance { version, commit, date, machine } = provenance;
     let budget = match budget {
@@ -252,6 +277,12 @@ pub fn markdown(results: &[ClaimResult], provenance: &Provenance, budget: Budget
         count(Verdict::NotSupported),
         count(Verdict::Undecided)
     );
+    if !not_run.is_empty() {
+        text.push_str("\nNot run, because these claims run only when they are named:\n\n");
+        for NotRun { name, title } in not_run {
+            let _ = writeln!(text, "- [{name}](claims/{name}.toml): {title}");
+        }
+    }
     for result in results {
         let _ = write!(
             text,

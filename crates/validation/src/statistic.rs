@@ -8,6 +8,7 @@ mod genie_loss;
 mod groups;
 mod growth;
 mod laws;
+mod ratio;
 mod solvers;
 mod theorem;
 mod utility;
@@ -34,15 +35,19 @@ pub struct Measured {
     /// Whether the number is deterministic. A deterministic quantity has no interval; its value alone decides the
     /// verdict. A random one without an interval leaves it undecided.
     pub is_exact: bool,
+    /// What a reader of the verdict has to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl Measured {
     fn estimate(label: impl Into<String>, estimate: Estimate) -> Self {
-        Self { label: label.into(), value: estimate.mean, ci95: estimate.ci95, n: estimate.n, is_exact: false }
+        let Estimate { mean: value, ci95, n } = estimate;
+        Self { label: label.into(), value, ci95, n, is_exact: false, note: None }
     }
 
     fn exact(label: impl Into<String>, value: f64, n: usize) -> Self {
-        Self { label: label.into(), value, ci95: None, n, is_exact: true }
+        Self { label: label.into(), value, ci95: None, n, is_exact: true, note: None }
     }
 }
 
@@ -99,6 +104,7 @@ macro_rules! statistics {
 statistics! {
     "value" => value::Value;
     "difference" => difference::Difference;
+    "ratio" => ratio::Ratio;
     "variance-ratio" => variance_ratio::VarianceRatio;
     "growth" => growth::Growth;
     "theorem-1" => theorem::Theorem;

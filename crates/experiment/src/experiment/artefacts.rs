@@ -61,6 +61,9 @@ pub struct Manifest {
     pub scenario_hash: String,
     /// The policies' labels.
     pub arms: Vec<String>,
+    /// What policies override of the scenario outside the sweep: label, path, value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub with: BTreeMap<String, BTreeMap<String, String>>,
     /// The seeds.
     pub seeds: Vec<u64>,
     /// The sweep's points.
@@ -92,6 +95,7 @@ impl Manifest {
             format: FORMAT_VERSION,
             scenario_hash: hash(experiment.resolved.as_bytes()),
             arms: experiment.labels(),
+            with: experiment.with.clone(),
             seeds: experiment.seeds.clone(),
             points: summary.points.clone(),
             runs: Vec::new(),

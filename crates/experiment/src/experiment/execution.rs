@@ -1,4 +1,4 @@
-//! Carries runs out: side by side on threads, each in the world of its point and seed.
+//! Carries runs out: side by side on threads, each in the world of its point, seed and overrides.
 
 use super::{Experiment, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
@@ -99,7 +99,7 @@ pub fn execute(
 ) -> Vec<Result<RunSummary, Error>> {
     let mut slots = BTreeMap::new();
     for run in runs {
-        let slot: &mut Mutex<WorldSlot> = slots.entry((run.point, run.seed)).or_default();
+        let slot: &mut Mutex<WorldSlot> = slots.entry(experiment.place_of(run)).or_default();
         slot.get_mut().unwrap_or_else(PoisonError::into_inner).runs_left += 1;
     }
     let results: Vec<Mutex<Option<Result<RunSummary, Error>>>> = runs.iter().map(|_| Mutex::new(None)).collect();
@@ -110,9 +110,9 @@ pub fn execute(
         while !threads.is_cancelled() {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(run) = runs.get(index) else { break };
-            let slot = &slots[&(run.point, run.seed)];
+            let slot = &slots[&experiment.place_of(run)];
             let result = guarded(run, || {
-                let world = world_of(slot, || experiment.world(run.point, run.seed, cache).map_err(Error::from))?;
+                let world = world_of(slot, || experiment.world_of(run, cache).map_err(Error::from))?;
                 match outputs {
                     None => experiment.run_one(run, &world, &mut NoSink, threads, None),
                     Some(outputs) => outputs.folder.carry_out(experiment, run, &world, outputs, threads),

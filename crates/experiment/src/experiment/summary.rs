@@ -36,6 +36,9 @@ pub struct DigestPair {
 pub struct RunSummary {
     /// The policy's label.
     pub arm: String,
+    /// What the policy overrides of the scenario: path and value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub with: BTreeMap<String, String>,
     /// The seed.
     pub seed: u64,
     /// Index of the sweep's point.
@@ -136,6 +139,7 @@ impl RunSummary {
         let counts = run.counts();
         let mut summary = Self {
             arm: label.to_owned(),
+            with: BTreeMap::new(),
             seed: id.seed,
             point: id.point,
             rounds: run.round().0,
@@ -229,6 +233,9 @@ impl RunSummary {
                 numbers.insert(format!("time_to.{name}"), time_s);
                 numbers.insert(format!("rounds_to.{name}"), f64::from(round));
             }
+            if let Some(bytes) = reached.bytes() {
+                numbers.insert(format!("bytes_to.{name}"), bytes as f64);
+            }
             numbers.insert(format!("reached.{name}"), if reached.round.is_some() { 1.0 } else { 0.0 });
         }
         numbers
@@ -240,6 +247,9 @@ impl RunSummary {
 pub struct ArmSummary {
     /// The policy's label.
     pub arm: String,
+    /// What the policy overrides of the scenario at this point: path and value.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub with: BTreeMap<String, String>,
     /// Index of the sweep's point.
     pub point: usize,
     /// Seeds that completed.
@@ -301,7 +311,9 @@ impl Summary {
                     against: (*against).clone(),
                     differences: differences(&mine, theirs),
                 });
-                arms.push(ArmSummary { arm: label.clone(), point, runs: mine.len(), values: estimates(&mine), paired });
+                let with = mine.values().next().map(|run| run.with.clone()).unwrap_or_default();
+                let (arm, runs, values) = (label.clone(), mine.len(), estimates(&mine));
+                arms.push(ArmSummary { arm, with, point, runs, values, paired });
             }
         }
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();

@@ -4,6 +4,7 @@ use super::{ArmSummary, Reached, RunSummary, Summary};
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::{Metric, Place};
+use std::collections::BTreeMap;
 
 /// The table that a run ends with: one row per policy and point.
 pub fn table(summary: &Summary) -> String {
@@ -30,6 +31,7 @@ pub fn table(summary: &Summary) -> String {
     }
     for name in target_names(summary) {
         columns.push((format!("time_to.{name}"), format!("s to {name}")));
+        columns.push((format!("bytes_to.{name}"), format!("bytes to {name}")));
     }
     // The hardest target that policies can be compared at, or else what comes first of the rest.
     let is_compared = |key: &str| {
@@ -95,6 +97,9 @@ pub fn table(summary: &Summary) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
+    for (label, words) in overridden(summary) {
+        text.push_str(&format!("{label}: with {words}\n"));
+    }
     text
 }
 
@@ -107,6 +112,29 @@ fn shown_metrics(summary: &Summary) -> Vec<Metric> {
         metrics.retain(|metric| metric.main || metric.name == "test_loss");
     }
     metrics
+}
+
+/// What policies override of the scenario, in words: `protocol.synchronous.cohort = 8`. A setting that a sweep changes
+/// has all its values; which one is which stands above the point's rows.
+pub fn overridden(summary: &Summary) -> Vec<(String, String)> {
+    let mut policies: Vec<(&str, BTreeMap<&str, Vec<&str>>)> = Vec::new();
+    for arm in summary.arms.iter().filter(|arm| !arm.with.is_empty()) {
+        let index = policies.iter().position(|(label, _)| *label == arm.arm).unwrap_or_else(|| {
+            policies.push((&arm.arm, BTreeMap::new()));
+            policies.len() - 1
+        });
+        for (path, value) in &arm.with {
+            let values = policies[index].1.entry(path).or_default();
+            if !values.contains(&value.as_str()) {
+                values.push(value);
+            }
+        }
+    }
+    let words = |settings: BTreeMap<&str, Vec<&str>>| {
+        let setting = |(path, values): (&str, Vec<&str>)| format!("{path} = {}", values.join(" or "));
+        settings.into_iter().map(setting).collect::<Vec<_>>().join(", ")
+    };
+    policies.into_iter().map(|(label, settings)| (label.to_owned(), words(settings))).collect()
 }
 
 /// Targets in the order of the scenario.

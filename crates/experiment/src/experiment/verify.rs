@@ -187,7 +187,7 @@ fn verify_run(
     cache: &DataCache,
     threads: &Threads,
 ) -> Result<Option<Difference>, Error> {
-    let world = experiment.world(run.point, run.seed, cache)?;
+    let world = experiment.world_of(run, cache)?;
     let found =
         |round, event, what| Ok(Some(Difference { run: Some(run.name.clone()), round: Some(round), event, what }));
     let mut comparison = match Comparison::open(&folder.join(RUNS_FOLDER).join(&run.name)) {

@@ -1,8 +1,10 @@
 //! What is noticed of a run while it goes on: targets that its metrics reach, and whether it still improves.
 
 use crate::scenario::{PlateauConfig, StopConfig, TargetConfig};
+use fedgenie_core::id::Round;
 use fedgenie_core::metric::{Better, Metric};
-use fedgenie_simulator::run::{End, Run};
+use fedgenie_core::time::VirtualTime;
+use fedgenie_simulator::run::{Accounts, End, Run};
 use serde::{Deserialize, Serialize};
 
 /// When a run's metric first reached a value, at the end of a round that was evaluated.
@@ -15,9 +17,49 @@ pub struct Reached {
     pub round: Option<u32>,
     /// When the round closed, in virtual seconds.
     pub time_s: Option<f64>,
+    /// Bytes sent to clients by then.
+    #[serde(default)]
+    pub down_bytes: Option<u64>,
+    /// Bytes sent by clients by then.
+    #[serde(default)]
+    pub up_bytes: Option<u64>,
+    /// Bytes from the cloud to edge servers by then, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge_down_bytes: Option<u64>,
+    /// Bytes from edge servers to the cloud by then, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge_up_bytes: Option<u64>,
+    /// Virtual seconds that clients had spent computing by then.
+    #[serde(default)]
+    pub compute_s: Option<f64>,
 }
 
 impl Reached {
+    /// Not reached so far.
+    fn pending(target: &TargetConfig) -> Self {
+        let target = target.clone();
+        let (edge_down_bytes, edge_up_bytes) = (None, None);
+        let (round, time_s, down_bytes, up_bytes, compute_s) = (None, None, None, None, None);
+        Self { target, round, time_s, down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, compute_s }
+    }
+
+    /// Notes when it was reached, and what the run had cost by then.
+    fn note(&mut self, round: Round, now: VirtualTime, accounts: &Accounts) {
+        (self.round, self.time_s) = (Some(round.0), Some(now.seconds()));
+        (self.down_bytes, self.up_bytes) = (Some(accounts.down_bytes), Some(accounts.up_bytes));
+        self.compute_s = Some(accounts.compute.seconds());
+        let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
+        if down_bytes + up_bytes > 0 {
+            (self.edge_down_bytes, self.edge_up_bytes) = (Some(down_bytes), Some(up_bytes));
+        }
+    }
+
+    /// Bytes of clients, both ways, until it was reached. Those between edge servers and the cloud are not among them:
+    /// they travel on other links, and would set protocols with edge servers apart from those without.
+    pub fn bytes(&self) -> Option<u64> {
+        Some(self.down_bytes? + self.up_bytes?)
+    }
+
     /// The target in words: `test_accuracy >= 0.8`.
     pub fn name(&self) -> String {
         let TargetConfig { metric, at_least, at_most } = &self.target;
@@ -58,7 +100,6 @@ impl Plateau<'_> {
 impl<'a> Watch<'a> {
     /// Before the first round.
     pub fn new(stop: &'a StopConfig, targets: &[TargetConfig], metrics: &[Metric]) -> Self {
-        let reached = |target: &TargetConfig| Reached { target: target.clone(), round: None, time_s: None };
         let plateau = |config: &'a PlateauConfig| {
             let metric = metrics.iter().find(|metric| metric.name == config.metric);
             let better = metric.map_or(Better::Higher, |metric| metric.better);
@@ -68,7 +109,7 @@ impl<'a> Watch<'a> {
             stop,
             end: stop.end(),
             plateau: stop.plateau.as_ref().map(plateau),
-            reached: targets.iter().map(reached).collect(),
+            reached: targets.iter().map(Reached::pending).collect(),
         }
     }
 
@@ -77,7 +118,7 @@ impl<'a> Watch<'a> {
         let metrics = run.metrics();
         for reached in self.reached.iter_mut().filter(|reached| reached.round.is_none()) {
             if reached.target.is_reached(metrics) {
-                (reached.round, reached.time_s) = (Some(run.round().0), Some(run.now().seconds()));
+                reached.note(run.round(), run.now(), run.accounts());
             }
         }
         if let Some(plateau) = &mut self.plateau

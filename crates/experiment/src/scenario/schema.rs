@@ -56,6 +56,10 @@ fn policy_schema(generator: &mut SchemaGenerator) -> (Value, Value) {
         if !body["properties"].is_object() {
             body["properties"] = json!({});
         }
+        body["properties"]["with"] = json!({
+            "type": "object",
+            "description": "What this policy overrides of the scenario, by path, such as \"protocol.synchronous.cohort\" = 8.",
+        });
         let mut labelled = body.clone();
         labelled["properties"]["kind"] = json!({ "type": "string" });
         by_label.insert(entry.name.to_owned(), labelled);

@@ -28,7 +28,7 @@ impl fmt::Display for Origin {
 }
 
 /// One value of the file and where it was written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The value.
     pub value: Value,
@@ -37,7 +37,7 @@ pub struct Node {
 }
 
 /// What a scenario file can hold. Tables keep the order of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `true` or `false`.
     Boolean(bool),
@@ -90,6 +90,17 @@ pub fn parse_value(text: &str, source: &str) -> Node {
         Some(node) => Node { origin, ..node },
         None => Node { value: Value::Text(text.to_owned()), origin },
     }
+}
+
+/// The keys of a dotted path. What a policy overrides is one key, although a path itself:
+/// `policy.X.with."protocol.synchronous.cohort"`, with or without the quotes.
+fn keys(path: &str) -> Vec<&str> {
+    let mut keys: Vec<&str> = path.splitn(4, '.').collect();
+    if let ["policy", _, "with", overridden] = keys[..] {
+        keys[3] = overridden.trim_matches('"');
+        return keys;
+    }
+    path.split('.').collect()
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -213,7 +224,7 @@ impl Node {
 
     /// The node at a dotted path such as `policy.bsfl.alpha` or `population.group.0.count`.
     pub fn at(&self, path: &str) -> Option<&Self> {
-        path.split('.').try_fold(self, |node, key| match &node.value {
+        keys(path).into_iter().try_fold(self, |node, key| match &node.value {
             Value::List(items) => key.parse::<usize>().ok().and_then(|index| items.get(index)),
             _ => node.get(key),
         })
@@ -222,7 +233,7 @@ impl Node {
     /// The origin of the deepest part of a path that exists, for errors about what is missing or derived.
     pub fn nearest_origin(&self, path: &str) -> &Origin {
         let mut node = self;
-        for key in path.split('.') {
+        for key in keys(path) {
             let next = match &node.value {
                 Value::List(items) => key.parse::<usize>().ok().and_then(|index| items.get(index)),
                 _ => node.get(key),
@@ -252,13 +263,17 @@ impl Node {
     /// If the path leads through something that is neither a table nor an existing index of a list.
     pub fn set(&mut self, path: &str, node: Self) -> Result<(), SyntaxError> {
         let mut here = self;
-        for key in path.split('.') {
+        for key in keys(path) {
             if key.is_empty() {
                 let message = format!("the path {path:?} has an empty part; write for example policy.bsfl.alpha");
                 return Err(SyntaxError { origin: node.origin, message });
             }
             let origin = node.origin.clone();
             let refuse = move |message| SyntaxError { origin, message };
+            // A kind's name alone stands for its table with nothing in it.
+            if matches!(&here.value, Value::Text(kind) if kind == key) {
+                here.value = Value::Table(Vec::new());
+            }
             here = match &mut here.value {
                 Value::Table(entries) => {
                     let index = entries.iter().position(|(name, _)| name == key).unwrap_or_else(|| {
@@ -325,6 +340,19 @@ mod tests {
         assert_eq!(tree.at("stop.rounds").unwrap().value.describe(), "5");
         assert_eq!(tree.at("policy.random.kind").unwrap().value.describe(), "\"random\"");
         assert!(tree.set("stop.rounds.x", parse_value("5", "--set")).is_err());
+    }
+
+    #[test]
+    fn a_path_in_with_is_one_key_and_a_kind_alone_becomes_a_table() {
+        let mut tree = parse(Path::new("a.toml"), "protocol = \"deadline\"\n[policy.big]").unwrap();
+        tree.set("policy.big.with.protocol.deadline.cohort", parse_value("5", "--set")).unwrap();
+        tree.set("policy.big.with.\"protocol.deadline.cohort\"", parse_value("6", "--set")).unwrap();
+        let with = &tree.get("policy").unwrap().get("big").unwrap().get("with").unwrap().value;
+        assert_eq!(with.describe(), "a table of protocol.deadline.cohort");
+        assert_eq!(tree.at("policy.big.with.protocol.deadline.cohort").unwrap().value.describe(), "6");
+        tree.set("protocol.deadline.cohort", parse_value("7", "--set")).unwrap();
+        assert_eq!(tree.at("protocol.deadline.cohort").unwrap().value.describe(), "7");
+        assert!(tree.set("protocol.deadline.cohort.x", parse_value("7", "--set")).is_err());
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Config {
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         let experiment = context.experiment(&self.scenario)?;
         let losses = context.map(&runs_of(&experiment, &self.policy)?, |run| {
-            let world = experiment.world(run.point, run.seed, context.laboratory.cache())?;
+            let world = experiment.world_of(run, context.laboratory.cache())?;
             let Some((genie, Some(expected))) = world.truth.as_ref().map(|truth| (&truth.genie, &truth.expected))
             else {
                 return usage("the scenario needs the meter `expected`");

@@ -59,7 +59,7 @@ impl Config {
         let experiment = context.experiment(&self.scenario)?;
         let runs = runs_of(&experiment, &self.policy)?;
         let windows = context.map(&runs, |run| {
-            let world = experiment.world(run.point, run.seed, context.laboratory.cache())?;
+            let world = experiment.world_of(run, context.laboratory.cache())?;
             let mut sink = Windows::default();
             experiment.run_one(run, &world, &mut sink, context.laboratory.threads(), None)?;
             let Windows(windows) = sink;

@@ -105,7 +105,10 @@ impl Config {
             let gap_free = relative(gap_free_aic(&points));
             let cells = [policy.clone(), shown(end), super::shown_interval(p, ci95), name.to_owned()];
             details.rows.push(cells.into_iter().chain([log, power, line, gap_free, fits[1].formula()]).collect());
-            measured.push(Measured { label: policy.clone(), value: p, ci95, n: curves.len(), is_exact: false });
+            measured.push(Measured::estimate(
+                policy,
+                fedgenie_core::math::statistics::Estimate { mean: p, ci95, n: curves.len() },
+            ));
         }
         Ok(Measurement { measured, details: vec![details] })
     }

@@ -126,7 +126,7 @@ impl Config {
         let experiment = context.experiment(&self.scenario)?;
         let tallies = context.map(&runs_of(&experiment, &self.policy)?, |planned| {
             let scenario = &experiment.points[planned.point].1;
-            let world = experiment.world(planned.point, planned.seed, context.laboratory.cache())?;
+            let world = experiment.world_of(planned, context.laboratory.cache())?;
             let PolicyConfig::Bsfl(config) = &scenario.arms[planned.arm].policy else {
                 return usage(format!("{:?} is not of the kind bsfl", self.policy));
             };

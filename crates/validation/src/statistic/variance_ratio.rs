@@ -5,7 +5,7 @@
 
 use super::{Details, Measured, Measurement, number, shown, shown_interval};
 use crate::laboratory::Context;
-use fedgenie_core::math::statistics::{quantile, variance};
+use fedgenie_core::math::statistics::{Estimate, quantile, variance};
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_experiment::error::Error;
 use serde::Deserialize;
@@ -86,13 +86,8 @@ impl Config {
                 shown(fedgenie_core::math::float::sqrt(found)),
             ]);
         }
-        let middle = Measured {
-            label: "median over pairs".to_owned(),
-            value: median(&ratios),
-            ci95: interval(resampled.iter().map(|values| median(values)).collect()),
-            n: seeds,
-            is_exact: false,
-        };
+        let ci95 = interval(resampled.iter().map(|values| median(values)).collect());
+        let middle = Measured::estimate("median over pairs", Estimate { mean: median(&ratios), ci95, n: seeds });
         Ok(Measurement { measured: vec![middle], details: vec![details] })
     }
 }

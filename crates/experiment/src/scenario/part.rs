@@ -1,0 +1,94 @@
+//! The sections of a scenario and the plan of its worlds: of all policies that override nothing, or of those that
+//! override the same.
+
+use super::read::{ScenarioError, read};
+use super::tree::Node;
+use super::{RegretConfig, Sections};
+use fedgenie_core::config::Complaint;
+use fedgenie_learning::data::DataError;
+use fedgenie_simulator::task::TaskError;
+use fedgenie_simulator::world::{WorldError, WorldPlan};
+use std::path::Path;
+
+/// A checked scenario without its policies.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The sections, defaults written out.
+    pub sections: Sections,
+    /// What a world is built from.
+    pub plan: WorldPlan,
+    tree: Node,
+}
+
+impl Part {
+    /// Reads and checks a tree that has neither policies nor sweep. `whole` is the tree in which errors are looked up,
+    /// `base` the folder of the scenario file, `data` the folder given by the user for data sets.
+    pub(super) fn read(rest: &Node, whole: &Node, base: &Path, data: Option<&Path>) -> Result<Self, ScenarioError> {
+        let mut sections: Sections = read(rest, "")?;
+        if let Some(training) = &mut sections.training {
+            training.resolve();
+        }
+        if let Some(regret) = &mut sections.regret {
+            regret.resolve();
+        }
+        sections.evaluate.resolve();
+        let wrong = |complaint: Complaint| ScenarioError::of(whole, complaint);
+        sections.check().map_err(wrong)?;
+        let clients = sections.population.client_count().map_err(wrong)?;
+        let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
+        let rule = protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;
+        let training = sections.training.clone().unwrap_or_default();
+        // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
+        let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
+        population.resolve_paths(base, data);
+        task.resolve_paths(base, data);
+        let plan = WorldPlan {
+            population,
+            task: task.into_settings(),
+            training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
+            inference_share: training.inference_share,
+            rule,
+            ties: sections.ties.ties(),
+            aggregation: sections.aggregation.clone(),
+            reward: sections.regret.as_ref().and_then(RegretConfig::reward),
+            meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
+            hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),
+        };
+        Ok(Self { sections, plan, tree: rest.clone() })
+    }
+
+    /// Puts file and line to what went wrong when a world was built.
+    pub(super) fn explain(&self, error: WorldError) -> ScenarioError {
+        explain(&self.tree, &self.sections, error)
+    }
+}
+
+/// Puts file and line to what went wrong when a world was built.
+pub(super) fn explain(tree: &Node, sections: &Sections, error: WorldError) -> ScenarioError {
+    match error {
+        WorldError::Scenario(Complaint { path, message }) => {
+            let path = inherited_from(tree, &path).unwrap_or(path);
+            ScenarioError::new(tree, path, message)
+        }
+        WorldError::Task(error) => {
+            let key = match &error {
+                TaskError::Data(DataError::Setting { key, .. }) => key,
+                TaskError::Data(_) | TaskError::Model(_) => "data",
+                TaskError::Network(_) => "model",
+                TaskError::Weights(_) => "start",
+                TaskError::Partition(_) => "partition",
+            };
+            let path = format!("task.{}.{key}", sections.task.kind());
+            ScenarioError::new(tree, path, error.to_string())
+        }
+    }
+}
+
+/// Where a group's value is written, if it is not the group's own but the population's.
+fn inherited_from(tree: &Node, path: &str) -> Option<String> {
+    let (index, rest) = path.strip_prefix("population.group.")?.split_once('.')?;
+    let key = rest.split('.').next()?;
+    let is_own = tree.at(&format!("population.group.{index}.{key}")).is_some();
+    let is_shared = tree.at(&format!("population.{key}")).is_some();
+    (is_shared && !is_own).then(|| format!("population.{rest}"))
+}

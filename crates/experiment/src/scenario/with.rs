@@ -1,0 +1,172 @@
+//! What a policy overrides of the scenario: `with = { "protocol.synchronous.cohort" = 8 }` in `[policy.LABEL]`.
+//!
+//! A key is a path, and its value takes the place of what is there. Population, data and draws are the same for all
+//! policies, so that they stay paired by seed; paths that would change them are refused.
+
+use super::read::ScenarioError;
+use super::tree::{Node, Value};
+use super::{Arm, setting_text};
+
+/// Paths that may be overridden, for people.
+const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, protocol, clusters";
+
+/// What takes an optional section away.
+const NONE: &str = "none";
+
+/// A value that stands, for one policy, in the place of the scenario's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Override {
+    /// Its path in the scenario.
+    pub path: String,
+    /// The value, and where it was written.
+    pub value: Node,
+}
+
+impl Override {
+    /// The value as text.
+    pub fn text(&self) -> String {
+        setting_text(&self.value)
+    }
+
+    /// Whether it takes away what may be missing.
+    fn takes_away(&self) -> bool {
+        let keys: Vec<&str> = self.path.split('.').collect();
+        let is_optional = matches!(keys[..], ["training" | "aggregation" | "clusters"] | ["task", _, "start"]);
+        is_optional && matches!(&self.value.value, Value::Text(text) if text == NONE)
+    }
+}
+
+fn is_allowed(path: &str) -> bool {
+    let keys: Vec<&str> = path.split('.').collect();
+    matches!(keys[..], ["training" | "aggregation" | "protocol" | "clusters", ..] | ["task", _, "model" | "start", ..])
+}
+
+/// Reads the table `with` of the policy at `path`. The overrides are in the order of their paths: one below another
+/// comes after it, and changes what that one has put there.
+pub(super) fn read_overrides(with: &Node, path: &str) -> Result<Vec<Override>, ScenarioError> {
+    let path = format!("{path}.with");
+    let Value::Table(entries) = &with.value else {
+        let found = with.value.describe();
+        let message =
+            format!("found {found}; expected a table of paths and values, such as {{ \"training.batch\" = 8 }}");
+        return Err(ScenarioError::at(&with.origin, path, message));
+    };
+    let mut overrides: Vec<Override> = Vec::new();
+    for (key, value) in entries {
+        flatten(key, value, &path, &mut overrides)?;
+    }
+    overrides.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(overrides)
+}
+
+/// Walks into tables above what may be overridden, as `task` is when keys are not in quotes. Of the same path the last
+/// value counts, which `--set` and sweeps put behind those of the file.
+fn flatten(path: &str, value: &Node, above: &str, found: &mut Vec<Override>) -> Result<(), ScenarioError> {
+    if is_allowed(path) {
+        found.retain(|known| known.path != path);
+        found.push(Override { path: path.to_owned(), value: value.clone() });
+        return Ok(());
+    }
+    match &value.value {
+        Value::Table(entries) if path.split('.').next() == Some("task") && path.matches('.').count() < 2 => {
+            entries.iter().try_for_each(|(key, value)| flatten(&format!("{path}.{key}"), value, above, found))
+        }
+        _ => {
+            let message = format!(
+                "found the path {path:?}; a policy can override only {ALLOWED} and what is below them: population, data \
+                 and draws are the same for all policies, so that they can be compared by seed"
+            );
+            Err(ScenarioError::at(&value.origin, above, message))
+        }
+    }
+}
+
+/// The tree of a scenario for a policy that overrides some of it; `task` is the kind of what all learn.
+pub(super) fn overridden(tree: &Node, task: &str, arm: &Arm) -> Result<Node, ScenarioError> {
+    let mut tree = tree.clone();
+    for entry in &arm.with {
+        let Override { path, value } = entry;
+        if let Some(kind) = path.strip_prefix("task.").and_then(|below| below.split('.').next())
+            && kind != task
+        {
+            let message = format!("found the path {path:?}; the task is {task:?}, and all policies share it");
+            return Err(ScenarioError::at(&value.origin, format!("policy.{}.with", arm.label), message));
+        }
+        if entry.takes_away() {
+            take(&mut tree, path);
+        } else {
+            tree.set(path, value.clone())?;
+        }
+    }
+    Ok(tree)
+}
+
+/// Removes what is at a path of tables, if it is there.
+fn take(node: &mut Node, path: &str) {
+    let Some((key, below)) = path.split_once('.') else {
+        node.take(path);
+        return;
+    };
+    if let Value::Table(entries) = &mut node.value
+        && let Some((_, inner)) = entries.iter_mut().find(|(name, _)| name == key)
+    {
+        take(inner, below);
+    }
+}
+
+/// Says whose scenario an error is about. What an override took away, or put beside something that it does not go
+/// with, was written where the override was.
+pub(super) fn of_arm(mut error: ScenarioError, arm: &Arm) -> ScenarioError {
+    let path = error.complaint.path.clone();
+    let is_below = |path: &str, above: &str| path.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'));
+    let is_cause = |entry: &&Override| {
+        is_below(&entry.path, &path) || entry.takes_away() && (entry.path == path || is_below(&path, &entry.path))
+    };
+    if let Some(cause) = arm.with.iter().find(is_cause) {
+        error.origin = Some(cause.value.origin.clone());
+    }
+    error.complaint.message.push_str(&format!(" (for policy {:?}, with what it overrides)", arm.label));
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::parse;
+    use super::*;
+    use std::path::Path;
+
+    fn read(text: &str) -> Result<Vec<(String, String)>, String> {
+        let tree = parse(Path::new("a.toml"), text).unwrap();
+        let found = read_overrides(tree.get("with").unwrap(), "policy.big").map_err(|error| error.to_string())?;
+        Ok(found.into_iter().map(|entry| (entry.path.clone(), entry.text())).collect())
+    }
+
+    #[test]
+    fn keys_are_paths_and_tables_are_values() {
+        let found = read(
+            "[with]\n\"protocol.deadline.cohort\" = 8\nprotocol = { deadline = { cohort = 3 } }\n\
+             task.classification.model = \"lenet5\"\nclusters = \"none\"\n",
+        );
+        let pair = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+        assert_eq!(
+            found.unwrap(),
+            [
+                pair("clusters", "none"),
+                pair("protocol", "{ deadline = { cohort = 3 } }"),
+                pair("protocol.deadline.cohort", "8"),
+                pair("task.classification.model", "lenet5"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_all_policies_share_is_refused() {
+        for path in ["population.clients", "task.classification.data", "task", "stop.rounds", "trainings", "seeds"] {
+            let error = read(&format!("name = \"x\"\nwith = {{ {path:?} = 8 }}")).unwrap_err();
+            let start =
+                format!("a.toml:2: policy.big.with: found the path {path:?}; a policy can override only task.*.");
+            assert!(error.starts_with(&start), "{error}");
+        }
+        assert!(read("with = 3").unwrap_err().contains("found 3; expected a table of paths and values"));
+    }
+}

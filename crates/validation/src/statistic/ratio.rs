@@ -1,0 +1,145 @@
+//! Ratios between policies, paired by seed.
+//!
+//! For values `x_s` of the policy and `y_s` of another over seeds, the number is their geometric mean ratio
+//! `exp(mean ln(x_s/y_s))`, and its interval the exponential of Student's t interval of the logarithms. So the ratio of
+//! B to A is one over that of A to B, ends of the interval included. A ratio needs positive values: where one is zero,
+//! negative or not finite there is no number, and the verdict is undecided.
+//!
+//! *Targets.* A run that never reaches the target of `time_to.TARGET`, `rounds_to.TARGET` or `bytes_to.TARGET` counts
+//! with what it had spent when it ended. That is less than it would have needed: the ratio is too small where the
+//! policy fails, and too large where the other one does. How many runs these are stands beside the verdict.
+
+use super::{Details, Measured, Measurement, number, shown, shown_interval, usage};
+use crate::laboratory::Context;
+use fedgenie_core::math::float::{exp, ln};
+use fedgenie_core::math::statistics::{Estimate, paired_difference};
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::{Reached, RunSummary};
+use serde::Deserialize;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    scenario: String,
+    /// This policy …
+    policy: String,
+    /// … over each of these.
+    against: Vec<String>,
+    /// Of `summary.json`: `virtual_time_s`, `time_to.test_accuracy >= 0.8`, ….
+    value: String,
+}
+
+/// A policy's values by seed.
+struct Values {
+    values: Vec<f64>,
+    /// How many runs count with what they had spent, because they never reached the target.
+    missed: usize,
+    /// The first value that has no logarithm, with its seed.
+    bad: Option<(u64, f64)>,
+}
+
+impl Values {
+    fn of(runs: &[&RunSummary], value: &str) -> Result<Self, Error> {
+        let mut found = Self { values: Vec::new(), missed: 0, bad: None };
+        for run in runs {
+            let spent = spent_in_vain(run, value);
+            found.missed += usize::from(spent.is_some());
+            let number = spent.map_or_else(|| number(run, value, None), Ok)?;
+            if !(number > 0.0 && number.is_finite()) {
+                found.bad.get_or_insert((run.seed, number));
+            }
+            found.values.push(number);
+        }
+        Ok(found)
+    }
+}
+
+/// What a run had spent at its end, if the value is about a target that it never reached.
+fn spent_in_vain(run: &RunSummary, value: &str) -> Option<f64> {
+    let (what, target) = value.split_once('.')?;
+    let spent = match what {
+        "time_to" => run.virtual_time_s,
+        "rounds_to" => f64::from(run.rounds),
+        "bytes_to" => (run.traffic.down_bytes + run.traffic.up_bytes) as f64,
+        _ => return None,
+    };
+    let is_missed = |reached: &Reached| reached.name() == target && reached.round.is_none();
+    run.reached.iter().any(is_missed).then_some(spent)
+}
+
+/// The geometric mean of the ratios, with its interval.
+fn ratio(left: &[f64], right: &[f64]) -> Option<Estimate> {
+    let logarithms = |values: &[f64]| values.iter().map(|&value| ln(value)).collect::<Vec<f64>>();
+    let found = paired_difference(&logarithms(left), &logarithms(right))?;
+    Some(Estimate { mean: exp(found.mean), ci95: found.ci95.map(|ends| ends.map(exp)), n: found.n })
+}
+
+impl Config {
+    pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
+        super::some(&self.against, "against")?;
+        if self.against.contains(&self.policy) {
+            return usage(format!("{} is compared with itself", self.policy));
+        }
+        let completed = context.runs(&self.scenario)?;
+        let values = |policy: &str| Values::of(&completed.of(policy, 0)?, &self.value);
+        let mine = values(&self.policy)?;
+        let title = format!("Ratios of {}: {} over others, paired by seed", self.value, self.policy);
+        let columns = ["over", "geometric mean", "pairs", "runs of the policy that never reach it", "of the other"];
+        let mut details = Details::new(title, &columns);
+        let mut measured = Vec::new();
+        for against in &self.against {
+            let theirs = values(against)?;
+            let pairs = mine.values.len();
+            let bad = [(&self.policy, &mine), (against, &theirs)].into_iter().find_map(|(policy, values)| {
+                values.bad.map(|(seed, value)| format!("{} of {policy} is {} in seed {seed}", self.value, shown(value)))
+            });
+            let found = match bad {
+                Some(bad) => Measured {
+                    note: Some(format!("no ratio: {bad}")),
+                    ..Measured::estimate(against, Estimate { mean: f64::NAN, ci95: None, n: pairs })
+                },
+                None => {
+                    let Some(found) = ratio(&mine.values, &theirs.values) else {
+                        return usage(format!("{} has no runs", self.policy));
+                    };
+                    let missed = [(&self.policy, mine.missed), (against, theirs.missed)];
+                    let of = |(policy, missed): (&String, usize)| format!("{policy} {missed} of {pairs}");
+                    let is_missed = missed.iter().any(|(_, missed)| *missed > 0);
+                    let note = is_missed.then(|| format!("never reached: {}", missed.map(of).join(", ")));
+                    Measured { note, ..Measured::estimate(against, found) }
+                }
+            };
+            details.rows.push(vec![
+                against.clone(),
+                shown_interval(found.value, found.ci95),
+                pairs.to_string(),
+                mine.missed.to_string(),
+                theirs.missed.to_string(),
+            ]);
+            measured.push(found);
+        }
+        Ok(Measurement { measured, details: vec![details] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ratios 2, 1/2, 4: the mean of their logarithms is that of 4^(1/3). By hand, the standard deviation of the
+    /// logarithms is 1.05879, and t with two degrees of freedom 4.30265.
+    #[test]
+    fn a_ratio_is_a_geometric_mean_and_turns_over_with_its_interval() {
+        let (left, right) = ([2.0, 3.0, 8.0], [1.0, 6.0, 2.0]);
+        let is_near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-5;
+        let found = ratio(&left, &right).unwrap();
+        let half = exp(4.302_65 * 1.058_79 / 3.0_f64.sqrt());
+        let [low, high] = found.ci95.unwrap();
+        assert!(is_near(found.mean, 4.0_f64.cbrt()) && is_near(high, found.mean * half), "{found:?}");
+        let turned = ratio(&right, &left).unwrap();
+        let [turned_low, turned_high] = turned.ci95.unwrap();
+        assert!(is_near(turned.mean, 1.0 / found.mean) && is_near(turned_low, 1.0 / high), "{turned:?}");
+        assert!(is_near(turned_high, 1.0 / low), "{turned:?}");
+    }
+}
