@@ -29,5 +29,6 @@ mod streams;
 mod support;
 mod sweeps;
 mod tidy;
+mod told;
 mod validation;
 mod worlds_with_devices;

@@ -188,7 +188,7 @@ pub fn world(scenario: &str, seed: u64) -> World {
 /// Chooses what it was told to, whatever the state of the world; remembers who was available.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    /// The selection of each round; the last one is repeated.
+    /// The selection of each turn; the last one is repeated.
     pub rounds: Vec<Vec<u32>>,
     /// Who could be chosen in each round.
     pub available: Arc<Mutex<Vec<Vec<u32>>>>,
@@ -213,8 +213,8 @@ impl Policy for Script {
         selection: &mut Vec<ClientId>,
     ) {
         self.available.lock().unwrap().push(ask.available.list().iter().map(|client| client.0).collect());
-        let round = (ask.round.0 as usize - 1).min(self.rounds.len() - 1);
-        selection.extend(self.rounds[round].iter().map(|&client| ClientId(client)));
+        let turn = (ask.turn.0 as usize - 1).min(self.rounds.len() - 1);
+        selection.extend(self.rounds[turn].iter().map(|&client| ClientId(client)));
     }
 }
 

@@ -14,6 +14,7 @@ mod estimates;
 mod execution;
 pub mod files;
 mod folder;
+mod outside;
 mod summary;
 mod table;
 pub mod verify;
@@ -33,7 +34,7 @@ use crate::scenario::{Point, Scenario, ScenarioError, expand_sweep};
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_simulator::metrics::{Bins, Metered};
-use fedgenie_simulator::policy::PolicyConfig;
+use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
 use fedgenie_simulator::protocol::Rule;
 use fedgenie_simulator::recorder::Sink;
 use fedgenie_simulator::run::{Run, RunError, RunSettings};
@@ -232,6 +233,9 @@ impl Experiment {
     /// The first thing that is wrong.
     pub fn check_worlds(&self, runs: &[RunId], cache: &DataCache) -> Result<Vec<String>, ScenarioError> {
         let mut warnings = BTreeSet::new();
+        for (_, scenario) in &self.points {
+            scenario.check_metrics()?;
+        }
         // By point, and by what policies override there.
         let mut places: BTreeMap<_, Vec<&RunId>> = BTreeMap::new();
         for run in runs {
@@ -282,7 +286,7 @@ impl Experiment {
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
         let mut metered = Metered::new(sink, Bins::new(&world.population, speeds));
         let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
-        let metrics = sections.metrics();
+        let metrics = sections.metrics(&world.measures);
         let mut curve = Curve::default();
         let mut watch = Watch::new(&sections.stop, &sections.evaluate.targets, &metrics);
         let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
@@ -318,8 +322,9 @@ impl Experiment {
 
 /// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward
 /// that regret is measured in, exactly, with everybody there and every update waited for.
-fn bound(world: &World, policy: &PolicyConfig) -> Option<Bound> {
-    let (PolicyConfig::Bsfl(config), Rule::Rounds(rule), Some(truth)) = (policy, &world.protocol.rule, &world.truth)
+fn bound(world: &World, policy: &PolicySource) -> Option<Bound> {
+    let (Some(PolicyConfig::Bsfl(config)), Rule::Rounds(rule), Some(truth)) =
+        (policy.config(), &world.protocol.rule, &world.truth)
     else {
         return None;
     };

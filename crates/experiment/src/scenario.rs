@@ -19,13 +19,14 @@ mod training_tests;
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
 pub use part::Part;
 pub use read::ScenarioError;
+pub(crate) use sections::is_name;
 pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
 pub use with::Override;
 
 use fedgenie_core::config::Complaint;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::aggregate::AggregationConfig;
-use fedgenie_simulator::policy::{self, PolicyConfig};
+use fedgenie_simulator::policy::{self, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
 use fedgenie_simulator::task::{TaskConfig, none};
@@ -101,12 +102,12 @@ fn nothing() -> TaskConfig {
 }
 
 /// A policy under its label.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Arm {
     /// The label, unique in the scenario.
     pub label: String,
-    /// Kind and parameters, defaults written out.
-    pub policy: PolicyConfig,
+    /// Kind and parameters, defaults written out; or what a program made it of.
+    pub policy: PolicySource,
     /// What it overrides of the scenario, by path.
     pub with: Vec<Override>,
     /// Index of its own scenario among [`Scenario::variants`]; none if what it overrides changes nothing.
@@ -151,7 +152,9 @@ impl Scenario {
         let mut arms = read_policies(policies.as_ref(), tree)?;
         let mut variants: Vec<Part> = Vec::new();
         for arm in &mut arms {
-            arm.policy.resolve(plan.reward.as_ref()).map_err(|error| policy_error(tree, &arm.label, error))?;
+            if let PolicySource::Scenario(policy) = &mut arm.policy {
+                policy.resolve(plan.reward.as_ref()).map_err(|error| policy_error(tree, &arm.label, error))?;
+            }
             if arm.with.is_empty() {
                 continue;
             }
@@ -166,6 +169,17 @@ impl Scenario {
             });
         }
         Ok(Self { sections, arms, plan, variants, tree: tree.clone() })
+    }
+
+    /// Checks what names metrics, in the scenario and in those of its policies.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with file and line.
+    pub fn check_metrics(&self) -> Result<(), ScenarioError> {
+        let wrong = |complaint| ScenarioError::of(&self.tree, complaint);
+        self.sections.check_metrics(&self.plan.task.measures()).map_err(wrong)?;
+        let own = |part: &Part| part.sections.check_metrics(&part.plan.task.measures()).map_err(wrong);
+        self.variants.iter().try_for_each(own)
     }
 
     /// What the worlds of all arms are built from.
@@ -210,7 +224,7 @@ impl Scenario {
         // stay as the user wrote them, so that they follow it.
         let policies = match (self.tree.get("sweep"), self.tree.get("policy")) {
             (Some(_), Some(written)) => to_toml(written),
-            _ => toml::Value::Table(self.arms.iter().map(Arm::to_toml).collect()),
+            _ => toml::Value::Table(self.arms.iter().filter_map(Arm::to_toml).collect()),
         };
         table.insert("policy".to_owned(), policies);
         let mut text = toml::to_string(&table).expect("a table of plain values can be written");
@@ -231,9 +245,10 @@ impl Arm {
         self.with.iter().map(|entry| (entry.path.clone(), entry.text())).collect()
     }
 
-    /// Label, and the table with the kind and all parameters.
-    fn to_toml(&self) -> (String, toml::Value) {
-        let written = toml::Table::try_from(&self.policy).expect("a policy has only values that TOML can write");
+    /// Label, and the table with the kind and all parameters; none of a policy that no scenario has.
+    fn to_toml(&self) -> Option<(String, toml::Value)> {
+        let written =
+            toml::Table::try_from(self.policy.config()?).expect("a policy has only values that TOML can write");
         let mut body = toml::Table::new();
         for (kind, value) in written {
             body.insert("kind".to_owned(), toml::Value::String(kind));
@@ -245,7 +260,7 @@ impl Arm {
             let with = self.with.iter().map(|entry| (entry.path.clone(), to_toml(&entry.value))).collect();
             body.insert("with".to_owned(), toml::Value::Table(with));
         }
-        (self.label.clone(), toml::Value::Table(body))
+        Some((self.label.clone(), toml::Value::Table(body)))
     }
 }
 
@@ -297,7 +312,7 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
             return Err(ScenarioError::new(tree, path, unknown_name("policy", &kind, &names)));
         }
         let with = body.take("with").map_or_else(|| Ok(Vec::new()), |with| with::read_overrides(&with, &path))?;
-        let policy = read_kind(&kind, &body, &path)?;
+        let policy = PolicySource::Scenario(read_kind(&kind, &body, &path)?);
         arms.push(Arm { label: label.clone(), policy, with, variant: None });
     }
     Ok(arms)

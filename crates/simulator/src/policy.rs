@@ -32,6 +32,7 @@ use fedgenie_core::record::{Outcome, PhaseSpans};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
+use std::sync::Arc;
 
 /// A question to a policy: whom to select.
 #[derive(Clone, Copy, Debug)]
@@ -416,6 +417,54 @@ impl PolicyConfig {
     /// Whether the policy is shown the truth.
     pub fn needs_genie(&self) -> bool {
         self.settings().needs_genie()
+    }
+}
+
+/// Makes a policy for a server, from what it may ask about the scenario.
+pub type Factory = Arc<dyn Fn(&BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> + Send + Sync>;
+
+/// Where the policy of an arm comes from.
+#[derive(Clone)]
+pub enum PolicySource {
+    /// A scenario: a policy of the catalogue.
+    Scenario(PolicyConfig),
+    /// A program that uses this library.
+    Outside(Factory),
+}
+
+impl PolicySource {
+    /// Makes the policy.
+    ///
+    /// # Errors
+    /// If its parameters do not fit the scenario.
+    pub fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
+        match self {
+            Self::Scenario(config) => config.build(context),
+            Self::Outside(factory) => factory(context),
+        }
+    }
+
+    /// Kind and parameters, of a policy of the catalogue.
+    pub const fn config(&self) -> Option<&PolicyConfig> {
+        match self {
+            Self::Scenario(config) => Some(config),
+            Self::Outside(_) => None,
+        }
+    }
+}
+
+impl From<PolicyConfig> for PolicySource {
+    fn from(config: PolicyConfig) -> Self {
+        Self::Scenario(config)
+    }
+}
+
+impl std::fmt::Debug for PolicySource {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Scenario(config) => config.fmt(formatter),
+            Self::Outside(_) => formatter.write_str("Outside"),
+        }
     }
 }
 

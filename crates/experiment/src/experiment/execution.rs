@@ -63,6 +63,14 @@ pub trait Progress: Sync {
     fn rounds_played(&self, rounds: u64);
 }
 
+/// Tells nobody anything.
+pub(super) struct Silent;
+
+impl Progress for Silent {
+    fn run_ended(&self, _: &RunId, _: usize, _: usize) {}
+    fn rounds_played(&self, _: u64) {}
+}
+
 /// What runs write, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Outputs<'a> {

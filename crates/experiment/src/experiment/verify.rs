@@ -65,29 +65,54 @@ impl Verdict {
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.
 pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<Verdict, Error> {
-    let scenario = folder.join(SCENARIO_FILE);
-    // A folder in which no process has ended its work so far has no manifest.
-    let is_begun = is_result_folder(folder) && scenario.is_file() && !folder.join(MANIFEST_FILE).exists();
-    let manifest = if is_begun { None } else { Some(artefacts::read_manifest(folder)?) };
+    manifest_of(folder)?;
     let overrides = Overrides { data: data.map(Path::to_owned), ..Overrides::default() };
-    let experiment = Experiment::load(&scenario, &overrides)?;
+    let experiment = Experiment::load(&folder.join(SCENARIO_FILE), &overrides)?;
+    verify_with(&experiment, folder, data, threads)
+}
+
+/// As [`verify`], for an experiment that the folder's scenario alone does not describe: one with policies or a task of a
+/// program's own.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with(
+    experiment: &Experiment,
+    folder: &Path,
+    data: Option<&Path>,
+    threads: &Threads,
+) -> Result<Verdict, Error> {
+    let manifest = manifest_of(folder)?;
+    if let Some(manifest) = &manifest
+        && let Some(label) = manifest.arms.iter().find(|label| !experiment.labels().contains(label))
+    {
+        let message = format!("the policy {label} is a program's own; verify the folder with that program");
+        return Err(Error::Usage(message));
+    }
     let mut verdict = Verdict::default();
     if let Some(manifest) = &manifest
-        && let Some(difference) = data_differ(&experiment, manifest)?
+        && let Some(difference) = data_differ(experiment, manifest)?
     {
         return Ok(Verdict { difference: Some(difference), ..verdict });
     }
-    replay(folder, &experiment, manifest.as_ref(), threads, &mut verdict)?;
-    verdict.missing = missing(folder, &experiment, manifest.as_ref());
+    replay(folder, experiment, manifest.as_ref(), threads, &mut verdict)?;
+    verdict.missing = missing(folder, experiment, manifest.as_ref());
     if let Some(manifest) = &manifest {
         let difference = verdict.difference.take();
-        verdict.difference = difference.or_else(|| files_differ(folder, &experiment, manifest, &verdict.missing));
+        verdict.difference = difference.or_else(|| files_differ(folder, experiment, manifest, &verdict.missing));
     }
     if manifest.is_none() || !verdict.missing.is_empty() {
         let data = data.map(|data| format!(" --data {}", artefacts::shell_quoted(&data.to_string_lossy())));
         verdict.completion = Some(artefacts::completion(folder) + &data.unwrap_or_default());
     }
     Ok(verdict)
+}
+
+/// A folder's manifest; none of a folder in which no process has ended its work so far.
+fn manifest_of(folder: &Path) -> Result<Option<Manifest>, Error> {
+    let has_scenario = folder.join(SCENARIO_FILE).is_file();
+    let is_begun = is_result_folder(folder) && has_scenario && !folder.join(MANIFEST_FILE).exists();
+    if is_begun { Ok(None) } else { artefacts::read_manifest(folder).map(Some) }
 }
 
 /// Whether a run's files are complete: its summary is written last.

@@ -83,7 +83,7 @@ impl EvaluateConfig {
         }
     }
 
-    pub(super) fn check(&self, metrics: &[Metric]) -> Result<(), Complaint> {
+    pub(super) fn check(&self) -> Result<(), Complaint> {
         if self.every == Some(0) {
             return complain("every", "found 0; expected a number of rounds of at least 1");
         }
@@ -94,6 +94,10 @@ impl EvaluateConfig {
             let (one, two) = (pair[0].0.seconds(), pair[1].0.seconds());
             return complain("at", format!("found {two} s after {one} s; expected ascending instants"));
         }
+        Ok(())
+    }
+
+    pub(super) fn check_targets(&self, metrics: &[Metric]) -> Result<(), Complaint> {
         for (index, target) in self.targets.iter().enumerate() {
             target.check(metrics).map_err(|complaint| complaint.below(&format!("targets[{index}]")))?;
         }

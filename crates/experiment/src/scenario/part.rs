@@ -6,7 +6,7 @@ use super::tree::Node;
 use super::{RegretConfig, Sections};
 use fedgenie_core::config::Complaint;
 use fedgenie_learning::data::DataError;
-use fedgenie_simulator::task::TaskError;
+use fedgenie_simulator::task::{TaskConfig, TaskError};
 use fedgenie_simulator::world::{WorldError, WorldPlan};
 use std::path::Path;
 
@@ -34,6 +34,10 @@ impl Part {
         sections.evaluate.resolve();
         let wrong = |complaint: Complaint| ScenarioError::of(whole, complaint);
         sections.check().map_err(wrong)?;
+        // A program may give the scenario another task, which is checked then.
+        if !matches!(sections.task, TaskConfig::None(_)) {
+            sections.check_metrics(&sections.task.as_settings().measures()).map_err(wrong)?;
+        }
         let clients = sections.population.client_count().map_err(wrong)?;
         let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
         let rule = protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;

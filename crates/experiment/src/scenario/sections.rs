@@ -4,7 +4,7 @@ use super::Sections;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::kernel::Ties;
-use fedgenie_core::metric::Metric;
+use fedgenie_core::metric::{Measures, Metric};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::utility::UtilityConfig;
@@ -272,7 +272,7 @@ impl Default for RecordConfig {
 }
 
 /// Whether a text can name a folder everywhere.
-pub(super) fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let fine = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter);
     !text.is_empty() && text.len() <= 100 && text.chars().all(fine)
 }
@@ -293,11 +293,7 @@ impl Sections {
         if self.record.every == 0 {
             return complain("record.every", "found 0; expected a number of rounds of at least 1");
         }
-        let metrics = self.metrics();
-        self.evaluate.check(&metrics).map_err(|complaint| complaint.below("evaluate"))?;
-        if let Some(plateau) = &self.stop.plateau {
-            plateau.check(&metrics).map_err(|complaint| complaint.below("stop.plateau"))?;
-        }
+        self.evaluate.check().map_err(|complaint| complaint.below("evaluate"))?;
         task::check(self.task.as_settings()).map_err(|complaint| complaint.below(self.task.kind()).below("task"))?;
         self.check_training()?;
         let server = self.aggregation.server.kind();
@@ -347,14 +343,27 @@ impl Sections {
         {
             return complain("stop.traffic", format!("found {} B; expected a positive amount", traffic.0));
         }
-        let Some(target) = target else { return Ok(()) };
-        target.check(&self.metrics()).map_err(|complaint| complaint.below("stop.target"))
+        Ok(())
     }
 
-    /// The metrics of the task, in the order in which rounds have them.
-    pub fn metrics(&self) -> Vec<Metric> {
+    /// Checks what names metrics against what a task measures.
+    ///
+    /// # Errors
+    /// A complaint with a path below the scenario's root.
+    pub(crate) fn check_metrics(&self, measures: &Measures) -> Result<(), Complaint> {
+        let metrics = self.metrics(measures);
+        self.evaluate.check_targets(&metrics).map_err(|complaint| complaint.below("evaluate"))?;
+        if let Some(plateau) = &self.stop.plateau {
+            plateau.check(&metrics).map_err(|complaint| complaint.below("stop.plateau"))?;
+        }
+        let Some(target) = &self.stop.target else { return Ok(()) };
+        target.check(&metrics).map_err(|complaint| complaint.below("stop.target"))
+    }
+
+    /// The metrics of a task, in the order in which rounds have them.
+    pub fn metrics(&self, measures: &Measures) -> Vec<Metric> {
         let servers = self.evaluate.servers && self.protocol.has_edge_servers();
-        self.task.as_settings().measures().metrics(self.evaluate.clients, servers)
+        measures.metrics(self.evaluate.clients, servers)
     }
 
     fn check_training(&self) -> Result<(), Complaint> {

@@ -148,7 +148,12 @@ impl<'w> Server<'w> {
         self.note_updates(&trained);
         if let Some(Told { policy, turn, selected, server }) = policy {
             let (duration, metrics) = (now - opened, &*self.metrics);
-            let Accounts { down_bytes, up_bytes, .. } = engine.accounts;
+            // The cloud's policy is told of its own tier.
+            let Accounts { down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, .. } = engine.accounts;
+            let (down_bytes, up_bytes) = match server {
+                Some(_) => (edge_down_bytes, edge_up_bytes),
+                None => (down_bytes, up_bytes),
+            };
             let (down_before, up_before) = std::mem::replace(&mut self.told_bytes, (down_bytes, up_bytes));
             let (down_bytes, up_bytes) = (down_bytes - down_before, up_bytes - up_before);
             let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics };

@@ -2,7 +2,7 @@
 //! built.
 
 use super::World;
-use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicyConfig};
+use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicySource};
 use crate::population::Population;
 use crate::protocol::{HierarchicalRule, Rule};
 use fedgenie_core::config::Complaint;
@@ -16,8 +16,8 @@ impl World {
     ///
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
-    pub fn policy(&self, config: &PolicyConfig) -> Result<Box<dyn Policy>, Complaint> {
-        self.with_context(|context| config.build(context))
+    pub fn policy(&self, source: &PolicySource) -> Result<Box<dyn Policy>, Complaint> {
+        self.with_context(|context| source.build(context))
     }
 
     /// Calls with what a policy may ask about a world in which one server selects among all clients.
@@ -41,15 +41,15 @@ impl World {
     ///
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
-    pub fn policies(&self, config: &PolicyConfig) -> Result<Policies, Complaint> {
+    pub fn policies(&self, source: &PolicySource) -> Result<Policies, Complaint> {
         match &self.protocol.rule {
-            Rule::Rounds(_) => self.policy(config).map(Policies::Server),
-            Rule::Buffered(_) => self.policy(config).and_then(without_probes).map(Policies::Server),
-            Rule::Hierarchical(rule) => self.policies_of_tiers(config, rule),
+            Rule::Rounds(_) => self.policy(source).map(Policies::Server),
+            Rule::Buffered(_) => self.policy(source).and_then(without_probes).map(Policies::Server),
+            Rule::Hierarchical(rule) => self.policies_of_tiers(source, rule),
         }
     }
 
-    fn policies_of_tiers(&self, config: &PolicyConfig, rule: &HierarchicalRule) -> Result<Policies, Complaint> {
+    fn policies_of_tiers(&self, source: &PolicySource, rule: &HierarchicalRule) -> Result<Policies, Complaint> {
         let all_sizes = self.population.data_sizes();
         let of_edge = |members: &Vec<ClientId>| {
             // What others hold is none of this server's business.
@@ -57,7 +57,7 @@ impl World {
             for client in members {
                 sizes[client.index()] = all_sizes[client.index()];
             }
-            self.with_context_of(members.len(), &sizes, |context| config.build(context)).and_then(without_probes)
+            self.with_context_of(members.len(), &sizes, |context| source.build(context)).and_then(without_probes)
         };
         let edges = rule.members.iter().map(of_edge).collect::<Result<_, _>>()?;
         let sizes: Vec<u32> =

@@ -127,7 +127,7 @@ impl Config {
         let tallies = context.map(&runs_of(&experiment, &self.policy)?, |planned| {
             let scenario = &experiment.points[planned.point].1;
             let world = experiment.world_of(planned, context.laboratory.cache())?;
-            let PolicyConfig::Bsfl(config) = &scenario.arms[planned.arm].policy else {
+            let Some(PolicyConfig::Bsfl(config)) = scenario.arms[planned.arm].policy.config() else {
                 return usage(format!("{:?} is not of the kind bsfl", self.policy));
             };
             let Some(truth) = &world.truth else { return usage("the scenario needs [regret]") };

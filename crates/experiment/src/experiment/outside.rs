@@ -1,0 +1,91 @@
+//! Policies and tasks from outside: those of a program that uses this library.
+//!
+//! An arm of such a policy takes part in everything that the scenario's own take part in: sweep, pairing by seed, table,
+//! report, records. A scenario file cannot name it, so its folder is replayed by [`super::verify::verify_with`].
+
+use super::{Earlier, Experiment, Outputs, ResultFolder, Summary, Threads, execute};
+use crate::error::Error;
+use crate::scenario::Arm;
+use fedgenie_core::config::Complaint;
+use fedgenie_simulator::policy::{BuildContext, Policy, PolicySource};
+use fedgenie_simulator::recorder::RunFileOptions;
+use fedgenie_simulator::task::{DataCache, TaskSettings};
+use std::path::Path;
+use std::sync::Arc;
+
+impl Experiment {
+    /// Adds an arm. `factory` makes its policy, once for each run and server.
+    ///
+    /// # Errors
+    /// If the label cannot name a folder, or another arm has it.
+    pub fn add_policy<F>(&mut self, label: &str, factory: F) -> Result<(), Error>
+    where
+        F: Fn(&BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> + Send + Sync + 'static,
+    {
+        if !crate::scenario::is_name(label) {
+            return Err(Error::Usage(format!(
+                "found the label {label:?}; expected lower-case letters, digits, - and _ only, because it names a folder"
+            )));
+        }
+        if self.labels().iter().any(|known| known == label) {
+            return Err(Error::Usage(format!("there is a policy {label:?} already; take another label")));
+        }
+        let policy = PolicySource::Outside(Arc::new(factory));
+        for (_, scenario) in &mut self.points {
+            let (label, policy) = (label.to_owned(), policy.clone());
+            scenario.arms.push(Arm { label, policy, with: Vec::new(), variant: None });
+        }
+        self.resolved.push_str(&format!("\n# The policy {label} is added by a program.\n"));
+        Ok(())
+    }
+
+    /// Lets clients learn something else, at every point and for every arm. `task` stands in the place of the
+    /// scenario's, which can be left out.
+    ///
+    /// # Errors
+    /// If the task's settings, or the metrics that the scenario names, do not fit.
+    pub fn set_task(&mut self, task: impl TaskSettings + 'static) -> Result<(), Error> {
+        let task: Arc<dyn TaskSettings> = Arc::new(task);
+        fedgenie_simulator::task::check(&*task).map_err(|complaint| Error::Usage(complaint.to_string()))?;
+        for (_, scenario) in &mut self.points {
+            scenario.plan.task = task.clone();
+            scenario.variants.iter_mut().for_each(|part| part.plan.task = task.clone());
+            scenario.check_metrics()?;
+        }
+        self.resolved.push_str("\n# The task is set by a program.\n");
+        Ok(())
+    }
+
+    /// Carries out all runs and keeps them in a new folder, as `fedgenie run --out` does. `draw` adds a report, such as
+    /// that of `fedgenie_report::write_with_records`; it is told the folder to write into and that of the results.
+    ///
+    /// # Errors
+    /// What is wrong with a world, the first run that failed, or a folder or file that cannot be written.
+    pub fn run_to(
+        &self,
+        folder: &Path,
+        threads: &Threads,
+        draw: impl Fn(&Path, &Path, &Self, &Summary) -> Result<(), Error>,
+    ) -> Result<Summary, Error> {
+        let (runs, cache) = (self.runs(), DataCache::default());
+        self.check_worlds(&runs, &cache)?;
+        let results = ResultFolder::open(folder, self, Earlier::Refuse)?;
+        let files = RunFileOptions::default();
+        let outputs = Outputs { folder: &results, files: &files, models: false };
+        let runs = execute(self, &runs, Some(outputs), threads, &cache, &super::execution::Silent);
+        let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let summary = results.finish(self, &runs, |summary, into| draw(into, folder, self, summary))?;
+        Ok(summary.unwrap_or_else(|| self.summarise(runs)))
+    }
+
+    /// Carries out all runs and sums them up; nothing is written.
+    ///
+    /// # Errors
+    /// What is wrong with a world, or the first run that failed.
+    pub fn run(&self, threads: &Threads) -> Result<Summary, Error> {
+        let (runs, cache) = (self.runs(), DataCache::default());
+        self.check_worlds(&runs, &cache)?;
+        let results = execute(self, &runs, None, threads, &cache, &super::execution::Silent);
+        Ok(self.summarise(results.into_iter().collect::<Result<_, _>>()?))
+    }
+}
