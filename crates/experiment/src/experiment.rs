@@ -1,8 +1,8 @@
 //! An experiment: policies × seeds × the points of a sweep, run in parallel over runs and over clients.
 //!
-//! All policies of one (point, seed) share one world, unless they override some of the scenario; then they share clients,
-//! data and draws. So their differences are paired. Results do not depend on
-//! the number of threads: runs are independent, and inside a run only index-addressed work is parallel.
+//! All policies of one (point, seed) share one world, unless they override some of the scenario; then they share
+//! clients, data and draws. So their differences are paired. Results do not depend on the number of threads: runs are
+//! independent, and inside a run only index-addressed work is parallel.
 //!
 //! *Threads.* As many runs are under way as there are threads. As soon as fewer runs are left than threads, the runs
 //! that remain spread the training of their clients over all threads; before that, each run stays on its own.
