@@ -58,9 +58,11 @@ pub enum Purpose {
     /// Statistics on results, such as the bootstrap: entity = resample; and worlds drawn for a validation: entity =
     /// world. The index is free.
     Resampling = 14,
+    /// Noise of scripted curves: entity = server, index = round.
+    Script = 15,
 }
 
-const PURPOSES: usize = 14;
+const PURPOSES: usize = 15;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -78,6 +80,7 @@ impl Purpose {
         Self::Availability,
         Self::EdgeLink,
         Self::Resampling,
+        Self::Script,
     ];
 }
 

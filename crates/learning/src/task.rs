@@ -17,7 +17,7 @@ use crate::data::partition::Skew;
 use crate::layout::{Layout, Update};
 use crate::model::weights::Tensor;
 use crate::trainer::{LocalTraining, spread};
-use fedgenie_core::id::{ClientId, JobNumber, Round};
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
 use std::any::Any;
 
@@ -76,6 +76,20 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     fn squared_losses(&self, _client: ClientId, _state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
         f64::NAN
     }
+
+    /// Loss of a model on a client's own data; NaN where that is not defined.
+    fn client_loss(&self, _client: ClientId, _state: &ModelState<'_>) -> f64 {
+        f64::NAN
+    }
+
+    /// How many numbers a server remembers from round to round, beside the model.
+    fn memory_len(&self) -> usize {
+        0
+    }
+
+    /// Takes in a round of a server: whose updates were aggregated, which may be nobody's. There is one server, or one
+    /// call for each edge server and round of the cloud.
+    fn remember(&self, _round: Round, _server: EdgeId, _arrived: &[ClientId], _memory: &mut [f64]) {}
 
     /// What clients can be asked before a selection, beside their losses.
     fn probes(&self) -> &[ProbeKind] {
@@ -181,7 +195,7 @@ pub enum On<'a> {
     /// A client's own data: training data, unless the task says otherwise.
     Client(ClientId),
     /// The data of the clients of an edge server.
-    Server(&'a [ClientId]),
+    Server(EdgeId, &'a [ClientId]),
     /// No data.
     Model,
 }
@@ -197,6 +211,8 @@ pub struct ModelState<'a> {
     pub round: Round,
     /// For each row of a table, the round in which it was last moved; round 0 if never.
     pub moved: &'a [Round],
+    /// What each server remembers; of one server, or of every edge server.
+    pub memories: &'a [Vec<f64>],
 }
 
 /// What a thread reuses from job to job: whatever the task keeps there.

@@ -232,6 +232,14 @@ impl World {
         1
     }
 
+    /// Number of servers that select clients.
+    pub fn servers(&self) -> usize {
+        match &self.protocol.rule {
+            Rule::Rounds(_) | Rule::Buffered(_) => 1,
+            Rule::Hierarchical(rule) => rule.members.len(),
+        }
+    }
+
     /// Bytes of the dense parts of a model and of these rows of its tables.
     pub fn bytes_of(&self, rows: &[u32]) -> u64 {
         match &self.task {
@@ -247,7 +255,8 @@ impl World {
             let (model, private) = (task.initial_model(0, &self.streams), PrivateTable::default());
             let moved = vec![Round(0); task.layout().rows()];
             let private = PrivateView::of(&private);
-            let state = ModelState { model: &model, private, round: Round(0), moved: &moved };
+            let memories = vec![vec![0.0; task.memory_len()]; self.servers()];
+            let state = ModelState { model: &model, private, round: Round(0), moved: &moved, memories: &memories };
             task.evaluate(On::Test, &state, false, &mut values);
         }
         values

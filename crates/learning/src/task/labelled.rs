@@ -111,7 +111,7 @@ impl Task for Labelled {
         let found = match on {
             On::Test | On::Valid => of(Batch { data: &self.data.test, examples: &self.test_examples }),
             On::Client(client) => of(self.of_client(client)),
-            On::Server(members) => {
+            On::Server(_, members) => {
                 members.iter().map(|&client| of(self.of_client(client))).fold(Evaluation::default(), Evaluation::plus)
             }
             On::Model => return 0.0,
@@ -121,6 +121,10 @@ impl Task for Labelled {
             values[1] = found.accuracy();
         }
         found.examples as f64
+    }
+
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+        evaluate(&*self.model, state.model, self.of_client(client), false).loss()
     }
 
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {

@@ -186,9 +186,9 @@ impl<'w> Hierarchy<'w> {
         let mut models = Vec::new();
         for &(edge, _) in &self.returned {
             let examples = self.cloud.sizes[edge.index()] as usize;
-            let Edge { cluster, model, rows, .. } = &mut self.edges[edge.index()];
-            let (cluster, rows) = (*cluster, std::mem::take(rows));
-            models.extend(model.take().map(|model| EdgeModel { edge, cluster, examples, model, rows }));
+            let Edge { cluster, model, rows, aggregated, .. } = &mut self.edges[edge.index()];
+            let (cluster, rows, arrived) = (*cluster, std::mem::take(rows), std::mem::take(aggregated));
+            models.extend(model.take().map(|model| EdgeModel { edge, cluster, examples, model, rows, arrived }));
         }
         let Self { cloud, edges, chosen, returned, jobs, rule, .. } = self;
         let policy = match &mut cloud.policy {

@@ -11,7 +11,7 @@ use super::RunError;
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
 use crate::world::World;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_learning::aggregate::{AggregationConfig, Aging, Contribution, ServerConfig, ServerOptimizer, Weighting};
@@ -48,6 +48,8 @@ pub(super) struct Learning<'w> {
     private: PrivateTable,
     /// For each row of a table, the round in which it was last moved.
     moved: Vec<Round>,
+    /// What each server remembers, beside the models.
+    memories: Vec<Vec<f64>>,
     /// The round of the models.
     round: Round,
     /// Buffers of updates, kept from round to round.
@@ -73,6 +75,7 @@ impl<'w> Learning<'w> {
             servers: (0..clusters).map(|_| server()).collect(),
             private: if keeps { PrivateTable::new(world.population.len()) } else { PrivateTable::default() },
             moved: vec![Round(0); layout.rows()],
+            memories: vec![vec![0.0; task.memory_len()]; world.servers()],
             round: Round(0),
             updates: Vec::new(),
         }
@@ -198,7 +201,7 @@ impl<'w> Learning<'w> {
     }
 
     fn state<'a>(&'a self, model: &'a [f32], private: PrivateView<'a>) -> ModelState<'a> {
-        ModelState { model, private, round: self.round, moved: &self.moved }
+        ModelState { model, private, round: self.round, moved: &self.moved, memories: &self.memories }
     }
 
     /// Takes over what the clients of the updates keep; the last job of a client counts.
@@ -233,7 +236,10 @@ impl<'w> Learning<'w> {
         parallel: bool,
     ) -> Result<Aggregated<'_, 'w>, RunError> {
         let (trained, is_new_model) = match intake {
-            Intake::Nothing => (Vec::new(), false),
+            Intake::Nothing => {
+                self.remember(round, &[]);
+                (Vec::new(), false)
+            }
             Intake::Updates(work, combine) => {
                 let work = self.train(round, work, wants, parallel)?;
                 let mut trained = self.said(&work);
@@ -245,6 +251,8 @@ impl<'w> Learning<'w> {
                 let is_new = new.is_some();
                 self.adopt(round, new, &moved);
                 self.keep(&work);
+                let clients = work.iter().map(|work| work.client).collect();
+                self.remember(round, &[(EdgeId(0), clients)]);
                 let aggregated = self.models[0].clone();
                 self.inspect(&work, wants, &aggregated, &mut trained, parallel);
                 (trained, is_new)
@@ -259,10 +267,22 @@ impl<'w> Learning<'w> {
                 let moved = moved_rows(&rows);
                 let is_new = new.is_some();
                 self.adopt(round, new, &moved);
+                let arrived: Vec<_> = models.into_iter().map(|model| (model.edge, model.arrived)).collect();
+                self.remember(round, &arrived);
                 (Vec::new(), is_new)
             }
         };
         Ok(Aggregated { learning: self, trained, is_new_model })
+    }
+
+    /// Lets every server remember whose updates it has taken in.
+    fn remember(&mut self, round: Round, arrived: &[(EdgeId, Vec<ClientId>)]) {
+        self.round = round;
+        for (index, memory) in self.memories.iter_mut().enumerate() {
+            let server = EdgeId::from_index(index);
+            let clients = arrived.iter().find(|(edge, _)| *edge == server).map_or(&[][..], |(_, clients)| clients);
+            self.task.remember(round, server, clients, memory);
+        }
     }
 
     fn adopt(&mut self, round: Round, new: Option<Vec<Arc<[f32]>>>, moved: &[u32]) {

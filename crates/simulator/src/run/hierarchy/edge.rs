@@ -12,7 +12,7 @@ use crate::run::jobs::JobId;
 use crate::run::learning::Work;
 use crate::run::question::{Asker, Question, SelectionStreams, view};
 use crate::run::server::{Server, numbered, report_round};
-use fedgenie_core::id::{EdgeId, Turn};
+use fedgenie_core::id::{ClientId, EdgeId, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
 use fedgenie_core::time::{Span, VirtualTime};
@@ -52,6 +52,8 @@ pub(super) struct Edge<'w> {
     pub model: Option<Arc<[f32]>>,
     /// The rows of tables that its clients moved in this round of the cloud.
     pub rows: Vec<u32>,
+    /// The clients whose updates its model has of this round of the cloud.
+    pub aggregated: Vec<ClientId>,
     cohort: Cohort,
     /// What its model cost its clients in this round of the cloud.
     invested: Cost,
@@ -73,6 +75,7 @@ impl<'w> Edge<'w> {
             cluster: 0,
             model: None,
             rows: Vec::new(),
+            aggregated: Vec::new(),
             cohort: Cohort::default(),
             invested: Cost::default(),
             link: [Span::ZERO; 2],
@@ -88,6 +91,7 @@ impl<'w> Edge<'w> {
         self.invested = Cost::default();
         self.link = link;
         self.rows.clear();
+        self.aggregated.clear();
     }
 
     /// Whether the cloud's model is on its way.
@@ -187,6 +191,7 @@ impl<'w> Edge<'w> {
             let (wants, model) = (server.settings.wants(&*self.policy), (model, self.cluster));
             trained =
                 learning.aggregate_at_edge(round, work, model, &mut self.rows, wants, server.settings.parallel)?;
+            self.aggregated.extend(trained.iter().map(|trained| trained.client));
             for (client, values) in learning.kept(&trained) {
                 engine.note(&Record::Private { round, client, values })?;
             }

@@ -2,7 +2,7 @@
 
 use super::Learning;
 use crate::run::results::Metrics;
-use fedgenie_core::id::ClientId;
+use fedgenie_core::id::{ClientId, EdgeId};
 use fedgenie_core::metric::{Place, Statistic};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_learning::task::{ModelState, On, PrivateView};
@@ -31,13 +31,8 @@ impl Learning<'_> {
 
     /// Loss of the model on the candidates' own data; NaN where the task has no loss.
     pub fn losses(&self, candidates: &[ClientId], parallel: bool) -> Vec<(ClientId, f64)> {
-        let loss = self.world.measures.of_data.iter().position(|measure| measure.name == "loss");
         let state = self.current(0);
-        let one = |&client: &ClientId| {
-            let mut values = self.no_values();
-            self.task.evaluate(On::Client(client), &state, false, &mut values);
-            (client, loss.map_or(f64::NAN, |loss| values[loss]))
-        };
+        let one = |&client: &ClientId| (client, self.task.client_loss(client, &state));
         if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
     }
 
@@ -103,9 +98,10 @@ impl Learning<'_> {
             self.statistics(Place::Clients, &found, &mut metrics);
         }
         if servers {
-            let one =
-                |&(members, cluster): &ServerScope<'_>| self.measured(On::Server(members), state, cluster, parallel);
-            let found: Vec<Option<Vec<f64>>> = scopes.iter().map(one).collect();
+            let one = |(index, &(members, cluster)): (usize, &ServerScope<'_>)| {
+                self.measured(On::Server(EdgeId::from_index(index), members), state, cluster, parallel)
+            };
+            let found: Vec<Option<Vec<f64>>> = scopes.iter().enumerate().map(one).collect();
             self.statistics(Place::Servers, &found, &mut metrics);
         }
         metrics

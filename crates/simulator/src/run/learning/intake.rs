@@ -89,6 +89,8 @@ pub(in crate::run) struct EdgeModel {
     pub model: Arc<[f32]>,
     /// The rows of tables that its clients moved.
     pub rows: Vec<u32>,
+    /// The clients whose updates are in it, in their order in each of its rounds.
+    pub arrived: Vec<ClientId>,
 }
 
 impl EdgeModel {
