@@ -7,4 +7,5 @@ pub mod data;
 pub mod dense;
 pub mod lanes;
 pub mod model;
+pub mod ranking;
 pub mod trainer;
