@@ -8,4 +8,5 @@ pub mod dense;
 pub mod lanes;
 pub mod model;
 pub mod ranking;
+pub mod ratings;
 pub mod trainer;
