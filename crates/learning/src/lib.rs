@@ -6,6 +6,7 @@ pub mod aggregate;
 pub mod data;
 pub mod dense;
 pub mod lanes;
+pub mod matrix_factorisation;
 pub mod model;
 pub mod ranking;
 pub mod ratings;

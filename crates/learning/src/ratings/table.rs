@@ -167,7 +167,7 @@ impl<'a> Table<'a> {
     pub fn finish(mut self, headings: &Headings<'_>) -> Result<Ratings, DataError> {
         let filters = self.filters;
         filters.check_values(!self.values.is_empty() || self.rows == 0)?;
-        let mut numbered = |column: &mut Column, given: Option<u32>| {
+        let numbered = |column: &mut Column, given: Option<u32>| {
             let column = std::mem::take(column);
             match given {
                 Some(count) => column.as_they_stand(count).expect("ids are checked as they are read"),

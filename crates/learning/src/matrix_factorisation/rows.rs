@@ -1,0 +1,122 @@
+//! The rows that a job has met, side by side: copied when first met, moved by steps, written back in the order of items.
+
+use crate::lanes::{LANES, Lanes};
+
+/// No slot yet.
+const NONE: u32 = u32::MAX;
+
+/// Rows, slopes and moments by slot; users come first, then items in the order in which they are met.
+#[derive(Debug, Default)]
+pub struct LocalRows {
+    /// Vectors of a row.
+    pub vectors: usize,
+    pub rows: Vec<Lanes>,
+    pub slopes: Vec<Lanes>,
+    /// Empty where the optimizer has no such moments.
+    pub first: Vec<Lanes>,
+    pub second: Vec<Lanes>,
+    /// The step that met a row last; 0 before any.
+    steps: Vec<u64>,
+    /// Slots of the present step, in the order in which it meets them, and whether it is the first to meet the row.
+    pub met: Vec<(u32, bool)>,
+    /// Slots from here on do not move.
+    fixed: u32,
+    users: usize,
+    slot_of_item: Vec<u32>,
+    item_of_slot: Vec<u32>,
+    moments: usize,
+}
+
+impl LocalRows {
+    /// Forgets the last job and takes over the users' rows.
+    pub fn begin(&mut self, dimensions: usize, items: usize, users: &[f32], moments: usize) {
+        for item in self.item_of_slot.drain(..) {
+            self.slot_of_item[item as usize] = NONE;
+        }
+        if self.slot_of_item.len() != items {
+            self.slot_of_item.clear();
+            self.slot_of_item.resize(items, NONE);
+        }
+        for numbers in [&mut self.rows, &mut self.slopes, &mut self.first, &mut self.second] {
+            numbers.clear();
+        }
+        self.steps.clear();
+        self.vectors = dimensions.div_ceil(LANES);
+        self.moments = moments;
+        self.fixed = u32::MAX;
+        self.users = users.len() / dimensions;
+        users.chunks_exact(dimensions).for_each(|row| self.push(row));
+    }
+
+    /// Rows that are met from here on do not move.
+    pub fn fix_others(&mut self) {
+        self.fixed = self.steps.len() as u32;
+    }
+
+    fn push(&mut self, row: &[f32]) {
+        let (whole, rest) = row.as_chunks::<LANES>();
+        self.rows.extend(whole.iter().map(|chunk| Lanes(*chunk)));
+        if !rest.is_empty() {
+            self.rows.push(Lanes::load_partial(rest));
+        }
+        let length = self.rows.len();
+        self.slopes.resize(length, Lanes::ZERO);
+        for moments in [&mut self.first, &mut self.second].into_iter().take(self.moments) {
+            moments.resize(length, Lanes::ZERO);
+        }
+        self.steps.push(0);
+    }
+
+    /// The slot of an item, whose row is copied from the table if it is new.
+    #[inline]
+    pub fn item(&mut self, item: u32, table: &[f32], dimensions: usize) -> u32 {
+        let slot = self.slot_of_item[item as usize];
+        if slot != NONE {
+            return slot;
+        }
+        let slot = self.steps.len() as u32;
+        self.slot_of_item[item as usize] = slot;
+        self.item_of_slot.push(item);
+        self.push(&table[item as usize * dimensions..][..dimensions]);
+        slot
+    }
+
+    /// Notes that a step, counted from 1, meets a row; its slopes begin at zero.
+    #[inline]
+    pub fn meet(&mut self, slot: u32, step: u64) {
+        let last = std::mem::replace(&mut self.steps[slot as usize], step);
+        if last == step {
+            return;
+        }
+        self.slopes[slot as usize * self.vectors..][..self.vectors].fill(Lanes::ZERO);
+        if slot < self.fixed {
+            self.met.push((slot, last == 0));
+        }
+    }
+
+    /// Writes users' rows, and numbers and rows of the items that moved, in ascending order.
+    pub fn write(&mut self, dimensions: usize, users: &mut Vec<f32>, items: &mut Vec<u32>, rows: &mut Vec<f32>) {
+        users.clear();
+        items.clear();
+        rows.clear();
+        for slot in 0..self.users {
+            append(&self.rows[slot * self.vectors..][..self.vectors], dimensions, users);
+        }
+        let has_moved =
+            |slot: usize| self.steps[slot] > 0 && slot < self.fixed as usize;
+        let moved = self.item_of_slot.iter().enumerate().filter(|&(index, _)| has_moved(self.users + index));
+        items.extend(moved.map(|(_, &item)| item));
+        items.sort_unstable();
+        for &item in &*items {
+            let slot = self.slot_of_item[item as usize] as usize;
+            append(&self.rows[slot * self.vectors..][..self.vectors], dimensions, rows);
+        }
+    }
+}
+
+/// Writes the numbers of a row, without what fills up its last vector.
+fn append(row: &[Lanes], dimensions: usize, out: &mut Vec<f32>) {
+    let end = out.len() + dimensions;
+    row.iter().for_each(|vector| out.extend_from_slice(&vector.0));
+    out.truncate(end);
+}
