@@ -49,8 +49,13 @@ fn main() {
     for (name, config) in [("sgd", sgd), ("adam", adam)] {
         for batch in [1, 16, 64] {
             let optimizer = RowOptimizer::new(&config).expect("settings are right");
-            let settings =
-                BprTraining { dimensions: DIMENSIONS, length: Length::Epochs(1), batch, optimizer, moves: Moves::Touched };
+            let settings = BprTraining {
+                dimensions: DIMENSIONS,
+                length: Length::Epochs(1),
+                batch,
+                optimizer,
+                moves: Moves::Touched,
+            };
             let jobs: Vec<Job<'_>> = (0..split.users())
                 .map(|user| Job {
                     table: &table,
@@ -72,7 +77,10 @@ fn main() {
                     triplets += outcomes.iter().map(|outcome| outcome.triplets).sum::<u64>();
                 }
             });
-            println!("{name}, batch {batch}: {:.2e} triplets/s ({triplets} in {seconds:.3} s)", triplets as f64 / seconds);
+            println!(
+                "{name}, batch {batch}: {:.2e} triplets/s ({triplets} in {seconds:.3} s)",
+                triplets as f64 / seconds
+            );
         }
     }
     let rows = UserTable(&users);

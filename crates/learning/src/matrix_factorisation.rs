@@ -38,9 +38,9 @@
 //! streams are given: one is shuffled with, one draws negatives.
 //!
 //! Rows are filled up with zeros to whole vectors of 16. `w_p − w_n` is rounded; a product keeps 16 sums, term `j` goes to
-//! sum `j mod 16` by a fused multiply-add, and these are folded in halves. With `e = e^{−|x|}`, `s` is `e/(1 + e)` or
-//! `1/(1 + e)`, and the loss `max(−x, 0) + ln(1 + e)`. Slopes begin at zero and take one fused multiply-add for each
-//! example, in their order, with the factor `∓s·(1/B)`. Jobs are independent. So neither path nor threads change a bit.
+//! sum `j mod 16` by a fused multiply-add, and these are folded in halves. The loss is `max(−x, 0) + ln(1 + e^{−|x|})`.
+//! Slopes begin at zero and take one fused multiply-add for each example, in their order, with the factor `∓s·(1/B)`. Jobs
+//! are independent. So neither path nor threads change a bit.
 //!
 //! [`negatives`]: crate::ratings::negatives
 

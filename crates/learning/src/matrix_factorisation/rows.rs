@@ -25,6 +25,8 @@ pub struct LocalRows {
     slot_of_item: Vec<u32>,
     item_of_slot: Vec<u32>,
     moments: usize,
+    /// A bit for each item.
+    marks: Vec<u64>,
 }
 
 impl LocalRows {
@@ -37,7 +39,7 @@ impl LocalRows {
             self.slot_of_item.clear();
             self.slot_of_item.resize(items, NONE);
         }
-        for numbers in [&mut self.rows, &mut self.slopes, &mut self.first, &mut self.second] {
+        for numbers in [&mut self.rows, &mut self.first, &mut self.second] {
             numbers.clear();
         }
         self.steps.clear();
@@ -60,7 +62,10 @@ impl LocalRows {
             self.rows.push(Lanes::load_partial(rest));
         }
         let length = self.rows.len();
-        self.slopes.resize(length, Lanes::ZERO);
+        // Slopes begin at zero whenever a step meets a row: what is left of an earlier job does no harm.
+        if self.slopes.len() < length {
+            self.slopes.resize(2 * length, Lanes::ZERO);
+        }
         for moments in [&mut self.first, &mut self.second].into_iter().take(self.moments) {
             moments.resize(length, Lanes::ZERO);
         }
@@ -102,11 +107,10 @@ impl LocalRows {
         for slot in 0..self.users {
             append(&self.rows[slot * self.vectors..][..self.vectors], dimensions, users);
         }
-        let has_moved =
-            |slot: usize| self.steps[slot] > 0 && slot < self.fixed as usize;
+        let has_moved = |slot: usize| self.steps[slot] > 0 && slot < self.fixed as usize;
         let moved = self.item_of_slot.iter().enumerate().filter(|&(index, _)| has_moved(self.users + index));
         items.extend(moved.map(|(_, &item)| item));
-        items.sort_unstable();
+        ascending(items, &mut self.marks, self.slot_of_item.len());
         for &item in &*items {
             let slot = self.slot_of_item[item as usize] as usize;
             append(&self.rows[slot * self.vectors..][..self.vectors], dimensions, rows);
@@ -114,9 +118,42 @@ impl LocalRows {
     }
 }
 
+/// Puts different numbers below `count` in ascending order: by marking them, unless they are few among many.
+fn ascending(numbers: &mut Vec<u32>, marks: &mut Vec<u64>, count: usize) {
+    if count / 64 > 8 * numbers.len() {
+        numbers.sort_unstable();
+        return;
+    }
+    marks.clear();
+    marks.resize(count.div_ceil(64), 0);
+    numbers.iter().for_each(|&number| marks[number as usize / 64] |= 1 << (number % 64));
+    numbers.clear();
+    for (mut word, first) in marks.iter().copied().zip((0..).step_by(64)) {
+        while word != 0 {
+            numbers.push(first + word.trailing_zeros());
+            word &= word - 1;
+        }
+    }
+}
+
 /// Writes the numbers of a row, without what fills up its last vector.
 fn append(row: &[Lanes], dimensions: usize, out: &mut Vec<f32>) {
-    let end = out.len() + dimensions;
-    row.iter().for_each(|vector| out.extend_from_slice(&vector.0));
-    out.truncate(end);
+    let (whole, rest) = row.split_at(dimensions / LANES);
+    whole.iter().for_each(|vector| out.extend_from_slice(&vector.0));
+    rest.iter().for_each(|vector| out.extend_from_slice(&vector.0[..dimensions % LANES]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_put_in_order_either_way() {
+        for (count, step) in [(1, 1), (64, 3), (65, 1), (1_000, 7), (1_000_000, 99_999)] {
+            let expected: Vec<u32> = (0..count).step_by(step).collect();
+            let mut numbers: Vec<u32> = expected.iter().rev().copied().collect();
+            ascending(&mut numbers, &mut vec![7; 3], count as usize);
+            assert_eq!(numbers, expected);
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "loops over indices of a tile are the same for all its arrays")]
 
-use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
+use crate::lanes::{Kernel, LANES, Lanes, Path, run};
 use crate::ranking::{BLOCK, ScoreItems};
 use std::cell::RefCell;
 
@@ -130,17 +130,31 @@ fn tile<const USERS: usize>(
     }
     let mut sums = [Lanes::ZERO; USERS];
     for dimension in 0..dimensions {
-        keep_vectors_whole();
         for index in 0..USERS {
             sums[index] = Lanes::splat(mine[index][dimension]).mul_add(panel[dimension], sums[index]);
         }
     }
-    for (index, sums) in sums.iter().enumerate() {
-        let out = &mut scores[(user + index) * items + first..][..count];
-        match out.first_chunk_mut() {
-            Some(chunk) => *chunk = sums.0,
-            None => out.copy_from_slice(&sums.0[..count]),
+    // One plain store of each sum, so that sums stay in registers until then.
+    if count == LANES {
+        for index in 0..USERS {
+            sums[index].store(&mut scores[(user + index) * items + first..]);
         }
+    } else {
+        let mut finished = [Lanes::ZERO; USERS];
+        for index in 0..USERS {
+            finished[index] = sums[index];
+        }
+        store_some(&finished, user * items + first, count, items, scores);
     }
     USERS
+}
+
+/// Stores the first lanes of each vector, the vectors being `items` numbers apart.
+///
+/// Never inlined: seeing this, LLVM would keep the sums in memory.
+#[inline(never)]
+fn store_some(sums: &[Lanes], first: usize, count: usize, items: usize, scores: &mut [f32]) {
+    for (index, sums) in sums.iter().enumerate() {
+        scores[first + index * items..][..count].copy_from_slice(&sums.0[..count]);
+    }
 }

@@ -6,7 +6,6 @@ use super::optimizer::RowStep;
 use super::rows::LocalRows;
 use crate::lanes::functions::{exp, ln};
 use crate::lanes::{Kernel, LANES, Lanes, fold, keep_vectors_whole};
-use std::hint::select_unpredictable as select;
 
 /// Slots of the rows of a user, a positive and a negative item.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +57,7 @@ fn step<const VECTORS: usize>(triplets: &[Slots], losses: &mut [f32], local: &mu
             }
             square[place] = sum;
         }
-        let (loss, slope) = losses_and_slopes(&fold_all(&square));
+        let (loss, slope) = losses_and_slopes(fold_all(&square));
         losses.copy_from_slice(&loss.0[..losses.len()]);
         let slope = slope * share;
         let slopes = &mut local.slopes[..];
@@ -80,11 +79,11 @@ fn step<const VECTORS: usize>(triplets: &[Slots], losses: &mut [f32], local: &mu
 
 /// `−ln σ(x)` and `1/(1 + eˣ)` of 16 differences.
 #[inline(always)]
-fn losses_and_slopes(x: &Lanes) -> (Lanes, Lanes) {
-    let small = x.abs().map(|y| exp(-y));
-    let sum = Lanes::splat(1.0) + small;
-    let share = x.zip(small, |x, small| select(x > 0.0, small, 1.0)) / sum;
-    ((Lanes::ZERO - *x).max(Lanes::ZERO) + sum.map(ln), share)
+fn losses_and_slopes(x: Lanes) -> (Lanes, Lanes) {
+    let one = Lanes::splat(1.0);
+    let small = (Lanes::ZERO - x.abs()).map(exp);
+    let loss = (Lanes::ZERO - x).max(Lanes::ZERO) + (one + small).map(ln);
+    (loss, one / (one + x.map(exp)))
 }
 
 /// The sum of each of 16 vectors.

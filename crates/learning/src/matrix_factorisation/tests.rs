@@ -103,7 +103,11 @@ fn slopes_are_central_differences_of_the_loss() {
         assert!((found.loss - loss(&wide_users, &wide_table, d, &triplets)).abs() < 1e-6);
         let moved = |is_user: bool, place: usize, by: f64| {
             let (mut users, mut table) = (wide_users.clone(), wide_table.clone());
-            if is_user { users[place] += by } else { table[place] += by }
+            if is_user {
+                users[place] += by
+            } else {
+                table[place] += by
+            }
             loss(&users, &table, d, &triplets)
         };
         for (is_user, before, after) in [(true, &users, &found.users), (false, &table, &found.rows)] {

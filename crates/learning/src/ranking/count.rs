@@ -1,9 +1,9 @@
 //! How many scores are greater than, and how many equal to, each of a few levels: compared 16 at a time.
 
-use crate::lanes::{Kernel, LANES, Path, run};
+use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
 
-/// Levels that share one pass over the scores.
-const TOGETHER: usize = 4;
+/// Vectors that are counted in `f32`, each lane of which then holds a whole number up to this.
+const VECTORS: usize = 1 << 20;
 
 /// What was counted, one number for each level.
 #[derive(Clone, Debug, Default)]
@@ -46,19 +46,13 @@ impl Kernel for Pass<'_> {
     fn run<const WIDE: bool>(self) {
         let Self { scores, levels, greater, equal } = self;
         let (vectors, rest) = scores.as_chunks::<LANES>();
-        let mut first = 0;
-        while first < levels.len() {
-            let together = (levels.len() - first).min(TOGETHER);
-            if together == TOGETHER {
-                block::<TOGETHER>(vectors, &levels[first..], &mut greater[first..], &mut equal[first..]);
-                first += TOGETHER;
-            } else {
-                block::<1>(vectors, &levels[first..], &mut greater[first..], &mut equal[first..]);
-                first += 1;
+        for (&level, (greater, equal)) in levels.iter().zip(greater.iter_mut().zip(equal.iter_mut())) {
+            for vectors in vectors.chunks(VECTORS) {
+                let (above, at) = compare(vectors, Lanes::splat(level));
+                *greater += total(&above);
+                *equal += total(&at);
             }
-        }
-        for &score in rest {
-            for (&level, (greater, equal)) in levels.iter().zip(greater.iter_mut().zip(equal.iter_mut())) {
+            for &score in rest {
                 *greater += u32::from(score > level);
                 *equal += u32::from(score == level);
             }
@@ -66,21 +60,23 @@ impl Kernel for Pass<'_> {
     }
 }
 
-/// Counts for the first `LEVELS` levels in one pass.
+/// How often each lane is above a level, and how often equal to it.
 #[inline(always)]
-fn block<const LEVELS: usize>(vectors: &[[f32; LANES]], levels: &[f32], greater: &mut [u32], equal: &mut [u32]) {
-    let levels: &[f32; LEVELS] = levels.first_chunk().expect("the levels are there");
-    let (mut above, mut at) = ([[0_u32; LANES]; LEVELS], [[0_u32; LANES]; LEVELS]);
+fn compare(vectors: &[[f32; LANES]], level: Lanes) -> (Lanes, Lanes) {
+    let (mut above, mut at) = (Lanes::ZERO, Lanes::ZERO);
     for vector in vectors {
-        for level in 0..LEVELS {
-            for lane in 0..LANES {
-                above[level][lane] += u32::from(vector[lane] > levels[level]);
-                at[level][lane] += u32::from(vector[lane] == levels[level]);
-            }
-        }
+        keep_vectors_whole();
+        let vector = Lanes(*vector);
+        above = above + vector.zip(level, |score, level| if score > level { 1.0 } else { 0.0 });
+        at = at + vector.zip(level, |score, level| if score == level { 1.0 } else { 0.0 });
     }
-    for level in 0..LEVELS {
-        greater[level] = above[level].iter().sum();
-        equal[level] = at[level].iter().sum();
-    }
+    (above, at)
+}
+
+/// The sum of whole numbers, which is exact.
+///
+/// Never inlined: seeing this, LLVM would shuffle lanes in the loop before it.
+#[inline(never)]
+fn total(counts: &Lanes) -> u32 {
+    counts.0.iter().map(|&count| count as u32).sum()
 }

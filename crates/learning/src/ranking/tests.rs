@@ -111,9 +111,13 @@ fn equal_scores_of_all_items_are_worth_a_random_order() {
 #[test]
 fn a_user_counts_who_has_a_relevant_and_an_irrelevant_candidate() {
     let scores = [1.0, 2.0, 3.0];
-    for (excluded, relevant, counts) in
-        [(&[][..], &[][..], false), (&[], &[1], true), (&[0, 2], &[1], false), (&[], &[0, 1, 2], false), (&[1], &[1], false)]
-    {
+    for (excluded, relevant, counts) in [
+        (&[][..], &[][..], false),
+        (&[], &[1], true),
+        (&[0, 2], &[1], false),
+        (&[], &[0, 1, 2], false),
+        (&[1], &[1], false),
+    ] {
         assert_eq!(user(&scores, excluded, relevant, &[1]).is_some(), counts, "{excluded:?} {relevant:?}");
     }
     // An item that is both is excluded.
@@ -171,8 +175,7 @@ fn means_are_over_users_who_count_in_their_order() {
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     for threads in [1, 2, 5] {
         for parallel in [false, true] {
-            let means =
-                pool(threads).install(|| evaluate(&Table(items), items, &excluded, &relevant, &[5], parallel));
+            let means = pool(threads).install(|| evaluate(&Table(items), items, &excluded, &relevant, &[5], parallel));
             assert_eq!(means, Means { values: expected.clone(), users: counted as usize });
         }
     }

@@ -98,7 +98,10 @@ fn compare(one: &str, other: &str, by_value: bool) -> Ordering {
 pub(super) enum Column {
     /// As long as each is a whole number: most are, and then no text is kept.
     Numbers(Vec<u64>),
-    Texts { known: BTreeMap<String, u32>, rows: Vec<u32> },
+    Texts {
+        known: BTreeMap<String, u32>,
+        rows: Vec<u32>,
+    },
 }
 
 impl Default for Column {
@@ -186,10 +189,10 @@ mod tests {
         assert_eq!(finished(&["900000000000", "9"]).0, [1, 0]);
         // 1 and 1.0 are two names of equal value.
         assert_eq!(finished(&["10", "1.0", "9.5", "1", "-2"]).1, ["-2", "1", "1.0", "9.5", "10"]);
-        assert_eq!(finished(&["10", "b", "9", "a", "b"]), (
-            vec![0, 3, 1, 2, 3],
-            ["10", "9", "a", "b"].map(str::to_owned).to_vec()
-        ));
+        assert_eq!(
+            finished(&["10", "b", "9", "a", "b"]),
+            (vec![0, 3, 1, 2, 3], ["10", "9", "a", "b"].map(str::to_owned).to_vec())
+        );
         assert_eq!(finished(&["01", "1"]).1, ["01", "1"]);
     }
 
@@ -201,13 +204,10 @@ mod tests {
             column
         };
         let (codes, ids) = column(&["2", "0"]).as_they_stand(4).unwrap();
-        assert_eq!((codes, ids.len(), ids.find("3"), ids.find("4"), ids.name(3)), (
-            vec![2, 0],
-            4,
-            Some(3),
-            None,
-            "3".to_owned()
-        ));
+        assert_eq!(
+            (codes, ids.len(), ids.find("3"), ids.find("4"), ids.name(3)),
+            (vec![2, 0], 4, Some(3), None, "3".to_owned())
+        );
         assert!(column(&["4"]).as_they_stand(4).is_none() && column(&["a"]).as_they_stand(4).is_none());
     }
 

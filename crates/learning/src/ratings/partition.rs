@@ -181,8 +181,11 @@ mod tests {
 
     #[test]
     fn users_and_every_other_partition_are_read_and_written_alike() {
-        for value in [json!("users"), json!({"dirichlet": {"alpha": 0.5, "minimum": 1}}), json!({"by-column": {"shuffled": true}})]
-        {
+        for value in [
+            json!("users"),
+            json!({"dirichlet": {"alpha": 0.5, "minimum": 1}}),
+            json!({"by-column": {"shuffled": true}}),
+        ] {
             let partition = parsed(value.clone()).unwrap();
             assert_eq!(serde_json::to_value(&partition).unwrap(), value);
             assert_eq!(partition.is_by_user(), value.is_string());
@@ -211,7 +214,8 @@ mod tests {
 
     #[test]
     fn other_partitions_see_values_as_classes_and_users_as_groups() {
-        let rows: Vec<(u32, u32, f32)> = (0..60).map(|row| (row % 6, row / 6, [0.5, 4.0, 3.0][row as usize % 3])).collect();
+        let rows: Vec<(u32, u32, f32)> =
+            (0..60).map(|row| (row % 6, row / 6, [0.5, 4.0, 3.0][row as usize % 3])).collect();
         let split = split_of(&rows, 6);
         let build = |value, clients| {
             let partition = parsed(value).unwrap();

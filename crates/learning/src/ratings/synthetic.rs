@@ -71,7 +71,8 @@ const USERS: u32 = 7;
 
 impl RatingsSettings for SyntheticRatings {
     fn check(&self) -> Result<(), Complaint> {
-        let refuse = |key, found: usize, expected| Err(Complaint::new(key, format!("found {found}; expected {expected}")));
+        let refuse =
+            |key, found: usize, expected| Err(Complaint::new(key, format!("found {found}; expected {expected}")));
         if self.users == 0 {
             return refuse("users", 0, "at least 1");
         }
@@ -118,8 +119,7 @@ impl RatingsSettings for SyntheticRatings {
                 let value = (3.5 + items[item].bias + 0.8 * affinity + noise).round().clamp(1.0, 5.0);
                 let [user, item, value, time] =
                     [number, item, value as usize, time + 1].map(|number| number.to_string());
-                let row =
-                    Row { user: &user, item: &item, value: Some(&value), time: Some(&time), ..Row::default() };
+                let row = Row { user: &user, item: &item, value: Some(&value), time: Some(&time), ..Row::default() };
                 table.push(0, row, &Headings::PLAIN)?;
             }
         }

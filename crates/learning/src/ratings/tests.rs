@@ -70,7 +70,9 @@ fn given_numbers_of_users_and_items_keep_ids_and_those_unseen() {
     assert_eq!((ratings.user_ids.len(), ratings.item_ids.len(), ratings.has_values), (5, 6, false));
     assert_eq!(ratings.ratings.iter().map(|rating| (rating.user, rating.item)).collect::<Vec<_>>(), [(3, 1), (0, 4)]);
     let error = named_set("Video.txt", text, &Filters { users: Some(3), ..filters }).unwrap_err();
-    assert!(error.contains("Video.txt:1: column \"user\": found \"3\"; expected a whole number from 0 to 2 (users = 3)"));
+    assert!(
+        error.contains("Video.txt:1: column \"user\": found \"3\"; expected a whole number from 0 to 2 (users = 3)")
+    );
 }
 
 #[test]
@@ -106,7 +108,9 @@ fn every_form_of_data_is_read_and_written_alike() {
     }
     let usual: RatingsConfig = serde_json::from_value(json!({"synthetic": {}})).unwrap();
     assert_eq!(usual, RatingsConfig::default());
-    for wrong in [json!(7), json!({}), json!({"cvs": {}}), json!({"csv": {"files": "a"}}), json!({"csv": {}, "idx": {}})] {
+    for wrong in
+        [json!(7), json!({}), json!({"cvs": {}}), json!({"csv": {"files": "a"}}), json!({"csv": {}, "idx": {}})]
+    {
         assert!(serde_json::from_value::<RatingsConfig>(wrong.clone()).is_err(), "{wrong}");
     }
 }

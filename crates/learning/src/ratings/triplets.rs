@@ -40,7 +40,8 @@ pub fn read_triplets(path: &Path, split: &RatingsSplit) -> Result<Vec<Triplet>, 
     let train = split.lists(Part::Train);
     let mut rows = Rows::open(path)?;
     let table = |line, message| DataError::Table { path: path.to_owned(), line, message };
-    let line = rows.advance()?.ok_or_else(|| table(1, "is empty; expected a header, the names of the columns".into()))?;
+    let line =
+        rows.advance()?.ok_or_else(|| table(1, "is empty; expected a header, the names of the columns".into()))?;
     let width = rows.record.len();
     let mut places = [0; 3];
     for (place, name) in places.iter_mut().zip(COLUMNS) {

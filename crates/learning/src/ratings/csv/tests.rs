@@ -21,11 +21,10 @@ fn one_file_with_all_columns() {
     let found = read(&[("a.csv", text)], config, &Filters::default()).unwrap();
     let row = |user: &str, item: &str, value| (user.to_owned(), item.to_owned(), value);
     assert_eq!(rows(&found), [row("x", "b", 3.5), row("x", "a", 1.0), row("y, z", "a", 2.0)]);
-    assert_eq!(found.ratings.iter().map(|rating| (rating.time, rating.group)).collect::<Vec<_>>(), [
-        (5.0, 0),
-        (4.0, 1),
-        (3.0, 0)
-    ]);
+    assert_eq!(
+        found.ratings.iter().map(|rating| (rating.time, rating.group)).collect::<Vec<_>>(),
+        [(5.0, 0), (4.0, 1), (3.0, 0)]
+    );
     assert_eq!(found.parts.unwrap(), [Part::Test, Part::Train, Part::Valid]);
     assert_eq!(found.group_ids.unwrap().name(1), "10");
 }
@@ -50,12 +49,24 @@ fn everything_wrong_in_own_files_is_named() {
         ("user,item,r,t\n", "a:1: there is no column \"s\" (the split); known: user, item, r, t"),
         ("user,item,r,t,s,r\n", "a:1: there are two columns \"r\""),
         ("user,item,r,t,s\n1,2,3\n", "a:2: found 3 fields; the header has 5 columns"),
-        ("user,item,r,t,s\n1,2,3,4,train\n3,2,3,4,train\n", "a:3: column \"user\": found \"3\"; expected a whole number from 0 to 2"),
-        ("user,item,r,t,s\n1,x,3,4,train\n", "a:2: column \"item\": found \"x\"; expected a whole number from 0 to 8 (items = 9)"),
+        (
+            "user,item,r,t,s\n1,2,3,4,train\n3,2,3,4,train\n",
+            "a:3: column \"user\": found \"3\"; expected a whole number from 0 to 2",
+        ),
+        (
+            "user,item,r,t,s\n1,x,3,4,train\n",
+            "a:2: column \"item\": found \"x\"; expected a whole number from 0 to 8 (items = 9)",
+        ),
         ("user,item,r,t,s\n1,,3,4,train\n", "a:2: column \"item\": found \"\"; expected a name"),
         ("user,item,r,t,s\n1,2,NaN,4,train\n", "a:2: column \"r\": found \"NaN\"; expected a finite number"),
-        ("user,item,r,t,s\n1,2,1e39,4,train\n", "a:2: column \"r\": found \"1e39\"; expected a number within the range of f32"),
-        ("user,item,r,t,s\n1,2,6,4,train\n", "a:2: column \"r\": found \"6\"; expected a rating from 1 to 5 (range = [1, 5])"),
+        (
+            "user,item,r,t,s\n1,2,1e39,4,train\n",
+            "a:2: column \"r\": found \"1e39\"; expected a number within the range of f32",
+        ),
+        (
+            "user,item,r,t,s\n1,2,6,4,train\n",
+            "a:2: column \"r\": found \"6\"; expected a rating from 1 to 5 (range = [1, 5])",
+        ),
         ("user,item,r,t,s\n1,2,5,,train\n", "a:2: column \"t\": found \"\"; expected a finite number"),
         ("user,item,r,t,s\n1,2,5,4,dev\n", "a:2: column \"s\": found \"dev\"; expected train, valid or test"),
         (

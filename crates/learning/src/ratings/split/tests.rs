@@ -87,7 +87,11 @@ fn what_cannot_be_split_is_refused() {
         (json!("file"), data(None), "split = file: has to be another one, because these data say nothing of a split"),
         (json!("leave-one-out"), timeless, "split = leave-one-out: has to be another one"),
         (json!({"random": {"test": 0.0}}), data(None), "random.test: found 0; expected a share above 0"),
-        (json!({"per-user": {"test": 0.5, "valid": 0.5}}), data(None), "per-user.valid: found 0.5; expected 0 or a share"),
+        (
+            json!({"per-user": {"test": 0.5, "valid": 0.5}}),
+            data(None),
+            "per-user.valid: found 0.5; expected 0 or a share",
+        ),
         (json!({"random": {"test": 0.01}}), data(None), "split = random of 15 ratings, none of which is for testing"),
         (json!({"per-user": {"valid": 0.01}}), data(None), "none of which is for validation"),
         (json!({"random": {"tests": 0.1}}), data(None), "unknown field `tests`"),
