@@ -101,19 +101,19 @@ impl LocalRows {
 
     /// Writes users' rows, and numbers and rows of the items that moved, in ascending order.
     pub fn write(&mut self, dimensions: usize, users: &mut Vec<f32>, items: &mut Vec<u32>, rows: &mut Vec<f32>) {
-        users.clear();
-        items.clear();
-        rows.clear();
-        for slot in 0..self.users {
-            append(&self.rows[slot * self.vectors..][..self.vectors], dimensions, users);
+        users.resize(self.users * dimensions, 0.0);
+        for (row, out) in self.rows.chunks_exact(self.vectors).zip(users.chunks_exact_mut(dimensions)) {
+            copy(row, out);
         }
         let has_moved = |slot: usize| self.steps[slot] > 0 && slot < self.fixed as usize;
-        let moved = self.item_of_slot.iter().enumerate().filter(|&(index, _)| has_moved(self.users + index));
-        items.extend(moved.map(|(_, &item)| item));
+        let met = self.item_of_slot.iter().zip(self.users..);
+        items.clear();
+        items.extend(met.filter(|&(_, slot)| has_moved(slot)).map(|(&item, _)| item));
         ascending(items, &mut self.marks, self.slot_of_item.len());
-        for &item in &*items {
+        rows.resize(items.len() * dimensions, 0.0);
+        for (&item, out) in items.iter().zip(rows.chunks_exact_mut(dimensions)) {
             let slot = self.slot_of_item[item as usize] as usize;
-            append(&self.rows[slot * self.vectors..][..self.vectors], dimensions, rows);
+            copy(&self.rows[slot * self.vectors..][..self.vectors], out);
         }
     }
 }
@@ -137,10 +137,13 @@ fn ascending(numbers: &mut Vec<u32>, marks: &mut Vec<u64>, count: usize) {
 }
 
 /// Writes the numbers of a row, without what fills up its last vector.
-fn append(row: &[Lanes], dimensions: usize, out: &mut Vec<f32>) {
-    let (whole, rest) = row.split_at(dimensions / LANES);
-    whole.iter().for_each(|vector| out.extend_from_slice(&vector.0));
-    rest.iter().for_each(|vector| out.extend_from_slice(&vector.0[..dimensions % LANES]));
+#[inline]
+fn copy(row: &[Lanes], out: &mut [f32]) {
+    let (whole, rest) = out.as_chunks_mut::<LANES>();
+    whole.iter_mut().zip(row).for_each(|(out, vector)| *out = vector.0);
+    if let Some(last) = row.get(whole.len()) {
+        rest.copy_from_slice(&last.0[..rest.len()]);
+    }
 }
 
 #[cfg(test)]

@@ -140,10 +140,7 @@ fn tile<const USERS: usize>(
             sums[index].store(&mut scores[(user + index) * items + first..]);
         }
     } else {
-        let mut finished = [Lanes::ZERO; USERS];
-        for index in 0..USERS {
-            finished[index] = sums[index];
-        }
+        let finished = sums;
         store_some(&finished, user * items + first, count, items, scores);
     }
     USERS

@@ -160,7 +160,7 @@ impl Column {
     }
 
     /// The ids themselves, if each is a whole number below `count`.
-    pub fn as_they_stand(self, count: u32) -> Option<(Vec<u32>, Ids)> {
+    pub fn into_given(self, count: u32) -> Option<(Vec<u32>, Ids)> {
         let Self::Numbers(rows) = self else { return None };
         let codes = rows.into_iter().map(|id| u32::try_from(id).ok().filter(|id| *id < count));
         Some((codes.collect::<Option<_>>()?, Ids::AsTheyStand(count)))
@@ -197,18 +197,18 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_stand_are_below_their_number() {
+    fn given_ids_are_below_their_number() {
         let column = |names: &[&str]| {
             let mut column = Column::default();
             names.iter().for_each(|name| column.push(name));
             column
         };
-        let (codes, ids) = column(&["2", "0"]).as_they_stand(4).unwrap();
+        let (codes, ids) = column(&["2", "0"]).into_given(4).unwrap();
         assert_eq!(
             (codes, ids.len(), ids.find("3"), ids.find("4"), ids.name(3)),
             (vec![2, 0], 4, Some(3), None, "3".to_owned())
         );
-        assert!(column(&["4"]).as_they_stand(4).is_none() && column(&["a"]).as_they_stand(4).is_none());
+        assert!(column(&["4"]).into_given(4).is_none() && column(&["a"]).into_given(4).is_none());
     }
 
     #[test]

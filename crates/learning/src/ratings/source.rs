@@ -61,6 +61,7 @@ components! {
 /// `data = "ml-100k"`, `data = { csv = { .. } }`, …
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "a scenario has one")]
 pub enum RatingsConfig {
     /// A folder whose files tell by their names what it holds: `ml-100k`, `ml-1m`, `video-games`, `ciao`, `epinions`,
     /// `filmtrust`.

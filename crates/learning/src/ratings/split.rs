@@ -232,6 +232,13 @@ impl RatingsSplit {
         ItemLists::new(self.users(), self.part(part).map(|rating| (rating.user, rating.item)))
     }
 
+    /// For each user the items that are no candidates when the ratings of a part are to be found: those of training, and
+    /// for testing those of validation as well.
+    pub fn excluded(&self, part: Part) -> ItemLists {
+        let train = self.lists(Part::Train);
+        if part == Part::Test { train.union(&self.lists(Part::Valid)) } else { train }
+    }
+
     /// Users without a rating in a part.
     pub fn users_without(&self, part: Part) -> usize {
         let mut has_some = vec![false; self.users()];

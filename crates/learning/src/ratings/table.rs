@@ -136,7 +136,7 @@ impl<'a> Table<'a> {
     fn check_name(&self, line: u64, column: &str, name: &str) -> Result<(), DataError> {
         match name.len() {
             0 => Err(self.wrong(line, column, name, "a name or a number")),
-            ..=NAME_MAX => Ok(()),
+            1..=NAME_MAX => Ok(()),
             _ => Err(self.wrong(line, column, name, format!("a name of at most {NAME_MAX} bytes"))),
         }
     }
@@ -170,7 +170,7 @@ impl<'a> Table<'a> {
         let numbered = |column: &mut Column, given: Option<u32>| {
             let column = std::mem::take(column);
             match given {
-                Some(count) => column.as_they_stand(count).expect("ids are checked as they are read"),
+                Some(count) => column.into_given(count).expect("ids are checked as they are read"),
                 None => column.finish(),
             }
         };

@@ -123,7 +123,7 @@ fn files_are_read_once_and_drawn_ratings_are_each_seeds_own() {
     let (cache, filters) = (RatingsCache::default(), Filters::default());
     let load = |config: &RatingsConfig, seed| config.load(&filters, &Streams::new(seed), &cache);
     let first = load(&config, 1).unwrap();
-    assert_eq!(config.files(), [path.clone()]);
+    assert_eq!(config.files(), std::slice::from_ref(&path));
     std::fs::remove_file(&path).unwrap();
     assert!(Arc::ptr_eq(&first, &load(&config, 2).unwrap()));
     let other = Filters { min_per_user: 2, ..Filters::default() };

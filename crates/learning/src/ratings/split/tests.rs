@@ -63,6 +63,7 @@ fn the_last_two_of_each_user_are_left_out() {
     let found = split(json!("leave-one-out"), data(None), 1).unwrap();
     assert_eq!((found.test.clone(), found.valid.clone()), (vec![0, 10], vec![1, 11]));
     assert_eq!(counts(&found)[0], [8, 1, 2]);
+    assert_eq!([Part::Test, Part::Valid].map(|part| found.excluded(part).of(1).to_vec()), [vec![1, 2], vec![2]]);
     // At the same time, the file decides.
     let found = split(json!("leave-one-out"), data(Some(7.0)), 1).unwrap();
     assert_eq!((found.test, found.valid), (vec![9, 12], vec![8, 11]));
