@@ -146,6 +146,20 @@ pub enum DataError {
         /// What is there instead.
         found: &'static str,
     },
+    /// A folder has the files of no set of ratings that is known, or of two.
+    #[error(
+        "{}: {found}; expected one of the files {}, each plain or with .gz. Other files are named in a table: \
+         data = {{ csv = {{ .. }} }}",
+        folder.display(), expected.join(", ")
+    )]
+    UnrecognisedRatings {
+        /// The folder.
+        folder: PathBuf,
+        /// What is there instead.
+        found: &'static str,
+        /// Names of the files that are known, with the data set that each belongs to.
+        expected: Vec<String>,
+    },
     /// A part of CIFAR is not there.
     #[error(
         "{}: there is no {file}, plain or with .gz; the binary versions of CIFAR-10 and CIFAR-100 are at \

@@ -157,7 +157,7 @@ pub struct Partition {
 
 impl Partition {
     /// Deals out an order of examples: the first `sizes[0]` to client 0, and so on. What is left belongs to nobody.
-    fn deal(mut order: Vec<u32>, sizes: &[usize]) -> Self {
+    pub(crate) fn deal(mut order: Vec<u32>, sizes: &[usize]) -> Self {
         let mut offsets = Vec::with_capacity(sizes.len() + 1);
         offsets.push(0);
         let mut end = 0;

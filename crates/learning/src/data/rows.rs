@@ -41,12 +41,22 @@ impl<'a> Rows<'a> {
 
     /// Opens a file of which at most `limit` bytes are unpacked.
     pub fn open_within(path: &'a Path, limit: u64) -> Result<Self, DataError> {
+        Self::open_with(path, limit, b',')
+    }
+
+    /// Opens a file whose fields are separated by another character than a comma.
+    pub fn open_separated(path: &'a Path, separator: u8) -> Result<Self, DataError> {
+        Self::open_with(path, u64::MAX, separator)
+    }
+
+    fn open_with(path: &'a Path, limit: u64, separator: u8) -> Result<Self, DataError> {
         let progress = Rc::new(Progress::default());
         let bytes = Guard { bytes: ByteReader::open(path)?, progress: progress.clone(), limit, last: b'\n' };
         // Lines end at the line feed alone, so that lines are counted rightly; a carriage return before it is trimmed.
         let reader = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
+            .delimiter(separator)
             .terminator(Terminator::Any(b'\n'))
             .from_reader(bytes);
         Ok(Self { path, reader, progress, record: StringRecord::new() })

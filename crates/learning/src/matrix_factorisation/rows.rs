@@ -1,0 +1,162 @@
+//! The rows that a job has met, side by side: copied when first met, moved by steps, written back in the order of items.
+
+use crate::lanes::{LANES, Lanes};
+
+/// No slot yet.
+const NONE: u32 = u32::MAX;
+
+/// Rows, slopes and moments by slot; users come first, then items in the order in which they are met.
+#[derive(Debug, Default)]
+pub struct LocalRows {
+    /// Vectors of a row.
+    pub vectors: usize,
+    pub rows: Vec<Lanes>,
+    pub slopes: Vec<Lanes>,
+    /// Empty where the optimizer has no such moments.
+    pub first: Vec<Lanes>,
+    pub second: Vec<Lanes>,
+    /// The step that met a row last; 0 before any.
+    steps: Vec<u64>,
+    /// Slots of the present step, in the order in which it meets them, and whether it is the first to meet the row.
+    pub met: Vec<(u32, bool)>,
+    /// Slots from here on do not move.
+    fixed: u32,
+    users: usize,
+    slot_of_item: Vec<u32>,
+    item_of_slot: Vec<u32>,
+    moments: usize,
+    /// A bit for each item.
+    marks: Vec<u64>,
+}
+
+impl LocalRows {
+    /// Forgets the last job and takes over the users' rows.
+    pub fn begin(&mut self, dimensions: usize, items: usize, users: &[f32], moments: usize) {
+        for item in self.item_of_slot.drain(..) {
+            self.slot_of_item[item as usize] = NONE;
+        }
+        if self.slot_of_item.len() != items {
+            self.slot_of_item.clear();
+            self.slot_of_item.resize(items, NONE);
+        }
+        for numbers in [&mut self.rows, &mut self.first, &mut self.second] {
+            numbers.clear();
+        }
+        self.steps.clear();
+        self.vectors = dimensions.div_ceil(LANES);
+        self.moments = moments;
+        self.fixed = u32::MAX;
+        self.users = users.len() / dimensions;
+        users.chunks_exact(dimensions).for_each(|row| self.push(row));
+    }
+
+    /// Rows that are met from here on do not move.
+    pub fn fix_others(&mut self) {
+        self.fixed = self.steps.len() as u32;
+    }
+
+    fn push(&mut self, row: &[f32]) {
+        let (whole, rest) = row.as_chunks::<LANES>();
+        self.rows.extend(whole.iter().map(|chunk| Lanes(*chunk)));
+        if !rest.is_empty() {
+            self.rows.push(Lanes::load_partial(rest));
+        }
+        let length = self.rows.len();
+        // Slopes begin at zero whenever a step meets a row: what is left of an earlier job does no harm.
+        if self.slopes.len() < length {
+            self.slopes.resize(2 * length, Lanes::ZERO);
+        }
+        for moments in [&mut self.first, &mut self.second].into_iter().take(self.moments) {
+            moments.resize(length, Lanes::ZERO);
+        }
+        self.steps.push(0);
+    }
+
+    /// The slot of an item, whose row is copied from the table if it is new.
+    #[inline]
+    pub fn item(&mut self, item: u32, table: &[f32], dimensions: usize) -> u32 {
+        let slot = self.slot_of_item[item as usize];
+        if slot != NONE {
+            return slot;
+        }
+        let slot = self.steps.len() as u32;
+        self.slot_of_item[item as usize] = slot;
+        self.item_of_slot.push(item);
+        self.push(&table[item as usize * dimensions..][..dimensions]);
+        slot
+    }
+
+    /// Notes that a step, counted from 1, meets a row; its slopes begin at zero.
+    #[inline]
+    pub fn meet(&mut self, slot: u32, step: u64) {
+        let last = std::mem::replace(&mut self.steps[slot as usize], step);
+        if last == step {
+            return;
+        }
+        self.slopes[slot as usize * self.vectors..][..self.vectors].fill(Lanes::ZERO);
+        if slot < self.fixed {
+            self.met.push((slot, last == 0));
+        }
+    }
+
+    /// Writes users' rows, and numbers and rows of the items that moved, in ascending order.
+    pub fn write(&mut self, dimensions: usize, users: &mut Vec<f32>, items: &mut Vec<u32>, rows: &mut Vec<f32>) {
+        users.resize(self.users * dimensions, 0.0);
+        for (row, out) in self.rows.chunks_exact(self.vectors).zip(users.chunks_exact_mut(dimensions)) {
+            copy(row, out);
+        }
+        let has_moved = |slot: usize| self.steps[slot] > 0 && slot < self.fixed as usize;
+        let met = self.item_of_slot.iter().zip(self.users..);
+        items.clear();
+        items.extend(met.filter(|&(_, slot)| has_moved(slot)).map(|(&item, _)| item));
+        ascending(items, &mut self.marks, self.slot_of_item.len());
+        rows.resize(items.len() * dimensions, 0.0);
+        for (&item, out) in items.iter().zip(rows.chunks_exact_mut(dimensions)) {
+            let slot = self.slot_of_item[item as usize] as usize;
+            copy(&self.rows[slot * self.vectors..][..self.vectors], out);
+        }
+    }
+}
+
+/// Puts different numbers below `count` in ascending order: by marking them, unless they are few among many.
+fn ascending(numbers: &mut Vec<u32>, marks: &mut Vec<u64>, count: usize) {
+    if count / 64 > 8 * numbers.len() {
+        numbers.sort_unstable();
+        return;
+    }
+    marks.clear();
+    marks.resize(count.div_ceil(64), 0);
+    numbers.iter().for_each(|&number| marks[number as usize / 64] |= 1 << (number % 64));
+    numbers.clear();
+    for (mut word, first) in marks.iter().copied().zip((0..).step_by(64)) {
+        while word != 0 {
+            numbers.push(first + word.trailing_zeros());
+            word &= word - 1;
+        }
+    }
+}
+
+/// Writes the numbers of a row, without what fills up its last vector.
+#[inline]
+fn copy(row: &[Lanes], out: &mut [f32]) {
+    let (whole, rest) = out.as_chunks_mut::<LANES>();
+    whole.iter_mut().zip(row).for_each(|(out, vector)| *out = vector.0);
+    if let Some(last) = row.get(whole.len()) {
+        rest.copy_from_slice(&last.0[..rest.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_put_in_order_either_way() {
+        for (count, step) in [(1, 1), (64, 3), (65, 1), (1_000, 7), (1_000_000, 99_999)] {
+            let expected: Vec<u32> = (0..count).step_by(step).collect();
+            let mut numbers: Vec<u32> = expected.iter().rev().copied().collect();
+            ascending(&mut numbers, &mut vec![7; 3], count as usize);
+            assert_eq!(numbers, expected);
+        }
+    }
+}

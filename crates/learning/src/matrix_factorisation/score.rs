@@ -1,0 +1,157 @@
+//! Scores of all items for a block of users at a time.
+//!
+//! # Determinism
+//! A score begins at zero and takes one fused multiply-add for each dimension, in ascending order.
+
+#![allow(clippy::needless_range_loop, reason = "loops over indices of a tile are the same for all its arrays")]
+
+use crate::lanes::{Kernel, LANES, Lanes, Path, run};
+use crate::ranking::{BLOCK, ScoreItems};
+use std::cell::RefCell;
+
+/// Where the rows of users come from.
+pub trait UserRows: Sync {
+    /// Writes the row of a user, whose length is that of `row`.
+    fn write(&self, user: u32, row: &mut [f32]);
+}
+
+/// A table of all users, row by row.
+#[derive(Clone, Copy, Debug)]
+pub struct UserTable<'a>(pub &'a [f32]);
+
+impl UserRows for UserTable<'_> {
+    fn write(&self, user: u32, row: &mut [f32]) {
+        row.copy_from_slice(&self.0[user as usize * row.len()..][..row.len()]);
+    }
+}
+
+/// A model that is to be evaluated: its items' rows, 16 items side by side, and where users' rows come from.
+pub struct FactorScores<'a> {
+    path: Path,
+    items: usize,
+    dimensions: usize,
+    /// Panel by panel of 16 items, dimension by dimension; zeros behind the last item.
+    panels: Vec<Lanes>,
+    users: &'a dyn UserRows,
+}
+
+impl<'a> FactorScores<'a> {
+    /// Takes over the item table, items × dimensions.
+    ///
+    /// # Panics
+    /// If the table has not whole rows.
+    pub fn new(table: &[f32], dimensions: usize, users: &'a dyn UserRows) -> Self {
+        Self::on(Path::detect(), table, dimensions, users)
+    }
+
+    /// As [`FactorScores::new`], with kernels compiled for a given set of processor features.
+    ///
+    /// # Panics
+    /// As [`FactorScores::new`].
+    pub fn on(path: Path, table: &[f32], dimensions: usize, users: &'a dyn UserRows) -> Self {
+        assert!(dimensions > 0 && table.len().is_multiple_of(dimensions), "the table has whole rows");
+        let items = table.len() / dimensions;
+        let mut panels = vec![Lanes::ZERO; items.div_ceil(LANES) * dimensions];
+        for (item, row) in table.chunks_exact(dimensions).enumerate() {
+            let panel = &mut panels[item / LANES * dimensions..][..dimensions];
+            panel.iter_mut().zip(row).for_each(|(lanes, &number)| lanes.0[item % LANES] = number);
+        }
+        Self { path, items, dimensions, panels, users }
+    }
+
+    /// Number of items.
+    pub fn items(&self) -> usize {
+        self.items
+    }
+}
+
+impl ScoreItems for FactorScores<'_> {
+    fn score(&self, users: &[u32], scores: &mut [f32]) {
+        assert!(users.len() <= BLOCK && scores.len() == users.len() * self.items, "a block has a row for each user");
+        thread_local! {
+            static ROWS: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+        }
+        ROWS.with_borrow_mut(|rows| {
+            rows.clear();
+            rows.resize(users.len() * self.dimensions, 0.0);
+            for (&user, row) in users.iter().zip(rows.chunks_exact_mut(self.dimensions)) {
+                self.users.write(user, row);
+            }
+            let (panels, dimensions, items) = (&self.panels[..], self.dimensions, self.items);
+            run(self.path, Scores { panels, dimensions, items, rows, scores });
+        });
+    }
+}
+
+struct Scores<'a> {
+    panels: &'a [Lanes],
+    dimensions: usize,
+    items: usize,
+    rows: &'a [f32],
+    scores: &'a mut [f32],
+}
+
+impl Kernel for Scores<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        let users = self.rows.len() / self.dimensions;
+        for (place, panel) in self.panels.chunks_exact(self.dimensions).enumerate() {
+            let first = place * LANES;
+            let count = LANES.min(self.items - first);
+            let mut user = 0;
+            while user < users {
+                user += match users - user {
+                    8.. if WIDE => tile::<8>(panel, self.rows, user, first, count, self.items, self.scores),
+                    4.. => tile::<4>(panel, self.rows, user, first, count, self.items, self.scores),
+                    _ => tile::<1>(panel, self.rows, user, first, count, self.items, self.scores),
+                };
+            }
+        }
+    }
+}
+
+/// Scores of up to 16 items for `USERS` users; returns how many users that are.
+#[inline(always)]
+fn tile<const USERS: usize>(
+    panel: &[Lanes],
+    rows: &[f32],
+    user: usize,
+    first: usize,
+    count: usize,
+    items: usize,
+    scores: &mut [f32],
+) -> usize {
+    let dimensions = panel.len();
+    let mut mine = [&[][..]; USERS];
+    for index in 0..USERS {
+        mine[index] = &rows[(user + index) * dimensions..][..dimensions];
+    }
+    let mut sums = [Lanes::ZERO; USERS];
+    for dimension in 0..dimensions {
+        for index in 0..USERS {
+            sums[index] = Lanes::splat(mine[index][dimension]).mul_add(panel[dimension], sums[index]);
+        }
+    }
+    // One plain store of each sum, so that sums stay in registers until then.
+    if count == LANES {
+        for index in 0..USERS {
+            sums[index].store(&mut scores[(user + index) * items + first..]);
+        }
+    } else {
+        let finished = sums;
+        store_some(&finished, user * items + first, count, items, scores);
+    }
+    USERS
+}
+
+/// Stores the first lanes of each vector, the vectors being `items` numbers apart.
+///
+/// Never inlined: seeing this, LLVM would keep the sums in memory.
+#[inline(never)]
+fn store_some(sums: &[Lanes], first: usize, count: usize, items: usize, scores: &mut [f32]) {
+    for (index, sums) in sums.iter().enumerate() {
+        scores[first + index * items..][..count].copy_from_slice(&sums.0[..count]);
+    }
+}

@@ -1,0 +1,66 @@
+//! Means of ranking metrics over users, block of users by block of users.
+
+use super::{ItemLists, Ranker};
+use crate::lanes::Path;
+use rayon::prelude::*;
+
+/// Users whose scores are made together.
+pub const BLOCK: usize = 16;
+
+/// What gives the scores of users: a model, or a reference.
+pub trait ScoreItems: Sync {
+    /// Writes the scores of up to [`BLOCK`] users to `scores`, one row of all items for each, in their order.
+    fn score(&self, users: &[u32], scores: &mut [f32]);
+}
+
+/// Means over the users who have a relevant and an irrelevant candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Means {
+    /// The means in the order of [`Ranker::names`]; NaN where nobody counts.
+    pub values: Vec<f64>,
+    /// How many users count.
+    pub users: usize,
+}
+
+/// Ranks all items for every user of `relevant` who has one, on all cores of the current pool if `parallel`.
+///
+/// Memory: [`BLOCK`] rows of scores for each thread and the metrics of each user, never users × items.
+///
+/// # Panics
+/// If a cutoff is 0, the lists have different numbers of users, or an item is not below `items`.
+pub fn evaluate(
+    model: &dyn ScoreItems,
+    items: usize,
+    excluded: &ItemLists,
+    relevant: &ItemLists,
+    cutoffs: &[usize],
+    parallel: bool,
+) -> Means {
+    assert_eq!(excluded.users(), relevant.users(), "the same users have both lists");
+    let users: Vec<u32> = (0..relevant.users() as u32).filter(|&user| !relevant.of(user).is_empty()).collect();
+    let width = Ranker::count(cutoffs.len());
+    let mut values = vec![f64::NAN; users.len() * width];
+    let new = || (Ranker::on(Path::detect(), cutoffs), vec![0.0; BLOCK * items]);
+    let one = |(ranker, scores): &mut (Ranker, Vec<f32>), (users, values): (&[u32], &mut [f64])| {
+        let scores = &mut scores[..users.len() * items];
+        model.score(users, scores);
+        for (place, (&user, values)) in users.iter().zip(values.chunks_exact_mut(width)).enumerate() {
+            // Who does not count keeps NaN, which no metric is.
+            ranker.user(&scores[place * items..][..items], excluded.of(user), relevant.of(user), values);
+        }
+    };
+    if parallel {
+        users.par_chunks(BLOCK).zip(values.par_chunks_mut(BLOCK * width)).for_each_init(new, one);
+    } else {
+        let mut worker = new();
+        users.chunks(BLOCK).zip(values.chunks_mut(BLOCK * width)).for_each(|block| one(&mut worker, block));
+    }
+    let mut sums = vec![0.0; width];
+    let mut counted = 0;
+    for values in values.chunks_exact(width).filter(|values| !values[0].is_nan()) {
+        counted += 1;
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    }
+    sums.iter_mut().for_each(|sum| *sum /= f64::from(counted));
+    Means { values: sums, users: counted as usize }
+}

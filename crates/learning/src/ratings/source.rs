@@ -1,0 +1,180 @@
+//! How a scenario says where ratings come from: a folder, files, or a generator.
+//!
+//! A text is a folder whose files tell what it holds: see [`named`]. A table with one key names the format or the
+//! generator.
+
+use super::{Filters, Ratings, csv, named, synthetic};
+use crate::data::{DataError, located};
+use fedgenie_core::components;
+use fedgenie_core::config::Complaint;
+use fedgenie_core::rng::Streams;
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A source's part of a scenario.
+pub trait RatingsSettings {
+    /// Makes file names whole: see [`located`].
+    fn resolve_paths(&mut self, _base: &Path, _data: Option<&Path>) {}
+
+    /// The files that are read.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Checks what can be checked without reading a file.
+    ///
+    /// # Errors
+    /// A complaint with a path below the source's table.
+    fn check(&self) -> Result<(), Complaint>;
+
+    /// Whether each seed has ratings of its own.
+    fn is_each_seeds_own(&self) -> bool {
+        false
+    }
+
+    /// Whether the data say themselves what is for testing.
+    fn has_split(&self) -> bool {
+        false
+    }
+
+    /// The ratings of a seed.
+    ///
+    /// # Errors
+    /// A file that is not what it should be.
+    fn load(&self, filters: &Filters, streams: &Streams) -> Result<Ratings, DataError>;
+}
+
+components! {
+    /// Files of a given format, or a generator.
+    pub enum RatingsSource: RatingsSettings = "ratings" {
+        "csv" => Csv(csv::CsvConfig) in "csv.rs";
+        "synthetic" => Synthetic(synthetic::SyntheticRatings) in "synthetic.rs";
+    }
+}
+
+/// `data = "ml-100k"`, `data = { csv = { .. } }`, …
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "a scenario has one")]
+pub enum RatingsConfig {
+    /// A folder whose files tell by their names what it holds: `ml-100k`, `ml-1m`, `video-games`, `ciao`, `epinions`,
+    /// `filmtrust`.
+    Folder(PathBuf),
+    /// Files of a given format, or a generator.
+    Source(RatingsSource),
+}
+
+impl Default for RatingsConfig {
+    fn default() -> Self {
+        Self::Source(RatingsSource::Synthetic(synthetic::SyntheticRatings::default()))
+    }
+}
+
+const ONE_SOURCE: &str = "a folder's name, such as \"ml-100k\", or a table with exactly one key, such as \
+                          { csv = { file = \"ratings.csv\" } } or { synthetic = { users = 400 } }";
+
+impl<'de> Deserialize<'de> for RatingsConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FolderOrSource;
+
+        impl<'de> Visitor<'de> for FolderOrSource {
+            type Value = RatingsConfig;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(ONE_SOURCE)
+            }
+
+            fn visit_str<E: Error>(self, folder: &str) -> Result<RatingsConfig, E> {
+                Ok(RatingsConfig::Folder(folder.into()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RatingsConfig, A::Error> {
+                if map.size_hint() == Some(0) {
+                    return Err(A::Error::custom(ONE_SOURCE));
+                }
+                let source = RatingsSource::deserialize(MapAccessDeserializer::new(&mut map))?;
+                let more = map.next_key::<IgnoredAny>()?;
+                if more.is_some() { Err(A::Error::custom(ONE_SOURCE)) } else { Ok(RatingsConfig::Source(source)) }
+            }
+        }
+
+        deserializer.deserialize_any(FolderOrSource)
+    }
+}
+
+/// What has been read from files, kept for the other seeds and points of an experiment.
+#[derive(Debug, Default)]
+pub struct RatingsCache {
+    read: Mutex<BTreeMap<String, Arc<Ratings>>>,
+}
+
+impl RatingsConfig {
+    /// Makes file names whole: see [`located`].
+    pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        match self {
+            // The folder that `video-games` means is found when it is read.
+            Self::Folder(folder) => *folder = located(folder, base, data),
+            Self::Source(source) => source.settings_mut().resolve_paths(base, data),
+        }
+    }
+
+    /// The files that are read, as far as they are there.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Folder(folder) => named::files(folder),
+            Self::Source(source) => source.settings().files(),
+        }
+    }
+
+    /// Checks what can be checked without reading a file.
+    ///
+    /// # Errors
+    /// A complaint whose path begins with the source's name.
+    pub fn check(&self) -> Result<(), Complaint> {
+        match self {
+            Self::Folder(_) => Ok(()),
+            Self::Source(source) => source.settings().check().map_err(|complaint| complaint.below(source.kind())),
+        }
+    }
+
+    /// Whether the data say themselves what is for testing: files `train` and `test`, a column, or a named set that does.
+    pub fn has_split(&self) -> bool {
+        match self {
+            Self::Folder(folder) => named::recognise(folder).is_ok_and(|(named, _)| named.has_split()),
+            Self::Source(source) => source.settings().has_split(),
+        }
+    }
+
+    /// The ratings of a seed that pass the filters. Files are read once for all seeds and stay in the cache.
+    ///
+    /// # Errors
+    /// A file that is not what it should be, or a filter that these data cannot pass through.
+    ///
+    /// # Panics
+    /// If [`RatingsConfig::check`] or [`Filters::check`] refuses the settings.
+    pub fn load(&self, filters: &Filters, streams: &Streams, cache: &RatingsCache) -> Result<Arc<Ratings>, DataError> {
+        let load = || match self {
+            Self::Folder(folder) => named::load_ratings_folder(folder, filters),
+            Self::Source(source) => source.settings().load(filters, streams),
+        };
+        if let Self::Source(source) = self
+            && source.settings().is_each_seeds_own()
+        {
+            return load().map(Arc::new);
+        }
+        let mut read = cache.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = format!("{filters:?} {self:?}");
+        if let Some(found) = read.get(&key) {
+            return Ok(found.clone());
+        }
+        let loaded = Arc::new(load()?);
+        read.insert(key, loaded.clone());
+        Ok(loaded)
+    }
+}

@@ -1,0 +1,127 @@
+//! Triplets: a table says which item a user prefers to which other, instead of drawing the others.
+//!
+//! # Definition
+//! A CSV table with the columns `user`, `positive` and `negative`, by these names and in any order, others not being read.
+//! Ids are those of the ratings. The positive item of a triplet is one of the user's training ratings, the negative one
+//! is another item. The same triplet may stand there several times; the order is that of the file.
+//!
+//! # Inputs
+//! RFC 4180, plain or gzip (told by the first two bytes).
+//!
+//! # Trust
+//! None: an id that is not there, or a triplet that cannot be, is an error with file, line and column.
+
+use super::{Part, RatingsSplit};
+use crate::data::DataError;
+use crate::data::rows::Rows;
+use std::path::Path;
+
+/// The most triplets of a file: 2^28.
+pub const TRIPLETS_MAX: usize = 1 << 28;
+
+/// A user who prefers an item to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Triplet {
+    /// Number of the user.
+    pub user: u32,
+    /// Number of the item that is preferred.
+    pub positive: u32,
+    /// Number of the other item.
+    pub negative: u32,
+}
+
+const COLUMNS: [&str; 3] = ["user", "positive", "negative"];
+
+/// Reads triplets about the users and items of a split.
+///
+/// # Errors
+/// See [`DataError`]; file, line and column of the first thing that is wrong.
+pub fn read_triplets(path: &Path, split: &RatingsSplit) -> Result<Vec<Triplet>, DataError> {
+    let train = split.lists(Part::Train);
+    let mut rows = Rows::open(path)?;
+    let table = |line, message| DataError::Table { path: path.to_owned(), line, message };
+    let line =
+        rows.advance()?.ok_or_else(|| table(1, "is empty; expected a header, the names of the columns".into()))?;
+    let width = rows.record.len();
+    let mut places = [0; 3];
+    for (place, name) in places.iter_mut().zip(COLUMNS) {
+        let found = rows.record.iter().position(|column| column.trim() == name);
+        *place = found.ok_or_else(|| table(line, format!("there is no column {name:?}; expected {COLUMNS:?}")))?;
+    }
+    let mut triplets = Vec::new();
+    while let Some(line) = rows.advance()? {
+        if rows.record.len() != width {
+            let message = format!("found {} fields; the header has {width} columns", rows.record.len());
+            return Err(table(line, message));
+        }
+        let field = |column: usize| rows.record[places[column]].trim();
+        let wrong = |column: usize, expected: &str| DataError::Field {
+            path: path.to_owned(),
+            line,
+            column: COLUMNS[column].to_owned(),
+            found: field(column).chars().take(80).collect(),
+            expected: expected.to_owned(),
+        };
+        let ids = [&split.data.user_ids, &split.data.item_ids, &split.data.item_ids];
+        let mut numbers = [0; 3];
+        for (column, (number, ids)) in numbers.iter_mut().zip(ids).enumerate() {
+            let expected = if column == 0 { "a user of the ratings" } else { "an item of the ratings" };
+            *number = ids.find(field(column)).ok_or_else(|| wrong(column, expected))?;
+        }
+        let [user, positive, negative] = numbers;
+        if train.of(user).binary_search(&positive).is_err() {
+            return Err(wrong(1, "an item that the user has rated, among the ratings for training"));
+        }
+        if positive == negative {
+            return Err(wrong(2, "another item than the positive one"));
+        }
+        triplets.push(Triplet { user, positive, negative });
+        if triplets.len() > TRIPLETS_MAX {
+            return Err(DataError::TooMany { path: path.to_owned(), limit: TRIPLETS_MAX, what: "triplets" });
+        }
+    }
+    if triplets.is_empty() {
+        return Err(table(line, "has a header only; expected at least one triplet after it".into()));
+    }
+    Ok(triplets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::split_of;
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Triplet>, String> {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, text).unwrap();
+        let split = split_of(&[(0, 0, 1.0), (0, 1, 1.0), (1, 2, 1.0), (0, 3, 1.0)], 1);
+        read_triplets(&path, &split).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn triplets_are_read_in_order_with_repetition() {
+        let triplet = |user, positive, negative| Triplet { user, positive, negative };
+        let found = read("negative,user,more,positive\n2,0,x, 1\n3,1,,2\n2,0,x,1\n").unwrap();
+        assert_eq!(found, [triplet(0, 1, 2), triplet(1, 2, 3), triplet(0, 1, 2)]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_line_and_column() {
+        for (text, says) in [
+            ("", "t.csv:1: is empty"),
+            ("user,positive\n", "t.csv:1: there is no column \"negative\""),
+            ("user,positive,negative\n", "t.csv:1: has a header only"),
+            ("user,positive,negative\n0,1\n", "t.csv:2: found 2 fields; the header has 3 columns"),
+            ("user,positive,negative\n0,1,2\n7,1,2\n", "t.csv:3: column \"user\": found \"7\"; expected a user"),
+            ("user,positive,negative\n0,1,9\n", "t.csv:2: column \"negative\": found \"9\"; expected an item"),
+            ("user,positive,negative\n0,2,1\n", "column \"positive\": found \"2\"; expected an item that the user has"),
+            // That rating is for testing.
+            ("user,positive,negative\n0,3,1\n", "column \"positive\": found \"3\"; expected an item that the user has"),
+            ("user,positive,negative\n0,1,1\n", "column \"negative\": found \"1\"; expected another item"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}
