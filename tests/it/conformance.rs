@@ -239,6 +239,8 @@ impl Asked {
             shares: &shares,
             counts: &counts,
             probed: &[],
+            answers: &[],
+            trained: &[],
             gains: None,
             genie: None,
         };

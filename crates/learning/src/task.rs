@@ -148,6 +148,8 @@ pub struct ProbeKind {
     pub numbers: usize,
     /// How long an answer takes to compute, as a share of an inference pass over the client's data.
     pub passes: f64,
+    /// Whether the client needs the current model for it, and downloads it.
+    pub needs_model: bool,
 }
 
 /// A client's job, as its random numbers know it.

@@ -32,6 +32,7 @@ use fedgenie_core::record::{Outcome, PhaseSpans};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_learning::task::ProbeKind;
 use std::sync::Arc;
 
 /// A question to a policy: whom to select.
@@ -68,8 +69,12 @@ pub struct ServerView<'a> {
     pub shares: &'a [f64],
     /// Times each client was selected before this selection.
     pub counts: &'a [u32],
-    /// Answers to the probe of this round, in the order of its candidates: local losses.
+    /// Answers to [`Probe::Losses`], in the order of the clients asked.
     pub probed: &'a [(ClientId, f64)],
+    /// Answers to [`Probe::Answers`], in the order of the clients asked: as many numbers each as the kind has.
+    pub answers: &'a [f64],
+    /// Answers to [`Probe::Training`], ascending by client; of one whose training diverged there is none.
+    pub trained: &'a [TrainingReport<'a>],
     /// The scenario's reward and `(α/m)·g_k` of the available clients, where the round works them out anyway. Nothing
     /// that a policy could not compute itself from the history: it saves doing so twice.
     pub gains: Option<(&'a Reward, &'a [f64])>,
@@ -121,8 +126,18 @@ pub enum Probe {
     None,
     /// Each available client is asked for something tiny; all answers take this long.
     Context(Span),
-    /// Each of these clients downloads the model and evaluates it on its own data.
+    /// Each of these clients downloads the model and evaluates it on its own data: [`ServerView::probed`].
     Losses(Vec<ClientId>),
+    /// Each of these clients answers a question that the task knows by this name: [`ServerView::answers`].
+    Answers {
+        /// Who is asked.
+        clients: Vec<ClientId>,
+        /// What, of [`BuildContext::probes`].
+        kind: &'static str,
+    },
+    /// Each of these clients does a whole job, whose update is looked at and forgotten: [`ServerView::trained`]. One
+    /// that is selected then trains once more, to the same update.
+    Training(Vec<ClientId>),
 }
 
 /// What a policy is told afterwards.
@@ -349,6 +364,8 @@ pub struct BuildContext<'a> {
     pub data_sizes: &'a [u32],
     /// Whether clients train, so that there are losses.
     pub trains: bool,
+    /// What clients can be asked for by name, see [`Probe::Answers`].
+    pub probes: &'a [ProbeKind],
     /// What clients declare about their devices and latencies.
     pub devices: &'a dyn Devices,
 }

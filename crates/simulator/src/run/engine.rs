@@ -141,9 +141,13 @@ impl<'w> Engine<'w> {
         self.world.population.draw(&self.world.streams, purpose, client, number, [1.0; 2])
     }
 
-    /// A job that has not begun.
-    pub fn prepare(&mut self, names: Names) -> Result<JobId, RunError> {
-        let Names { client, number, .. } = names;
+    /// The random part of a job, and the bytes that it moves down and up.
+    pub fn job(
+        &self,
+        purpose: Purpose,
+        client: ClientId,
+        number: JobNumber,
+    ) -> Result<(JobDraw, [u64; 2]), LatencyError> {
         let World { population, streams, training, .. } = self.world;
         let (transfer, shares) = match &self.world.task {
             Some(task) if !task.sends_all() => {
@@ -152,7 +156,12 @@ impl<'w> Engine<'w> {
             }
             _ => ([training.payload_bytes; 2], [1.0; 2]),
         };
-        let draw = population.draw(streams, Purpose::Latency, client, number, shares)?;
+        Ok((population.draw(streams, purpose, client, number, shares)?, transfer))
+    }
+
+    /// A job that has not begun.
+    pub fn prepare(&mut self, names: Names) -> Result<JobId, RunError> {
+        let (draw, transfer) = self.job(Purpose::Latency, names.client, names.number)?;
         Ok(self.jobs.add(Job::new(names, transfer, draw, self.now())))
     }
 

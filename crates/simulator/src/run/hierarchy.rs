@@ -229,6 +229,8 @@ impl Cloud {
             shares: &self.shares,
             counts: &self.counts,
             probed: &[],
+            answers: &[],
+            trained: &[],
             gains: None,
             genie: None,
         };

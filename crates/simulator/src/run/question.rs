@@ -69,6 +69,8 @@ pub(super) fn view<'a>(world: &'a World, counts: &'a [u32]) -> ServerView<'a> {
         shares: &world.shares,
         counts,
         probed: &[],
+        answers: &[],
+        trained: &[],
         gains: None,
         genie: world.truth.as_ref().map(|truth| &truth.genie),
     }

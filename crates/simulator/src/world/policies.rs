@@ -33,6 +33,7 @@ impl World {
             take: self.protocol.rule.take(),
             data_sizes,
             trains: self.task.is_some(),
+            probes: self.task.as_ref().map_or(&[], |task| task.probes()),
             devices: &WorldDevices { population: &self.population, cut: self.protocol.rule.cut() },
         })
     }
@@ -69,6 +70,7 @@ impl World {
             take: rule.edges_per_round,
             data_sizes: &sizes,
             trains: false,
+            probes: &[],
             devices: &NoDevices,
         };
         let cloud = rule.cloud.as_ref().map(|policy| policy.build(&cloud_context).and_then(without_probes)).transpose();

@@ -5,7 +5,7 @@ use crate::run::results::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId};
 use fedgenie_core::metric::{Place, Statistic};
 use fedgenie_core::oracle::utility::ModelScore;
-use fedgenie_learning::task::{ModelState, On, PrivateView};
+use fedgenie_learning::task::{ModelState, On, PrivateView, ProbeKind};
 use rayon::prelude::*;
 
 /// The clients of an edge server, and the cluster of its model.
@@ -34,6 +34,25 @@ impl Learning<'_> {
         let state = self.current(0);
         let one = |&client: &ClientId| (client, self.task.client_loss(client, &state));
         if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
+    }
+
+    /// A question that clients know by a name.
+    pub fn probe(&self, name: &str) -> Option<ProbeKind> {
+        self.task.probes().iter().find(|kind| kind.name == name).copied()
+    }
+
+    /// The clients' answers to a question, one after the other.
+    pub fn answers(&self, kind: &ProbeKind, clients: &[ClientId], parallel: bool) -> Vec<f64> {
+        let state = self.current(0);
+        let one = |&client: &ClientId| {
+            let mut answer = Vec::with_capacity(kind.numbers);
+            self.task.answer(kind, client, &state, &mut answer);
+            assert_eq!(answer.len(), kind.numbers, "an answer has the numbers that its kind declares");
+            answer
+        };
+        let answers: Vec<Vec<f64>> =
+            if parallel { clients.par_iter().map(one).collect() } else { clients.iter().map(one).collect() };
+        answers.concat()
     }
 
     fn no_values(&self) -> Vec<f64> {

@@ -1,9 +1,11 @@
 //! For the regret in hindsight: updates of clients that were not asked, and the score of each update by itself.
 
-use super::Learning;
-use fedgenie_core::id::{ClientId, JobNumber, Round};
+use super::{Learning, Trained};
+use crate::policy::Wants;
+use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
+use fedgenie_core::time::Span;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::{self, Job, PrivateView, Worker};
 use rayon::prelude::*;
@@ -38,6 +40,48 @@ impl Learning<'_> {
             updates.resize_with(jobs.len(), Update::default);
         }
         task::train(self.task, &self.world.context(), &jobs, parallel, &mut updates[..jobs.len()]);
+    }
+
+    /// Whole jobs of clients whose updates are only looked at, ascending by client, without those that diverged.
+    pub fn rehearse(
+        &self,
+        round: Round,
+        turn: Turn,
+        clients: &[ClientId],
+        wants: Wants,
+        parallel: bool,
+    ) -> Vec<(Trained, Update)> {
+        let start = self.model(0);
+        let mut clients: Vec<ClientId> = clients.iter().copied().filter(|&client| self.has_data(client)).collect();
+        clients.sort_unstable();
+        let number = JobNumber::from(turn);
+        let job = |&client: &ClientId| {
+            let private = self.private.get(client).map(|kept| &**kept);
+            Job { client, round, number, start: &start, private }
+        };
+        let jobs: Vec<Job<'_>> = clients.iter().map(job).collect();
+        let mut updates = vec![Update::default(); jobs.len()];
+        task::train(self.task, &self.context(wants), &jobs, parallel, &mut updates);
+        let found = clients.into_iter().zip(updates).filter(|(_, update)| !update.diverged);
+        let one = |(client, update): (ClientId, Update)| {
+            let mut buffer = Vec::new();
+            let model = update.model(self.layout, &start, &mut buffer);
+            let trained = self.layout.trained();
+            let report = Trained {
+                client,
+                turn,
+                round,
+                staleness: 0,
+                examples: self.task.examples(client),
+                loss: f64::from(update.first_loss),
+                loss_rms: update.loss_rms,
+                quality: wants.quality.then(|| self.score_of(client, model, &update).quality),
+                deviation: wants.deviation.map(|_| deviation(&model[..trained], &start[..trained])),
+                latency: Span::ZERO,
+            };
+            (report, update)
+        };
+        found.map(one).collect()
     }
 
     /// The score of the model that a round sent.

@@ -1,10 +1,11 @@
 //! The selection of a round: the probe that the policy asks for, the selection itself, and its regret.
 
 use super::Rounds;
-use crate::policy::{Probe, ServerView};
+use crate::policy::{Probe, ServerView, TrainingReport};
 use crate::population::LatencyError;
 use crate::run::RunError;
 use crate::run::engine::{Engine, Event, THE_SERVER, Timer};
+use crate::run::learning::Trained;
 use crate::run::question::{Asker, Question, SelectionStreams, view};
 use crate::run::server::Server;
 use crate::world::World;
@@ -13,6 +14,27 @@ use fedgenie_core::oracle::regret::MeteredRound;
 use fedgenie_core::oracle::reward::{History, bottleneck};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::Span;
+use fedgenie_learning::layout::Update;
+use fedgenie_learning::task::ProbeKind;
+
+/// What clients answered to a probe.
+#[derive(Default)]
+struct Answered {
+    losses: Vec<(ClientId, f64)>,
+    answers: Vec<f64>,
+    trained: Vec<(Trained, Update)>,
+}
+
+/// What an answer costs.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// Numbers in it.
+    numbers: usize,
+    /// Inference passes for it.
+    passes: f64,
+    /// Whether the model is downloaded for it.
+    needs_model: bool,
+}
 
 impl Rounds<'_> {
     pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
@@ -21,11 +43,11 @@ impl Rounds<'_> {
         let view = view(world, &server.counts);
         let question = self.question(engine, server);
         let probe = self.policy.probe(&question.request(), &view, &mut streams.policy);
-        let mut probed = Vec::new();
-        match probe {
-            Probe::None => {}
-            Probe::Context(span) => self.pass(engine, span)?,
-            Probe::Losses(clients) => probed = self.probe_losses(engine, server, &clients)?,
+        let found = self.carry_out(engine, server, probe)?;
+        let wants_updates = self.policy.wants().update;
+        let mut trained: Vec<TrainingReport<'_>> = Vec::with_capacity(found.trained.len());
+        for (report, update) in &found.trained {
+            trained.push(report.report(wants_updates.then_some(&*update.parameters)));
         }
         let question = self.question(engine, server);
         let metered = world.truth.as_ref().filter(|truth| !truth.meters.is_empty());
@@ -34,7 +56,8 @@ impl Rounds<'_> {
             truth.genie.reward.gains(&history, question.candidates.list(), &mut self.available_gains);
         }
         let gains = metered.map(|truth| (&truth.genie.reward, &*self.available_gains));
-        let view = ServerView { probed: &probed, gains: gains.filter(|(_, gains)| !gains.is_empty()), ..view };
+        let gains = gains.filter(|(_, gains)| !gains.is_empty());
+        let view = ServerView { probed: &found.losses, answers: &found.answers, trained: &trained, gains, ..view };
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
         server.explanations.extend(explained);
         Ok(())
@@ -70,29 +93,69 @@ impl Rounds<'_> {
         self.wait_for_candidates(engine)
     }
 
-    /// Each probed client downloads the model, passes once over its data and answers with one number, which takes no
-    /// time.
-    fn probe_losses(
-        &mut self,
-        engine: &mut Engine<'_>,
-        server: &Server<'_>,
-        clients: &[ClientId],
-    ) -> Result<Vec<(ClientId, f64)>, RunError> {
+    /// Asks the clients, and lets the time pass that the slowest of them takes. A number of an answer has 8 bytes and
+    /// travels in no time.
+    fn carry_out(&mut self, engine: &mut Engine<'_>, server: &Server<'_>, probe: Probe) -> Result<Answered, RunError> {
+        let mut found = Answered::default();
+        let parallel = server.settings.parallel;
+        let learning = || server.learning.as_ref().expect("a policy asks clients about models only where they learn");
+        match probe {
+            Probe::None => {}
+            Probe::Context(span) => self.pass(engine, span)?,
+            Probe::Losses(clients) => {
+                found.losses = learning().losses(&clients, parallel);
+                self.charge(engine, &clients, Asked { numbers: 1, passes: 1.0, needs_model: true })?;
+            }
+            Probe::Answers { clients, kind } => {
+                let kind = learning().probe(kind).ok_or_else(|| self.unknown_probe(server, kind))?;
+                found.answers = learning().answers(&kind, &clients, parallel);
+                let ProbeKind { numbers, passes, needs_model, .. } = kind;
+                self.charge(engine, &clients, Asked { numbers, passes, needs_model })?;
+            }
+            Probe::Training(clients) => {
+                let wants = server.settings.wants(&*self.policy);
+                found.trained = learning().rehearse(server.round, self.turn, &clients, wants, parallel);
+                self.charge_training(engine, &clients)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn unknown_probe(&self, server: &Server<'_>, kind: &str) -> RunError {
+        let what = format!("asks clients for {kind:?}, which this task does not know");
+        RunError::BadSelection { policy: format!("{:?}", server.label), turn: self.turn, round: server.round, what }
+    }
+
+    fn charge(&mut self, engine: &mut Engine<'_>, clients: &[ClientId], asked: Asked) -> Result<(), RunError> {
         let world = engine.world;
-        let learning = server.learning.as_ref().expect("a policy asks for losses only where clients train");
-        let losses = learning.losses(clients, server.settings.parallel);
+        let Asked { numbers, passes, needs_model } = asked;
         let mut longest = Span::ZERO;
         for &client in clients {
             let [download, compute, _] = engine.draw(Purpose::Probe, client, self.turn.into())?.phases;
-            let inference = Span((compute.0 as f64 * world.inference_of_job(client)) as u64);
-            longest = longest.max(download + inference);
+            let inference = Span((compute.0 as f64 * world.inference_of_job(client) * passes) as u64);
+            longest = longest.max(if needs_model { download + inference } else { inference });
         }
-        let (down, up) = (world.training.payload_bytes * clients.len() as u64, 8 * clients.len() as u64);
+        let asked = clients.len() as u64;
+        let down = if needs_model { world.training.payload_bytes * asked } else { 0 };
+        self.book(engine, down, 8 * numbers as u64 * asked);
+        self.pass(engine, longest)
+    }
+
+    fn charge_training(&mut self, engine: &mut Engine<'_>, clients: &[ClientId]) -> Result<(), RunError> {
+        let (mut longest, mut bytes) = (Span::ZERO, [0, 0]);
+        for &client in clients {
+            let (draw, transfer) = engine.job(Purpose::Probe, client, self.turn.into())?;
+            longest = longest.max(draw.total());
+            bytes = [bytes[0] + transfer[0], bytes[1] + transfer[1]];
+        }
+        self.book(engine, bytes[0], bytes[1]);
+        self.pass(engine, longest)
+    }
+
+    fn book(&self, engine: &mut Engine<'_>, down: u64, up: u64) {
         engine.accounts.down_bytes += down;
         engine.accounts.up_bytes += up;
         engine.audit.probed(down, up);
-        self.pass(engine, longest)?;
-        Ok(losses)
     }
 
     /// Compares the selection with the genie's, before the history takes it in.
