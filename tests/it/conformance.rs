@@ -213,6 +213,7 @@ impl Asked {
             take: 2,
             data_sizes: &sizes,
             trains: true,
+            probes: &[],
             devices: &NoDevices,
         };
         let policy = config.build(&context).unwrap();

@@ -26,6 +26,7 @@ pub use with::Override;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::aggregate::AggregationConfig;
+use fedgenie_simulator::clusters::ClustersConfig;
 use fedgenie_simulator::policy::{self, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
@@ -62,6 +63,9 @@ pub struct Sections {
     pub training: Option<TrainingConfig>,
     /// Protocol: when the server aggregates.
     pub protocol: ProtocolConfig,
+    /// Clusters: which of several models each edge server trains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<ClustersConfig>,
     /// Aggregation: how updates are weighted, and what the server makes of their mean.
     #[serde(default)]
     pub aggregation: AggregationConfig,

@@ -2,6 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
+pub mod clusters;
 pub mod metrics;
 pub mod policy;
 pub mod population;

@@ -14,6 +14,7 @@ use fedgenie_core::record::{DropReason, Phase, Record, Regret};
 use fedgenie_core::time::VirtualTime;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::io;
 
 /// A job whose client was lost, and what it had cost by then.
@@ -93,6 +94,26 @@ impl RoundUpdates {
     }
 }
 
+/// Who belongs to which cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterState {
+    /// The cluster of each edge server in the next round.
+    pub assignment: Vec<u32>,
+    /// How many servers have moved so far, each move counted.
+    pub reassignments: u64,
+}
+
+impl ClusterState {
+    /// Number of clusters that a server belongs to.
+    pub fn active(&self) -> usize {
+        self.assignment.iter().collect::<BTreeSet<_>>().len()
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "assignment": self.assignment, "active": self.active(), "reassignments": self.reassignments })
+    }
+}
+
 /// One closed round, for `rounds.jsonl` and for summaries.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundSummary<'a> {
@@ -120,6 +141,8 @@ pub struct RoundSummary<'a> {
     pub edge_bytes: (u64, u64),
     /// Selections per named group since the last recorded round.
     pub group_selections: &'a [(String, u64)],
+    /// Who belongs to which cluster next, where there are cluster models.
+    pub clusters: Option<&'a ClusterState>,
     /// Why policies decided as they did, one object for each selection, where that is recorded.
     pub explain: Option<&'a [Map<String, Value>]>,
     /// Statistics of updates, where they are recorded.
@@ -170,6 +193,9 @@ impl RoundSummary<'_> {
             let counts: Map<String, Value> =
                 self.group_selections.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
             object.insert("group_selections".to_owned(), Value::Object(counts));
+        }
+        if let Some(clusters) = self.clusters {
+            object.insert("clusters".to_owned(), clusters.to_json());
         }
         if let Some(explain) = self.explain {
             object.insert("explain".to_owned(), json!(explain));

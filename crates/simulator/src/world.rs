@@ -6,6 +6,7 @@ mod truth;
 
 pub use truth::Truth;
 
+use crate::clusters::{Clusters, ClustersConfig};
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work};
 use crate::protocol::{LinkConfig, Rule};
@@ -38,6 +39,8 @@ pub struct WorldPlan {
     pub inference_share: f64,
     /// When rounds close.
     pub rule: Rule,
+    /// Cluster models, where there are any.
+    pub clusters: Option<ClustersConfig>,
     /// The order of simultaneous events of a class.
     pub ties: Ties,
     /// How updates are folded into the global model.
@@ -97,6 +100,8 @@ pub struct Protocol {
     pub ties: Ties,
     /// How long a model travels from the cloud to each edge server and back; empty if no time.
     pub edge_links: Vec<[AnyLaw; 2]>,
+    /// Cluster models, where there are any.
+    pub clusters: Option<Clusters>,
 }
 
 /// A world without the truth, which takes long to work out.
@@ -146,7 +151,8 @@ impl WorldPlan {
             payload_bytes,
             aggregation: self.aggregation.clone(),
         };
-        let protocol = Protocol { rule: self.rule.clone(), ties: self.ties, edge_links };
+        let clusters = self.cluster_models()?;
+        let protocol = Protocol { rule: self.rule.clone(), ties: self.ties, edge_links, clusters };
         let shares = population.shares();
         let measures = self.task.measures();
         Ok(World { streams, population, shares, task, measures, training, protocol, truth, hindsight, warnings })
@@ -198,6 +204,7 @@ impl WorldPlan {
             return Err(WorldError::scenario("regret", message));
         }
         let edge_links = self.edge_links(&streams)?;
+        self.cluster_models()?;
         if let Some(reward) = &self.reward {
             Truth::check(reward, &population, &self.rule)?;
         }
@@ -205,6 +212,16 @@ impl WorldPlan {
         let hindsight =
             plan.map(|plan| hindsight::define(plan, &population, &self.rule, task.is_some())).transpose()?;
         Ok(Foundation { streams, population, task, payload_bytes, edge_links, hindsight })
+    }
+
+    fn cluster_models(&self) -> Result<Option<Clusters>, WorldError> {
+        let Some(clusters) = &self.clusters else { return Ok(None) };
+        let Rule::Hierarchical(rule) = &self.rule else {
+            let message = "cluster models belong to edge servers; take [clusters] out, or take [protocol.hierarchical]";
+            return Err(WorldError::scenario("clusters", message));
+        };
+        let clusters = clusters.clusters(rule.members.len()).map_err(|complaint| complaint.below("clusters"))?;
+        Ok(Some(clusters))
     }
 
     fn edge_links(&self, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {
@@ -228,8 +245,8 @@ impl World {
     }
 
     /// Number of cluster models.
-    pub const fn clusters(&self) -> u32 {
-        1
+    pub fn clusters(&self) -> u32 {
+        self.protocol.clusters.as_ref().map_or(1, |clusters| clusters.count)
     }
 
     /// Number of servers that select clients.

@@ -52,6 +52,7 @@ impl Part {
             training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
             inference_share: training.inference_share,
             rule,
+            clusters: sections.clusters.clone(),
             ties: sections.ties.ties(),
             aggregation: sections.aggregation.clone(),
             reward: sections.regret.as_ref().and_then(RegretConfig::reward),

@@ -211,7 +211,7 @@ impl<'w> Buffered<'w> {
         let scopes = &[];
         server.close(
             engine,
-            Closing { opened, jobs: &self.jobs, is_abandoned, intake, hindsight: None, policy, scopes },
+            Closing { opened, jobs: &self.jobs, is_abandoned, intake, hindsight: None, policy, scopes, clusters: None },
         )?;
         for id in self.buffer.drain(..) {
             if is_abandoned {

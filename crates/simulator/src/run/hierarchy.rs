@@ -3,6 +3,7 @@
 mod edge;
 
 use super::RunError;
+use super::clusters::ClusterDecision;
 use super::engine::{Engine, Event, Timer};
 use super::learning::{EdgeModel, Intake, ServerScope};
 use super::question::{Asker, Explained, Question, SelectionStreams};
@@ -25,6 +26,8 @@ pub(super) struct Hierarchy<'w> {
     /// Each client's share of its edge server's data.
     shares: Vec<f64>,
     cloud: Cloud,
+    /// Which cluster each edge server belongs to, where there are cluster models.
+    clusters: Option<ClusterDecision>,
 
     // Of the cloud's round under way.
     chosen: Vec<ClientId>,
@@ -82,6 +85,7 @@ impl<'w> Hierarchy<'w> {
                 shares: edge_shares,
                 counts: vec![0; edges],
             },
+            clusters: world.protocol.clusters.as_ref().map(ClusterDecision::new),
             chosen: Vec::new(),
             returned: Vec::new(),
             jobs: RoundJobs::default(),
@@ -134,7 +138,9 @@ impl<'w> Hierarchy<'w> {
         for &edge in &self.jobs.edges {
             self.cloud.counts[edge.index()] += 1;
             let link = link(world, edge, round)?;
+            let cluster = self.clusters.as_ref().map_or(0, |clusters| clusters.of(edge));
             let edge = &mut self.edges[edge.index()];
+            edge.cluster = cluster;
             let model = server.learning.as_ref().map(|learning| learning.model(edge.cluster));
             edge.send_down(engine, link, model);
         }
@@ -190,18 +196,32 @@ impl<'w> Hierarchy<'w> {
             let (cluster, rows, arrived) = (*cluster, std::mem::take(rows), std::mem::take(aggregated));
             models.extend(model.take().map(|model| EdgeModel { edge, cluster, examples, model, rows, arrived }));
         }
-        let Self { cloud, edges, chosen, returned, jobs, rule, .. } = self;
+        let Self { cloud, edges, chosen, returned, jobs, rule, clusters, .. } = self;
+        let timeout = engine.now() - opened;
+        if let Some(clusters) = clusters {
+            let numbers = (Turn(server.round.0), server.round);
+            report(|feedback| clusters.observe(feedback), numbers, edges, (chosen, returned), timeout);
+        }
         let policy = match &mut cloud.policy {
             None => None,
             Some(policy) => {
-                let timeout = engine.now() - opened;
-                report(&mut **policy, (cloud.turn, server.round), edges, (chosen, returned), timeout);
+                let numbers = (cloud.turn, server.round);
+                report(|feedback| policy.observe(feedback), numbers, edges, (chosen, returned), timeout);
                 Some(Told { policy: &mut **policy, turn: cloud.turn, selected: chosen, server: Some(CLOUD.into()) })
             }
         };
         let intake = Intake::EdgeModels(models);
         let scopes = &scopes(edges, rule);
-        let closing = Closing { opened, jobs, is_abandoned: false, intake, hindsight: None, policy, scopes };
+        let closing = Closing {
+            opened,
+            jobs,
+            is_abandoned: false,
+            intake,
+            hindsight: None,
+            policy,
+            scopes,
+            clusters: clusters.as_mut(),
+        };
         server.close(engine, closing)?;
         engine.check_pending(0)
     }
@@ -245,9 +265,9 @@ fn scopes<'a>(edges: &[Edge<'_>], rule: &'a HierarchicalRule) -> Vec<ServerScope
     edges.iter().zip(&rule.members).map(|(edge, members)| (&**members, edge.cluster)).collect()
 }
 
-/// Tells the cloud's policy of each edge server: those whose model arrived in their order, then the others.
+/// Tells a policy of each edge server: those whose model arrived in their order, then the others.
 fn report(
-    policy: &mut dyn Policy,
+    mut observe: impl FnMut(&Feedback<'_>),
     (turn, round): (Turn, Round),
     edges: &[Edge<'_>],
     (chosen, returned): (&[ClientId], &[(EdgeId, Span)]),
@@ -256,7 +276,7 @@ fn report(
     let mut tell = |edge: EdgeId, outcome, waited: Waited| {
         let phases = edges[edge.index()].phases(waited.observed().0);
         let client = ClientId(edge.0);
-        policy.observe(&Feedback::Job(JobReport { client, turn, round, staleness: 0, outcome, waited, phases }));
+        observe(&Feedback::Job(JobReport { client, turn, round, staleness: 0, outcome, waited, phases }));
     };
     for &(edge, time) in returned {
         tell(edge, Outcome::Arrived, Waited::Arrived(time));

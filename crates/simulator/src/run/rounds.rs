@@ -205,6 +205,7 @@ impl<'w> Rounds<'w> {
                 server: None,
             }),
             scopes: &[],
+            clusters: None,
         };
         server.close(engine, closing)?;
         self.cohort.settle(engine)?;

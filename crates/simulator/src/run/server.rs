@@ -1,12 +1,13 @@
 //! The server of a run, or its cloud: the global model, what is known of the clients, and how a round ends.
 
+use super::clusters::ClusterDecision;
 use super::engine::Engine;
 use super::hindsight::{HindsightMeter, OpenRound};
 use super::learning::{Intake, Learning, ServerScope, Trained};
 use super::{Accounts, RunError, RunSettings};
 use crate::metrics::Participation;
 use crate::policy::{Explanation, Feedback, Policy, RoundReport, Wants};
-use crate::recorder::{RoundJobs, RoundMark, RoundSummary, RoundUpdates};
+use crate::recorder::{ClusterState, RoundJobs, RoundMark, RoundSummary, RoundUpdates};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::record::{Record, Regret};
@@ -32,7 +33,7 @@ pub(super) struct Server<'w> {
     /// Per named group since the last recorded round.
     pub group_selections: Vec<(String, u64)>,
     mark: RoundMark,
-    /// Bytes down and up when the policy was last told.
+    /// Bytes down and up at the end of the last round, of clients or of edge servers.
     told_bytes: (u64, u64),
     /// Of the selections of the round, where they are recorded.
     pub explanations: Vec<Map<String, Value>>,
@@ -53,6 +54,8 @@ pub(super) struct Closing<'a, 'w> {
     pub policy: Option<Told<'a>>,
     /// The edge servers; none where there is one server.
     pub scopes: &'a [ServerScope<'a>],
+    /// Who decides about clusters, where there are cluster models.
+    pub clusters: Option<&'a mut ClusterDecision>,
 }
 
 /// A policy that is told of a round.
@@ -116,7 +119,7 @@ impl<'w> Server<'w> {
     /// Ends a round: trains and aggregates what it took in, evaluates where that is due, tells the policy, and records
     /// it.
     pub fn close(&mut self, engine: &mut Engine<'_>, closing: Closing<'_, 'w>) -> Result<(), RunError> {
-        let Closing { opened, jobs, is_abandoned, intake, hindsight, policy, scopes } = closing;
+        let Closing { opened, jobs, is_abandoned, intake, hindsight, policy, scopes, clusters } = closing;
         let wants = policy.as_ref().map_or_else(Wants::default, |told| self.settings.wants(&*told.policy));
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);
         self.metrics.clear();
@@ -146,21 +149,32 @@ impl<'w> Server<'w> {
             }
         }
         self.note_updates(&trained);
+        let tier_bytes = self.bytes_since(&engine.accounts, !scopes.is_empty());
         if let Some(Told { policy, turn, selected, server }) = policy {
             let (duration, metrics) = (now - opened, &*self.metrics);
-            // The cloud's policy is told of its own tier.
-            let Accounts { down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, .. } = engine.accounts;
-            let (down_bytes, up_bytes) = match server {
-                Some(_) => (edge_down_bytes, edge_up_bytes),
-                None => (down_bytes, up_bytes),
-            };
-            let (down_before, up_before) = std::mem::replace(&mut self.told_bytes, (down_bytes, up_bytes));
-            let (down_bytes, up_bytes) = (down_bytes - down_before, up_bytes - up_before);
+            let (down_bytes, up_bytes) = tier_bytes;
             let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics };
             report_round(policy, self.learning.as_ref(), &trained, report);
             self.explain_after(policy, turn, server, selected);
         }
-        self.record(engine, opened, jobs, is_abandoned)
+        let clusters = match clusters {
+            Some(decision) => {
+                let (turn, duration, metrics) = (Turn(round.0), now - opened, &*self.metrics);
+                let (down_bytes, up_bytes) = tier_bytes;
+                let report = RoundReport { turn, round, selected: &[], duration, down_bytes, up_bytes, metrics };
+                Some(decision.decide(engine, self.learning.as_ref(), &report, scopes))
+            }
+            None => None,
+        };
+        self.record(engine, opened, jobs, (is_abandoned, clusters))
+    }
+
+    /// Bytes down and up since the last round: of clients, or of edge servers where there are any.
+    fn bytes_since(&mut self, accounts: &Accounts, has_edges: bool) -> (u64, u64) {
+        let Accounts { down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, .. } = *accounts;
+        let now = if has_edges { (edge_down_bytes, edge_up_bytes) } else { (down_bytes, up_bytes) };
+        let before = std::mem::replace(&mut self.told_bytes, now);
+        (now.0 - before.0, now.1 - before.1)
     }
 
     /// Keeps what updates said of their training, where that is recorded.
@@ -202,7 +216,7 @@ impl<'w> Server<'w> {
         engine: &mut Engine<'_>,
         opened: VirtualTime,
         jobs: &RoundJobs,
-        is_abandoned: bool,
+        (is_abandoned, clusters): (bool, Option<&ClusterState>),
     ) -> Result<(), RunError> {
         let Self { round, reward, regret, .. } = *self;
         let (closed, accounts) = (engine.now(), engine.accounts);
@@ -223,6 +237,7 @@ impl<'w> Server<'w> {
             up_bytes,
             edge_bytes: (accounts.edge_down_bytes, accounts.edge_up_bytes),
             group_selections: &self.group_selections,
+            clusters,
             explain: self.settings.explain.then_some(&*self.explanations),
             updates: self.settings.updates.then_some(&self.updates),
         };

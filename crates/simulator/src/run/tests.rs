@@ -64,6 +64,7 @@ pub fn world(base: &str, more: &str) -> World {
             proximal: 0.0,
         },
         inference_share: 1.0 / 3.0,
+        clusters: None,
         ties: Ties::Fifo,
         aggregation: Default::default(),
         reward: None,

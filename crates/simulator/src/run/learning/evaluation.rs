@@ -36,6 +36,15 @@ impl Learning<'_> {
         if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
     }
 
+    /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN where the task has none.
+    pub fn loss_of_server(&self, edge: EdgeId, members: &[ClientId], cluster: u32) -> f64 {
+        let Some(loss) = self.world.measures.of_data.iter().position(|measure| measure.name == "loss") else {
+            return f64::NAN;
+        };
+        let values = self.measured(On::Server(edge, members), &self.current(0), cluster, false);
+        values.map_or(f64::NAN, |values| values[loss])
+    }
+
     /// A question that clients know by a name.
     pub fn probe(&self, name: &str) -> Option<ProbeKind> {
         self.task.probes().iter().find(|kind| kind.name == name).copied()

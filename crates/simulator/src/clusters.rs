@@ -1,0 +1,213 @@
+//! Cluster models: which of several models each edge server trains.
+//!
+//! # Definition
+//! With `[clusters]` there are `count` models, whose shared segments are equal. An edge server belongs to one cluster in
+//! a round of the cloud: it is sent that cluster's model, and its update counts for that cluster's segments and for the
+//! shared ones. A cluster without a server keeps its segments. A [`ClusterPolicy`] decides after each round who belongs
+//! where in the next one. Tasks say which of their segments belong to clusters; a task without such segments learns one
+//! model all the same.
+//!
+//! # Inputs
+//! `count`: number of models, that of the edge servers if left out. `initial`: the first assignment, `"round-robin"`
+//! (server `m` in cluster `m mod count`), `"single"` (all in cluster 0), or a list with one cluster for each server.
+//! `assign`: the rule; `fedgenie list clusters` has them.
+//!
+//! # Determinism
+//! A rule draws from stream (policy, 2^32 − 2, round).
+//!
+//! # Example
+//! ```toml
+//! [clusters]
+//! count = 3
+//! initial = "round-robin"
+//! assign = { random = { every = 5 } }
+//! ```
+
+pub mod fixed;
+pub mod random;
+
+use crate::policy::Feedback;
+use fedgenie_core::components;
+use fedgenie_core::config::Complaint;
+use fedgenie_core::id::{EdgeId, Round};
+use fedgenie_core::rng::StreamRng;
+use fedgenie_core::state::Stateful;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Decides which cluster each edge server belongs to.
+pub trait ClusterPolicy: Stateful + Send {
+    /// Writes the cluster of each edge server in the next round into `assignment`, which has those of the round that has
+    /// just been closed.
+    fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]);
+
+    /// Learns, before it is asked: of each edge server's round as the cloud's policy does, to which servers are clients,
+    /// and of the round.
+    fn observe(&mut self, _feedback: &Feedback<'_>) {}
+}
+
+/// A question to a cluster policy.
+#[derive(Clone, Copy)]
+pub struct AssignmentRequest<'a> {
+    /// The round of the cloud that has just been closed.
+    pub round: Round,
+    /// Number of clusters.
+    pub clusters: u32,
+    /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN where a task has none.
+    pub loss: &'a dyn Fn(EdgeId, u32) -> f64,
+}
+
+impl std::fmt::Debug for AssignmentRequest<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { round, clusters, .. } = self;
+        formatter.debug_struct("AssignmentRequest").field("round", round).field("clusters", clusters).finish()
+    }
+}
+
+/// A rule's part of a scenario.
+pub trait ClusterSettings {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// A complaint with a path below the rule's table.
+    fn check(&self) -> Result<(), Complaint> {
+        Ok(())
+    }
+
+    /// The rule before the first round.
+    fn build(&self) -> Box<dyn ClusterPolicy>;
+}
+
+components! {
+    /// Who belongs to which cluster in the next round: `{ fixed = {} }`, `{ random = { every = 20 } }`.
+    #[schemars(transform = fedgenie_core::config::allow_bare_kinds)]
+    pub enum AssignConfig: ClusterSettings = "clusters" {
+        "fixed" => Fixed(fixed::Config) in "clusters/fixed.rs";
+        "random" => Random(random::Config) in "clusters/random.rs";
+    }
+}
+
+impl Default for AssignConfig {
+    fn default() -> Self {
+        Self::Fixed(fixed::Config::default())
+    }
+}
+
+/// `[clusters]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClustersConfig {
+    /// Number of cluster models; as many as edge servers if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// The first assignment.
+    #[serde(default)]
+    pub initial: Initial,
+    /// The rule of later ones.
+    #[serde(default)]
+    pub assign: AssignConfig,
+}
+
+/// The first assignment of edge servers to clusters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "\"round-robin\", \"single\", or a list with one cluster for each edge server")]
+pub enum Initial {
+    /// By a rule.
+    Rule(InitialRule),
+    /// One for each server.
+    List(Vec<u32>),
+}
+
+/// A rule for the first assignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InitialRule {
+    /// Server `m` in cluster `m mod count`.
+    RoundRobin,
+    /// All in cluster 0.
+    Single,
+}
+
+impl Default for Initial {
+    fn default() -> Self {
+        Self::Rule(InitialRule::RoundRobin)
+    }
+}
+
+/// Cluster models as a world has them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clusters {
+    /// Number of models.
+    pub count: u32,
+    /// The first cluster of each edge server.
+    pub initial: Vec<u32>,
+    /// The rule of later ones.
+    pub assign: AssignConfig,
+}
+
+impl Clusters {
+    /// The policy before the first round.
+    pub fn policy(&self) -> Box<dyn ClusterPolicy> {
+        self.assign.settings().build()
+    }
+}
+
+impl ClustersConfig {
+    /// Checks the parameters against the number of edge servers.
+    ///
+    /// # Errors
+    /// A complaint with a path below `clusters`.
+    pub fn clusters(&self, edges: usize) -> Result<Clusters, Complaint> {
+        let count = self.count.unwrap_or(edges as u32);
+        if count == 0 {
+            return Err(Complaint::new("count", "found 0; expected at least one cluster"));
+        }
+        let initial: Vec<u32> = match &self.initial {
+            Initial::Rule(InitialRule::RoundRobin) => (0..edges as u32).map(|edge| edge % count).collect(),
+            Initial::Rule(InitialRule::Single) => vec![0; edges],
+            Initial::List(list) => list.clone(),
+        };
+        if initial.len() != edges {
+            let message = format!("found {} clusters for {edges} edge servers", initial.len());
+            return Err(Complaint::new("initial", message));
+        }
+        if let Some(cluster) = initial.iter().find(|&&cluster| cluster >= count) {
+            let message = format!("found cluster {cluster}; expected numbers from 0 to {}", count - 1);
+            return Err(Complaint::new("initial", message));
+        }
+        let kind = self.assign.kind();
+        self.assign.settings().check().map_err(|complaint| complaint.below(kind).below("assign"))?;
+        Ok(Clusters { count, initial, assign: self.assign.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clusters(toml: &str, edges: usize) -> Result<Clusters, String> {
+        let config: ClustersConfig = toml::from_str(toml).map_err(|error| error.to_string())?;
+        config.clusters(edges).map_err(|complaint| complaint.to_string())
+    }
+
+    #[test]
+    fn servers_begin_where_the_scenario_says() {
+        assert_eq!(clusters("", 3).unwrap().initial, [0, 1, 2]);
+        assert_eq!(clusters("count = 2", 5).unwrap().initial, [0, 1, 0, 1, 0]);
+        assert_eq!(clusters("count = 2\ninitial = \"single\"", 3).unwrap().initial, [0, 0, 0]);
+        assert_eq!(clusters("count = 4\ninitial = [3, 0]", 2).unwrap().initial, [3, 0]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (toml, part) in [
+            ("count = 0", "at least one cluster"),
+            ("initial = [0]", "found 1 clusters for 2 edge servers"),
+            ("count = 2\ninitial = [0, 2]", "found cluster 2; expected numbers from 0 to 1"),
+            ("assign = { random = { every = 0 } }", "assign.random.every"),
+        ] {
+            let message = clusters(toml, 2).unwrap_err();
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}

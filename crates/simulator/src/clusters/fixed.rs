@@ -1,0 +1,38 @@
+//! Every edge server stays in its first cluster.
+//!
+//! # Definition
+//! The assignment never changes: the control of rules that learn one.
+//!
+//! # Example
+//! ```toml
+//! [clusters]
+//! count = 2
+//! assign = { fixed = {} }
+//! ```
+
+use super::{AssignmentRequest, ClusterPolicy, ClusterSettings};
+use fedgenie_core::rng::StreamRng;
+use fedgenie_core::state::{State, Stateful};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `fixed` has no parameters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {}
+
+impl ClusterSettings for Config {
+    fn build(&self) -> Box<dyn ClusterPolicy> {
+        Box::new(Fixed)
+    }
+}
+
+struct Fixed;
+
+impl Stateful for Fixed {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
+
+impl ClusterPolicy for Fixed {
+    fn assign(&mut self, _: &AssignmentRequest<'_>, _: &mut StreamRng, _: &mut [u32]) {}
+}

@@ -1,0 +1,70 @@
+//! Every edge server moves to a random cluster from time to time.
+//!
+//! # Definition
+//! After each round of the cloud that `every` divides, each server's cluster is drawn anew, uniformly: the control of
+//! rules that look at losses.
+//!
+//! # Inputs
+//! `every`: rounds of the cloud between assignments.
+//!
+//! # Example
+//! ```toml
+//! [clusters]
+//! count = 2
+//! assign = { random = { every = 20 } }
+//! ```
+
+use super::{AssignmentRequest, ClusterPolicy, ClusterSettings};
+use fedgenie_core::config::Complaint;
+use fedgenie_core::rng::StreamRng;
+use fedgenie_core::state::{State, Stateful};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters of `random`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Rounds of the cloud between assignments.
+    #[serde(default = "twenty")]
+    pub every: u32,
+}
+
+const fn twenty() -> u32 {
+    20
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { every: twenty() }
+    }
+}
+
+impl ClusterSettings for Config {
+    fn check(&self) -> Result<(), Complaint> {
+        match self.every {
+            0 => Err(Complaint::new("every", "found 0; expected a number of rounds of at least 1")),
+            _ => Ok(()),
+        }
+    }
+
+    fn build(&self) -> Box<dyn ClusterPolicy> {
+        Box::new(Random { every: self.every })
+    }
+}
+
+struct Random {
+    every: u32,
+}
+
+impl Stateful for Random {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
+
+impl ClusterPolicy for Random {
+    fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]) {
+        if ask.round.0.is_multiple_of(self.every) {
+            assignment.iter_mut().for_each(|cluster| *cluster = rng.below(u64::from(ask.clusters)) as u32);
+        }
+    }
+}
