@@ -11,6 +11,7 @@ mod bad_policy;
 mod boundaries;
 mod common_random_numbers;
 mod conformance;
+mod contracts;
 mod data_sources;
 mod devices;
 mod golden;

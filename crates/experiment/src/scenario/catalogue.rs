@@ -13,16 +13,17 @@ use fedgenie_learning::data::{partition, source};
 use fedgenie_learning::model::families;
 use fedgenie_learning::trainer::{optimizer, schedule};
 use fedgenie_simulator::population::availability;
-use fedgenie_simulator::{policy, protocol, task};
+use fedgenie_simulator::{clusters, policy, protocol, task};
 use serde_json::Value;
 
 /// The kinds of components, in the order of the list.
-static KINDS: [&Catalogue; 13] = [
+static KINDS: [&Catalogue; 14] = [
     &policy::CATALOGUE,
     &availability::CATALOGUE,
     &task::CATALOGUE,
     &source::CATALOGUE,
     &protocol::CATALOGUE,
+    &clusters::CATALOGUE,
     &partition::CATALOGUE,
     &SOLVERS,
     &regret::CATALOGUE,
