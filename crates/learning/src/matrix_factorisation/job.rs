@@ -2,7 +2,7 @@
 
 use super::optimizer::Powers;
 use super::rows::LocalRows;
-use super::step::{Slots, Step};
+use super::step::{Step, Triple};
 use super::{BprTraining, Moves};
 use crate::lanes::{Path, run};
 use crate::ratings::negatives::negative;
@@ -71,7 +71,7 @@ pub struct Worker {
     /// Places of examples in the order of the epoch.
     order: Vec<u32>,
     user_of: Vec<u32>,
-    batch: Vec<Slots>,
+    batch: Vec<Triple>,
     losses: Vec<f32>,
 }
 
@@ -179,10 +179,9 @@ impl Worker {
             };
             let positive = self.rows.item(positive, job.table, dimensions);
             let negative = self.rows.item(negative, job.table, dimensions);
-            for slot in [user, positive, negative] {
-                self.rows.meet(slot, step);
-            }
-            self.batch.push(Slots { user, positive, negative });
+            let slots = [user, positive, negative];
+            let places = slots.map(|slot| self.rows.meet(slot, step));
+            self.batch.push(Triple { slots, places });
         }
         self.losses.clear();
         self.losses.resize(self.batch.len(), 0.0);

@@ -15,7 +15,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "loops over vectors are the same for all rows")]
 
-use super::rows::LocalRows;
+use super::rows::{LocalRows, Met};
 use crate::lanes::{Lanes, keep_vectors_whole};
 use crate::trainer::{OptimizerConfig, TrainingError};
 use fedgenie_core::math::float::sqrt;
@@ -128,12 +128,13 @@ impl RowStep {
     fn pass<const DECAYS: bool>(self, vectors: usize, local: &mut LocalRows) {
         let LocalRows { rows, slopes, first, second, met, .. } = local;
         let decay = Lanes::splat(self.decay);
+        let moving = met.iter().zip(slopes.chunks_exact(vectors)).filter(|(met, _)| met.moves);
         match self.rule {
             Rule::Descent { lr } => {
                 let lr = Lanes::splat(lr);
-                for &(slot, _) in &*met {
+                for (&Met { slot, .. }, slopes) in moving {
                     let range = slot as usize * vectors..(slot as usize + 1) * vectors;
-                    let (rows, slopes) = (&mut rows[range.clone()], &slopes[range]);
+                    let rows = &mut rows[range];
                     for vector in 0..vectors {
                         keep_vectors_whole();
                         let row = rows[vector];
@@ -143,9 +144,9 @@ impl RowStep {
             }
             Rule::Momentum { lr, momentum, take, nesterov } => {
                 let (lr, look_ahead) = (Lanes::splat(lr), Lanes::splat(momentum));
-                for &(slot, is_first) in &*met {
+                for (&Met { slot, is_first, .. }, slopes) in moving {
                     let range = slot as usize * vectors..(slot as usize + 1) * vectors;
-                    let (rows, slopes) = (&mut rows[range.clone()], &slopes[range.clone()]);
+                    let rows = &mut rows[range.clone()];
                     let buffer = &mut first[range];
                     let keep = Lanes::splat(if is_first { 0.0 } else { momentum });
                     let take = Lanes::splat(if is_first { 1.0 } else { take });
@@ -165,9 +166,9 @@ impl RowStep {
                 let (root, epsilon) = (Lanes::splat(root), Lanes::splat(epsilon));
                 let (keep_mean, keep_square) = (Lanes::splat(keep[0]), Lanes::splat(keep[1]));
                 let (take_mean, take_square) = (Lanes::splat(take[0]), Lanes::splat(take[1]));
-                for &(slot, _) in &*met {
+                for (&Met { slot, .. }, slopes) in moving {
                     let range = slot as usize * vectors..(slot as usize + 1) * vectors;
-                    let (rows, slopes) = (&mut rows[range.clone()], &slopes[range.clone()]);
+                    let rows = &mut rows[range.clone()];
                     let (means, squares) = (&mut first[range.clone()], &mut second[range]);
                     for vector in 0..vectors {
                         keep_vectors_whole();

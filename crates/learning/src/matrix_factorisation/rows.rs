@@ -5,20 +5,30 @@ use crate::lanes::{LANES, Lanes};
 /// No slot yet.
 const NONE: u32 = u32::MAX;
 
-/// Rows, slopes and moments by slot; users come first, then items in the order in which they are met.
+/// A row that the present step meets. Its place among them is that of its slopes.
+#[derive(Clone, Copy, Debug)]
+pub struct Met {
+    pub slot: u32,
+    /// Whether no earlier step met it.
+    pub is_first: bool,
+    pub moves: bool,
+}
+
+/// Rows and moments by slot, slopes of the present step; users come first, then items in the order in which they are met.
 #[derive(Debug, Default)]
 pub struct LocalRows {
     /// Vectors of a row.
     pub vectors: usize,
     pub rows: Vec<Lanes>,
+    /// Of the rows that the present step meets, by place: few enough to stay in the first-level cache.
     pub slopes: Vec<Lanes>,
     /// Empty where the optimizer has no such moments.
     pub first: Vec<Lanes>,
     pub second: Vec<Lanes>,
-    /// The step that met a row last; 0 before any.
-    steps: Vec<u64>,
-    /// Slots of the present step, in the order in which it meets them, and whether it is the first to meet the row.
-    pub met: Vec<(u32, bool)>,
+    /// The step that met a row last, 0 before any, and the row's place in it.
+    steps: Vec<(u64, u32)>,
+    /// The rows of the present step, in the order in which it meets them.
+    pub met: Vec<Met>,
     /// Slots from here on do not move.
     fixed: u32,
     users: usize,
@@ -62,14 +72,10 @@ impl LocalRows {
             self.rows.push(Lanes::load_partial(rest));
         }
         let length = self.rows.len();
-        // Slopes begin at zero whenever a step meets a row: what is left of an earlier job does no harm.
-        if self.slopes.len() < length {
-            self.slopes.resize(2 * length, Lanes::ZERO);
-        }
         for moments in [&mut self.first, &mut self.second].into_iter().take(self.moments) {
             moments.resize(length, Lanes::ZERO);
         }
-        self.steps.push(0);
+        self.steps.push((0, 0));
     }
 
     /// The slot of an item, whose row is copied from the table if it is new.
@@ -86,17 +92,22 @@ impl LocalRows {
         slot
     }
 
-    /// Notes that a step, counted from 1, meets a row; its slopes begin at zero.
+    /// The place of a row in a step, counted from 1, that meets it; its slopes begin at zero.
     #[inline]
-    pub fn meet(&mut self, slot: u32, step: u64) {
-        let last = std::mem::replace(&mut self.steps[slot as usize], step);
+    pub fn meet(&mut self, slot: u32, step: u64) -> u32 {
+        let (last, place) = self.steps[slot as usize];
         if last == step {
-            return;
+            return place;
         }
-        self.slopes[slot as usize * self.vectors..][..self.vectors].fill(Lanes::ZERO);
-        if slot < self.fixed {
-            self.met.push((slot, last == 0));
+        let place = self.met.len();
+        self.steps[slot as usize] = (step, place as u32);
+        self.met.push(Met { slot, is_first: last == 0, moves: slot < self.fixed });
+        let (begin, end) = (place * self.vectors, (place + 1) * self.vectors);
+        if self.slopes.len() < end {
+            self.slopes.resize(2 * end, Lanes::ZERO);
         }
+        self.slopes[begin..end].fill(Lanes::ZERO);
+        place as u32
     }
 
     /// Writes users' rows, and numbers and rows of the items that moved, in ascending order.
@@ -105,7 +116,7 @@ impl LocalRows {
         for (row, out) in self.rows.chunks_exact(self.vectors).zip(users.chunks_exact_mut(dimensions)) {
             copy(row, out);
         }
-        let has_moved = |slot: usize| self.steps[slot] > 0 && slot < self.fixed as usize;
+        let has_moved = |slot: usize| self.steps[slot].0 > 0 && slot < self.fixed as usize;
         let met = self.item_of_slot.iter().zip(self.users..);
         items.clear();
         items.extend(met.filter(|&(_, slot)| has_moved(slot)).map(|(&item, _)| item));

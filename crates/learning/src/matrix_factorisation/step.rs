@@ -7,17 +7,17 @@ use super::rows::LocalRows;
 use crate::lanes::functions::{exp, ln};
 use crate::lanes::{Kernel, LANES, Lanes, fold, keep_vectors_whole};
 
-/// Slots of the rows of a user, a positive and a negative item.
-#[derive(Clone, Copy, Debug)]
-pub struct Slots {
-    pub user: u32,
-    pub positive: u32,
-    pub negative: u32,
+/// The rows of a user, a positive and a negative item, in this order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Triple {
+    pub slots: [u32; 3],
+    /// Their places among the rows that the step meets.
+    pub places: [u32; 3],
 }
 
 /// Losses, slopes and step of a mini-batch; `losses` gets one number for each triplet.
 pub struct Step<'a> {
-    pub triplets: &'a [Slots],
+    pub triplets: &'a [Triple],
     pub losses: &'a mut [f32],
     pub rows: &'a mut LocalRows,
     pub rule: RowStep,
@@ -41,14 +41,14 @@ impl Kernel for Step<'_> {
 
 /// The step on rows of `VECTORS` vectors; 0 stands for any other number.
 #[inline(always)]
-fn step<const VECTORS: usize>(triplets: &[Slots], losses: &mut [f32], local: &mut LocalRows, rule: RowStep) {
+fn step<const VECTORS: usize>(triplets: &[Triple], losses: &mut [f32], local: &mut LocalRows, rule: RowStep) {
     let vectors = if VECTORS == 0 { local.vectors } else { VECTORS };
     let share = Lanes::splat(1.0 / triplets.len() as f32);
-    let at = |slot: u32| slot as usize * vectors..(slot as usize + 1) * vectors;
+    let at = |row: u32| row as usize * vectors..(row as usize + 1) * vectors;
     let mut square = [Lanes::ZERO; LANES];
     for (triplets, losses) in triplets.chunks(LANES).zip(losses.chunks_mut(LANES)) {
         let rows = &local.rows[..];
-        for (place, &Slots { user, positive, negative }) in triplets.iter().enumerate() {
+        for (place, &Triple { slots: [user, positive, negative], .. }) in triplets.iter().enumerate() {
             let (user, positive, negative) = (&rows[at(user)], &rows[at(positive)], &rows[at(negative)]);
             let mut sum = Lanes::ZERO;
             for vector in 0..vectors {
@@ -61,16 +61,24 @@ fn step<const VECTORS: usize>(triplets: &[Slots], losses: &mut [f32], local: &mu
         losses.copy_from_slice(&loss.0[..losses.len()]);
         let slope = slope * share;
         let slopes = &mut local.slopes[..];
-        for (place, &Slots { user, positive, negative }) in triplets.iter().enumerate() {
+        for (place, &Triple { slots, places }) in triplets.iter().enumerate() {
             let (down, up) = (Lanes::splat(-slope.0[place]), Lanes::splat(slope.0[place]));
-            let (user, positive, negative) = (at(user).start, at(positive).start, at(negative).start);
+            let [user, positive, negative] = slots;
+            let (user, positive, negative) = (&rows[at(user)], &rows[at(positive)], &rows[at(negative)]);
+            let of_user = &mut slopes[at(places[0])];
             for vector in 0..vectors {
                 keep_vectors_whole();
-                let mine = rows[user + vector];
-                let difference = rows[positive + vector] - rows[negative + vector];
-                slopes[user + vector] = down.mul_add(difference, slopes[user + vector]);
-                slopes[positive + vector] = down.mul_add(mine, slopes[positive + vector]);
-                slopes[negative + vector] = up.mul_add(mine, slopes[negative + vector]);
+                of_user[vector] = down.mul_add(positive[vector] - negative[vector], of_user[vector]);
+            }
+            let of_positive = &mut slopes[at(places[1])];
+            for vector in 0..vectors {
+                keep_vectors_whole();
+                of_positive[vector] = down.mul_add(user[vector], of_positive[vector]);
+            }
+            let of_negative = &mut slopes[at(places[2])];
+            for vector in 0..vectors {
+                keep_vectors_whole();
+                of_negative[vector] = up.mul_add(user[vector], of_negative[vector]);
             }
         }
     }
