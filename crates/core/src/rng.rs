@@ -26,28 +26,31 @@ pub enum Purpose {
     /// (off), place of the parameter added. Permutations of a trace's or a table's records: entity = 2^32 − 1, index =
     /// number of records.
     PopulationParameter = 1,
-    /// Phase durations: entity = client, index = round; three uniforms in the order download, compute, upload.
+    /// Phase durations: entity = client, index = number of its job; three uniforms in the order download, compute, upload.
     Latency = 2,
-    /// Times to dropout: entity = client, index = round; three uniforms in the order download, compute, upload. The
+    /// Times to dropout: entity = client, index = number of its job; three uniforms in the order download, compute, upload. The
     /// client is lost after `−ln(u)/hazard` seconds of the phase.
     Dropout = 3,
-    /// Phase durations of a probe before selection: entity = client, index = round; as `Latency`.
+    /// Phase durations of a probe before selection: entity = client, index = turn of the policy; as `Latency`.
     Probe = 4,
-    /// A policy's own randomness: entity = 0, index = round.
+    /// A policy's own randomness: entity = edge server (0 where there is one server, 2^32 − 1 for the cloud, 2^32 − 2 for
+    /// the rule of its clusters), index = turn of the policy.
     Policy = 5,
-    /// A heuristic solver's randomness: entity = 0, index = round.
+    /// A heuristic solver's randomness: as `Policy`.
     Solver = 6,
     /// Examples of a data set. Synthetic features: entity = example, index = 0; prototypes of image classes: entity =
     /// class, index = 1; synthetic test images: entity = example, index = 2. Which rows of a table are for testing:
-    /// entity = 0, index = 3.
+    /// entity = 0, index = 3. Ratings: which are held out of all, entity = 0, index = 4, or of each user's, entity =
+    /// user, index = 5; synthetic ones, entity = item, index = 6, and entity = user, index = 7.
     Example = 7,
     /// Which examples go to which client: entity and index as the partition documents.
     Partition = 8,
-    /// Initial model parameters: entity = 0, index = 0.
+    /// Initial model parameters: entity = 0, index = 0; rows of users, entity = user, index = 1.
     ModelInit = 9,
-    /// Order of a client's examples in an epoch: entity = client, index = round.
+    /// Order of a client's examples in an epoch: entity = client, index = number of its job.
     BatchOrder = 10,
-    /// What is random within a training step, such as dropout masks: entity = client, index = round.
+    /// What is random within a training step, such as dropout masks or negatives: entity = client, index = number of
+    /// its job.
     TrainingNoise = 11,
     /// When a device is there, for laws that draw it: entity = client, index = block of 32 uniforms. Of a client's
     /// uniforms, number 0 decides the state at time 0, number n + 1 the duration of stretch n.

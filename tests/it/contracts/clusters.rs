@@ -104,7 +104,7 @@ fn one_model_under_every_protocol() {
             let loss = run.final_metrics["test_loss"];
             assert!((2.0 / 3.0..1.2).contains(&loss), "{name}: {loss}");
             assert!((run.final_metrics["client_loss_mean"] - loss).abs() < 1e-12);
-            assert_eq!(run.traffic.up_bytes % 8, 0, "{name}");
+            assert!(run.traffic.up_bytes >= 8 * run.arrived, "{name}");
         }
     }
 }

@@ -152,6 +152,8 @@ struct Actor {
     probes: bool,
     weights: [f64; 2],
     losses: Vec<f64>,
+    /// Whom it has just asked, of whom some may have gone since, while others came.
+    asked: Vec<ClientId>,
 }
 
 impl Stateful for Actor {
@@ -167,8 +169,9 @@ impl Policy for Actor {
     }
 
     fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
+        self.asked = ask.available.list().to_vec();
         match self.probes {
-            true => Probe::Answers { clients: ask.available.list().to_vec(), kind: "row" },
+            true => Probe::Answers { clients: self.asked.clone(), kind: "row" },
             false => Probe::None,
         }
     }
@@ -182,10 +185,11 @@ impl Policy for Actor {
     ) {
         let available = ask.available.list();
         if self.probes {
-            assert_eq!(view.answers.len(), 2 * available.len());
+            assert_eq!(view.answers.len(), 2 * self.asked.len());
         }
-        let score = |index: usize| match view.answers.get(2 * index..2 * index + 2) {
-            Some(row) => row[0] * self.weights[0] + row[1] * self.weights[1],
+        let answer = |client| self.asked.binary_search(client).ok().filter(|_| self.probes);
+        let score = |index: usize| match answer(&available[index]) {
+            Some(place) => view.answers[2 * place] * self.weights[0] + view.answers[2 * place + 1] * self.weights[1],
             None => self.losses[available[index].index()],
         };
         let mut scored: Vec<(f64, ClientId)> =
@@ -212,7 +216,7 @@ fn rows_travel_and_private_rows_stay_under_every_protocol() {
         experiment
             .add_policy("actor", move |context| {
                 assert_eq!(context.probes[0].name, "row");
-                Ok(Box::new(Actor { probes, weights: [1.0, 1.0], losses: vec![1.0; context.clients] }))
+                Ok(Box::new(Actor { probes, weights: [1.0; 2], losses: vec![1.0; context.clients], asked: Vec::new() }))
             })
             .unwrap();
         let summary = run(&experiment);
