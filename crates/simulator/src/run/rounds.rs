@@ -117,7 +117,9 @@ impl<'w> Rounds<'w> {
         self.jobs.selected.extend(selected);
         let learning = server.learning.as_ref();
         let sent = |client| learning.map(|learning| learning.sent(0, client));
-        self.cohort.begin(engine, sent, self.rule.ask + self.carried)?;
+        // Late updates that came while candidates were awaited or asked join at the end of this round.
+        let bound = self.rule.ask + self.carried + self.joining.len();
+        self.cohort.begin(engine, sent, bound)?;
         if let Some(cut) = self.rule.cut {
             engine.set_timer(BOUNDARY, engine.now() + cut);
         }
