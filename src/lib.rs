@@ -1,10 +1,86 @@
 //! FedGenie: a deterministic discrete-event simulator of federated learning under client selection.
+//!
+//! # A tour
+//!
+//! A scenario describes clients, what they learn, when rounds close, and the policies that select clients. An
+//! [`Experiment`](experiment::Experiment) carries out policies × seeds × points of a sweep. A policy of your own takes
+//! part like any other:
+//!
+//! ```
+//! use fedgenie::experiment::{Experiment, Threads, table};
+//! use fedgenie::id::ClientId;
+//! use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
+//! use fedgenie::scenario::tree;
+//! use fedgenie::state::{State, Stateful};
+//! use std::path::Path;
+//!
+//! const SCENARIO: &str = r#"
+//!     name = "tour"
+//!     seeds = 2
+//!     stop.rounds = 20
+//!     protocol.synchronous = { cohort = 2 }
+//!     task.linear-regression = { examples = 700 }
+//!     training = { batch = 32, optimizer = { sgd = { lr = 0.01 } } }
+//!
+//!     [population]
+//!     clients = 6
+//!     [population.latency]
+//!     download = { constant = "25 ms" }
+//!     compute = { exponential = { mean = { uniform = ["0.1 s", "1 s"] } } }
+//!     upload = { constant = "25 ms" }
+//!
+//!     [policy.random]
+//! "#;
+//!
+//! /// Selects those with the most data.
+//! struct Largest;
+//!
+//! impl Stateful for Largest {
+//!     // It remembers nothing from selection to selection.
+//!     fn exchange(&mut self, _: &mut State<'_>) {}
+//! }
+//!
+//! impl Policy for Largest {
+//!     fn select(
+//!         &mut self,
+//!         ask: &SelectionRequest<'_>,
+//!         view: &ServerView<'_>,
+//!         _: &mut PolicyRng<'_>,
+//!         selection: &mut Vec<ClientId>,
+//!     ) {
+//!         selection.extend(ask.available.list());
+//!         selection.sort_by_key(|client| std::cmp::Reverse(view.data_sizes[client.index()]));
+//!         selection.truncate(ask.cohort);
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), fedgenie::error::Error> {
+//! let tree = tree::parse(Path::new("tour.toml"), SCENARIO).expect("this is TOML");
+//! let mut experiment = Experiment::from_tree(&tree, Path::new("."), None)?;
+//! experiment.add_policy("largest", |_| Ok(Box::new(Largest)))?;
+//! let summary = experiment.run(&Threads::new(1)?)?;
+//! println!("{}", table(&summary));
+//! assert_eq!(summary.runs.len(), 2 * 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | to | look at |
+//! |---|---|
+//! | run scenarios, read results | [`experiment`] |
+//! | write a policy | [`policy::Policy`]; `examples/custom_policy.rs` |
+//! | write a task | [`task::Task`], [`task::TaskSettings`], `Experiment::set_task` |
+//! | play a run round by round | [`world::World`], [`run::Run`], [`recorder::Sink`] |
+//! | compute rewards, genies, regret | [`oracle`] |
+//! | train models | [`trainer`], [`model`], [`aggregate`] |
 
 pub use fedgenie_core::{catalogue, config, id, kernel, law, math, metric, oracle, record, rng, state, time, units};
 pub use fedgenie_experiment::{error, experiment, scenario};
 pub use fedgenie_learning::{aggregate, data, dense, lanes, layout, model, trainer};
 #[cfg(feature = "report")]
 pub use fedgenie_report as report;
-pub use fedgenie_simulator::{metrics, policy, population, protocol, recorder, run, task, world};
+pub use fedgenie_simulator::{clusters, metrics, policy, population, protocol, recorder, run, task, world};
 #[cfg(feature = "validation")]
 pub use fedgenie_validation as validation;
