@@ -80,7 +80,7 @@ impl Rounds<'_> {
     ) -> Result<Vec<(ClientId, f64)>, RunError> {
         let world = engine.world;
         let learning = server.learning.as_ref().expect("a policy asks for losses only where clients train");
-        let losses = learning.losses(clients, server.settings.parallel);
+        let losses = learning.losses(clients, server.settings.parallel)?;
         let mut longest = Span::ZERO;
         for &client in clients {
             let [download, compute, _] = engine.draw(Purpose::Probe, client, self.turn.into())?.phases;
