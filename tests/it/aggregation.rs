@@ -73,7 +73,7 @@ fn a_resolved_scenario_has_the_section_with_all_defaults() {
     place.run_into("out", &[]);
     let resolved: toml::Table = place.text("out/scenario.toml").parse().unwrap();
     let expected: toml::Table =
-        "weighting = \"data-size\"\nserver = { yogi = { lr = 0.1, beta1 = 0.9, beta2 = 0.99, tau = 0.001 } }"
+        "weighting = \"data-size\"\nrows = \"selected\"\nserver = { yogi = { lr = 0.1, beta1 = 0.9, beta2 = 0.99, tau = 0.001 } }"
             .parse()
             .unwrap();
     assert_eq!(resolved["aggregation"], toml::Value::Table(expected));

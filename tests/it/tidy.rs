@@ -64,7 +64,9 @@ fn sources(folders: &[&str]) -> Vec<Source> {
 
 /// The library and the command line.
 fn program() -> Vec<Source> {
-    sources(&["src", "crates"])
+    let mut program = sources(&["src", "crates"]);
+    program.retain(|source| !source.path.contains("/benches/"));
+    program
 }
 
 #[test]

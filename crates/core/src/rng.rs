@@ -61,7 +61,8 @@ pub enum Purpose {
     /// Statistics on results, such as the bootstrap: entity = resample; and worlds drawn for a validation: entity =
     /// world. The index is free.
     Resampling = 14,
-    /// Noise of scripted curves: entity = server, index = round.
+    /// Noise of scripted metrics: entity = server, index = the server's round; one uniform, of which the noise is the
+    /// normal quantile.
     Script = 15,
 }
 

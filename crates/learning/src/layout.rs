@@ -223,7 +223,7 @@ pub struct Update {
     /// What it keeps to itself after training; empty if nothing.
     pub private: Vec<f32>,
     /// Mean loss of its examples during the first epoch, each batch as seen before its step.
-    pub first_loss: f32,
+    pub first_loss: f64,
     /// Root of the mean of their squares, where it was asked for.
     pub loss_rms: Option<f64>,
     /// Whether a parameter or a loss is not finite; training stops at the first such loss.

@@ -77,6 +77,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         f64::NAN
     }
 
+    /// Whether clients have losses, for policies that compare them.
+    fn has_losses(&self) -> bool {
+        true
+    }
+
     /// Loss of a model on a client's own data; NaN where that is not defined.
     fn client_loss(&self, _client: ClientId, _state: &ModelState<'_>) -> f64 {
         f64::NAN
@@ -90,6 +95,14 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// Takes in a round of a server: whose updates were aggregated, which may be nobody's. There is one server, or one
     /// call for each edge server and round of the cloud.
     fn remember(&self, _round: Round, _server: EdgeId, _arrived: &[ClientId], _memory: &mut [f64]) {}
+
+    /// Checks that the task has what it will be asked for next; one that computes everything has.
+    ///
+    /// # Errors
+    /// What is missing, and where.
+    fn check(&self, _need: Need<'_>) -> Result<(), String> {
+        Ok(())
+    }
 
     /// What clients can be asked before a selection, beside their losses.
     fn probes(&self) -> &[ProbeKind] {
@@ -200,6 +213,22 @@ pub enum On<'a> {
     Server(EdgeId, &'a [ClientId]),
     /// No data.
     Model,
+}
+
+/// What a run will ask of a task next.
+#[derive(Clone, Copy, Debug)]
+pub enum Need<'a> {
+    /// Losses of these clients: of their updates, or of the model on their data.
+    Losses(&'a [ClientId]),
+    /// To take in the updates of these clients.
+    Aggregation(&'a [ClientId]),
+    /// The measures of the model after a round, of so many servers.
+    Measures {
+        /// The round.
+        round: Round,
+        /// Number of servers.
+        servers: usize,
+    },
 }
 
 /// A model to be evaluated, with what clients keep.

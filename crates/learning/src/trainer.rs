@@ -247,14 +247,17 @@ impl Trainer<'_> {
                 steps_left -= u32::from(steps_left != u32::MAX);
             }
         }
-        update.first_loss = if losses == 0 { 0.0 } else { (loss_sum / losses as f64) as f32 };
+        // In the precision of the losses that it is the mean of.
+        update.first_loss = if losses == 0 { 0.0 } else { f64::from((loss_sum / losses as f64) as f32) };
         update.loss_rms = loss_rms.then(|| if losses == 0 { 0.0 } else { sqrt(squares / losses as f64) });
         update.diverged = !is_finite || !update.is_finite();
         if update.diverged {
             // What is left in padding may not be finite, which no later job should meet.
             *scratch = Scratch::on(scratch.path());
-            let numbers = update.parameters.iter_mut().chain(std::iter::once(&mut update.first_loss));
-            numbers.filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
+            update.parameters.iter_mut().filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
+            if update.first_loss.is_nan() {
+                update.first_loss = f64::NAN;
+            }
         }
     }
 }

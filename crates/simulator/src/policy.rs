@@ -15,6 +15,7 @@ pub mod cs_ucb;
 pub mod cs_ucb_q;
 mod explanation;
 pub mod genie;
+mod means;
 pub mod power_of_choice;
 pub mod random;
 pub mod rbcs_f;
@@ -22,6 +23,7 @@ pub mod round_robin;
 
 pub use candidates::{Busy, Candidates};
 pub use explanation::Explanation;
+pub(crate) use means::SampleMeans;
 
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
@@ -30,7 +32,7 @@ use fedgenie_core::oracle::Genie;
 use fedgenie_core::oracle::reward::{History, Reward};
 use fedgenie_core::record::{Outcome, PhaseSpans};
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::task::ProbeKind;
 use std::sync::Arc;
@@ -482,47 +484,5 @@ impl std::fmt::Debug for PolicySource {
             Self::Scenario(config) => config.fmt(formatter),
             Self::Outside(_) => formatter.write_str("Outside"),
         }
-    }
-}
-
-/// The mean of everything observed so far, per client, by the running update of BSFL (11).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SampleMeans {
-    means: Vec<f64>,
-    counts: Vec<u32>,
-}
-
-impl Stateful for SampleMeans {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { means, counts } = self;
-        state.field(means);
-        state.field(counts);
-    }
-}
-
-impl SampleMeans {
-    pub(crate) fn new(clients: usize) -> Self {
-        Self { means: vec![0.0; clients], counts: vec![0; clients] }
-    }
-
-    pub(crate) fn observe(&mut self, client: ClientId, value: f64) {
-        let (mean, count) = (&mut self.means[client.index()], &mut self.counts[client.index()]);
-        let seen = f64::from(*count);
-        *mean = (*mean * seen + value) / (seen + 1.0);
-        *count += 1;
-    }
-
-    /// Mean and number of observations.
-    pub(crate) fn of(&self, client: ClientId) -> (f64, u32) {
-        (self.means[client.index()], self.counts[client.index()])
-    }
-
-    /// Mean and number of observations of some clients, under such names.
-    pub(crate) fn explain(&self, clients: &[ClientId], mean: &str, explanation: &mut Explanation) {
-        explanation.array(
-            mean,
-            clients.iter().map(|&client| self.of(client)).map(|(mean, count)| if count > 0 { mean } else { f64::NAN }),
-        );
-        explanation.array("observations", clients.iter().map(|&client| f64::from(self.of(client).1)));
     }
 }

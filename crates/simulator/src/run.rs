@@ -103,6 +103,14 @@ pub enum RunError {
         /// The round of the aggregation.
         round: Round,
     },
+    /// The task lacks something that a round needs.
+    #[error("{round}: {message}")]
+    Task {
+        /// The round.
+        round: Round,
+        /// What is missing, and where.
+        message: String,
+    },
     /// No client can be chosen, now or later.
     #[error("after {time} no device is available, and none will ever be again")]
     NoClients {

@@ -7,19 +7,22 @@
 //! | `linear-regression` | drawn, 6:1 train and test, or tables of numbers, see [`fedgenie_learning::data::source`] | `test_loss` |
 //! | `softmax-regression` | any with classes, see [`fedgenie_learning::data::source`] | `test_loss`, `test_accuracy` |
 //! | `classification` | any with classes, see [`fedgenie_learning::data::source`], by a network | `test_loss`, `test_accuracy` |
+//! | `scripted` | none: a metric by lists and files | one of any name, such as `test_score` |
 
 pub mod classification;
 pub mod linear_regression;
 pub mod none;
+pub mod scripted;
 pub mod softmax_regression;
 
 pub use fedgenie_learning::data::source::DataCache;
 pub use fedgenie_learning::task::{
-    Context, Job, JobKey, Labelled, ModelState, On, PrivateTable, PrivateView, ProbeKind, Task, Worker,
+    Context, Job, JobKey, Labelled, ModelState, Need, On, PrivateTable, PrivateView, ProbeKind, Task, Worker,
 };
 
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
+use fedgenie_core::id::Round;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::partition::PartitionConfig;
@@ -56,6 +59,11 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether clients have as many examples as the population declares; those of a partition may.
+    fn has_declared_sizes(&self) -> bool {
+        self.partition().is_some_and(PartitionConfig::is_declared)
+    }
+
     /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user; the
     /// partition's apart.
     fn resolve_paths(&mut self, _base: &Path, _data: Option<&Path>) {}
@@ -71,12 +79,49 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
     /// A complaint with a path below the task's table.
     fn check(&self) -> Result<(), Complaint>;
 
+    /// Checks what can be checked once it is known how much will be asked for.
+    ///
+    /// # Errors
+    /// A complaint with a path below the task's table.
+    fn check_outline(&self, _outline: &Outline) -> Result<(), Complaint> {
+        Ok(())
+    }
+
     /// What the task of one seed is made of, before it is known who holds what; none where nothing is learned.
     ///
     /// # Errors
     /// If the data cannot be had or do not fit.
     fn material(&self, _streams: &Streams, _cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         Ok(None)
+    }
+}
+
+/// How much of a task a scenario needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Outline {
+    /// Number of clients.
+    pub clients: usize,
+    /// Number of servers that select clients.
+    pub servers: usize,
+    /// Which rounds are evaluated, as far as the scenario alone tells.
+    pub planned: Option<Planned>,
+}
+
+/// The evaluations of runs that end after a number of rounds, whatever happens in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Number of rounds.
+    pub rounds: u32,
+    /// Rounds between evaluations; 0 where other settings decide.
+    pub every: u32,
+}
+
+impl Outline {
+    /// The rounds whose models are known to be evaluated: the start of training, and what is planned.
+    pub fn evaluated(&self) -> impl Iterator<Item = Round> {
+        let Planned { rounds, every } = self.planned.unwrap_or(Planned { rounds: 0, every: 0 });
+        let is_due = move |round: u32| round == 0 || round == rounds || every > 0 && round.is_multiple_of(every);
+        (0..=rounds).filter(move |&round| is_due(round)).map(Round)
     }
 }
 
@@ -110,6 +155,7 @@ components! {
         "linear-regression" => LinearRegression(linear_regression::Config) in "task/linear_regression.rs";
         "softmax-regression" => SoftmaxRegression(softmax_regression::Config) in "task/softmax_regression.rs";
         "classification" => Classification(classification::Config) in "task/classification.rs";
+        "scripted" => Scripted(scripted::Config) in "task/scripted.rs";
     }
 }
 
@@ -210,6 +256,9 @@ pub enum TaskError {
     /// The weights to start from.
     #[error(transparent)]
     Weights(#[from] WeightsError),
+    /// A setting, or the file that it names; the path is below the task's table.
+    #[error("{}", _0.message)]
+    Setting(Complaint),
     /// The data cannot be partitioned as asked.
     #[error(transparent)]
     Partition(#[from] fedgenie_learning::data::partition::PartitionError),

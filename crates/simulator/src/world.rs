@@ -10,7 +10,7 @@ use crate::clusters::{Clusters, ClustersConfig};
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work};
 use crate::protocol::{LinkConfig, Rule};
-use crate::task::{DataCache, TaskError, TaskSettings};
+use crate::task::{DataCache, Outline, Planned, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::kernel::Ties;
@@ -21,7 +21,6 @@ use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::aggregate::AggregationConfig;
-use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::sync::Arc;
@@ -33,6 +32,8 @@ pub struct WorldPlan {
     pub population: PopulationConfig,
     /// What they learn.
     pub task: Arc<dyn TaskSettings>,
+    /// Which rounds are evaluated, where the scenario alone tells.
+    pub planned: Option<Planned>,
     /// How they train, for a task that trains.
     pub training: LocalTraining,
     /// Duration of an inference pass over the local data as a share of one training epoch.
@@ -169,13 +170,15 @@ impl WorldPlan {
     fn foundation(&self, seed: u64, cache: &DataCache) -> Result<Foundation, WorldError> {
         let streams = Streams::new(seed);
         let clients = self.population.client_count()?;
+        let outline = Outline { clients, servers: servers(&self.rule), planned: self.planned };
+        self.task.check_outline(&outline).map_err(TaskError::Setting)?;
         let material = self.task.material(&streams, cache)?;
         let payload_bytes = match &material {
             Some(material) => material.whole_bytes(),
             None => self.task.payload_bytes(),
         };
         let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
-        let is_declared = self.task.partition().is_some_and(PartitionConfig::is_declared);
+        let is_declared = self.task.has_declared_sizes();
         let (population, task) = match material {
             None => (self.population.build(&work(None), &streams)?, None),
             Some(material) => {
@@ -251,10 +254,7 @@ impl World {
 
     /// Number of servers that select clients.
     pub fn servers(&self) -> usize {
-        match &self.protocol.rule {
-            Rule::Rounds(_) | Rule::Buffered(_) => 1,
-            Rule::Hierarchical(rule) => rule.members.len(),
-        }
+        servers(&self.protocol.rule)
     }
 
     /// Bytes of the dense parts of a model and of these rows of its tables.
@@ -284,5 +284,13 @@ impl World {
         let size = self.population.data_sizes()[client.index()] as usize;
         let epochs = if size == 0 { 1.0 } else { self.training.local.examples(size) / size as f64 };
         self.training.inference_share / epochs
+    }
+}
+
+/// Number of servers that select clients.
+fn servers(rule: &Rule) -> usize {
+    match rule {
+        Rule::Rounds(_) | Rule::Buffered(_) => 1,
+        Rule::Hierarchical(rule) => rule.members.len(),
     }
 }

@@ -79,7 +79,7 @@ impl Task for Rows {
         for row in update.rows.clone() {
             let item = &job.start[self.layout.row(row)];
             let wrong = error(&update.private, item);
-            update.first_loss += wrong * wrong / 2.0;
+            update.first_loss += f64::from(wrong * wrong) / 2.0;
             update.parameters.extend(item.iter().zip(&update.private).map(|(item, user)| item - 0.2 * wrong * user));
             update.private.iter_mut().zip(item).for_each(|(user, item)| *user -= 0.2 * wrong * item);
         }

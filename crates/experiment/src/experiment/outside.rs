@@ -1,7 +1,7 @@
 //! Policies and tasks from outside: those of a program that uses this library.
 //!
-//! An arm of such a policy takes part in everything that the scenario's own take part in: sweep, pairing by seed, table,
-//! report, records. A scenario file cannot name it, so its folder is replayed by [`super::verify::verify_with`].
+//! An arm of such a policy takes part in everything that the scenario's own take part in: sweep, pairing by seed,
+//! table, report, records. A scenario file cannot name it, so its folder is replayed by [`super::verify::verify_with`].
 
 use super::{Earlier, Experiment, Outputs, ResultFolder, Summary, Threads, execute};
 use crate::error::Error;

@@ -49,6 +49,7 @@ impl Part {
         let plan = WorldPlan {
             population,
             task: task.into_settings(),
+            planned: sections.planned(),
             training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
             inference_share: training.inference_share,
             rule,
@@ -78,6 +79,7 @@ pub(super) fn explain(tree: &Node, sections: &Sections, error: WorldError) -> Sc
         WorldError::Task(error) => {
             let key = match &error {
                 TaskError::Data(DataError::Setting { key, .. }) => key,
+                TaskError::Setting(complaint) => &complaint.path,
                 TaskError::Data(_) | TaskError::Model(_) => "data",
                 TaskError::Network(_) => "model",
                 TaskError::Weights(_) => "start",

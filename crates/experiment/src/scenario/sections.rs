@@ -13,7 +13,7 @@ use fedgenie_core::units::{Amount, Bytes, Duration};
 use fedgenie_learning::trainer::optimizer::check_regularisation;
 use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
 use fedgenie_simulator::run::End;
-use fedgenie_simulator::task;
+use fedgenie_simulator::task::{self, Planned};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -358,6 +358,14 @@ impl Sections {
         }
         let Some(target) = &self.stop.target else { return Ok(()) };
         target.check(&metrics).map_err(|complaint| complaint.below("stop.target"))
+    }
+
+    /// Which rounds are evaluated, if the number of rounds alone ends a run.
+    pub(super) fn planned(&self) -> Option<Planned> {
+        let StopConfig { rounds, virtual_time: None, target: None, plateau: None, traffic: None } = self.stop else {
+            return None;
+        };
+        rounds.map(|rounds| Planned { rounds, every: self.evaluate.every.unwrap_or(0) })
     }
 
     /// The metrics of a task, in the order in which rounds have them.

@@ -160,7 +160,7 @@ fn every_nan_of_a_diverged_update_has_the_same_bits() {
     let update = &trained(&[job], &LinearRegression::new(1), &data, &settings())[0];
     assert!(update.diverged);
     assert_eq!(update.parameters[0].to_bits(), f32::NAN.to_bits());
-    assert_eq!(update.first_loss.to_bits(), f32::NAN.to_bits());
+    assert_eq!(update.first_loss.to_bits(), f64::NAN.to_bits());
     assert_eq!(update.parameters[1], 1.0);
 }
 

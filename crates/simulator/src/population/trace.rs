@@ -19,7 +19,7 @@
 //! warnings of the world.
 
 mod assign;
-mod columns;
+pub(crate) mod columns;
 pub mod flash;
 pub mod flash_speeds;
 pub mod flhetbench;
@@ -30,7 +30,7 @@ pub mod mobiperf;
 pub mod table;
 
 pub use assign::{Assign, Assignment};
-pub(super) use memo::Memo;
+pub(crate) use memo::Memo;
 
 use fedgenie_core::time::Span;
 use std::path::Path;

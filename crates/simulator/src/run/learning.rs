@@ -16,7 +16,7 @@ use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_learning::aggregate::{AggregationConfig, Aging, Contribution, ServerConfig, ServerOptimizer, Weighting};
 use fedgenie_learning::layout::{Layout, Update};
-use fedgenie_learning::task::{self, Context, Job, ModelState, PrivateTable, PrivateView, Task};
+use fedgenie_learning::task::{self, Context, Job, ModelState, Need, PrivateTable, PrivateView, Task};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -127,6 +127,8 @@ impl<'w> Learning<'w> {
         // A client without data has nothing to train on.
         work.retain(|work| self.task.examples(work.client) > 0);
         work.sort_unstable_by_key(|work| (work.client, work.number));
+        let clients: Vec<ClientId> = work.iter().map(|work| work.client).collect();
+        self.check(round, Need::Losses(&clients))?;
         let jobs: Vec<Job<'_>> = work.iter().map(Work::job).collect();
         if self.updates.len() < jobs.len() {
             self.updates.resize_with(jobs.len(), Update::default);
@@ -155,7 +157,7 @@ impl<'w> Learning<'w> {
             round: work.round,
             staleness: work.staleness,
             examples: self.task.examples(work.client),
-            loss: f64::from(update.first_loss),
+            loss: update.first_loss,
             loss_rms: update.loss_rms,
             quality: None,
             deviation: None,
@@ -237,7 +239,7 @@ impl<'w> Learning<'w> {
     ) -> Result<Aggregated<'_, 'w>, RunError> {
         let (trained, is_new_model) = match intake {
             Intake::Nothing => {
-                self.remember(round, &[]);
+                self.remember(round, &[])?;
                 (Vec::new(), false)
             }
             Intake::Updates(work, combine) => {
@@ -252,7 +254,10 @@ impl<'w> Learning<'w> {
                 self.adopt(round, new, &moved);
                 self.keep(&work);
                 let clients = work.iter().map(|work| work.client).collect();
-                self.remember(round, &[(EdgeId(0), clients)]);
+                self.remember(round, &[(EdgeId(0), clients)])?;
+                if wants.quality {
+                    self.check_measures()?;
+                }
                 let aggregated = self.models[0].clone();
                 self.inspect(&work, wants, &aggregated, &mut trained, parallel);
                 (trained, is_new)
@@ -268,7 +273,7 @@ impl<'w> Learning<'w> {
                 let is_new = new.is_some();
                 self.adopt(round, new, &moved);
                 let arrived: Vec<_> = models.into_iter().map(|model| (model.edge, model.arrived)).collect();
-                self.remember(round, &arrived);
+                self.remember(round, &arrived)?;
                 (Vec::new(), is_new)
             }
         };
@@ -276,13 +281,33 @@ impl<'w> Learning<'w> {
     }
 
     /// Lets every server remember whose updates it has taken in.
-    fn remember(&mut self, round: Round, arrived: &[(EdgeId, Vec<ClientId>)]) {
+    ///
+    /// # Errors
+    /// What the task lacks for that.
+    fn remember(&mut self, round: Round, arrived: &[(EdgeId, Vec<ClientId>)]) -> Result<(), RunError> {
         self.round = round;
+        for (_, clients) in arrived {
+            self.check(round, Need::Aggregation(clients))?;
+        }
         for (index, memory) in self.memories.iter_mut().enumerate() {
             let server = EdgeId::from_index(index);
             let clients = arrived.iter().find(|(edge, _)| *edge == server).map_or(&[][..], |(_, clients)| clients);
             self.task.remember(round, server, clients, memory);
         }
+        Ok(())
+    }
+
+    /// Checks that the task has what it will be asked for in a round.
+    ///
+    /// # Errors
+    /// What it lacks.
+    fn check(&self, round: Round, need: Need<'_>) -> Result<(), RunError> {
+        self.task.check(need).map_err(|message| RunError::Task { round, message })
+    }
+
+    /// Checks that the task can measure the current models.
+    fn check_measures(&self) -> Result<(), RunError> {
+        self.check(self.round, Need::Measures { round: self.round, servers: self.memories.len() })
     }
 
     fn adopt(&mut self, round: Round, new: Option<Vec<Arc<[f32]>>>, moved: &[u32]) {

@@ -97,14 +97,14 @@ impl Run<'_> {
     /// Ends the run: the final metrics (measured now if the last round was not evaluated) and the accounts.
     ///
     /// # Errors
-    /// If one of the checks that every run passes does not hold.
+    /// If one of the checks that every run passes does not hold, or the task lacks what it measures.
     pub fn finish(self) -> Result<(Metrics, Accounts), RunError> {
         let scopes = self.protocol.scopes();
         let Server { mut metrics, learning, settings, .. } = self.server;
         if metrics.is_empty()
             && let Some(learning) = &learning
         {
-            metrics = learning.evaluate(settings.evaluate.evaluated(&scopes, settings.parallel));
+            metrics = learning.evaluate(settings.evaluate.evaluated(&scopes, settings.parallel))?;
         }
         Ok((metrics, self.engine.finish()?))
     }

@@ -140,7 +140,7 @@ impl<'w> Server<'w> {
             trained = aggregated.trained;
             let plan = &self.settings.evaluate;
             if plan.is_due(round, opened, now) || plan.end.is_reached(round, now, &engine.accounts) {
-                self.metrics = learning.evaluate(plan.evaluated(scopes, parallel));
+                self.metrics = learning.evaluate(plan.evaluated(scopes, parallel))?;
             }
         }
         for &(name, value) in &self.metrics {

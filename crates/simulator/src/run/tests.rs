@@ -55,6 +55,7 @@ pub fn world(base: &str, more: &str) -> World {
         rule: protocol.rule(population.client_count().unwrap()).unwrap(),
         population,
         task: task.into_settings(),
+        planned: None,
         training: LocalTraining {
             length: Length::Epochs(epochs),
             batch,

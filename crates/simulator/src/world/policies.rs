@@ -32,7 +32,7 @@ impl World {
             cohort: self.protocol.rule.ask(),
             take: self.protocol.rule.take(),
             data_sizes,
-            trains: self.task.is_some(),
+            trains: self.task.as_ref().is_some_and(|task| task.has_losses()),
             probes: self.task.as_ref().map_or(&[], |task| task.probes()),
             devices: &WorldDevices { population: &self.population, cut: self.protocol.rule.cut() },
         })

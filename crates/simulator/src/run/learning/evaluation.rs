@@ -1,11 +1,12 @@
 //! The metrics of a round, and the losses that policies ask clients for.
 
 use super::Learning;
+use crate::run::RunError;
 use crate::run::results::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId};
 use fedgenie_core::metric::{Place, Statistic};
 use fedgenie_core::oracle::utility::ModelScore;
-use fedgenie_learning::task::{ModelState, On, PrivateView, ProbeKind};
+use fedgenie_learning::task::{ModelState, Need, On, PrivateView, ProbeKind};
 use rayon::prelude::*;
 
 /// The clients of an edge server, and the cluster of its model.
@@ -30,10 +31,14 @@ impl Learning<'_> {
     }
 
     /// Loss of the model on the candidates' own data; NaN where the task has no loss.
-    pub fn losses(&self, candidates: &[ClientId], parallel: bool) -> Vec<(ClientId, f64)> {
+    ///
+    /// # Errors
+    /// If the task lacks the loss of one of them.
+    pub fn losses(&self, candidates: &[ClientId], parallel: bool) -> Result<Vec<(ClientId, f64)>, RunError> {
+        self.check(self.round.next(), Need::Losses(candidates))?;
         let state = self.current(0);
         let one = |&client: &ClientId| (client, self.task.client_loss(client, &state));
-        if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() }
+        Ok(if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() })
     }
 
     /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN where the task has none.
@@ -83,8 +88,12 @@ impl Learning<'_> {
     }
 
     /// The metrics of the current models.
-    pub fn evaluate(&self, evaluated: Evaluated<'_>) -> Metrics {
-        self.evaluate_state(&self.current(0), evaluated)
+    ///
+    /// # Errors
+    /// If the task lacks what it measures.
+    pub fn evaluate(&self, evaluated: Evaluated<'_>) -> Result<Metrics, RunError> {
+        self.check_measures()?;
+        Ok(self.evaluate_state(&self.current(0), evaluated))
     }
 
     /// Whether a metric belongs to the digest: see [`Statistic::is_digested`].

@@ -103,7 +103,7 @@ impl Rounds<'_> {
             Probe::None => {}
             Probe::Context(span) => self.pass(engine, span)?,
             Probe::Losses(clients) => {
-                found.losses = learning().losses(&clients, parallel);
+                found.losses = learning().losses(&clients, parallel)?;
                 self.charge(engine, &clients, Asked { numbers: 1, passes: 1.0, needs_model: true })?;
             }
             Probe::Answers { clients, kind } => {

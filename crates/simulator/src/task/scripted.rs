@@ -1,0 +1,462 @@
+//! Learning without training: a metric by a script, for bandits that feed on learning curves.
+//!
+//! # Definition
+//! Let A_t be the clients whose updates were aggregated in round t, each once. The metric after round t is, in this
+//! order of additions,
+//!
+//! `values[min(t, len)] + mean_{A_t} effects + per_client/|A_t| + Σ_{s≤t} mean_{A_s} gains + N(0, noise²)`
+//!
+//! Values count from 1. Round 0, before any training, has the first value alone. What is not given, or empty, adds
+//! nothing; neither do the terms with A_t in a round in which it is empty. Under `hierarchical` each edge server has
+//! such a metric, with the clients whose updates are in the model that it sent to the cloud in round t, and with noise
+//! of its own; `test_x` is the mean over all edge servers, `server_x_mean` and the other statistics are over them.
+//!
+//! Jobs download and upload `payload` bytes. An update says the client's number of `client_losses` as its loss, and so
+//! does a client that a policy asks. Clients have as many examples as `data_size` of the population says.
+//!
+//! # Inputs
+//! `metric`: the metric's name, which begins with `test_`; `better`: `"higher"` or `"lower"`; `payload`: bytes each
+//! way. `values`: a list. `effects`, `gains`, `client_losses`: a list with a number for each client, or the name of a
+//! CSV file `client,value`. `per_client` and `noise` (a standard deviation): numbers. `accuracies`: a CSV file
+//! `round,server,accuracy`, from round 0, in the place of the formula; a single server is number 0. `losses`: a CSV
+//! file `round,server,cluster,loss`, for decisions about clusters.
+//!
+//! Files have a header; their columns may be in any order. A relative name is looked for in the folder given by
+//! `--data`, or else beside the scenario. A row is needed where it is read: of the rounds that are evaluated, and of the
+//! clients whose updates are aggregated or whose losses are asked for. What `[stop]` alone tells is checked at the
+//! start.
+//!
+//! # Cost
+//! A look-up for each aggregated update; a normal variate for each server and evaluation.
+//!
+//! # Determinism
+//! The noise is drawn from stream (script, server, round), the same for every policy.
+//!
+//! # Example
+//! ```toml
+//! [task.scripted]
+//! metric = "test_accuracy"
+//! values = [0.1, 0.4, 0.55, 0.6]
+//! effects = [0.0, 0.02, -0.05, 0.01]
+//! noise = 0.005
+//! payload = "100 kB"
+//! ```
+
+mod tables;
+
+use super::{DataCache, Material, Outline, TaskError, TaskSettings};
+use crate::population::trace::Memo;
+use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::id::{ClientId, EdgeId, Round};
+use fedgenie_core::math::special::normal_quantile;
+use fedgenie_core::metric::{Better, Measure, Measures, interned};
+use fedgenie_core::rng::{Purpose, Streams};
+use fedgenie_core::units::{Amount, Bytes};
+use fedgenie_learning::data::located;
+use fedgenie_learning::layout::{Layout, Update};
+use fedgenie_learning::model::weights::Tensor;
+use fedgenie_learning::task::{Context, Job, ModelState, Need, On, PrivateView, Task, Worker};
+use fedgenie_learning::trainer::LocalTraining;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tables::{ByClient, Table};
+
+/// `[task.scripted]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Name of the metric; it begins with `test_`.
+    #[serde(default = "default_metric")]
+    pub metric: String,
+    /// Which values are better.
+    #[serde(default = "default_better")]
+    #[schemars(with = "BetterNames")]
+    pub better: Better,
+    /// Bytes of the imagined model each way.
+    #[serde(default = "nothing")]
+    pub payload: Amount<Bytes>,
+    /// The metric's course: of rounds 1, 2, …; the last one stays. Round 0 has the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<f64>,
+    /// What a client adds to the metric of a round in which its update is aggregated: the mean over these counts.
+    #[serde(default, skip_serializing_if = "Numbers::is_empty")]
+    pub effects: Numbers,
+    /// Divided by the number of clients whose updates are aggregated.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub per_client: f64,
+    /// As `effects`, for this round and all later ones.
+    #[serde(default, skip_serializing_if = "Numbers::is_empty")]
+    pub gains: Numbers,
+    /// Standard deviation of the noise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub noise: f64,
+    /// Loss of each client, for policies that ask.
+    #[serde(default, skip_serializing_if = "Numbers::is_empty")]
+    pub client_losses: Numbers,
+    /// A CSV file `round,server,accuracy` with the metric, in the place of all that makes it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracies: Option<PathBuf>,
+    /// A CSV file `round,server,cluster,loss` with the losses of the models of clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub losses: Option<PathBuf>,
+    #[serde(skip)]
+    script: Memo<Script>,
+}
+
+/// For the schema: the names of [`Better`].
+#[derive(JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum BetterNames {
+    Higher,
+    Lower,
+}
+
+/// A number for each client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a list with a number for each client, or the name of a CSV file client,value")]
+pub enum Numbers {
+    /// In the order of clients.
+    List(Vec<f64>),
+    /// A CSV file `client,value`.
+    File(PathBuf),
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self::List(Vec::new())
+    }
+}
+
+impl Numbers {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::List(list) if list.is_empty())
+    }
+}
+
+fn default_metric() -> String {
+    "test_score".to_owned()
+}
+const fn default_better() -> Better {
+    Better::Higher
+}
+const fn nothing() -> Amount<Bytes> {
+    Amount::new(0.0)
+}
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &f64) -> bool {
+    *number == 0.0
+}
+
+impl Config {
+    /// The measure's name: that of the metric without its place.
+    fn measure(&self) -> Option<&str> {
+        let is_part = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+        let name = self.metric.strip_prefix("test_")?;
+        (name.starts_with(|first: char| first.is_ascii_lowercase()) && name.chars().all(is_part)).then_some(name)
+    }
+
+    /// The lists by client and their keys.
+    const fn lists(&self) -> [(&'static str, &Numbers); 3] {
+        [("effects", &self.effects), ("gains", &self.gains), ("client_losses", &self.client_losses)]
+    }
+
+    /// What the files say, read once.
+    fn script(&self) -> Result<Arc<Script>, Complaint> {
+        let read = || -> Result<Script, Complaint> {
+            let by_client = |(key, numbers): (&'static str, &Numbers)| match numbers {
+                Numbers::List(list) => Ok(ByClient::listed(key, list)),
+                Numbers::File(path) => ByClient::read(path).map_err(|error| Complaint::new(key, error.to_string())),
+            };
+            let table = |key: &str, path: &Option<PathBuf>, columns: &'static [&'static str]| {
+                let read = |path: &PathBuf| Table::read(path, columns);
+                path.as_ref().map(read).transpose().map_err(|error| Complaint::new(key, error.to_string()))
+            };
+            let [effects, gains, client_losses] = self.lists();
+            Ok(Script {
+                effects: by_client(effects)?,
+                gains: by_client(gains)?,
+                client_losses: by_client(client_losses)?,
+                accuracies: table("accuracies", &self.accuracies, &["round", "server", "accuracy"])?,
+                losses: table("losses", &self.losses, &["round", "server", "cluster", "loss"])?,
+            })
+        };
+        let mut complaint = None;
+        self.script
+            .get(|| read().inspect_err(|error| complaint = Some(error.clone())))
+            .map_err(|message| complaint.unwrap_or_else(|| Complaint::new("", message)))
+    }
+}
+
+impl TaskSettings for Config {
+    fn measures(&self) -> Measures {
+        let name = interned(self.measure().unwrap_or_default());
+        let range = (f64::NEG_INFINITY, f64::INFINITY);
+        Measures { of_data: vec![Measure { name, better: self.better, range }], ..Measures::default() }
+    }
+
+    fn has_declared_sizes(&self) -> bool {
+        true
+    }
+
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        let Self { effects, gains, client_losses, accuracies, losses, .. } = self;
+        let lists = [effects, gains, client_losses].into_iter().filter_map(|numbers| match numbers {
+            Numbers::List(_) => None,
+            Numbers::File(path) => Some(path),
+        });
+        for path in lists.chain(accuracies).chain(losses) {
+            *path = located(path, base, data);
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let lists = self.lists().into_iter().filter_map(|(_, numbers)| match numbers {
+            Numbers::List(_) => None,
+            Numbers::File(path) => Some(path),
+        });
+        lists.chain(&self.accuracies).chain(&self.losses).cloned().collect()
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
+        if self.measure().is_none() {
+            let message = format!(
+                "found {:?}; expected a name that begins with test_, of lower-case letters, digits and _, such as \
+                 \"test_score\"",
+                self.metric
+            );
+            return Err(Complaint::new("metric", message));
+        }
+        if self.payload.0 < 0.0 {
+            let message = format!("found {} B; expected an amount of at least 0", self.payload.0);
+            return Err(Complaint::new("payload", message));
+        }
+        check("per_client", self.per_client, .., "a number")?;
+        check("noise", self.noise, 0.0.., "a number of at least 0")?;
+        let numbers = |numbers: &Numbers| match numbers {
+            Numbers::List(list) => list.clone(),
+            Numbers::File(_) => Vec::new(),
+        };
+        let lists = self.lists().map(|(key, list)| (key, numbers(list)));
+        for (key, list) in lists.into_iter().chain([("values", self.values.clone())]) {
+            for (index, &number) in list.iter().enumerate() {
+                check(key, number, .., &format!("a finite number at place {} of the list", index + 1))?;
+            }
+        }
+        let made_up = [
+            ("values", !self.values.is_empty()),
+            ("effects", !self.effects.is_empty()),
+            ("per_client", self.per_client != 0.0),
+            ("gains", !self.gains.is_empty()),
+            ("noise", self.noise != 0.0),
+        ];
+        match made_up.into_iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) if self.accuracies.is_some() => {
+                Err(Complaint::new(key, "makes up the metric; leave it out where accuracies are given in its place"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_outline(&self, outline: &Outline) -> Result<(), Complaint> {
+        let script = self.script()?;
+        let Script { effects, gains, client_losses, accuracies, losses } = &*script;
+        for (key, numbers) in [("effects", effects), ("gains", gains), ("client_losses", client_losses)] {
+            numbers.check(outline.clients).map_err(|message| Complaint::new(key, message))?;
+        }
+        for (key, table) in [("accuracies", accuracies), ("losses", losses)] {
+            let check = |table: &Table| table.check_servers(outline.servers);
+            table.as_ref().map_or(Ok(()), check).map_err(|message| Complaint::new(key, message))?;
+        }
+        let Some(accuracies) = accuracies else { return Ok(()) };
+        for round in outline.evaluated() {
+            let check = accuracies.check_round(round, outline.servers);
+            check.map_err(|message| Complaint::new("accuracies", message))?;
+        }
+        Ok(())
+    }
+
+    fn material(&self, streams: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
+        let Self { values, per_client, noise, .. } = self;
+        Ok(Some(Box::new(Undealt(Scripted {
+            layout: Layout::new(Vec::new()),
+            payload: self.payload.0 as u64,
+            values: values.clone(),
+            per_client: *per_client,
+            noise: *noise,
+            script: self.script().map_err(TaskError::Setting)?,
+            sizes: Vec::new(),
+            streams: streams.clone(),
+        }))))
+    }
+}
+
+/// What lists and files say.
+#[derive(Debug)]
+struct Script {
+    effects: ByClient,
+    gains: ByClient,
+    client_losses: ByClient,
+    accuracies: Option<Table>,
+    losses: Option<Table>,
+}
+
+/// The task of one seed.
+#[derive(Debug)]
+pub struct Scripted {
+    layout: Layout,
+    payload: u64,
+    values: Vec<f64>,
+    per_client: f64,
+    noise: f64,
+    script: Arc<Script>,
+    /// Examples of each client.
+    sizes: Vec<u32>,
+    streams: Streams,
+}
+
+/// What a server remembers: the mean effect and the number of those who arrived in the round, and all gains so far.
+const EFFECT: usize = 0;
+const ARRIVED: usize = 1;
+const GAINED: usize = 2;
+
+impl Scripted {
+    /// The loss of a cluster's model for a server after a round, by the file `losses`; none without such a row.
+    ///
+    /// # Errors
+    /// The file and the row that it lacks.
+    pub fn loss(&self, round: Round, server: EdgeId, cluster: u32) -> Result<f64, String> {
+        let table =
+            self.script.losses.as_ref().ok_or("task.scripted.losses: is not given, and a policy asks for it")?;
+        table.get(&[round.0, server.0, cluster])
+    }
+
+    /// The metric of a server.
+    fn of_server(&self, server: EdgeId, state: &ModelState<'_>) -> f64 {
+        let round = state.round;
+        if let Some(accuracies) = &self.script.accuracies {
+            return accuracies.get(&[round.0, server.0]).unwrap_or(f64::NAN);
+        }
+        let place = (round.0.max(1) as usize).min(self.values.len());
+        let value = if place == 0 { 0.0 } else { self.values[place - 1] };
+        if round.0 == 0 {
+            return value;
+        }
+        let memory = &state.memories[server.0 as usize];
+        let shared = if memory[ARRIVED] > 0.0 { self.per_client / memory[ARRIVED] } else { 0.0 };
+        let value = value + memory[EFFECT] + shared + memory[GAINED];
+        if self.noise == 0.0 {
+            return value;
+        }
+        let uniform = self.streams.stream(Purpose::Script, server.0, round.0).uniform();
+        value + self.noise * normal_quantile(uniform)
+    }
+}
+
+/// Clients, each once, ascending.
+fn distinct(clients: &[ClientId]) -> Vec<ClientId> {
+    let mut clients = clients.to_vec();
+    clients.sort_unstable();
+    clients.dedup();
+    clients
+}
+
+/// The task before it is known how much data clients have.
+struct Undealt(Scripted);
+
+impl Material for Undealt {
+    fn whole_bytes(&self) -> u64 {
+        self.0.payload
+    }
+
+    fn deal(self: Box<Self>, _: usize, sizes: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        Ok(Arc::new(Scripted { sizes: sizes.to_vec(), ..self.0 }))
+    }
+}
+
+impl Task for Scripted {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn whole_bytes(&self) -> u64 {
+        self.payload
+    }
+
+    fn init(&self, _: u32, _: &Streams, _: &mut [f32]) {}
+
+    fn examples(&self, client: ClientId) -> usize {
+        self.sizes[client.index()] as usize
+    }
+
+    fn all_examples(&self) -> u64 {
+        self.sizes.iter().map(|&size| u64::from(size)).sum()
+    }
+
+    fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
+        0.0
+    }
+
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
+        update.clear();
+        update.first_loss = self.script.client_losses.get(job.client).unwrap_or(f64::NAN);
+        update.loss_rms = context.loss_rms.then_some(update.first_loss.abs());
+    }
+
+    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
+        let servers = state.memories.len();
+        values[0] = match on {
+            On::Test => {
+                let each = (0..servers).map(|server| self.of_server(EdgeId::from_index(server), state));
+                each.sum::<f64>() / servers as f64
+            }
+            On::Server(server, _) => self.of_server(server, state),
+            On::Valid | On::Client(_) | On::Model => return 0.0,
+        };
+        1.0
+    }
+
+    fn has_losses(&self) -> bool {
+        !self.script.client_losses.is_empty()
+    }
+
+    fn client_loss(&self, client: ClientId, _: &ModelState<'_>) -> f64 {
+        self.script.client_losses.get(client).unwrap_or(f64::NAN)
+    }
+
+    fn memory_len(&self) -> usize {
+        3
+    }
+
+    fn remember(&self, _: Round, _: EdgeId, arrived: &[ClientId], memory: &mut [f64]) {
+        let arrived = distinct(arrived);
+        let mean = |numbers: &ByClient| match arrived.len() {
+            0 => 0.0,
+            _ if numbers.is_empty() => 0.0,
+            count => arrived.iter().map(|&client| numbers.get(client).unwrap_or(f64::NAN)).sum::<f64>() / count as f64,
+        };
+        memory[EFFECT] = mean(&self.script.effects);
+        memory[ARRIVED] = arrived.len() as f64;
+        memory[GAINED] += mean(&self.script.gains);
+    }
+
+    fn check(&self, need: Need<'_>) -> Result<(), String> {
+        let Script { effects, gains, client_losses, accuracies, .. } = &*self.script;
+        match need {
+            Need::Losses(clients) => client_losses.check_clients(clients),
+            Need::Aggregation(clients) => {
+                effects.check_clients(clients)?;
+                gains.check_clients(clients)
+            }
+            Need::Measures { round, servers } => {
+                accuracies.as_ref().map_or(Ok(()), |accuracies| accuracies.check_round(round, servers))
+            }
+        }
+    }
+
+    fn tensors(&self, _: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
+        Vec::new()
+    }
+}
