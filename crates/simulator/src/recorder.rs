@@ -94,6 +94,17 @@ impl RoundUpdates {
     }
 }
 
+/// What a round was worth, and the best set that could have been chosen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HindsightRound {
+    /// The best set.
+    pub best: Vec<ClientId>,
+    /// What it is worth.
+    pub best_value: f64,
+    /// What the policy's set is worth.
+    pub own_value: f64,
+}
+
 /// Who belongs to which cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterState {
@@ -141,6 +152,8 @@ pub struct RoundSummary<'a> {
     pub edge_bytes: (u64, u64),
     /// Selections per named group since the last recorded round.
     pub group_selections: &'a [(String, u64)],
+    /// What the round was worth in hindsight, if it was judged.
+    pub hindsight: Option<&'a HindsightRound>,
     /// Who belongs to which cluster next, where there are cluster models.
     pub clusters: Option<&'a ClusterState>,
     /// Why policies decided as they did, one object for each selection, where that is recorded.
@@ -193,6 +206,9 @@ impl RoundSummary<'_> {
             let counts: Map<String, Value> =
                 self.group_selections.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
             object.insert("group_selections".to_owned(), Value::Object(counts));
+        }
+        if let Some(hindsight) = self.hindsight {
+            object.insert("hindsight".to_owned(), json!(hindsight));
         }
         if let Some(clusters) = self.clusters {
             object.insert("clusters".to_owned(), clusters.to_json());

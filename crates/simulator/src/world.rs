@@ -212,8 +212,9 @@ impl WorldPlan {
             Truth::check(reward, &population, &self.rule)?;
         }
         let plan = self.hindsight.as_ref();
+        let measures = task.as_ref().map(|_| self.task.measures());
         let hindsight =
-            plan.map(|plan| hindsight::define(plan, &population, &self.rule, task.is_some())).transpose()?;
+            plan.map(|plan| hindsight::define(plan, &population, &self.rule, measures.as_ref())).transpose()?;
         Ok(Foundation { streams, population, task, payload_bytes, edge_links, hindsight })
     }
 

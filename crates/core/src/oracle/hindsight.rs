@@ -21,6 +21,10 @@
 //! `G_t` is the best set of the round for the policy's own past: the model it has reached and, where the utility
 //! remembers, what it has seen. It is the best in hindsight, with this round's latencies and this round's mini-batches.
 //!
+//! With `size = "at-most"` the best is over sets of one to `m` clients. With `every = n` each n-th round is judged, and the
+//! others add nothing. A utility may be one of sets instead of a sum: [`super::utility::aggregate`]. In `rounds.jsonl` a
+//! judged round has `hindsight`: `best` (ids), `best_value`, `own_value`.
+//!
 //! # Inputs
 //! Protocols in rounds of one server, where what a set is worth is a sum: all who are asked are waited for (not
 //! `over-selection` with `take` below `ask`), late updates are dropped, there is no quorum; latencies do not depend on
@@ -31,7 +35,7 @@
 //! (14). That its optimum can be found and measured is this project's.
 //!
 //! # Deviations from the source
-//! The number of clients is fixed to `m`. The paper leaves κ and `T_semi` open: defaults are κ = 0.5, and for `T_semi`
+//! The number of clients is fixed to `m`, unless `size = "at-most"`. The paper leaves κ and `T_semi` open: defaults are κ = 0.5, and for `T_semi`
 //! the 80th percentile (nearest rank) over clients of the sum of their phases' mean durations, without losses and
 //! timeouts.
 //!
@@ -55,12 +59,14 @@
 //! ```
 
 use super::utility::UtilityConfig;
-use super::{Exact, Instance};
+use super::{Exact, Instance, TIE};
 use crate::math::sum::CompensatedSum;
 use crate::time::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The regret in hindsight as a scenario asks for it; `t_semi` is none where it follows from the population.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HindsightPlan {
     /// What an update is worth.
     pub utility: UtilityConfig,
@@ -68,10 +74,14 @@ pub struct HindsightPlan {
     pub kappa: f64,
     /// The unit of time.
     pub t_semi: Option<Span>,
+    /// How many clients a set has.
+    pub size: SetSize,
+    /// Every so many rounds are judged.
+    pub every: u32,
 }
 
 /// The regret in hindsight as a world defines it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Hindsight {
     /// What an update is worth.
     pub utility: UtilityConfig,
@@ -79,6 +89,32 @@ pub struct Hindsight {
     pub kappa: f64,
     /// The unit of time, positive.
     pub t_semi: Span,
+    /// How many clients a set has.
+    pub size: SetSize,
+    /// Every so many rounds are judged.
+    pub every: u32,
+}
+
+/// How many clients the sets have that a policy is compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SetSize {
+    /// As many as the cohort.
+    #[default]
+    Exactly,
+    /// From one to as many as the cohort.
+    AtMost,
+}
+
+/// What a round was worth, and what the best set would have been.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// Positions of the best set's clients among the candidates, ascending.
+    pub best: Vec<u32>,
+    /// What it is worth.
+    pub best_value: f64,
+    /// What the policy's set is worth.
+    pub own_value: f64,
 }
 
 impl Hindsight {
@@ -92,37 +128,66 @@ impl Hindsight {
 #[derive(Debug, Default)]
 pub struct HindsightRegret {
     exact: Exact,
-    best: Vec<u32>,
+    /// Of the last round that was judged.
+    last: Judgement,
     sum: CompensatedSum,
 }
 
 impl HindsightRegret {
-    /// Adds one round and returns its regret. `speed` and `utility` have one entry per candidate, `chosen` are the
-    /// positions of the selected candidates, ascending; `cohort` is the number that could have been selected.
+    /// Adds one round of a utility that is a sum, and returns its regret. `speed` and `utility` have one entry per
+    /// candidate, `chosen` are the positions of the selected candidates, ascending; `cohort` is the number that could
+    /// have been selected.
     ///
     /// # Panics
-    /// If a number is not finite, the choice is empty, larger than the cohort or names somebody else, or `cohort` were
-    /// chosen and are worth more than the best: broken invariants.
-    pub fn add(&mut self, speed: &[f64], utility: &[f64], cohort: usize, chosen: &[u32]) -> f64 {
-        let instance = Instance { speed, gain: utility, cohort, take: cohort };
-        let best = self.exact.maximise(&instance, &mut self.best);
-        let lost = match chosen == self.best {
-            true => 0.0,
-            false => best - Instance { cohort: chosen.len(), take: chosen.len(), ..instance }.value(chosen),
+    /// If a number is not finite, the choice is empty, larger than the cohort or names somebody else, or as many as the
+    /// best were chosen and are worth more: broken invariants.
+    pub fn add(&mut self, speed: &[f64], utility: &[f64], cohort: usize, size: SetSize, chosen: &[u32]) -> f64 {
+        let of_size = |size: usize| Instance { speed, gain: utility, cohort: size, take: size };
+        let sizes = match size {
+            SetSize::Exactly => cohort..=cohort,
+            SetSize::AtMost => 1..=cohort,
         };
-        let lost = if chosen.len() == cohort {
-            assert!(lost > -1e-9 * (1.0 + best.abs()), "the best set in hindsight lost {lost} against the policy's");
+        let mut found: Option<(f64, Vec<u32>)> = None;
+        for size in sizes {
+            let mut set = Vec::new();
+            let value = self.exact.maximise(&of_size(size), &mut set);
+            let is_better =
+                found.as_ref().is_none_or(|(best, first)| value > best + TIE || value >= best - TIE && set < *first);
+            if is_better {
+                found = Some((value, set));
+            }
+        }
+        let (best_value, best) = found.expect("a cohort has a size");
+        let own_value = if chosen == best { best_value } else { of_size(chosen.len()).value(chosen) };
+        self.add_judged(Judgement { best, best_value, own_value }, size == SetSize::AtMost || chosen.len() == cohort)
+    }
+
+    /// Adds one round of any utility, and returns its regret. `is_bounded` says whether the policy's set is one of those
+    /// that the best is of.
+    ///
+    /// # Panics
+    /// If a number is not finite, or the policy's set is one of those and worth more than the best: broken invariants.
+    pub fn add_judged(&mut self, judgement: Judgement, is_bounded: bool) -> f64 {
+        let Judgement { best_value, own_value, .. } = judgement;
+        // Where no set is worth a number, none is better.
+        let lost = if own_value == best_value { 0.0 } else { best_value - own_value };
+        let lost = if is_bounded {
+            assert!(
+                lost > -1e-9 * (1.0 + best_value.abs()),
+                "the best set in hindsight lost {lost} against the policy's"
+            );
             lost.max(0.0)
         } else {
             lost
         };
+        self.last = judgement;
         self.sum.add(lost);
         lost
     }
 
-    /// Positions of the best set of the last round, ascending.
-    pub fn best(&self) -> &[u32] {
-        &self.best
+    /// The last round that was judged.
+    pub const fn last(&self) -> &Judgement {
+        &self.last
     }
 
     /// The sum over rounds so far.
@@ -141,19 +206,29 @@ mod tests {
     /// 1.5 − 0.5, {0, 2} 2.5 − 1, {1, 2} 3 − 1.
     #[test]
     fn three_clients_by_hand() {
-        let config =
-            Hindsight { utility: UtilityConfig::default(), kappa: 0.5, t_semi: Span::from_seconds(2.0).unwrap() };
+        let config = Hindsight {
+            utility: UtilityConfig::default(),
+            kappa: 0.5,
+            t_semi: Span::from_seconds(2.0).unwrap(),
+            size: SetSize::Exactly,
+            every: 1,
+        };
         let speed = [1.0, 2.0, 4.0].map(|seconds| config.speed(Span::from_seconds(seconds).unwrap()));
         assert_eq!(speed, [-0.25, -0.5, -1.0]);
         let mut regret = HindsightRegret::default();
         let utility = [0.5, 1.0, 2.0];
-        assert_eq!(regret.add(&speed, &utility, 2, &[0, 1]), 1.0);
-        assert_eq!(regret.best(), [1, 2]);
-        assert_eq!(regret.add(&speed, &utility, 2, &[0, 2]), 0.5);
-        assert_eq!(regret.add(&speed, &utility, 2, &[1, 2]), 0.0);
+        assert_eq!(regret.add(&speed, &utility, 2, SetSize::Exactly, &[0, 1]), 1.0);
+        assert_eq!((&*regret.last().best, regret.last().best_value), (&[1, 2][..], 2.0));
+        assert_eq!(regret.add(&speed, &utility, 2, SetSize::Exactly, &[0, 2]), 0.5);
+        assert_eq!(regret.add(&speed, &utility, 2, SetSize::Exactly, &[1, 2]), 0.0);
         assert_eq!(regret.cumulative(), 1.5);
+        // {2} alone is worth 2 − 1, {1} 1 − 0.5: still less than {1, 2}; at a tenth of their worth {0} is the best.
+        assert_eq!(regret.add(&speed, &utility, 2, SetSize::AtMost, &[2]), 1.0);
+        let small = utility.map(|utility| utility / 16.0);
+        assert_eq!(regret.add(&speed, &small, 2, SetSize::AtMost, &[1, 2]), 0.8125 - 0.21875);
+        assert_eq!((&*regret.last().best, regret.last().best_value), (&[0][..], -0.21875));
         // Whoever chooses fewer may be better off: {0} of two that would both do harm.
-        assert_eq!(regret.add(&speed[..2], &[-1.0, -2.0], 2, &[0]), -3.5 + 1.25);
+        assert_eq!(regret.add(&speed[..2], &[-1.0, -2.0], 2, SetSize::Exactly, &[0]), -3.5 + 1.25);
     }
 
     #[test]
@@ -169,7 +244,7 @@ mod tests {
             let instance = Instance { speed: &speed, gain: &utility, cohort, take: cohort };
             let (best, _) = brute::solve(&instance);
             for set in brute::subsets(candidates, cohort) {
-                let lost = regret.add(&speed, &utility, cohort, &set);
+                let lost = regret.add(&speed, &utility, cohort, SetSize::Exactly, &set);
                 assert!(lost >= 0.0);
                 approx::assert_abs_diff_eq!(lost, best - instance.value(&set), epsilon = 1e-11);
             }

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`loss_drop`] | test loss of the model sent less that of the client's own model |
 //! | [`contribution`] | relevance × reputation, plus data quality |
+//! | [`aggregate`] | none: a set is worth what metrics say of its aggregate |
 //!
 //! # Inputs
 //! The test data belong to nobody: a simulator may look at them, a server could not. The functions are plain functions
@@ -18,12 +19,14 @@
 //! # Determinism
 //! Draws nothing; sums run in the order of parameters, examples and candidates.
 
+pub mod aggregate;
 pub mod contribution;
 pub mod loss_drop;
 
 use crate::components;
 use crate::config::Complaint;
 use crate::id::ClientId;
+use std::collections::BTreeMap;
 
 /// A utility's part of a scenario.
 pub trait UtilitySettings {
@@ -38,6 +41,11 @@ pub trait UtilitySettings {
     /// Whether it looks at the losses of the candidates' own examples.
     fn needs_data_quality(&self) -> bool {
         false
+    }
+
+    /// Metrics and their weights, where it is one of sets and not a sum over clients.
+    fn of_sets(&self) -> Option<&BTreeMap<String, f64>> {
+        None
     }
 
     /// The utility before the first round of a run with so many clients.
@@ -55,11 +63,11 @@ pub trait UtilityRun: std::fmt::Debug + Send {
 
 components! {
     /// Which utility, and its parameters: `utility = "loss-drop"`, `utility = { contribution = { gamma = 0.3 } }`.
-    #[derive(Copy)]
     #[schemars(transform = crate::config::allow_bare_kinds)]
     pub enum UtilityConfig: UtilitySettings = "utility" {
         "loss-drop" => LossDrop(loss_drop::Config) in "utility/loss_drop.rs";
         "contribution" => Contribution(contribution::Config) in "utility/contribution.rs";
+        "aggregate" => Aggregate(aggregate::Config) in "utility/aggregate.rs";
     }
 }
 
@@ -76,6 +84,11 @@ impl UtilityConfig {
     /// A complaint with a path below the utility's table.
     pub fn check(&self) -> Result<(), Complaint> {
         self.settings().check()
+    }
+
+    /// Metrics and their weights, where it is one of sets and not a sum over clients.
+    pub fn of_sets(&self) -> Option<&BTreeMap<String, f64>> {
+        self.settings().of_sets()
     }
 
     /// Whether it looks at the losses of the candidates' own examples.
@@ -123,12 +136,13 @@ pub struct Utility {
 impl Utility {
     /// Before the first round of so many clients.
     pub fn new(config: UtilityConfig, clients: usize) -> Self {
-        Self { config, run: config.settings().begin(clients) }
+        let run = config.settings().begin(clients);
+        Self { config, run }
     }
 
     /// Which utility.
-    pub const fn config(&self) -> UtilityConfig {
-        self.config
+    pub const fn config(&self) -> &UtilityConfig {
+        &self.config
     }
 
     /// `S_i` of each candidate, in their order. `sent` is the model that the round sends.

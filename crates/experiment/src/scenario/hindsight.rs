@@ -13,16 +13,19 @@ impl RegretConfig {
     pub(super) fn resolve(&mut self) {
         if self.counterfactual {
             self.utility.get_or_insert_default();
-            self.kappa.get_or_insert(KAPPA);
+            let of_sets = self.utility.as_ref().is_some_and(|utility| utility.of_sets().is_some());
+            self.kappa.get_or_insert(if of_sets { 0.0 } else { KAPPA });
         }
     }
 
     /// What is asked for, if it is.
     pub(super) fn hindsight(&self) -> Option<HindsightPlan> {
         self.counterfactual.then(|| HindsightPlan {
-            utility: self.utility.unwrap_or_default(),
+            utility: self.utility.clone().unwrap_or_default(),
             kappa: self.kappa.unwrap_or(KAPPA),
             t_semi: self.t_semi.map(|unit| unit.0),
+            size: self.size.unwrap_or_default(),
+            every: self.every.unwrap_or(1),
         })
     }
 
@@ -34,11 +37,16 @@ impl RegretConfig {
                 ("utility", self.utility.is_some()),
                 ("kappa", self.kappa.is_some()),
                 ("t_semi", self.t_semi.is_some()),
+                ("size", self.size.is_some()),
+                ("every", self.every.is_some()),
             ];
             return match given.iter().find(|(_, is_given)| *is_given) {
                 Some((key, _)) => refuse(key, "is for counterfactual = true, which is not given"),
                 None => Ok(()),
             };
+        }
+        if self.every == Some(0) {
+            return refuse("every", "found 0; expected a number of rounds of at least 1");
         }
         if let Some(kappa) = self.kappa
             && !(kappa.is_finite() && kappa >= 0.0)

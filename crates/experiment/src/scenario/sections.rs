@@ -5,6 +5,7 @@ use super::evaluation::{PlateauConfig, TargetConfig};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::metric::{Measures, Metric};
+use fedgenie_core::oracle::hindsight::SetSize;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::utility::UtilityConfig;
@@ -199,6 +200,13 @@ pub struct RegretConfig {
     /// Unit of the round's time, for `counterfactual`; if left out, the 80th percentile of the clients' mean latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_semi: Option<Duration>,
+    /// How many clients the sets have that `counterfactual` compares with: `exactly` the cohort, which is the default, or
+    /// `at-most`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<SetSize>,
+    /// Rounds between rounds that `counterfactual` judges; 1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<u32>,
 }
 
 const fn default_alpha() -> f64 {

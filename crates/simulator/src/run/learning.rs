@@ -5,6 +5,7 @@ mod hindsight;
 mod intake;
 
 pub(super) use evaluation::{Evaluated, ServerScope};
+pub(super) use hindsight::Snapshot;
 pub(super) use intake::{EdgeModel, Intake, Sent, Trained, Work};
 
 use super::RunError;

@@ -77,8 +77,8 @@ impl<'w> Rounds<'w> {
         self.cohort.prepare(engine, server.round, self.turn)?;
         self.measure(engine, server)?;
         let hindsight = match (&self.hindsight, &server.learning) {
-            (Some(meter), Some(learning)) => {
-                Some(meter.open(engine, (server.round, self.turn.into()), learning.model(0))?)
+            (Some(meter), Some(learning)) if meter.is_due(server.round) => {
+                Some(meter.open(engine, (server.round, self.turn.into()), learning)?)
             }
             _ => None,
         };

@@ -7,7 +7,7 @@ use super::learning::{Intake, Learning, ServerScope, Trained};
 use super::{Accounts, RunError, RunSettings};
 use crate::metrics::Participation;
 use crate::policy::{Explanation, Feedback, Policy, RoundReport, Wants};
-use crate::recorder::{ClusterState, RoundJobs, RoundMark, RoundSummary, RoundUpdates};
+use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundSummary, RoundUpdates};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::record::{Record, Regret};
@@ -35,6 +35,8 @@ pub(super) struct Server<'w> {
     mark: RoundMark,
     /// Bytes down and up at the end of the last round, of clients or of edge servers.
     told_bytes: (u64, u64),
+    /// Of the round, if it was judged in hindsight.
+    hindsight: Option<HindsightRound>,
     /// Of the selections of the round, where they are recorded.
     pub explanations: Vec<Map<String, Value>>,
     /// Of the round, where they are recorded.
@@ -99,6 +101,7 @@ impl<'w> Server<'w> {
             group_selections: if named { groups.iter().enumerate().map(name).collect() } else { Vec::new() },
             mark: RoundMark::default(),
             told_bytes: (0, 0),
+            hindsight: None,
             explanations: Vec::new(),
             updates: RoundUpdates::default(),
         }
@@ -135,7 +138,8 @@ impl<'w> Server<'w> {
                 engine.note(&Record::Private { round, client, values })?;
             }
             if let Some((meter, open)) = hindsight {
-                self.regret.hindsight = Some(meter.close(open, &aggregated, &jobs.selected, parallel));
+                let (regret, found) = meter.close(open, &aggregated, &jobs.selected, parallel);
+                (self.regret.hindsight, self.hindsight) = (Some(regret), Some(found));
             }
             trained = aggregated.trained;
             let plan = &self.settings.evaluate;
@@ -237,6 +241,7 @@ impl<'w> Server<'w> {
             up_bytes,
             edge_bytes: (accounts.edge_down_bytes, accounts.edge_up_bytes),
             group_selections: &self.group_selections,
+            hindsight: self.hindsight.as_ref(),
             clusters,
             explain: self.settings.explain.then_some(&*self.explanations),
             updates: self.settings.updates.then_some(&self.updates),
@@ -245,6 +250,7 @@ impl<'w> Server<'w> {
         if is_recorded {
             self.group_selections.iter_mut().for_each(|(_, count)| *count = 0);
         }
+        self.hindsight = None;
         self.explanations.clear();
         self.updates.clear();
         engine.accounts.rounds += 1;

@@ -5,7 +5,7 @@ use crate::protocol::ProtocolConfig;
 use crate::task::{DataCache, TaskConfig};
 use crate::world::{World, WorldPlan};
 use fedgenie_core::kernel::Ties;
-use fedgenie_core::oracle::hindsight::HindsightPlan;
+use fedgenie_core::oracle::hindsight::{HindsightPlan, SetSize};
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::units::Duration;
 use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule};
@@ -38,6 +38,9 @@ struct HindsightLines {
     utility: UtilityConfig,
     kappa: f64,
     t_semi: Option<Duration>,
+    #[serde(default)]
+    size: SetSize,
+    every: Option<u32>,
 }
 
 /// The world of seed 1 that `base` describes, after the lines of `more`, each `path = value`, were set in it.
@@ -70,10 +73,12 @@ pub fn world(base: &str, more: &str) -> World {
         aggregation: Default::default(),
         reward: None,
         meters: Vec::new(),
-        hindsight: hindsight.map(|HindsightLines { utility, kappa, t_semi }| HindsightPlan {
+        hindsight: hindsight.map(|HindsightLines { utility, kappa, t_semi, size, every }| HindsightPlan {
             utility,
             kappa,
             t_semi: t_semi.map(|unit| unit.0),
+            size,
+            every: every.unwrap_or(1),
         }),
     };
     plan.build(1, &DataCache::default()).unwrap()

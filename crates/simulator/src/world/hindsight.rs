@@ -5,28 +5,69 @@ use crate::population::Population;
 use crate::protocol::Rule;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::Law;
-use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan};
+use fedgenie_core::metric::Measures;
+use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan, SetSize};
+use fedgenie_core::oracle::regret::subsets;
 use fedgenie_core::record::Phase;
 use fedgenie_core::time::Span;
+use std::collections::BTreeMap;
 
 /// Where the keys are.
 const PATH: &str = "regret.counterfactual";
 
-/// What is metered, if that is defined here. `trains` says whether clients learn anything.
+/// What is metered, if that is defined here. `measures` are those of what clients learn, if they learn anything.
 pub(super) fn define(
     plan: &HindsightPlan,
     population: &Population,
     rule: &Rule,
-    trains: bool,
+    measures: Option<&Measures>,
 ) -> Result<Hindsight, WorldError> {
-    if let Some(message) = undefined(population, rule, trains) {
+    if let Some(message) = undefined(population, rule, measures.is_some()) {
         return Err(WorldError::scenario(PATH, message));
+    }
+    let Rule::Rounds(rounds) = rule else { unreachable!("undefined elsewhere") };
+    let HindsightPlan { utility, kappa, size, every, .. } = plan.clone();
+    if let Some(weights) = utility.of_sets() {
+        check_metrics(weights, measures)?;
+        check_sets(population.len(), rounds.ask.min(population.len()), size)?;
     }
     let t_semi = match plan.t_semi {
         Some(t_semi) => t_semi,
+        // Without a price of time its unit does not matter.
+        None if kappa == 0.0 => Span(1_000_000_000),
         None => usual_latency(population)?,
     };
-    Ok(Hindsight { utility: plan.utility, kappa: plan.kappa, t_semi })
+    Ok(Hindsight { utility, kappa, t_semi, size, every })
+}
+
+/// Most sets that are enumerated in a round.
+const MOST_SETS: u64 = 20_000;
+
+/// Refuses more sets than can be enumerated.
+fn check_sets(clients: usize, cohort: usize, size: SetSize) -> Result<(), WorldError> {
+    let sets = match size {
+        SetSize::Exactly => subsets(clients, cohort),
+        SetSize::AtMost => (1..=cohort).fold(0, |sum: u64, size| sum.saturating_add(subsets(clients, size))),
+    };
+    if sets <= MOST_SETS {
+        return Ok(());
+    }
+    let message = format!(
+        "a round of {clients} clients has {sets} sets to aggregate and evaluate; expected at most {MOST_SETS}: take fewer \
+         clients, a smaller cohort, or a utility that is a sum"
+    );
+    Err(WorldError::scenario("regret.utility.aggregate", message))
+}
+
+/// Refuses metrics that a set has not.
+fn check_metrics(weights: &BTreeMap<String, f64>, measures: Option<&Measures>) -> Result<(), WorldError> {
+    let known = measures.map_or_else(Vec::new, |measures| measures.metrics(false, false));
+    let Some(name) = weights.keys().find(|name| !known.iter().any(|metric| metric.name == **name)) else {
+        return Ok(());
+    };
+    let names: Vec<&str> = known.iter().map(|metric| &*metric.name).collect();
+    let message = format!("is no metric of a set here; there are {}", names.join(", "));
+    Err(WorldError::scenario(&format!("regret.utility.aggregate.{name}"), message))
 }
 
 /// Why it is not defined, if it is not.

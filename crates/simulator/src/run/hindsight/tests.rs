@@ -89,7 +89,7 @@ fn trained(client: ClientId, round: Round) -> Trained {
 
 /// `−κ·T̃` of every client in a round, from the draws.
 fn speeds(world: &World, round: Round) -> Vec<f64> {
-    let config = world.hindsight.unwrap();
+    let config = world.hindsight.as_ref().unwrap();
     let one = |client| {
         let draw = world
             .population
@@ -157,7 +157,7 @@ fn the_best_set_is_the_best_of_all() {
                 let speed = speeds(&world, run.round());
                 let instance = Instance { speed: &speed, gain: &meter.utilities, cohort: 3, take: 3 };
                 let (best, set) = brute::solve(&instance);
-                assert_eq!(meter.regret.best(), set);
+                assert_eq!(meter.regret.last().best, set);
                 let mut chosen: Vec<u32> = choice.iter().map(|client| client.0).collect();
                 chosen.sort_unstable();
                 let lost = best - instance.value(&chosen);
@@ -179,7 +179,7 @@ fn who_always_chooses_the_best_set_loses_nothing() {
         for round in 0..12 {
             let mut run = scripted(&world, &script);
             (0..=round).for_each(|_| run.step().unwrap());
-            let best = ids(meter(&run).regret.best());
+            let best = ids(&meter(&run).regret.last().best);
             script[round] = best.clone();
             script.push(best);
         }
@@ -265,7 +265,7 @@ fn the_run_goes_on_where_only_those_diverge_who_were_not_asked() {
 #[test]
 fn the_unit_of_time_follows_from_the_population() {
     let each = r#"population.latency.compute = { constant = { each = ["8 s", "1 s", "2 s", "3 s", "4 s", "5 s", "6 s", "7 s"] } }"#;
-    assert_eq!(with(each).hindsight.unwrap().t_semi.seconds(), 7.05);
+    assert_eq!(with(each).hindsight.as_ref().unwrap().t_semi.seconds(), 7.05);
     let given = with(&format!("{each}\n hindsight.t_semi = \"2 s\"\n hindsight.kappa = 3.0")).hindsight.unwrap();
     assert_eq!((given.t_semi.seconds(), given.kappa), (2.0, 3.0));
     assert_eq!(given.utility, UtilityConfig::default());
@@ -322,4 +322,69 @@ fn contributions_follow_the_policys_own_history() {
         before = sent;
     }
     assert_eq!(improved, 3, "each of the first rounds improves the model, the first is not compared with any");
+}
+
+/// Every set of three of eight clients: its updates trained anew, averaged by data size, and tested; apart from the meter's
+/// own path but for the training of a client.
+#[test]
+fn sets_are_worth_what_their_average_is_worth() {
+    for (size, least) in [("exactly", 3), ("at-most", 1)] {
+        let world = with(&format!(
+            "hindsight.utility = {{ aggregate = {{ test_loss = -2.0 }} }}\n hindsight.size = \"{size}\"\n \
+             hindsight.t_semi = \"1 s\"\n hindsight.kappa = 0.25"
+        ));
+        let labelled = world.task.as_deref().unwrap().downcast::<Labelled>().unwrap();
+        let test: Vec<u32> = (0..labelled.data.test.examples() as u32).collect();
+        let everyone: Vec<ClientId> = (0..8).map(ClientId).collect();
+        let choices = in_turn(3);
+        let mut run = scripted(&world, &choices);
+        let (mut cumulative, mut updates) = (0.0, Vec::new());
+        for choice in &choices {
+            let start = learning(&run).model(0);
+            run.step().unwrap();
+            let numbers = (run.round(), JobNumber(run.round().0));
+            learning(&run).train_in_hindsight(&start, numbers, &everyone, false, &mut updates);
+            let speeds = speeds(&world, run.round());
+            let worth = |set: &[u32]| {
+                let sizes = set.iter().map(|&client| labelled.partition.size(ClientId(client)) as f64);
+                let total: f64 = sizes.clone().sum();
+                let place = |place: usize| {
+                    let weighted = set.iter().zip(sizes.clone());
+                    let sum =
+                        weighted.map(|(&client, size)| size * f64::from(updates[client as usize].parameters[place]));
+                    (sum.sum::<f64>() / total) as f32
+                };
+                let average: Vec<f32> = (0..start.len()).map(place).collect();
+                let batch = Batch { data: &labelled.data.test, examples: &test };
+                let slowest = set.iter().map(|&client| speeds[client as usize]).fold(f64::INFINITY, f64::min);
+                -2.0 * evaluate(&*labelled.model, &average, batch, false).loss() + slowest
+            };
+            let sets = (least..=3).flat_map(|size| brute::subsets(8, size));
+            let best = sets.map(|set| worth(&set)).fold(f64::NEG_INFINITY, f64::max);
+            let mut chosen: Vec<u32> = choice.iter().map(|client| client.0).collect();
+            chosen.sort_unstable();
+            cumulative += best - worth(&chosen);
+            let found = meter(&run).regret.last();
+            approx::assert_abs_diff_eq!(found.best_value, best, epsilon = 1e-6);
+            approx::assert_abs_diff_eq!(found.own_value, worth(&chosen), epsilon = 1e-6);
+            approx::assert_abs_diff_eq!(worth(&found.best), best, epsilon = 1e-6);
+        }
+        approx::assert_abs_diff_eq!(meter(&run).regret.cumulative(), cumulative, epsilon = 1e-5);
+        assert!(cumulative > 0.01, "{size}: somebody else was better: {cumulative}");
+    }
+}
+
+/// What is not judged costs nothing and adds nothing.
+#[test]
+fn every_third_round_is_judged() {
+    let world = with("hindsight.every = 3");
+    let mut run = scripted(&world, &in_turn(9));
+    let mut steps = Vec::new();
+    for _ in 0..9 {
+        run.step().unwrap();
+        steps.push(run.regret().hindsight);
+    }
+    assert_eq!(steps[..2], [None, None]);
+    assert!(steps[2].is_some() && steps[2] == steps[3] && steps[3] == steps[4]);
+    assert!(steps[5] > steps[4] && steps[5] == steps[7] && steps[8] > steps[7]);
 }

@@ -2,15 +2,101 @@
 
 use super::{Learning, Trained};
 use crate::policy::Wants;
-use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+use fedgenie_core::metric::{Measure, Place};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
 use fedgenie_core::time::Span;
+use fedgenie_learning::aggregate::{Contribution, ServerOptimizer};
 use fedgenie_learning::layout::Update;
-use fedgenie_learning::task::{self, Job, PrivateView, Worker};
+use fedgenie_learning::task::{self, Job, ModelState, On, PrivateTable, PrivateView, Worker};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// What the aggregation of a round begins with, apart from the model that it sends.
+#[derive(Clone, Debug)]
+pub(in crate::run) struct Snapshot {
+    server: ServerOptimizer,
+    private: PrivateTable,
+    moved: Vec<Round>,
+    memories: Vec<Vec<f64>>,
+}
 
 impl Learning<'_> {
+    /// What the next aggregation begins with, of the one server.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            server: self.servers[0].clone(),
+            private: self.private.clone(),
+            moved: self.moved.clone(),
+            memories: self.memories.clone(),
+        }
+    }
+
+    /// The weighted metrics of the model that updates would have made, `-∞` if it is not finite. `members` are ascending
+    /// by client; from none of them the model stays as it is.
+    pub fn worth(
+        &self,
+        before: &Snapshot,
+        start: &[f32],
+        (round, number): (Round, JobNumber),
+        members: &[(ClientId, &Update)],
+        weights: &BTreeMap<String, f64>,
+    ) -> f64 {
+        let Snapshot { mut server, private: table, mut moved, mut memories } = before.clone();
+        let mut model = start.to_vec();
+        let mut contributions: Vec<Contribution<'_>> = Vec::with_capacity(members.len());
+        for &(client, update) in members {
+            if update.diverged {
+                return f64::NEG_INFINITY;
+            }
+            contributions.push(Contribution {
+                client,
+                number,
+                cluster: 0,
+                examples: self.task.examples(client),
+                staleness_weight: 1.0,
+                start,
+                parameters: &update.parameters,
+                rows: &update.rows,
+            });
+            update.rows.iter().for_each(|&row| moved[row as usize] = round);
+        }
+        server.apply(&mut model, &contributions, self.task.all_examples(), 0);
+        if !model.iter().all(|parameter| parameter.is_finite()) {
+            return f64::NEG_INFINITY;
+        }
+        let keep = members.iter().filter(|(_, update)| !update.private.is_empty());
+        let instead: Vec<(ClientId, &[f32])> = keep.map(|(client, update)| (*client, &*update.private)).collect();
+        let clients: Vec<ClientId> = members.iter().map(|(client, _)| *client).collect();
+        self.task.remember(round, EdgeId(0), &clients, &mut memories[0]);
+        let private = PrivateView { table: &table, instead: &instead };
+        let state = ModelState { model: &model, private, round, moved: &moved, memories: &memories };
+        self.weighted(&state, weights)
+    }
+
+    /// The weighted sum of some metrics of a model.
+    fn weighted(&self, state: &ModelState<'_>, weights: &BTreeMap<String, f64>) -> f64 {
+        let measures = &self.world.measures;
+        let places = [
+            (Place::Test, On::Test, &measures.of_data),
+            (Place::Valid, On::Valid, &measures.of_data),
+            (Place::Model, On::Model, &measures.of_model),
+        ];
+        let mut sum = 0.0;
+        for (place, on, of_place) in places {
+            let weight = |measure: &Measure| weights.get(measure.metric(place, None)).copied();
+            if !of_place.iter().any(|measure| weight(measure).is_some()) {
+                continue;
+            }
+            let mut values = vec![f64::NAN; of_place.len()];
+            self.task.evaluate(on, state, false, &mut values);
+            let weighted = of_place.iter().zip(values).filter_map(|(measure, value)| Some(weight(measure)? * value));
+            sum += weighted.sum::<f64>();
+        }
+        if sum.is_nan() { f64::NEG_INFINITY } else { sum }
+    }
+
     /// Whether a client has anything to train on.
     pub fn has_data(&self, client: ClientId) -> bool {
         self.task.examples(client) > 0
