@@ -205,8 +205,8 @@ impl WorldPlan {
             Truth::check(reward, &population, &self.rule)?;
         }
         let plan = self.hindsight.as_ref();
-        let hindsight =
-            plan.map(|plan| hindsight::define(plan, &population, &self.rule, task.is_some())).transpose()?;
+        let learns = task.as_ref().is_some_and(|task| !task.layout().is_empty());
+        let hindsight = plan.map(|plan| hindsight::define(plan, &population, &self.rule, learns)).transpose()?;
         Ok(Foundation { streams, population, task, payload_bytes, edge_links, hindsight })
     }
 
