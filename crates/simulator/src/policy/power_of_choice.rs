@@ -8,6 +8,10 @@
 //! # Inputs
 //! Data sizes; local losses, by a probe (`fresh`) or from feedback (`last-known`).
 //!
+//! # Explanation
+//! With `[record] explain = true`: `loss` of each candidate drawn, `null` where unknown. `after`: the `loss` that those
+//! selected last reported.
+//!
 //! # Source
 //! Y. J. Cho, J. Wang, G. Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice
 //! Selection Strategies", 2020 (arXiv 2010.01243); `last-known` is their variant rpow-d.
