@@ -197,7 +197,7 @@ fn losses_are_for_policies_that_ask() {
     assert_eq!(summary["runs"][0]["traffic"]["down_bytes"], serde_json::json!(3 * (5 + 2) * 1_000));
     let without = changed(&scenario, "client_losses = [0.1, 0.7, 0.3, 0.9, 0.5]\n", "");
     let answer = run(&Workplace::with(&format!("{without}{SYNCHRONOUS}")));
-    assert_refused(&answer, &["policy.power-of-choice", "this task has none", "client_losses"]);
+    assert_refused(&answer, &["policy.power-of-choice", "without client_losses", "there are none"]);
 }
 
 // ------------------------------------------------------------------------------------------------- files
