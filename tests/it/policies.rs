@@ -79,7 +79,8 @@ fn source(scenario: &str) -> PolicySource {
 
 // ------------------------------------------------------------------------------------------ saved and loaded
 
-/// A policy, and copies of it that were made after each round out of what it had saved. All are asked and told the same.
+/// A policy, and copies of it that were made after each round out of what it had saved. All are asked and told the
+/// same.
 struct Copied {
     world: &'static World,
     source: PolicySource,

@@ -22,8 +22,8 @@
 //! file `round,server,cluster,loss`, for decisions about clusters.
 //!
 //! Files have a header; their columns may be in any order. A relative name is looked for in the folder given by
-//! `--data`, or else beside the scenario. A row is needed where it is read: of the rounds that are evaluated, and of the
-//! clients whose updates are aggregated or whose losses are asked for. What `[stop]` alone tells is checked at the
+//! `--data`, or else beside the scenario. A row is needed where it is read: of the rounds that are evaluated, and of
+//! the clients whose updates are aggregated or whose losses are asked for. What `[stop]` alone tells is checked at the
 //! start.
 //!
 //! # Cost
