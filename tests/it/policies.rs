@@ -56,7 +56,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
             &["", "solver = \"greedy\"", "solver = { alsa = { steps = 50 } }", "solver = { sa = { steps = 50 } }"]
         }
         "cs-ucb" => &["tau_max = \"2 s\"", ""],
-        "rbcs-f" => &["", "context_time = \"0 s\""],
+        "rbcs-f" => &["", "context_time = \"0 s\"", "latency_weight = 0.0"],
         "power-of-choice" => &["candidates = 4", "losses = \"last-known\""],
         other => panic!("write down here with which parameters the policy {other:?} is to be tried"),
     }
@@ -79,7 +79,8 @@ fn source(scenario: &str) -> PolicySource {
 
 // ------------------------------------------------------------------------------------------ saved and loaded
 
-/// A policy, and copies of it that were made after each round out of what it had saved. All are asked and told the same.
+/// A policy, and copies of it that were made after each round out of what it had saved. All are asked and told the
+/// same.
 struct Copied {
     world: &'static World,
     source: PolicySource,

@@ -58,7 +58,8 @@ fn script(turns: &[&[u32]]) -> Box<dyn Policy> {
 fn course(scenario: &str, policies: impl Into<Policies>, rounds: u32) -> Result<Course, RunError> {
     let world = world(scenario, 1);
     let mut course = Course::default();
-    let settings = RunSettings { evaluate: Evaluations { servers: true, ..Evaluations::every(1) }, ..SETTINGS };
+    let servers = scenario.contains("servers = true");
+    let settings = RunSettings { evaluate: Evaluations { servers, ..Evaluations::every(1) }, ..SETTINGS };
     let mut run = Run::new(&world, "scripted", policies, settings, &mut course);
     for _ in 0..rounds {
         run.step()?;
@@ -193,10 +194,10 @@ fn losses_are_for_policies_that_ask() {
     assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
     // Candidates download 1 kB each, and two of them once more.
     let summary = place.json("out/summary.json");
-    assert_eq!(summary["runs"][0]["down_bytes"], serde_json::json!(3 * (5 + 2) * 1_000));
+    assert_eq!(summary["runs"][0]["traffic"]["down_bytes"], serde_json::json!(3 * (5 + 2) * 1_000));
     let without = changed(&scenario, "client_losses = [0.1, 0.7, 0.3, 0.9, 0.5]\n", "");
     let answer = run(&Workplace::with(&format!("{without}{SYNCHRONOUS}")));
-    assert_refused(&answer, &["policy.power-of-choice", "this task has none", "client_losses"]);
+    assert_refused(&answer, &["policy.power-of-choice", "without client_losses", "there are none"]);
 }
 
 // ------------------------------------------------------------------------------------------------- files
@@ -287,6 +288,13 @@ fn settings_that_make_no_sense() {
         let answer = run(&Workplace::with(&scenario));
         assert_refused(&answer, &[&[&*at], parts].concat());
     }
+}
+
+#[test]
+fn nothing_is_learned_that_could_be_compared_in_hindsight() {
+    let regret = "[regret]\ncounterfactual = true\nmeters = []\n";
+    let answer = run(&Workplace::with(&format!("{CLIENTS}{SYNCHRONOUS}{regret}")));
+    assert_refused(&answer, &["regret.counterfactual: ", "does not train"]);
 }
 
 #[test]

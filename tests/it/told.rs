@@ -40,7 +40,7 @@ struct Diary {
 }
 
 impl Diary {
-    fn new(turns: &[&[u32]]) -> (Box<dyn Policy>, Arc<Mutex<Vec<String>>>) {
+    fn begin(turns: &[&[u32]]) -> (Box<dyn Policy>, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let turns = turns.iter().map(|turn| turn.to_vec()).collect();
         (Box::new(Self { turns, lines: lines.clone() }), lines)
@@ -96,7 +96,7 @@ impl Policy for Diary {
 
 /// What a policy under a protocol is told in so many rounds.
 fn told(protocol: &str, turns: &[&[u32]], rounds: u32) -> Vec<String> {
-    let (diary, lines) = Diary::new(turns);
+    let (diary, lines) = Diary::begin(turns);
     play(&world(&format!("{CLIENTS}{protocol}"), 1), diary, rounds).unwrap();
     let lines = lines.lock().unwrap();
     lines.clone()
@@ -187,9 +187,9 @@ fn at_edge_servers_and_in_the_cloud() {
                     [protocol.hierarchical.link]\ndownload = { constant = { each = [\"1 s\", \"2 s\"] } }\n\
                     upload = { constant = { each = [\"3 s\", \"1 s\"] } }\n";
     let world = world(&format!("{CLIENTS}{protocol}"), 1);
-    let (first, first_lines) = Diary::new(&[&[0], &[1]]);
-    let (second, second_lines) = Diary::new(&[&[4], &[3]]);
-    let (cloud, cloud_lines) = Diary::new(&[&[0, 1], &[1]]);
+    let (first, first_lines) = Diary::begin(&[&[0], &[1]]);
+    let (second, second_lines) = Diary::begin(&[&[4], &[3]]);
+    let (cloud, cloud_lines) = Diary::begin(&[&[0, 1], &[1]]);
     play_policies(&world, Policies::Tiers { edges: vec![first, second], cloud: Some(cloud) }, 2).unwrap();
     // Edge 0 works from 1 to 13 and to 36, and is back at 39; edge 1 from 2 to 20 and to 42, and is back at 43.
     assert_eq!(

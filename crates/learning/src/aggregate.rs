@@ -20,8 +20,8 @@
 //!
 //! Of a table, a contribution has the rows that its client moved; its change of the others is 0. By `rows = "selected"`
 //! the change of a row is divided by the weights of all contributions, as any other parameter's; by `"touched"`, by the
-//! weights of those that moved it (under `total-size` too). A row that nobody moved stays as it is, and so does what the
-//! server remembers of it. A segment of a cluster takes in the contributions of that cluster alone.
+//! weights of those that moved it (under `total-size` too). A row that nobody moved stays as it is, and so does what
+//! the server remembers of it. A segment of a cluster takes in the contributions of that cluster alone.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,

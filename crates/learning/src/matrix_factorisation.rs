@@ -1,19 +1,22 @@
-//! Matrix factorisation: a user's score of an item is the product of two rows; trained by Bayesian personalised ranking.
+//! Matrix factorisation: a user's score of an item is the product of two rows; trained by Bayesian personalised
+//! ranking.
 //!
 //! # Definition
-//! User `u` has a row `w_u` and item `i` a row `w_i` of `d` numbers; the score is `w_u · w_i`. An example is a pair of a
-//! user and an item that the user rated, the positive `p`. Its loss, with a negative `n`, is `−ln σ(x)` for
+//! User `u` has a row `w_u` and item `i` a row `w_i` of `d` numbers; the score is `w_u · w_i`. An example is a pair of
+//! a user and an item that the user rated, the positive `p`. Its loss, with a negative `n`, is `−ln σ(x)` for
 //! `x = w_u · (w_p − w_n)`, and with `s = 1/(1 + eˣ)` its gradient is
 //!
 //! `∂w_u: −s (w_p − w_n)`, `∂w_p: −s w_u`, `∂w_n: s w_u`.
 //!
-//! A job makes steps on mini-batches, consecutive pieces of a fresh random order of its examples in each epoch; the loss
-//! of a mini-batch is the mean over its examples. Negatives are drawn anew in each epoch ([`negatives`]), in the order in
-//! which examples come, uniform over the items that the job's examples do not say the user has rated; or a table of
-//! triplets gives them. Examples of a user who rated everything have no negative: they are counted and left out.
+//! A job makes steps on mini-batches, consecutive pieces of a fresh random order of its examples in each epoch; the
+//! loss of a mini-batch is the mean over its examples. Negatives are drawn anew in each epoch ([`negatives`]), in the
+//! order in which examples come, uniform over the items that the job's examples do not say the user has rated; or a
+//! table of triplets gives them. Examples of a user who rated everything have no negative: they are counted and left
+//! out.
 //!
-//! A step moves the rows of its mini-batch and no other. [`RowOptimizer`] has the rules. With [`Moves::Interacted`] only
-//! rows of users and of items that are positives of the job move; negatives of a mini-batch then pull the user alone.
+//! A step moves the rows of its mini-batch and no other. [`RowOptimizer`] has the rules. With [`Moves::Interacted`]
+//! only rows of users and of items that are positives of the job move; negatives of a mini-batch then pull the user
+//! alone.
 //!
 //! Rows begin with numbers from `N(0, deviation²)`.
 //!
@@ -30,17 +33,17 @@
 //!
 //! # Cost
 //! A job copies the rows that it meets, once. A step costs about 20·d operations for each triplet, and a pass of the
-//! optimizer for each row that it moves. Nothing is allocated per step; a worker's scratch has 4 bytes for each item, and
-//! the rows, slopes and moments of one job.
+//! optimizer for each row that it moves. Nothing is allocated per step; a worker's scratch has 4 bytes for each item,
+//! and the rows, slopes and moments of one job.
 //!
 //! # Determinism
-//! Stream (ModelInit, 0, 0): item rows, one after the other. Stream (ModelInit, user, 1): the row of a user. A job's two
-//! streams are given: one is shuffled with, one draws negatives.
+//! Stream (ModelInit, 0, 0): item rows, one after the other. Stream (ModelInit, user, 1): the row of a user. A job's
+//! two streams are given: one is shuffled with, one draws negatives.
 //!
-//! Rows are filled up with zeros to whole vectors of 16. `w_p − w_n` is rounded; a product keeps 16 sums, term `j` goes to
-//! sum `j mod 16` by a fused multiply-add, and these are folded in halves. The loss is `max(−x, 0) + ln(1 + e^{−|x|})`.
-//! Slopes begin at zero and take one fused multiply-add for each example, in their order, with the factor `∓s·(1/B)`. Jobs
-//! are independent. So neither path nor threads change a bit.
+//! Rows are filled up with zeros to whole vectors of 16. `w_p − w_n` is rounded; a product keeps 16 sums, term `j` goes
+//! to sum `j mod 16` by a fused multiply-add, and these are folded in halves. The loss is
+//! `max(−x, 0) + ln(1 + e^{−|x|})`. Slopes begin at zero and take one fused multiply-add for each example, in their
+//! order, with the factor `∓s·(1/B)`. Jobs are independent. So neither path nor threads change a bit.
 //!
 //! [`negatives`]: crate::ratings::negatives
 

@@ -1,8 +1,8 @@
 //! Ranking metrics: how high a user's relevant items stand among all that could be recommended.
 //!
 //! # Definition
-//! A user's *candidates* are all items but the excluded ones (what the user is known to have rated). They are ordered by
-//! falling score. Of `N` candidates `R` are relevant; `h` of these are among the first `k`.
+//! A user's *candidates* are all items but the excluded ones (what the user is known to have rated). They are ordered
+//! by falling score. Of `N` candidates `R` are relevant; `h` of these are among the first `k`.
 //!
 //! | metric | of one user |
 //! |---|---|
@@ -14,9 +14,9 @@
 //! | `f1_k` | `2·precision·recall / (precision + recall) = 2h / (k + R)`; 0 where `h = 0` |
 //!
 //! Where scores are equal, the order is not defined by the model. Every metric is therefore its *expectation* over
-//! uniformly random orders of candidates with equal scores, in closed form: of `e` candidates with the same score, `r` of
-//! them relevant, of which `j` places are among the first `k`, `j·r/e` are expected hits, none is a hit with probability
-//! `C(e − r, j) / C(e, j)`, and a pair with equal scores counts one half.
+//! uniformly random orders of candidates with equal scores, in closed form: of `e` candidates with the same score, `r`
+//! of them relevant, of which `j` places are among the first `k`, `j·r/e` are expected hits, none is a hit with
+//! probability `C(e − r, j) / C(e, j)`, and a pair with equal scores counts one half.
 //!
 //! A metric of a model is the mean over the users who have a relevant and an irrelevant candidate.
 //!

@@ -1,8 +1,8 @@
 //! Ratings: which user rated which item, how, and when; their readers and generators, splits and clients.
 //!
 //! # Definition
-//! A rating is a pair of a user and an item, each pair once, with a value, and a time if the data have one. Data without
-//! values have the value 1 everywhere. Before anything else happens, in this order:
+//! A rating is a pair of a user and an item, each pair once, with a value, and a time if the data have one. Data
+//! without values have the value 1 everywhere. Before anything else happens, in this order:
 //!
 //! 1. of repeated pairs the first stays (in your own files a repeated pair is an error);
 //! 2. ratings outside `range` are dropped (in your own files they are an error);

@@ -194,8 +194,8 @@ impl Population {
     }
 
     /// Draws a client's job. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for probes. `shares` is
-    /// what the job moves down and up, as a share of the whole model: transfers of devices with links take that share of
-    /// the time, while laws given directly are the durations themselves.
+    /// what the job moves down and up, as a share of the whole model: transfers of devices with links take that share
+    /// of the time, while laws given directly are the durations themselves.
     ///
     /// # Errors
     /// If a law gives a duration beyond what virtual time can hold.

@@ -212,7 +212,10 @@ impl WorldPlan {
             Truth::check(reward, &population, &self.rule)?;
         }
         let plan = self.hindsight.as_ref();
-        let measures = task.as_ref().map(|_| self.task.measures());
+        // A sum over clients needs models to be scored; a set can be worth what a script says.
+        let needs_models = plan.is_some_and(|plan| plan.utility.of_sets().is_none());
+        let learns = task.as_ref().is_some_and(|task| !needs_models || !task.layout().is_empty());
+        let measures = learns.then(|| self.task.measures());
         let hindsight =
             plan.map(|plan| hindsight::define(plan, &population, &self.rule, measures.as_ref())).transpose()?;
         Ok(Foundation { streams, population, task, payload_bytes, edge_links, hindsight })

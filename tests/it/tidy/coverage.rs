@@ -6,11 +6,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+/// What the opening comment of a policy has.
+const HEADINGS: [&str; 7] =
+    ["Definition", "Inputs", "Explanation", "Source", "Deviations from the source", "Cost", "Determinism"];
+
 /// A policy's file says what it is, where it comes from, and in what it differs from there.
 #[test]
 fn every_policy_is_documented_in_full() {
     for entry in fedgenie::policy::CATALOGUE.entries {
-        for heading in ["Definition", "Inputs", "Source", "Deviations from the source", "Cost", "Determinism"] {
+        for heading in HEADINGS {
             assert!(entry.source.contains(&format!("//! # {heading}\n")), "{} lacks {heading}", entry.name);
         }
     }

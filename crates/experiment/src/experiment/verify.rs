@@ -71,8 +71,8 @@ pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<V
     verify_with(&experiment, folder, data, threads)
 }
 
-/// As [`verify`], for an experiment that the folder's scenario alone does not describe: one with policies or a task of a
-/// program's own.
+/// As [`verify`], for an experiment that the folder's scenario alone does not describe: one with policies or a task of
+/// a program's own.
 ///
 /// # Errors
 /// As [`verify`].

@@ -2,10 +2,10 @@
 //!
 //! # Definition
 //! A step takes the slopes of the rows that its mini-batch meets, and treats these rows as
-//! [`trainer::optimizer`](crate::trainer::optimizer) treats parameters: weight decay, momentum, Adam, AdamW have the same
-//! formulas. Rows that are not met keep their numbers and their moments: neither weight decay nor momentum reaches them.
-//! Moments are zero when a job begins; a row's momentum buffer is its slopes when the job first meets it. `t` in `β₁ᵗ` and
-//! `β₂ᵗ` is the number of the job's step, whichever rows it meets.
+//! [`trainer::optimizer`](crate::trainer::optimizer) treats parameters: weight decay, momentum, Adam, AdamW have the
+//! same formulas. Rows that are not met keep their numbers and their moments: neither weight decay nor momentum reaches
+//! them. Moments are zero when a job begins; a row's momentum buffer is its slopes when the job first meets it. `t` in
+//! `β₁ᵗ` and `β₂ᵗ` is the number of the job's step, whichever rows it meets.
 //!
 //! # Source
 //! torch.optim.SparseAdam in the documentation of PyTorch 2: Adam on the rows that have slopes.
@@ -110,8 +110,8 @@ enum Rule {
 }
 
 impl RowStep {
-    /// Moves the rows that were met and forgets that they were. `VECTORS` is the number of vectors of a row; 0 stands for
-    /// any other than those that are compiled for it.
+    /// Moves the rows that were met and forgets that they were. `VECTORS` is the number of vectors of a row; 0 stands
+    /// for any other than those that are compiled for it.
     #[inline(always)]
     pub fn apply<const VECTORS: usize>(self, local: &mut LocalRows) {
         let vectors = if VECTORS == 0 { local.vectors } else { VECTORS };

@@ -1,4 +1,5 @@
-//! The rows that a job has met, side by side: copied when first met, moved by steps, written back in the order of items.
+//! The rows that a job has met, side by side: copied when first met, moved by steps, written back in the order of
+//! items.
 
 use crate::lanes::{LANES, Lanes};
 

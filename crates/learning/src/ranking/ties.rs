@@ -27,8 +27,8 @@ pub fn auc(ties: &[Tie], candidates: usize, relevant: usize) -> f64 {
     doubled as f64 / (2.0 * relevant as f64 * irrelevant as f64)
 }
 
-/// Expected hit rate, NDCG, recall, precision and F1 at a cutoff. `ties` are by falling score; `discounts[n]` is the sum
-/// of the discounts of the first `n` places, as far as cutoff or candidates reach.
+/// Expected hit rate, NDCG, recall, precision and F1 at a cutoff. `ties` are by falling score; `discounts[n]` is the
+/// sum of the discounts of the first `n` places, as far as cutoff or candidates reach.
 pub fn at_cutoff(ties: &[Tie], cutoff: usize, relevant: usize, discounts: &[f64]) -> [f64; 5] {
     let (mut hits, mut gain, mut none) = (0.0, 0.0, 1.0);
     for tie in ties.iter().take_while(|tie| tie.above < cutoff) {

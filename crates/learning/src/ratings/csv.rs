@@ -1,14 +1,14 @@
 //! CSV tables of ratings: comma-separated values with a header, columns by name.
 //!
 //! # Definition
-//! A row is a rating: of a `user`, of an `item`, and, in columns that have to be named to be read, its value (`rating`),
-//! when it was made (`time`, in any unit), a `group` that it belongs to (for `partition = "by-column"`), and whether it
+//! A row is a rating: of a `user`, of an `item`, and, in columns that have to be named to be read, its value
+//! (`rating`), when it was made (`time`, in any unit), a `group` that it belongs to (for `partition = "by-column"`), and whether it
 //! is for `train`, `valid` or `test` (`split`). Other columns are not read. Without `rating` every value is 1. Spaces
 //! around a field do not count, nor do empty lines. The files of one data set share users, items and groups.
 //!
 //! # Inputs
-//! RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes): one `file`, or `train` and `test`
-//! and, if there is one, `valid`.
+//! RFC 4180 (comma, quotes where needed), plain or gzip (told by the first two bytes): one `file`, or `train` and
+//! `test` and, if there is one, `valid`.
 //!
 //! # Trust
 //! None: a pair of user and item that is there twice, a rating outside `range`, an id that is not below `users` or

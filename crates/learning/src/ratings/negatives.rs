@@ -11,8 +11,8 @@
 //! One draw and O(ln n) comparisons for `n` known items, however many they are: nothing is drawn in vain.
 //!
 //! # Determinism
-//! A uniform integer `j` below the number of items that are not known; the negative is the (j+1)-th of these in ascending
-//! order.
+//! A uniform integer `j` below the number of items that are not known; the negative is the (j+1)-th of these in
+//! ascending order.
 
 use fedgenie_core::rng::StreamRng;
 

@@ -3,10 +3,10 @@
 //! # Definition
 //! `"users"`: client `u` is user `u` and holds its training ratings by ascending item; a user without any holds none.
 //!
-//! Every other [partition](crate::data::partition) takes each training rating for an example. Its *class* is the rank of
-//! its value among the distinct values of the training ratings, if the data have values and there are at most 256
-//! distinct ones. Its *group*, for `by-column`, is the data's, else the user. A partition that needs classes where there
-//! are none is refused by its name.
+//! Every other [partition](crate::data::partition) takes each training rating for an example. Its *class* is the rank
+//! of its value among the distinct values of the training ratings, if the data have values and there are at most 256
+//! distinct ones. Its *group*, for `by-column`, is the data's, else the user. A partition that needs classes where
+//! there are none is refused by its name.
 //!
 //! # Determinism
 //! `"users"` draws nothing; the others as they document.
@@ -115,8 +115,8 @@ impl RatingsPartition {
         matches!(self, Self::Users)
     }
 
-    /// Spreads training ratings over clients: numbers of places in [`RatingsSplit::train`]. `sizes` are the population's,
-    /// for `declared`. `clients` has to be the number of users for `"users"`.
+    /// Spreads training ratings over clients: numbers of places in [`RatingsSplit::train`]. `sizes` are the
+    /// population's, for `declared`. `clients` has to be the number of users for `"users"`.
     ///
     /// # Errors
     /// If the ratings do not suffice, have no classes where such are needed, or there are not as many clients as users.

@@ -12,9 +12,9 @@
 //! error is the root of the mean squared difference to the ratings of a part.
 //!
 //! # Method
-//! With the users' biases eliminated, `b_u = Σ_i (r_ui − μ − b_i) / (n_u + 5)`, the items' are the solution of a symmetric
-//! positive definite system, found by conjugate gradients, preconditioned by `n_i + 5`, until the residual has fallen by
-//! 10^12, or for 1,000 steps.
+//! With the users' biases eliminated, `b_u = Σ_i (r_ui − μ − b_i) / (n_u + 5)`, the items' are the solution of a
+//! symmetric positive definite system, found by conjugate gradients, preconditioned by `n_i + 5`, until the residual
+//! has fallen by 10^12, or for 1,000 steps.
 //!
 //! # Source
 //! Y. Koren, R. Bell, C. Volinsky, "Matrix factorization techniques for recommender systems", Computer 42(8), 2009, eq. 3;

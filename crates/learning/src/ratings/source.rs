@@ -143,7 +143,8 @@ impl RatingsConfig {
         }
     }
 
-    /// Whether the data say themselves what is for testing: files `train` and `test`, a column, or a named set that does.
+    /// Whether the data say themselves what is for testing: files `train` and `test`, a column, or a named set that
+    /// does.
     pub fn has_split(&self) -> bool {
         match self {
             Self::Folder(folder) => named::recognise(folder).is_ok_and(|(named, _)| named.has_split()),

@@ -8,9 +8,10 @@
 //! | `{ per-user = { test = t, valid = v } }` | `⌊t·n_u⌋` of the `n_u` ratings of each user | `⌊v·n_u⌋` of the others |
 //! | `"leave-one-out"` | each user's last rating | each user's last but one |
 //!
-//! All others are for training. `⌊x⌋` counts what is less than 1e-9 below a whole number as that number, so that 0.29 of
-//! 100 is 29. Under `"leave-one-out"` all ratings of a user with fewer than three are for training; of ratings with the
-//! same time the one that stands later in the file is the later, and a rating whose time is missing is before all others.
+//! All others are for training. `⌊x⌋` counts what is less than 1e-9 below a whole number as that number, so that 0.29
+//! of 100 is 29. Under `"leave-one-out"` all ratings of a user with fewer than three are for training; of ratings with the
+//! same time the one that stands later in the file is the later, and a rating whose time is missing is before all
+//! others.
 //!
 //! # Source
 //! Leave one out: X. He et al., "Neural collaborative filtering", WWW 2017; users with fewer than three ratings: W.-C. Kang,
@@ -232,8 +233,8 @@ impl RatingsSplit {
         ItemLists::new(self.users(), self.part(part).map(|rating| (rating.user, rating.item)))
     }
 
-    /// For each user the items that are no candidates when the ratings of a part are to be found: those of training, and
-    /// for testing those of validation as well.
+    /// For each user the items that are no candidates when the ratings of a part are to be found: those of training,
+    /// and for testing those of validation as well.
     pub fn excluded(&self, part: Part) -> ItemLists {
         let train = self.lists(Part::Train);
         if part == Part::Test { train.union(&self.lists(Part::Valid)) } else { train }

@@ -1,8 +1,8 @@
 //! Ratings drawn from the seed: a few factors decide who picks what and likes it, popularity and activity are skewed.
 //!
 //! # Definition
-//! User `u` has factors `p_u ~ N(0, 1)^F` and weight `e^{N(0, 0.8²)}`, item `i` factors `q_i ~ N(0, 1)^F`, weight `w_i =
-//! e^{N(0, 1)}` and bias `b_i ~ N(0, 0.3²)`. Their affinity is `a_ui = p_u·q_i / √F`.
+//! User `u` has factors `p_u ~ N(0, 1)^F` and weight `e^{N(0, 0.8²)}`, item `i` factors `q_i ~ N(0, 1)^F`, weight
+//! `w_i = e^{N(0, 1)}` and bias `b_i ~ N(0, 0.3²)`. Their affinity is `a_ui = p_u·q_i / √F`.
 //!
 //! - *How many.* `ratings` are shared out to users in proportion to their weights, at least one and at most 9/10 of the
 //!   items each: rounded down, and then one more, or one less, for each in turn, in the order of users, as far as there
@@ -21,9 +21,9 @@
 //! O(users × items) time, O(items + ratings) memory.
 //!
 //! # Determinism
-//! Stream (Example, item, 6): factors, weight, bias. Stream (Example, user, 7): factors, weight; then a uniform for each
-//! item, in their order, whose Gumbel variate `−ln(−ln u)` is added to the logarithm of the item's weight, the largest
-//! sums being the picks (ties to the smaller item); then the noise of each pick in its order.
+//! Stream (Example, item, 6): factors, weight, bias. Stream (Example, user, 7): factors, weight; then a uniform for
+//! each item, in their order, whose Gumbel variate `−ln(−ln u)` is added to the logarithm of the item's weight, the
+//! largest sums being the picks (ties to the smaller item); then the noise of each pick in its order.
 //!
 //! # Example
 //! ```toml

@@ -1,9 +1,9 @@
 //! Triplets: a table says which item a user prefers to which other, instead of drawing the others.
 //!
 //! # Definition
-//! A CSV table with the columns `user`, `positive` and `negative`, by these names and in any order, others not being read.
-//! Ids are those of the ratings. The positive item of a triplet is one of the user's training ratings, the negative one
-//! is another item. The same triplet may stand there several times; the order is that of the file.
+//! A CSV table with the columns `user`, `positive` and `negative`, by these names and in any order, others not being
+//! read. Ids are those of the ratings. The positive item of a triplet is one of the user's training ratings, the
+//! negative one is another item. The same triplet may stand there several times; the order is that of the file.
 //!
 //! # Inputs
 //! RFC 4180, plain or gzip (told by the first two bytes).

@@ -12,6 +12,11 @@
 //! # Inputs
 //! Observed latencies (what the round waited for a job), selection counts, shares of the data.
 //!
+//! # Explanation
+//! With `[record] explain = true`: `ucb` and `g` of each available client, `null` where infinite; `bottleneck`, the
+//! smallest `ucb` of those selected (under over-selection the `take`-th largest). `after`: `speed`, the mean μ̄, and
+//! the number of `observations` of those selected.
+//!
 //! # Source
 //! D. Ben Ami, K. Cohen, Q. Zhao, "Client Selection for Generalization in Accelerated Federated Learning: A
 //! Multi-Armed Bandit Approach", IEEE Access 2025, Algorithm 1 and equations (3)–(13).

@@ -6,6 +6,10 @@
 //! # Inputs
 //! Observed latencies (what the round waited for a job).
 //!
+//! # Explanation
+//! With `[record] explain = true`: `index` of each available client, `null` where infinite. `after`: `reward`, the mean
+//! ȳ, and the number of `observations` of those selected.
+//!
 //! # Source
 //! W. Xia, T. Q. S. Quek, K. Guo, W. Wen, H. H. Yang, H. Zhu, "Multi-Armed Bandit-Based Client Scheduling for Federated
 //! Learning", IEEE Transactions on Wireless Communications 2020 (arXiv 2007.02315), CS-UCB.

@@ -10,6 +10,10 @@
 //! # Inputs
 //! Observed latencies (what the round waited for a job), data sizes.
 //!
+//! # Explanation
+//! With `[record] explain = true`: `index` and `queue` of each available client. `after`: `reward`, the mean, the
+//! number of `observations` and the `queue` of those selected.
+//!
 //! # Source
 //! W. Xia, T. Q. S. Quek, K. Guo, W. Wen, H. H. Yang, H. Zhu, "Multi-Armed Bandit-Based Client Scheduling for Federated
 //! Learning", IEEE Transactions on Wireless Communications 2020 (arXiv 2007.02315), CS-UCB-Q.

@@ -7,6 +7,9 @@
 //! # Inputs
 //! The truth: mean speeds by quadrature. Reward parameters of `[regret]`.
 //!
+//! # Explanation
+//! With `[record] explain = true`, for each available client: `speed`, its mean speed, and `g`.
+//!
 //! # Source
 //! Ben Ami, Cohen, Zhao, IEEE Access 2025, equation (6).
 //!

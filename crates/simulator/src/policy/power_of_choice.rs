@@ -8,6 +8,10 @@
 //! # Inputs
 //! Data sizes; local losses, by a probe (`fresh`) or from feedback (`last-known`).
 //!
+//! # Explanation
+//! With `[record] explain = true`: `loss` of each candidate drawn, `null` where unknown. `after`: the `loss` that those
+//! selected last reported.
+//!
 //! # Source
 //! Y. J. Cho, J. Wang, G. Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice
 //! Selection Strategies", 2020 (arXiv 2010.01243); `last-known` is their variant rpow-d.
@@ -62,8 +66,8 @@ pub enum Losses {
 impl PolicySettings for Config {
     fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         if !context.trains {
-            let message = "power-of-choice compares local losses, and this task has none; choose a task that trains, or give \
-                 client_losses in [task.scripted]";
+            let message = "power-of-choice compares local losses, and with [task.none], or [task.scripted] without \
+                           client_losses, there are none; choose a task that trains";
             return Err(Complaint::new("", message));
         }
         let candidates = self.candidates.unwrap_or((2 * context.cohort).min(context.among));

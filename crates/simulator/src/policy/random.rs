@@ -7,6 +7,10 @@
 //! # Inputs
 //! Data sizes (examples). No feedback is used.
 //!
+//! # Explanation
+//! With `[record] explain = true`: `clients`, those drawn, and the number of `candidates`; with `weights = "data-size"`
+//! the candidates and the `weight` of each.
+//!
 //! # Source
 //! H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep
 //! Networks from Decentralized Data", AISTATS 2017, Algorithm 1 (uniform).

@@ -13,6 +13,10 @@
 //! # Inputs
 //! Observed latencies (what the round waited for a job, in seconds), declared devices.
 //!
+//! # Explanation
+//! With `[record] explain = true`: `latency`, the lower confidence bound in seconds, and `queue` of each available
+//! client. `after`: the `queue` of those selected.
+//!
 //! # Source
 //! T. Huang, W. Lin, W. Wu, L. He, K. Li, A. Y. Zomaya, "An Efficiency-Boosting Client Selection Scheme for Federated
 //! Learning with Fairness Guarantee", IEEE TPDS 2021 (arXiv 2011.01783).
@@ -97,6 +101,7 @@ impl PolicySettings for Config {
             queues: vec![0.0; context.clients],
             in_last_round: vec![false; context.clients],
             solver: Exact::default(),
+            latencies: Vec::new(),
             speeds: Vec::new(),
             gains: Vec::new(),
             chosen: Vec::new(),
@@ -185,6 +190,8 @@ struct RbcsF {
     queues: Vec<f64>,
     in_last_round: Vec<bool>,
     solver: Exact,
+    /// Lower confidence bounds of the candidates, in seconds.
+    latencies: Vec<f64>,
     speeds: Vec<f64>,
     gains: Vec<f64>,
     chosen: Vec<u32>,
@@ -217,6 +224,7 @@ impl Policy for RbcsF {
     ) {
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);
+        self.latencies.clear();
         self.speeds.clear();
         self.gains.clear();
         for &client in available {
@@ -225,6 +233,7 @@ impl Policy for RbcsF {
             let context = [device.compute_seconds, was_selected, device.transfer_seconds];
             let latency = self.regressions[client.index()].lower_confidence(&context, self.exploration);
             self.contexts[client.index()] = context;
+            self.latencies.push(latency);
             self.speeds.push(-self.latency_weight * latency);
             self.gains.push(self.queues[client.index()]);
         }
@@ -257,7 +266,7 @@ impl Policy for RbcsF {
 
     fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
         explanation.clients(ask.available.list().iter().copied());
-        explanation.array("latency", self.speeds.iter().map(|speed| -speed / self.latency_weight));
+        explanation.array("latency", self.latencies.iter().copied());
         explanation.array("queue", self.gains.iter().copied());
     }
 

@@ -6,6 +6,9 @@
 //! # Inputs
 //! The available clients. No feedback is used.
 //!
+//! # Explanation
+//! With `[record] explain = true`: `clients`, those selected, and `next`, with whom the next selection begins.
+//!
 //! # Source
 //! Folklore; the fairest schedule when everybody is available.
 //!

@@ -1,0 +1,197 @@
+//! The course of a scripted metric: the task of one seed.
+
+use super::Config;
+use super::tables::{ByClient, Table};
+use crate::task::{Material, TaskError};
+use fedgenie_core::id::{ClientId, EdgeId, Round};
+use fedgenie_core::math::special::normal_quantile;
+use fedgenie_core::rng::{Purpose, Streams};
+use fedgenie_learning::layout::{Layout, Update};
+use fedgenie_learning::model::weights::Tensor;
+use fedgenie_learning::task::{Context, Job, ModelState, Need, On, PrivateView, Task, Worker};
+use fedgenie_learning::trainer::LocalTraining;
+use std::sync::Arc;
+
+/// What lists and files say.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub effects: ByClient,
+    pub gains: ByClient,
+    pub client_losses: ByClient,
+    pub accuracies: Option<Table>,
+    pub losses: Option<Table>,
+}
+
+/// The task of one seed.
+#[derive(Debug)]
+pub struct Scripted {
+    layout: Layout,
+    payload: u64,
+    values: Vec<f64>,
+    per_client: f64,
+    noise: f64,
+    script: Arc<Script>,
+    /// Examples of each client.
+    sizes: Vec<u32>,
+    streams: Streams,
+}
+
+/// What a server remembers: the mean effect and the number of those who arrived in the round, and all gains so far.
+const EFFECT: usize = 0;
+const ARRIVED: usize = 1;
+const GAINED: usize = 2;
+
+impl Scripted {
+    /// The loss of a cluster's model for a server after a round, by the file `losses`; none without such a row.
+    ///
+    /// # Errors
+    /// The file and the row that it lacks.
+    pub fn loss(&self, round: Round, server: EdgeId, cluster: u32) -> Result<f64, String> {
+        let table =
+            self.script.losses.as_ref().ok_or("task.scripted.losses: is not given, and a policy asks for it")?;
+        table.get(&[round.0, server.0, cluster])
+    }
+
+    /// The metric of a server.
+    fn of_server(&self, server: EdgeId, state: &ModelState<'_>) -> f64 {
+        let round = state.round;
+        if let Some(accuracies) = &self.script.accuracies {
+            return accuracies.get(&[round.0, server.0]).unwrap_or(f64::NAN);
+        }
+        let place = (round.0.max(1) as usize).min(self.values.len());
+        let value = if place == 0 { 0.0 } else { self.values[place - 1] };
+        if round.0 == 0 {
+            return value;
+        }
+        let memory = &state.memories[server.0 as usize];
+        let shared = if memory[ARRIVED] > 0.0 { self.per_client / memory[ARRIVED] } else { 0.0 };
+        let value = value + memory[EFFECT] + shared + memory[GAINED];
+        if self.noise == 0.0 {
+            return value;
+        }
+        let uniform = self.streams.stream(Purpose::Script, server.0, round.0).uniform();
+        value + self.noise * normal_quantile(uniform)
+    }
+}
+
+/// Clients, each once, ascending.
+fn distinct(clients: &[ClientId]) -> Vec<ClientId> {
+    let mut clients = clients.to_vec();
+    clients.sort_unstable();
+    clients.dedup();
+    clients
+}
+
+/// The task before it is known how much data clients have.
+pub(super) struct Undealt(Scripted);
+
+impl Undealt {
+    pub fn new(config: &Config, script: Arc<Script>, streams: &Streams) -> Self {
+        let Config { values, per_client, noise, payload, .. } = config;
+        Self(Scripted {
+            layout: Layout::new(Vec::new()),
+            payload: payload.0 as u64,
+            values: values.clone(),
+            per_client: *per_client,
+            noise: *noise,
+            script,
+            sizes: Vec::new(),
+            streams: streams.clone(),
+        })
+    }
+}
+
+impl Material for Undealt {
+    fn whole_bytes(&self) -> u64 {
+        self.0.payload
+    }
+
+    fn deal(self: Box<Self>, _: usize, sizes: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        Ok(Arc::new(Scripted { sizes: sizes.to_vec(), ..self.0 }))
+    }
+}
+
+impl Task for Scripted {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn whole_bytes(&self) -> u64 {
+        self.payload
+    }
+
+    fn init(&self, _: u32, _: &Streams, _: &mut [f32]) {}
+
+    fn examples(&self, client: ClientId) -> usize {
+        self.sizes[client.index()] as usize
+    }
+
+    fn all_examples(&self) -> u64 {
+        self.sizes.iter().map(|&size| u64::from(size)).sum()
+    }
+
+    fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
+        0.0
+    }
+
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
+        update.clear();
+        update.first_loss = self.script.client_losses.get(job.client).unwrap_or(f64::NAN);
+        update.loss_rms = context.loss_rms.then_some(update.first_loss.abs());
+    }
+
+    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
+        let servers = state.memories.len();
+        values[0] = match on {
+            On::Test => {
+                let each = (0..servers).map(|server| self.of_server(EdgeId::from_index(server), state));
+                each.sum::<f64>() / servers as f64
+            }
+            On::Server(server, _) => self.of_server(server, state),
+            On::Valid | On::Client(_) | On::Model => return 0.0,
+        };
+        1.0
+    }
+
+    fn has_losses(&self) -> bool {
+        !self.script.client_losses.is_empty()
+    }
+
+    fn client_loss(&self, client: ClientId, _: &ModelState<'_>) -> f64 {
+        self.script.client_losses.get(client).unwrap_or(f64::NAN)
+    }
+
+    fn memory_len(&self) -> usize {
+        3
+    }
+
+    fn remember(&self, _: Round, _: EdgeId, arrived: &[ClientId], memory: &mut [f64]) {
+        let arrived = distinct(arrived);
+        let mean = |numbers: &ByClient| match arrived.len() {
+            0 => 0.0,
+            _ if numbers.is_empty() => 0.0,
+            count => arrived.iter().map(|&client| numbers.get(client).unwrap_or(f64::NAN)).sum::<f64>() / count as f64,
+        };
+        memory[EFFECT] = mean(&self.script.effects);
+        memory[ARRIVED] = arrived.len() as f64;
+        memory[GAINED] += mean(&self.script.gains);
+    }
+
+    fn check(&self, need: Need<'_>) -> Result<(), String> {
+        let Script { effects, gains, client_losses, accuracies, .. } = &*self.script;
+        match need {
+            Need::Losses(clients) => client_losses.check_clients(clients),
+            Need::Aggregation(clients) => {
+                effects.check_clients(clients)?;
+                gains.check_clients(clients)
+            }
+            Need::Measures { round, servers } => {
+                accuracies.as_ref().map_or(Ok(()), |accuracies| accuracies.check_round(round, servers))
+            }
+        }
+    }
+
+    fn tensors(&self, _: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
+        Vec::new()
+    }
+}
