@@ -26,15 +26,16 @@ pub enum Purpose {
     /// (off), place of the parameter added. Permutations of a trace's or a table's records: entity = 2^32 − 1, index =
     /// number of records.
     PopulationParameter = 1,
-    /// Phase durations: entity = client, index = number of its job; three uniforms in the order download, compute, upload.
+    /// Phase durations: entity = client, index = number of its job; three uniforms in the order download, compute,
+    /// upload.
     Latency = 2,
-    /// Times to dropout: entity = client, index = number of its job; three uniforms in the order download, compute, upload. The
-    /// client is lost after `−ln(u)/hazard` seconds of the phase.
+    /// Times to dropout: entity = client, index = number of its job; three uniforms in the order download, compute,
+    /// upload. The client is lost after `−ln(u)/hazard` seconds of the phase.
     Dropout = 3,
     /// Phase durations of a probe before selection: entity = client, index = turn of the policy; as `Latency`.
     Probe = 4,
-    /// A policy's own randomness: entity = edge server (0 where there is one server, 2^32 − 1 for the cloud, 2^32 − 2 for
-    /// the rule of its clusters), index = turn of the policy.
+    /// A policy's own randomness: entity = edge server (0 where there is one server, 2^32 − 1 for the cloud,
+    /// 2^32 − 2 for the rule of its clusters), index = turn of the policy.
     Policy = 5,
     /// A heuristic solver's randomness: as `Policy`.
     Solver = 6,

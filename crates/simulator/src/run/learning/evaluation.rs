@@ -134,7 +134,7 @@ impl Learning<'_> {
                 if parallel { everyone.par_iter().map(one).collect() } else { everyone.iter().map(one).collect() };
             self.statistics(Place::Clients, &found, &mut metrics);
         }
-        if servers {
+        if servers && !scopes.is_empty() {
             let one = |(index, &(members, cluster)): (usize, &ServerScope<'_>)| {
                 self.measured(On::Server(EdgeId::from_index(index), members), state, cluster, parallel)
             };
