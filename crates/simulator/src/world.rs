@@ -8,7 +8,7 @@ pub use truth::Truth;
 
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work};
-use crate::protocol::{LinkConfig, Rule};
+use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
 use crate::task::{DataCache, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Round};
@@ -23,6 +23,7 @@ use fedgenie_learning::aggregate::AggregationConfig;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What a world is made of, checked as far as that is possible without building it.
@@ -36,8 +37,8 @@ pub struct WorldPlan {
     pub training: LocalTraining,
     /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
-    /// When rounds close.
-    pub rule: Rule,
+    /// When rounds close; its rule is checked when the number of clients is known.
+    pub protocol: ProtocolConfig,
     /// The order of simultaneous events of a class.
     pub ties: Ties,
     /// How updates are folded into the global model.
@@ -103,6 +104,7 @@ pub struct Protocol {
 struct Foundation {
     streams: Streams,
     population: Population,
+    rule: Rule,
     task: Option<Arc<dyn Task>>,
     payload_bytes: u64,
     edge_links: Vec<[AnyLaw; 2]>,
@@ -132,12 +134,12 @@ impl WorldPlan {
     /// # Errors
     /// If the population, the task or the reward do not fit together; nothing is kept.
     pub fn build(&self, seed: u64, cache: &DataCache) -> Result<World, WorldError> {
-        let Foundation { streams, population, task, payload_bytes, edge_links, hindsight } =
+        let Foundation { streams, population, rule, task, payload_bytes, edge_links, hindsight } =
             self.foundation(seed, cache)?;
         let mut warnings = population.notes().to_vec();
         warnings.extend(task.iter().flat_map(|task| task.warnings()));
         let truth = match self.reward {
-            Some(reward) => Some(Truth::new(reward, &self.meters, &population, &self.rule, &mut warnings)?),
+            Some(reward) => Some(Truth::new(reward, &self.meters, &population, &rule, &mut warnings)?),
             None => None,
         };
         let training = Training {
@@ -146,9 +148,10 @@ impl WorldPlan {
             payload_bytes,
             aggregation: self.aggregation.clone(),
         };
-        let protocol = Protocol { rule: self.rule.clone(), ties: self.ties, edge_links };
+        let protocol = Protocol { rule, ties: self.ties, edge_links };
         let shares = population.shares();
-        let measures = self.task.measures();
+        let mut measures = self.task.measures();
+        measures.has_valid &= task.as_ref().is_some_and(|task| task.has_valid());
         Ok(World { streams, population, shares, task, measures, training, protocol, truth, hindsight, warnings })
     }
 
@@ -162,8 +165,12 @@ impl WorldPlan {
 
     fn foundation(&self, seed: u64, cache: &DataCache) -> Result<Foundation, WorldError> {
         let streams = Streams::new(seed);
-        let clients = self.population.client_count()?;
+        self.task.check_training(&self.training).map_err(|complaint| complaint.below("training"))?;
         let material = self.task.material(&streams, cache)?;
+        let plan = self.counted(material.as_ref().and_then(|material| material.clients()))?;
+        let clients = plan.client_count()?;
+        let (protocol, kind) = (&self.protocol, self.protocol.kind());
+        let rule = protocol.rule(clients).map_err(|complaint| complaint.below(kind).below("protocol"))?;
         let payload_bytes = match &material {
             Some(material) => material.whole_bytes(),
             None => self.task.payload_bytes(),
@@ -171,9 +178,9 @@ impl WorldPlan {
         let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
         let is_declared = self.task.partition().is_some_and(PartitionConfig::is_declared);
         let (population, task) = match material {
-            None => (self.population.build(&work(None), &streams)?, None),
+            None => (plan.build(&work(None), &streams)?, None),
             Some(material) => {
-                let declared = is_declared.then(|| self.population.build(&work(None), &streams)).transpose()?;
+                let declared = is_declared.then(|| plan.build(&work(None), &streams)).transpose()?;
                 let sizes = declared.as_ref().map_or(&[][..], Population::data_sizes);
                 let task = material.deal(clients, sizes, &streams)?;
                 let population = match declared {
@@ -181,34 +188,45 @@ impl WorldPlan {
                     None => {
                         let ids = (0..clients).map(ClientId::from_index);
                         let sizes: Vec<u32> = ids.map(|client| task.examples(client) as u32).collect();
-                        self.population.build(&work(Some(&sizes)), &streams)?
+                        plan.build(&work(Some(&sizes)), &streams)?
                     }
                 };
                 (population, Some(task))
             }
         };
-        if population.can_lose() && self.rule.cut().is_none() {
+        if population.can_lose() && rule.cut().is_none() {
             let message =
                 "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
             return Err(WorldError::scenario("protocol", message));
         }
-        if self.reward.is_some() && !self.rule.has_regret() {
+        if self.reward.is_some() && !rule.has_regret() {
             let message =
                 "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
             return Err(WorldError::scenario("regret", message));
         }
-        let edge_links = self.edge_links(&streams)?;
+        let edge_links = self.edge_links(&rule, &streams)?;
         if let Some(reward) = &self.reward {
-            Truth::check(reward, &population, &self.rule)?;
+            Truth::check(reward, &population, &rule)?;
         }
         let plan = self.hindsight.as_ref();
-        let hindsight =
-            plan.map(|plan| hindsight::define(plan, &population, &self.rule, task.is_some())).transpose()?;
-        Ok(Foundation { streams, population, task, payload_bytes, edge_links, hindsight })
+        let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, task.is_some())).transpose()?;
+        Ok(Foundation { streams, population, rule, task, payload_bytes, edge_links, hindsight })
     }
 
-    fn edge_links(&self, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {
-        let Rule::Hierarchical(rule) = &self.rule else { return Ok(Vec::new()) };
+    /// The population, with the number of clients that the data say, if they do.
+    fn counted(&self, clients: Option<usize>) -> Result<Cow<'_, PopulationConfig>, WorldError> {
+        let Some(clients) = clients else { return Ok(Cow::Borrowed(&self.population)) };
+        match self.population.clients {
+            Some(given) if given != clients => {
+                let message = format!("found {given}; the data say {clients}: write that, or leave the key out");
+                Err(WorldError::scenario("population.clients", message))
+            }
+            _ => Ok(Cow::Owned(PopulationConfig { clients: Some(clients), ..self.population.clone() })),
+        }
+    }
+
+    fn edge_links(&self, rule: &Rule, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {
+        let Rule::Hierarchical(rule) = rule else { return Ok(Vec::new()) };
         let Some(LinkConfig { download, upload }) = &rule.link else { return Ok(Vec::new()) };
         let edges = rule.members.len();
         let build = |law: &TimeLaw, edge: usize, key: &str, index: u32| {
