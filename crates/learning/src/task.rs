@@ -110,6 +110,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         true
     }
 
+    /// CSV tables that explain numbers in other files of a run, by name; each is written beside them.
+    fn tables(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// What is known to be reached without the model, worked out once.
     fn references(&self) -> References {
         Vec::new()

@@ -345,6 +345,10 @@ impl Task for Recommendation {
         self.valid.is_some()
     }
 
+    fn tables(&self) -> Vec<(&'static str, String)> {
+        self.maps()
+    }
+
     fn references(&self) -> References {
         self.references.get_or_init(|| vec![("popularity", self.popularity_metrics())]).clone()
     }

@@ -117,7 +117,8 @@ impl<'w> Rounds<'w> {
         self.jobs.selected.extend(selected);
         let learning = server.learning.as_ref();
         let sent = |client| learning.map(|learning| learning.sent(0, client));
-        self.cohort.begin(engine, sent, self.rule.ask + self.carried)?;
+        // Late jobs that delivered while the server was asking, or waited for somebody to select, are taken in later.
+        self.cohort.begin(engine, sent, self.rule.ask + self.carried + self.joining.len())?;
         if let Some(cut) = self.rule.cut {
             engine.set_timer(BOUNDARY, engine.now() + cut);
         }

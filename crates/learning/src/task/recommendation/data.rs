@@ -2,7 +2,8 @@
 
 use super::Recommendation;
 use crate::ranking::ItemLists;
-use crate::ratings::{Dropped, Part, RatingsSplit};
+use crate::ratings::{Dropped, Ids, Part, RatingsSplit};
+use std::fmt::Write;
 
 /// A part by which models are judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,24 @@ impl Recommendation {
         ];
         counts.extend(dropped.into_iter().filter(|&(_, count)| count > 0));
         counts.into_iter().map(|(name, count)| (name, count as u64)).collect()
+    }
+
+    /// What numbers of users and items stand for, unless they stand for themselves.
+    pub(super) fn maps(&self) -> Vec<(&'static str, String)> {
+        let table = |(name, ids): (&'static str, &Ids)| {
+            if matches!(ids, Ids::AsTheyStand(_)) {
+                return None;
+            }
+            let mut text = "index,id\n".to_owned();
+            for index in 0..ids.len() as u32 {
+                let id = ids.name(index);
+                let quoted =
+                    if id.contains([',', '"', '\n', '\r']) { format!("\"{}\"", id.replace('"', "\"\"")) } else { id };
+                let _ = writeln!(text, "{index},{quoted}");
+            }
+            Some((name, text))
+        };
+        [("users.csv", &self.data.user_ids), ("items.csv", &self.data.item_ids)].into_iter().filter_map(table).collect()
     }
 
     /// Known dirt that was dropped.
