@@ -23,6 +23,7 @@ mod overwrite;
 mod protocols;
 mod real_data;
 mod real_traces;
+mod recommendation;
 mod replay;
 mod report;
 mod streams;
