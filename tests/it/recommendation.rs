@@ -119,12 +119,14 @@ const ROUNDS: [&[u32]; 4] = [&[3, 7], &[7, 11, 29], &[0], &[3, 4]];
 fn bytes_and_rows_follow_from_the_draws() {
     let world = world(&format!("{BASE}[protocol.synchronous]\ncohort = 5\n[policy.random]\n"), 1);
     let played = play(&world, Box::new(Script::new(&ROUNDS)), 4).unwrap();
+    // A round's record has the bytes of all rounds up to it.
+    let mut bytes = 0;
     let mut before = world.task.as_deref().unwrap().initial_model(0, &world.streams);
     for (index, round) in played.seen.rounds.iter().enumerate() {
         let jobs = ROUNDS[index].iter().map(|&client| met(&positives(&world, client), 50, client, index as u32 + 1));
         let jobs: Vec<BTreeSet<u32>> = jobs.collect();
-        let bytes: usize = jobs.iter().map(|items| items.len() * (4 + 1) * 4).sum();
-        assert_eq!((round.down_bytes, round.up_bytes), (bytes as u64, bytes as u64), "round {index}");
+        bytes += jobs.iter().map(|items| items.len() as u64 * (4 + 1) * 4).sum::<u64>();
+        assert_eq!((round.down_bytes, round.up_bytes), (bytes, bytes), "round {index}");
         let moved: BTreeSet<u32> = jobs.into_iter().flatten().collect();
         let after = &played.seen.models[index];
         for (item, (old, new)) in (0..).zip(before.chunks(4).zip(after.chunks(4))) {
