@@ -180,8 +180,11 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
         _ => "; ± is half of the 95 % interval over seeds, differences are paired by seed",
     };
     text.push_str(&format!(
-        "{} clients, {} protocol, task {}, {seeds} seed{}{intervals}\n\n",
-        sections.population.client_count().unwrap_or_default(),
+        "{}, {} protocol, task {}, {seeds} seed{}{intervals}\n\n",
+        match sections.population.client_count() {
+            Ok(clients) => format!("{clients} clients"),
+            Err(_) => "clients as the data say".to_owned(),
+        },
         sections.protocol.kind(),
         sections.task.kind(),
         if seeds == 1 { "" } else { "s" },

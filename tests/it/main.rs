@@ -25,6 +25,7 @@ mod policies;
 mod protocols;
 mod real_data;
 mod real_traces;
+mod recommendation;
 mod replay;
 mod report;
 mod scripted;

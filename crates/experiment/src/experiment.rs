@@ -316,6 +316,11 @@ impl Experiment {
         summary.bound = bound(world, &arm.policy);
         summary.warnings = got_worse(world, &summary).into_iter().collect();
         summary.measured = metrics;
+        if let Some(task) = &world.task {
+            summary.data = task.counts().into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+            let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), values.into_iter().collect());
+            summary.reference = task.references().into_iter().map(named).collect();
+        }
         Ok(summary)
     }
 }

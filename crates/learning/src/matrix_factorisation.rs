@@ -47,13 +47,15 @@
 //!
 //! [`negatives`]: crate::ratings::negatives
 
+mod footprint;
 mod job;
 mod optimizer;
 mod rows;
 mod score;
 mod step;
 
-pub use job::{Job, Negatives, Outcome};
+pub use footprint::{Extent, Footprint};
+pub use job::{Job, Negatives, Outcome, Worker};
 pub use optimizer::RowOptimizer;
 pub use score::{FactorScores, UserRows, UserTable};
 
@@ -61,7 +63,6 @@ use crate::lanes::Path;
 use crate::trainer::Length;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
-use job::Worker;
 use rayon::prelude::*;
 
 /// Which item rows a job moves and sends.

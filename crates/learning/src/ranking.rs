@@ -46,7 +46,7 @@ mod evaluate;
 mod lists;
 mod ties;
 
-pub use evaluate::{BLOCK, Means, ScoreItems, evaluate};
+pub use evaluate::{BLOCK, Means, ScoreItems, evaluate, evaluate_users};
 pub use lists::ItemLists;
 
 use crate::lanes::Path;

@@ -6,12 +6,15 @@
 //! | module | task |
 //! |---|---|
 //! | [`labelled`] | rows with a class or a number, any [`crate::model::Model`] |
+//! | [`recommendation`] | ratings, learned by rows of users and items |
 
 pub mod labelled;
 mod private;
+pub mod recommendation;
 
 pub use labelled::Labelled;
 pub use private::{PrivateTable, PrivateView};
+pub use recommendation::Recommendation;
 
 use crate::data::partition::Skew;
 use crate::layout::{Layout, Update};
@@ -115,6 +118,26 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// What is written to a model file: named tensors, of the models of all clusters and of what clients keep.
     fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor>;
 
+    /// Whether there are validation data, where the task's settings say that there may be.
+    fn has_valid(&self) -> bool {
+        true
+    }
+
+    /// CSV tables that explain numbers in other files of a run, by name; each is written beside them.
+    fn tables(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// What is known to be reached without the model, worked out once.
+    fn references(&self) -> References {
+        Vec::new()
+    }
+
+    /// How many there are of what the data consist of, and of what was dropped of them.
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// How unevenly the training examples are spread over clients, where that is known.
     fn skew(&self) -> Option<&Skew> {
         None
@@ -151,6 +174,9 @@ impl dyn Task {
         }
     }
 }
+
+/// References by name, each with values of metrics by name.
+pub type References = Vec<(&'static str, Vec<(String, f64)>)>;
 
 /// A number or vector that a client can be asked for before a selection.
 #[derive(Clone, Copy, Debug, PartialEq)]

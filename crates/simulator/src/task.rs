@@ -8,16 +8,19 @@
 //! | `softmax-regression` | any with classes, see [`fedgenie_learning::data::source`] | `test_loss`, `test_accuracy` |
 //! | `classification` | any with classes, see [`fedgenie_learning::data::source`], by a network | `test_loss`, `test_accuracy` |
 //! | `scripted` | none: a metric by lists and files | one of any name, such as `test_score` |
+//! | `recommendation` | ratings, see [`fedgenie_learning::ratings`] | `test_auc`, and for each cutoff `test_hr_20`, … |
 
 pub mod classification;
 pub mod linear_regression;
 pub mod none;
+pub mod recommendation;
 pub mod scripted;
 pub mod softmax_regression;
 
 pub use fedgenie_learning::data::source::DataCache;
 pub use fedgenie_learning::task::{
-    Context, Job, JobKey, Labelled, ModelState, Need, On, PrivateTable, PrivateView, ProbeKind, Task, Worker,
+    Context, Job, JobKey, Labelled, ModelState, Need, On, PrivateTable, PrivateView, ProbeKind, Recommendation,
+    References, Task, Worker,
 };
 
 use fedgenie_core::components;
@@ -29,6 +32,7 @@ use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::{DataError, Split};
 use fedgenie_learning::model::weights::{WeightsError, read_safetensors};
 use fedgenie_learning::model::{Model, ModelError};
+use fedgenie_learning::trainer::LocalTraining;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,6 +46,19 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
     /// Whether clients train, so that the scenario has to say how.
     fn trains(&self) -> bool {
         false
+    }
+
+    /// Whether the data say how many clients there are, so that the scenario need not.
+    fn counts_clients(&self) -> bool {
+        false
+    }
+
+    /// Checks how clients train, for a task that trains.
+    ///
+    /// # Errors
+    /// A complaint with a path below the `[training]` section.
+    fn check_training(&self, _training: &LocalTraining) -> Result<(), Complaint> {
+        Ok(())
     }
 
     /// Bytes of the model each way, where there is none.
@@ -130,6 +147,11 @@ pub trait Material {
     /// Bytes of the whole model.
     fn whole_bytes(&self) -> u64;
 
+    /// How many clients there are, if the data say so.
+    fn clients(&self) -> Option<usize> {
+        None
+    }
+
     /// The task of so many clients. `sizes` are their declared amounts of data, for partitions that follow them.
     ///
     /// # Errors
@@ -156,6 +178,7 @@ components! {
         "softmax-regression" => SoftmaxRegression(softmax_regression::Config) in "task/softmax_regression.rs";
         "classification" => Classification(classification::Config) in "task/classification.rs";
         "scripted" => Scripted(scripted::Config) in "task/scripted.rs";
+        "recommendation" => Recommendation(recommendation::Config) in "task/recommendation.rs";
     }
 }
 

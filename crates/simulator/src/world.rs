@@ -9,7 +9,7 @@ pub use truth::Truth;
 use crate::clusters::{Clusters, ClustersConfig};
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work};
-use crate::protocol::{LinkConfig, Rule};
+use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
 use crate::task::{DataCache, Outline, Planned, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Round};
@@ -23,6 +23,7 @@ use fedgenie_core::rng::Streams;
 use fedgenie_learning::aggregate::AggregationConfig;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What a world is made of, checked as far as that is possible without building it.
@@ -38,8 +39,8 @@ pub struct WorldPlan {
     pub training: LocalTraining,
     /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
-    /// When rounds close.
-    pub rule: Rule,
+    /// When rounds close; its rule is checked when the number of clients is known.
+    pub protocol: ProtocolConfig,
     /// Cluster models, where there are any.
     pub clusters: Option<ClustersConfig>,
     /// The order of simultaneous events of a class.
@@ -109,6 +110,7 @@ pub struct Protocol {
 struct Foundation {
     streams: Streams,
     population: Population,
+    rule: Rule,
     task: Option<Arc<dyn Task>>,
     payload_bytes: u64,
     edge_links: Vec<[AnyLaw; 2]>,
@@ -138,12 +140,12 @@ impl WorldPlan {
     /// # Errors
     /// If the population, the task or the reward do not fit together; nothing is kept.
     pub fn build(&self, seed: u64, cache: &DataCache) -> Result<World, WorldError> {
-        let Foundation { streams, population, task, payload_bytes, edge_links, hindsight } =
+        let Foundation { streams, population, rule, task, payload_bytes, edge_links, hindsight } =
             self.foundation(seed, cache)?;
         let mut warnings = population.notes().to_vec();
         warnings.extend(task.iter().flat_map(|task| task.warnings()));
         let truth = match self.reward {
-            Some(reward) => Some(Truth::new(reward, &self.meters, &population, &self.rule, &mut warnings)?),
+            Some(reward) => Some(Truth::new(reward, &self.meters, &population, &rule, &mut warnings)?),
             None => None,
         };
         let training = Training {
@@ -152,10 +154,11 @@ impl WorldPlan {
             payload_bytes,
             aggregation: self.aggregation.clone(),
         };
-        let clusters = self.cluster_models()?;
-        let protocol = Protocol { rule: self.rule.clone(), ties: self.ties, edge_links, clusters };
+        let clusters = self.cluster_models(&rule)?;
+        let protocol = Protocol { rule, ties: self.ties, edge_links, clusters };
         let shares = population.shares();
-        let measures = self.task.measures();
+        let mut measures = self.task.measures();
+        measures.has_valid &= task.as_ref().is_some_and(|task| task.has_valid());
         Ok(World { streams, population, shares, task, measures, training, protocol, truth, hindsight, warnings })
     }
 
@@ -169,10 +172,14 @@ impl WorldPlan {
 
     fn foundation(&self, seed: u64, cache: &DataCache) -> Result<Foundation, WorldError> {
         let streams = Streams::new(seed);
-        let clients = self.population.client_count()?;
-        let outline = Outline { clients, servers: servers(&self.rule), planned: self.planned };
-        self.task.check_outline(&outline).map_err(TaskError::Setting)?;
+        self.task.check_training(&self.training).map_err(|complaint| complaint.below("training"))?;
         let material = self.task.material(&streams, cache)?;
+        let plan = self.counted(material.as_ref().and_then(|material| material.clients()))?;
+        let clients = plan.client_count()?;
+        let (protocol, kind) = (&self.protocol, self.protocol.kind());
+        let rule = protocol.rule(clients).map_err(|complaint| complaint.below(kind).below("protocol"))?;
+        let outline = Outline { clients, servers: servers(&rule), planned: self.planned };
+        self.task.check_outline(&outline).map_err(TaskError::Setting)?;
         let payload_bytes = match &material {
             Some(material) => material.whole_bytes(),
             None => self.task.payload_bytes(),
@@ -180,9 +187,9 @@ impl WorldPlan {
         let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
         let is_declared = self.task.has_declared_sizes();
         let (population, task) = match material {
-            None => (self.population.build(&work(None), &streams)?, None),
+            None => (plan.build(&work(None), &streams)?, None),
             Some(material) => {
-                let declared = is_declared.then(|| self.population.build(&work(None), &streams)).transpose()?;
+                let declared = is_declared.then(|| plan.build(&work(None), &streams)).transpose()?;
                 let sizes = declared.as_ref().map_or(&[][..], Population::data_sizes);
                 let task = material.deal(clients, sizes, &streams)?;
                 let population = match declared {
@@ -190,40 +197,51 @@ impl WorldPlan {
                     None => {
                         let ids = (0..clients).map(ClientId::from_index);
                         let sizes: Vec<u32> = ids.map(|client| task.examples(client) as u32).collect();
-                        self.population.build(&work(Some(&sizes)), &streams)?
+                        plan.build(&work(Some(&sizes)), &streams)?
                     }
                 };
                 (population, Some(task))
             }
         };
-        if population.can_lose() && self.rule.cut().is_none() {
+        if population.can_lose() && rule.cut().is_none() {
             let message =
                 "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
             return Err(WorldError::scenario("protocol", message));
         }
-        if self.reward.is_some() && !self.rule.has_regret() {
+        if self.reward.is_some() && !rule.has_regret() {
             let message =
                 "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
             return Err(WorldError::scenario("regret", message));
         }
-        let edge_links = self.edge_links(&streams)?;
-        self.cluster_models()?;
+        let edge_links = self.edge_links(&rule, &streams)?;
+        self.cluster_models(&rule)?;
         if let Some(reward) = &self.reward {
-            Truth::check(reward, &population, &self.rule)?;
+            Truth::check(reward, &population, &rule)?;
         }
         let plan = self.hindsight.as_ref();
         // A sum over clients needs models to be scored; a set can be worth what a script says.
         let needs_models = plan.is_some_and(|plan| plan.utility.of_sets().is_none());
         let learns = task.as_ref().is_some_and(|task| !needs_models || !task.layout().is_empty());
         let measures = learns.then(|| self.task.measures());
-        let hindsight =
-            plan.map(|plan| hindsight::define(plan, &population, &self.rule, measures.as_ref())).transpose()?;
-        Ok(Foundation { streams, population, task, payload_bytes, edge_links, hindsight })
+        let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, measures.as_ref())).transpose()?;
+        Ok(Foundation { streams, population, rule, task, payload_bytes, edge_links, hindsight })
     }
 
-    fn cluster_models(&self) -> Result<Option<Clusters>, WorldError> {
+    /// The population, with the number of clients that the data say, if they do.
+    fn counted(&self, clients: Option<usize>) -> Result<Cow<'_, PopulationConfig>, WorldError> {
+        let Some(clients) = clients else { return Ok(Cow::Borrowed(&self.population)) };
+        match self.population.clients {
+            Some(given) if given != clients => {
+                let message = format!("found {given}; the data say {clients}: write that, or leave the key out");
+                Err(WorldError::scenario("population.clients", message))
+            }
+            _ => Ok(Cow::Owned(PopulationConfig { clients: Some(clients), ..self.population.clone() })),
+        }
+    }
+
+    fn cluster_models(&self, rule: &Rule) -> Result<Option<Clusters>, WorldError> {
         let Some(clusters) = &self.clusters else { return Ok(None) };
-        let Rule::Hierarchical(rule) = &self.rule else {
+        let Rule::Hierarchical(rule) = rule else {
             let message = "cluster models belong to edge servers; take [clusters] out, or take [protocol.hierarchical]";
             return Err(WorldError::scenario("clusters", message));
         };
@@ -231,8 +249,8 @@ impl WorldPlan {
         Ok(Some(clusters))
     }
 
-    fn edge_links(&self, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {
-        let Rule::Hierarchical(rule) = &self.rule else { return Ok(Vec::new()) };
+    fn edge_links(&self, rule: &Rule, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {
+        let Rule::Hierarchical(rule) = rule else { return Ok(Vec::new()) };
         let Some(LinkConfig { download, upload }) = &rule.link else { return Ok(Vec::new()) };
         let edges = rule.members.len();
         let build = |law: &TimeLaw, edge: usize, key: &str, index: u32| {

@@ -45,6 +45,8 @@ pub const RUN_FILE: &str = "run.json";
 pub const FAILURE_FILE: &str = "failed.json";
 /// The final model of a run, where asked for.
 pub const MODEL_FILE: &str = "model.safetensors";
+/// What numbers of users and of items stand for, in runs that learn from ratings.
+pub const ID_FILES: [&str; 2] = ["users.csv", "items.csv"];
 /// What processes tell each other while they write.
 pub const STATE_FOLDER: &str = ".fedgenie";
 

@@ -16,7 +16,7 @@ mod erase;
 mod finish;
 
 use super::artefacts::{
-    EVENTS_FILE, FAILURE_FILE, Failure, MARKS_FILE, MODEL_FILE, Marker, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER,
+    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MODEL_FILE, Marker, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER,
     SCENARIO_FILE, STATE_FOLDER, TIMELINE_FILE, is_result_folder,
 };
 use super::execution::{Outputs, Threads};
@@ -32,7 +32,8 @@ use std::path::{Path, PathBuf};
 pub use erase::note_written;
 
 /// Files of a run's folder in the order in which they get their names.
-const RUN_FILES: [&str; 7] = [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE, MODEL_FILE, FAILURE_FILE, RUN_FILE];
+const RUN_FILES: [&str; 9] =
+    [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE, MODEL_FILE, ID_FILES[0], ID_FILES[1], FAILURE_FILE, RUN_FILE];
 /// Locked while its process lives.
 const ALIVE_FILE: &str = "alive";
 /// What the folder of a process is called, before its number.
@@ -128,6 +129,10 @@ impl ResultFolder {
         let summary = match result {
             Ok(summary) => {
                 files.finish().map_err(failed)?;
+                for (name, table) in world.task.iter().flat_map(|task| task.tables()) {
+                    assert!(ID_FILES.contains(&name), "a run has no file {name}");
+                    write_file(&unfinished.join(name), table.as_bytes())?;
+                }
                 write_json(&unfinished.join(RUN_FILE), &summary.with_curve())?;
                 Ok(summary)
             }

@@ -89,6 +89,12 @@ pub struct RunSummary {
     /// How unevenly the seed's training examples are spread over clients, for a task that trains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<Skew>,
+    /// How many there are of what the data consist of.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub data: BTreeMap<String, u64>,
+    /// What is known to be reached without the model, by name and metric.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "read_references")]
+    pub reference: BTreeMap<String, BTreeMap<String, f64>>,
     /// When the targets of `[evaluate]` were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<Reached>,
@@ -114,6 +120,16 @@ pub struct RunSummary {
 fn read_metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
     let written = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
     Ok(written.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
+}
+
+/// The same of references.
+fn read_references<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, BTreeMap<String, f64>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Metrics(#[serde(deserialize_with = "read_metrics")] BTreeMap<String, f64>);
+    let written = BTreeMap::<String, Metrics>::deserialize(deserializer)?;
+    Ok(written.into_iter().map(|(name, Metrics(values))| (name, values)).collect())
 }
 
 /// A run's summary with its course, as written to its folder.
@@ -161,6 +177,8 @@ impl RunSummary {
             outcomes: Outcomes::default(),
             group_selections: run.total_group_selections(),
             partition: run.skew().cloned(),
+            data: BTreeMap::new(),
+            reference: BTreeMap::new(),
             reached,
             warnings: Vec::new(),
             curve: curve.into_points(),

@@ -38,9 +38,12 @@ impl Part {
         if !matches!(sections.task, TaskConfig::None(_)) {
             sections.check_metrics(&sections.task.as_settings().measures()).map_err(wrong)?;
         }
-        let clients = sections.population.client_count().map_err(wrong)?;
-        let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
-        let rule = protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;
+        // If the data say how many clients there are, the rest is checked when they are read.
+        if sections.population.clients.is_some() || !sections.task.as_settings().counts_clients() {
+            let clients = sections.population.client_count().map_err(wrong)?;
+            let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
+            protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;
+        }
         let training = sections.training.clone().unwrap_or_default();
         // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
         let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
@@ -52,7 +55,7 @@ impl Part {
             planned: sections.planned(),
             training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
             inference_share: training.inference_share,
-            rule,
+            protocol: sections.protocol.clone(),
             clusters: sections.clusters.clone(),
             ties: sections.ties.ties(),
             aggregation: sections.aggregation.clone(),

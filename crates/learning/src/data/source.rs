@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -138,9 +139,17 @@ impl<'de> Visitor<'de> for DataVisitor {
 pub struct DataCache {
     splits: Mutex<BTreeMap<String, Arc<Split>>>,
     tables: Mutex<BTreeMap<String, Arc<Dataset>>>,
+    others: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl DataCache {
+    /// The cache of another kind of data, made at the first call.
+    pub fn of<T: Default + Any + Send + Sync>(&self) -> Arc<T> {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = others.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
+        other.downcast().expect("what is kept under a type is of it")
+    }
+
     /// A table from which each seed draws its rows for testing, read once.
     ///
     /// # Errors

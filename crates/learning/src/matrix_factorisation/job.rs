@@ -68,19 +68,28 @@ pub struct Outcome {
 pub struct Worker {
     path: Path,
     rows: LocalRows,
-    /// Places of examples in the order of the epoch.
-    order: Vec<u32>,
-    user_of: Vec<u32>,
+    examples: Examples,
     batch: Vec<Triple>,
     losses: Vec<f32>,
 }
 
+impl Default for Worker {
+    fn default() -> Self {
+        Self::on(Path::detect())
+    }
+}
+
 impl Worker {
+    /// With kernels compiled for a set of processor features.
     pub fn on(path: Path) -> Self {
-        let (order, user_of, batch, losses) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { path, rows: LocalRows::default(), order, user_of, batch, losses }
+        let (batch, losses) = (Vec::new(), Vec::new());
+        Self { path, rows: LocalRows::default(), examples: Examples::default(), batch, losses }
     }
 
+    /// Trains one job.
+    ///
+    /// # Panics
+    /// As [`BprTraining::train`].
     pub fn train(&mut self, settings: &BprTraining, job: &Job<'_>, outcome: &mut Outcome) {
         let d = settings.dimensions;
         assert!(job.table.len().is_multiple_of(d) && job.users.len() == job.ends.len() * d, "tables have whole rows");
@@ -93,22 +102,19 @@ impl Worker {
             }
             self.rows.fix_others();
         }
-        outcome.without_negative = self.list_examples(job, items);
+        outcome.without_negative = self.examples.list(job, items);
         (outcome.triplets, outcome.steps, outcome.diverged) = (0, 0, false);
         let (mut sum, mut squares) = (0.0, 0.0);
         let (mut order, mut draws) = (job.order.clone(), job.draws.clone());
         let mut powers = Powers::ONE;
-        let (epochs, most) = match settings.length {
-            Length::Epochs(epochs) => (u64::from(epochs), u64::MAX),
-            Length::Steps(steps) => (u64::MAX, u64::from(steps)),
-        };
+        let (epochs, most) = bounds(settings.length);
         let mut epoch = 0;
         let mut first_met = 0_u64;
-        while epoch < epochs && outcome.steps < most && !self.order.is_empty() && !outcome.diverged {
-            order.shuffle(&mut self.order);
+        while epoch < epochs && outcome.steps < most && !self.examples.order.is_empty() && !outcome.diverged {
+            order.shuffle(&mut self.examples.order);
             let mut begin = 0;
-            while begin < self.order.len() && outcome.steps < most && !outcome.diverged {
-                let end = self.order.len().min(begin + settings.batch);
+            while begin < self.examples.order.len() && outcome.steps < most && !outcome.diverged {
+                let end = self.examples.order.len().min(begin + settings.batch);
                 outcome.steps += 1;
                 self.gather(begin..end, job, items, d, &mut draws, outcome.steps);
                 begin = end;
@@ -133,8 +139,49 @@ impl Worker {
         outcome.settle();
     }
 
+    /// Finds the rows of a mini-batch.
+    fn gather(
+        &mut self,
+        places: std::ops::Range<usize>,
+        job: &Job<'_>,
+        items: usize,
+        dimensions: usize,
+        draws: &mut StreamRng,
+        step: u64,
+    ) {
+        self.batch.clear();
+        for &example in &self.examples.order[places] {
+            let Triplet { user, positive, negative } = self.examples.triplet(example, job, items, draws);
+            let positive = self.rows.item(positive, job.table, dimensions);
+            let negative = self.rows.item(negative, job.table, dimensions);
+            let slots = [user, positive, negative];
+            let places = slots.map(|slot| self.rows.meet(slot, step));
+            self.batch.push(Triple { slots, places });
+        }
+        self.losses.clear();
+        self.losses.resize(self.batch.len(), 0.0);
+    }
+}
+
+/// Most epochs and most steps of a job.
+pub(super) fn bounds(length: Length) -> (u64, u64) {
+    match length {
+        Length::Epochs(epochs) => (u64::from(epochs), u64::MAX),
+        Length::Steps(steps) => (u64::MAX, u64::from(steps)),
+    }
+}
+
+/// The examples of a job.
+#[derive(Debug, Default)]
+pub(super) struct Examples {
+    /// Places of examples in the order of the epoch.
+    pub order: Vec<u32>,
+    user_of: Vec<u32>,
+}
+
+impl Examples {
     /// Numbers the examples that have a negative; returns how many have none.
-    fn list_examples(&mut self, job: &Job<'_>, items: usize) -> usize {
+    pub fn list(&mut self, job: &Job<'_>, items: usize) -> usize {
         self.order.clear();
         self.user_of.clear();
         if let Negatives::Given(triplets) = job.negatives {
@@ -155,36 +202,19 @@ impl Worker {
         without
     }
 
-    /// Finds the rows of a mini-batch.
-    fn gather(
-        &mut self,
-        places: std::ops::Range<usize>,
-        job: &Job<'_>,
-        items: usize,
-        dimensions: usize,
-        draws: &mut StreamRng,
-        step: u64,
-    ) {
-        self.batch.clear();
-        for &example in &self.order[places] {
-            let Triplet { user, positive, negative } = match job.negatives {
-                Negatives::Given(triplets) => triplets[example as usize],
-                Negatives::Drawn => {
-                    let user = self.user_of[example as usize];
-                    let begin = if user == 0 { 0 } else { job.ends[user as usize - 1] as usize };
-                    let known = &job.positives[begin..job.ends[user as usize] as usize];
-                    let negative = negative(draws, items as u32, known).expect("such examples are left out");
-                    Triplet { user, positive: job.positives[example as usize], negative }
-                }
-            };
-            let positive = self.rows.item(positive, job.table, dimensions);
-            let negative = self.rows.item(negative, job.table, dimensions);
-            let slots = [user, positive, negative];
-            let places = slots.map(|slot| self.rows.meet(slot, step));
-            self.batch.push(Triple { slots, places });
+    /// A user, numbered within the job, a positive of the user, and a negative.
+    #[inline]
+    pub fn triplet(&self, example: u32, job: &Job<'_>, items: usize, draws: &mut StreamRng) -> Triplet {
+        match job.negatives {
+            Negatives::Given(triplets) => triplets[example as usize],
+            Negatives::Drawn => {
+                let user = self.user_of[example as usize];
+                let begin = if user == 0 { 0 } else { job.ends[user as usize - 1] as usize };
+                let known = &job.positives[begin..job.ends[user as usize] as usize];
+                let negative = negative(draws, items as u32, known).expect("such examples are left out");
+                Triplet { user, positive: job.positives[example as usize], negative }
+            }
         }
-        self.losses.clear();
-        self.losses.resize(self.batch.len(), 0.0);
     }
 }
 

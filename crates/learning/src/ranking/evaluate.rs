@@ -22,12 +22,10 @@ pub struct Means {
     pub users: usize,
 }
 
-/// Ranks all items for every user of `relevant` who has one, on all cores of the current pool if `parallel`.
-///
-/// Memory: [`BLOCK`] rows of scores for each thread and the metrics of each user, never users × items.
+/// Ranks all items for every user of `relevant` who has one: see [`evaluate_users`].
 ///
 /// # Panics
-/// If a cutoff is 0, the lists have different numbers of users, or an item is not below `items`.
+/// As [`evaluate_users`].
 pub fn evaluate(
     model: &dyn ScoreItems,
     items: usize,
@@ -36,8 +34,27 @@ pub fn evaluate(
     cutoffs: &[usize],
     parallel: bool,
 ) -> Means {
+    let everybody = 0..relevant.users() as u32;
+    evaluate_users(everybody, model, items, [excluded, relevant], cutoffs, parallel)
+}
+
+/// Ranks all items for those of the users who have a relevant one, on all cores of the current pool if `parallel`. The
+/// lists are what is no candidate, and what is relevant.
+///
+/// Memory: [`BLOCK`] rows of scores for each thread and the metrics of each user, never users × items.
+///
+/// # Panics
+/// If a cutoff is 0, the lists have different numbers of users, a user has no list, or an item is not below `items`.
+pub fn evaluate_users(
+    users: impl Iterator<Item = u32>,
+    model: &dyn ScoreItems,
+    items: usize,
+    [excluded, relevant]: [&ItemLists; 2],
+    cutoffs: &[usize],
+    parallel: bool,
+) -> Means {
     assert_eq!(excluded.users(), relevant.users(), "the same users have both lists");
-    let users: Vec<u32> = (0..relevant.users() as u32).filter(|&user| !relevant.of(user).is_empty()).collect();
+    let users: Vec<u32> = users.filter(|&user| !relevant.of(user).is_empty()).collect();
     let width = Ranker::count(cutoffs.len());
     let mut values = vec![f64::NAN; users.len() * width];
     let new = || (Ranker::on(Path::detect(), cutoffs), vec![0.0; BLOCK * items]);

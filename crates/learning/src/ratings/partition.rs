@@ -12,7 +12,7 @@
 //! `"users"` draws nothing; the others as they document.
 
 use super::{Part, RatingsSplit};
-use crate::data::partition::{Partition, PartitionConfig, PartitionError};
+use crate::data::partition::{Partition, PartitionConfig, PartitionError, Skew};
 use crate::data::{Dataset, Targets};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
@@ -144,6 +144,11 @@ fn by_user(split: &RatingsSplit) -> Partition {
     let mut sizes = vec![0; split.users()];
     split.part(Part::Train).for_each(|rating| sizes[rating.user as usize] += 1);
     Partition::deal(order, &sizes)
+}
+
+/// How unevenly training ratings are spread.
+pub fn skew(split: &RatingsSplit, partition: &Partition) -> Skew {
+    partition.skew(&examples(split))
 }
 
 /// What a partition sees of the training ratings: classes and groups, but no features.

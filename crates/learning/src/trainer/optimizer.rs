@@ -260,6 +260,7 @@ pub struct Moments {
 /// Checked settings of an optimizer; see the module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optimizer {
+    config: OptimizerConfig,
     lr: f64,
     /// Of the gradient.
     weight_decay: f32,
@@ -280,22 +281,28 @@ impl Optimizer {
     /// As [`OptimizerConfig::check`].
     pub fn new(config: &OptimizerConfig) -> Result<Self, TrainingError> {
         config.check()?;
-        Ok(match *config {
+        let (lr, weight_decay, rule) = match *config {
             OptimizerConfig::Sgd { lr, momentum, nesterov, weight_decay, dampening } => {
                 let momentum = momentum as f32;
                 let with_momentum = Rule::Momentum { momentum, take: (1.0 - dampening) as f32, nesterov };
                 let rule = if momentum == 0.0 { Rule::Descent } else { with_momentum };
-                Self { lr, weight_decay: weight_decay as f32, rule }
+                (lr, weight_decay as f32, rule)
             }
             OptimizerConfig::Adam { lr, beta1, beta2, epsilon, weight_decay } => {
                 let rule = Rule::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: 0.0 };
-                Self { lr, weight_decay: weight_decay as f32, rule }
+                (lr, weight_decay as f32, rule)
             }
             OptimizerConfig::AdamW { lr, beta1, beta2, epsilon, weight_decay } => {
                 let rule = Rule::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: weight_decay };
-                Self { lr, weight_decay: 0.0, rule }
+                (lr, 0.0, rule)
             }
-        })
+        };
+        Ok(Self { config: config.clone(), lr, weight_decay, rule })
+    }
+
+    /// The settings that it was made from.
+    pub const fn config(&self) -> &OptimizerConfig {
+        &self.config
     }
 
     /// Forgets the steps of an earlier job; allocates only if the buffers never were this long.

@@ -1,0 +1,370 @@
+//! Who will like what: rows of users and items, learned from ratings, judged by where test items stand in a ranking.
+//!
+//! # Definition
+//! The model is [`matrix_factorisation`](crate::matrix_factorisation). `items.weight` travels: as a table, of which an
+//! update has the rows that the job moved, or as a dense segment. `users.weight` stays with clients: each keeps a row for
+//! every user of whom it has training ratings, one after the other by ascending user, and says nothing of it.
+//!
+//! A user whose training ratings are spread over several clients has a row at each. That of the client with most of them
+//! counts, of the first among equals: it is used for evaluation and written to files, and the client is the user's *home*.
+//!
+//! Measures: those of [`ranking`], on test and validation data. A client's and an edge server's own data are the test
+//! ratings of the users whose homes they are. The loss of a client is the mean of `−ln σ(x)` over its training examples,
+//! each with a negative that is drawn once and for all, or with those of the triplets.
+//!
+//! # Cost
+//! For a client 24 bytes and a home, for a training rating 12 bytes. Rows of users who have never trained are made when
+//! they are needed. Finding a job's bytes repeats its draws.
+//!
+//! # Determinism
+//! A job's streams: (BatchOrder, client, job) and (TrainingNoise, client, job). The negatives of a client's loss: stream
+//! (Example, client, 8), in the order of its positives.
+
+mod data;
+mod holdings;
+mod measure;
+
+pub use data::HeldOut;
+pub use holdings::Holdings;
+
+use super::{Context, Job, JobKey, ModelState, On, PrivateView, References, Task, Worker};
+use crate::data::partition::{Partition, Skew};
+use crate::layout::{Layout, Scope, Segment, Update};
+use crate::matrix_factorisation::{
+    self as mf, BprTraining, Footprint, Moves, Negatives, Outcome, RowOptimizer, initial_items, initial_user,
+};
+use crate::model::weights::Tensor;
+use crate::ranking::Ranker;
+use crate::ratings::reference::Popularity;
+use crate::ratings::triplets::Triplet;
+use crate::ratings::{Part, Ratings, RatingsSplit};
+use crate::trainer::LocalTraining;
+use fedgenie_core::id::ClientId;
+use fedgenie_core::metric::{Measure, Measures};
+use fedgenie_core::rng::{Purpose, Streams};
+use std::sync::{Arc, OnceLock};
+
+/// The names of the two tables in files.
+pub const TENSORS: [&str; 2] = ["items.weight", "users.weight"];
+
+/// What of the item table travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// All of it.
+    Table,
+    /// The rows of the job, each with its id.
+    Rows,
+}
+
+/// What a scenario says about model and measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Length of a row; at least 1.
+    pub dimensions: usize,
+    /// Standard deviation of the numbers of first rows.
+    pub deviation: f64,
+    /// Cutoffs of the measures; each at least 1.
+    pub cutoffs: Vec<usize>,
+    /// Which rows of items a job moves.
+    pub moves: Moves,
+    /// What travels down and up.
+    pub transfer: [Sent; 2],
+}
+
+impl Settings {
+    /// What is measured; `quality` names the measure by which models are compared. None if there is no such measure.
+    pub fn measures(&self, quality: &str, has_valid: bool) -> Option<Measures> {
+        let names = Ranker::names(&self.cutoffs);
+        let main = names.iter().position(|name| name == quality)?;
+        let of_data = names.iter().map(|name| Measure::share(name)).collect();
+        Some(Measures { of_data, of_model: Vec::new(), has_valid, main })
+    }
+}
+
+/// The rows to start from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// Of all items.
+    pub items: Vec<f32>,
+    /// Of all users.
+    pub users: Vec<f32>,
+}
+
+/// Ratings, who holds which of them, and the rows.
+#[derive(Debug)]
+pub struct Recommendation {
+    settings: Settings,
+    layout: Layout,
+    data: Arc<Ratings>,
+    holdings: Holdings,
+    valid: Option<HeldOut>,
+    test: HeldOut,
+    /// Ratings of the three parts, and users without any.
+    parts: [[usize; 2]; 3],
+    popularity: Popularity,
+    references: OnceLock<References>,
+    start: Option<Start>,
+    skew: Skew,
+    streams: Streams,
+}
+
+/// What a thread keeps.
+#[derive(Default)]
+struct Kept {
+    worker: mf::Worker,
+    outcome: Outcome,
+    users: Vec<f32>,
+}
+
+impl Recommendation {
+    /// The task of a split whose training ratings lie at clients as a partition says, at their own users if `is_by_user`.
+    /// With triplets, these are the examples.
+    ///
+    /// # Panics
+    /// If a setting is out of range, or the rows to start from are not as many as there are users and items.
+    pub fn new(
+        settings: Settings,
+        split: &RatingsSplit,
+        (partition, is_by_user): (&Partition, bool),
+        triplets: Option<&[Triplet]>,
+        start: Option<Start>,
+        streams: &Streams,
+    ) -> Self {
+        let (users, items, d) = (split.users(), split.items(), settings.dimensions);
+        if let Some(start) = &start {
+            assert_eq!(
+                [start.items.len(), start.users.len()],
+                [items * d, users * d],
+                "rows to start from are checked"
+            );
+        }
+        let segment = match settings.transfer[1] {
+            Sent::Rows => Segment::table(TENSORS[0], items, d, Scope::Shared),
+            Sent::Table => Segment::dense(TENSORS[0], items * d, Scope::Shared),
+        };
+        let parts = [Part::Train, Part::Valid, Part::Test];
+        Self {
+            layout: Layout::new(vec![segment]),
+            data: split.data.clone(),
+            holdings: Holdings::new(split, partition, is_by_user, triplets),
+            valid: (!split.valid.is_empty()).then(|| HeldOut::of(split, Part::Valid)),
+            test: HeldOut::of(split, Part::Test),
+            parts: parts.map(|part| [split.part(part).len(), split.users_without(part)]),
+            popularity: Popularity::new(split),
+            references: OnceLock::new(),
+            start,
+            skew: crate::ratings::partition::skew(split, partition),
+            streams: streams.clone(),
+            settings,
+        }
+    }
+
+    /// Who holds what.
+    pub const fn holdings(&self) -> &Holdings {
+        &self.holdings
+    }
+
+    /// The ratings, with what users and items are called.
+    pub fn data(&self) -> &Ratings {
+        &self.data
+    }
+
+    /// Number of items.
+    fn items(&self) -> usize {
+        self.data.item_ids.len()
+    }
+
+    /// The row that a user begins with.
+    fn first_row(&self, user: u32, row: &mut [f32]) {
+        match &self.start {
+            Some(start) => row.copy_from_slice(&start.users[user as usize * row.len()..][..row.len()]),
+            None => initial_user(user, self.settings.deviation, &self.streams, row),
+        }
+    }
+
+    /// The rows of a client's users.
+    fn rows_of(&self, client: ClientId, kept: Option<&[f32]>, rows: &mut Vec<f32>) {
+        rows.clear();
+        match kept {
+            Some(kept) => rows.extend_from_slice(kept),
+            None => {
+                rows.resize(self.private_len(client), 0.0);
+                self.init_private(client, &self.streams, rows);
+            }
+        }
+    }
+
+    fn training(&self, local: &LocalTraining) -> BprTraining {
+        BprTraining {
+            dimensions: self.settings.dimensions,
+            length: local.length,
+            batch: local.batch,
+            optimizer: RowOptimizer::new(local.optimizer.config()).expect("an optimizer is checked when it is made"),
+            moves: self.settings.moves,
+        }
+    }
+
+    fn job<'a>(&'a self, key: JobKey, streams: &Streams, table: &'a [f32], users: &'a [f32]) -> mf::Job<'a> {
+        let JobKey { client, number } = key;
+        mf::Job {
+            table,
+            users,
+            positives: self.holdings.positives(client),
+            ends: self.holdings.ends(client),
+            negatives: self.holdings.triplets(client).map_or(Negatives::Drawn, Negatives::Given),
+            lr_factor: 1.0,
+            order: streams.stream(Purpose::BatchOrder, client.0, number.0),
+            draws: streams.stream(Purpose::TrainingNoise, client.0, number.0),
+        }
+    }
+}
+
+impl Task for Recommendation {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn init(&self, _cluster: u32, streams: &Streams, parameters: &mut [f32]) {
+        match &self.start {
+            Some(start) => parameters.copy_from_slice(&start.items),
+            None => {
+                let Settings { dimensions, deviation, .. } = self.settings;
+                parameters.copy_from_slice(&initial_items(self.items(), dimensions, deviation, streams));
+            }
+        }
+    }
+
+    fn private_len(&self, client: ClientId) -> usize {
+        self.holdings.users(client).len() * self.settings.dimensions
+    }
+
+    fn init_private(&self, client: ClientId, _streams: &Streams, private: &mut [f32]) {
+        let rows = private.chunks_exact_mut(self.settings.dimensions);
+        self.holdings.users(client).iter().zip(rows).for_each(|(&user, row)| self.first_row(user, row));
+    }
+
+    fn examples(&self, client: ClientId) -> usize {
+        self.holdings.examples(client)
+    }
+
+    fn all_examples(&self) -> u64 {
+        self.holdings.all_examples()
+    }
+
+    fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
+        settings.examples(self.examples(client)) * 20.0 * self.settings.dimensions as f64
+    }
+
+    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [u64; 2] {
+        let whole = self.whole_bytes();
+        if self.sends_all() {
+            return [whole; 2];
+        }
+        let extent = match self.examples(job.client) {
+            0 => mf::Extent { met: 0, moved: 0 },
+            _ => {
+                let bare = self.job(job, context.streams, &[], &[]);
+                Footprint::default().of(&self.training(context.settings), &bare, self.items())
+            }
+        };
+        let bytes = |sent, rows: usize| match sent {
+            Sent::Table => whole,
+            Sent::Rows => 4 * (rows * (self.settings.dimensions + 1)) as u64,
+        };
+        let [down, up] = self.settings.transfer;
+        [bytes(down, extent.met), bytes(up, extent.moved)]
+    }
+
+    fn sends_all(&self) -> bool {
+        self.settings.transfer == [Sent::Table; 2]
+    }
+
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
+        let Context { settings, streams, loss_rms } = *context;
+        let Kept { worker, outcome, users } = worker.keep();
+        self.rows_of(job.client, job.private, users);
+        let key = JobKey { client: job.client, number: job.number };
+        let lr_factor = settings.schedule.factor(job.round.0) as f32;
+        let todo = mf::Job { lr_factor, ..self.job(key, streams, job.start, users) };
+        update.clear();
+        // Buffers go to and fro.
+        std::mem::swap(&mut outcome.users, &mut update.private);
+        match self.settings.transfer[1] {
+            Sent::Rows => {
+                std::mem::swap(&mut outcome.items, &mut update.rows);
+                std::mem::swap(&mut outcome.rows, &mut update.parameters);
+                worker.train(&self.training(settings), &todo, outcome);
+                std::mem::swap(&mut outcome.items, &mut update.rows);
+                std::mem::swap(&mut outcome.rows, &mut update.parameters);
+            }
+            Sent::Table => {
+                worker.train(&self.training(settings), &todo, outcome);
+                update.parameters.extend_from_slice(job.start);
+                let d = self.settings.dimensions;
+                for (&item, row) in outcome.items.iter().zip(outcome.rows.chunks_exact(d)) {
+                    update.parameters[item as usize * d..][..d].copy_from_slice(row);
+                }
+            }
+        }
+        std::mem::swap(&mut outcome.users, &mut update.private);
+        update.first_loss = outcome.loss;
+        update.loss_rms = loss_rms.then_some(outcome.loss_rms);
+        update.diverged = outcome.diverged || !update.first_loss.is_finite();
+    }
+
+    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
+        self.measure(on, state, parallel, values)
+    }
+
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
+        let mut sum = 0.0;
+        self.each_loss(client, state, |loss| sum += loss * loss);
+        sum
+    }
+
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+        let (mut sum, mut count) = (0.0, 0_u32);
+        self.each_loss(client, state, |loss| {
+            sum += loss;
+            count += 1;
+        });
+        sum / f64::from(count)
+    }
+
+    fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
+        let (users, d) = (self.data.user_ids.len(), self.settings.dimensions);
+        let mut rows = vec![0.0; users * d];
+        for (user, row) in (0..).zip(rows.chunks_exact_mut(d)) {
+            self.write_row(user, private, row);
+        }
+        let tensor = |name: &str, rows, values| Tensor { name: name.to_owned(), shape: vec![rows, d], values };
+        vec![tensor(TENSORS[0], self.items(), models[0].to_vec()), tensor(TENSORS[1], users, rows)]
+    }
+
+    fn has_valid(&self) -> bool {
+        self.valid.is_some()
+    }
+
+    fn tables(&self) -> Vec<(&'static str, String)> {
+        self.maps()
+    }
+
+    fn references(&self) -> References {
+        self.references.get_or_init(|| vec![("popularity", self.popularity_metrics())]).clone()
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        self.count()
+    }
+
+    fn skew(&self) -> Option<&Skew> {
+        Some(&self.skew)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.dirt()
+    }
+}
+
+#[cfg(test)]
+mod tests;

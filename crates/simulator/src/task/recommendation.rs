@@ -1,0 +1,368 @@
+//! Recommendation: matrix factorisation of ratings by Bayesian personalised ranking.
+//!
+//! # Definition
+//! User `u` and item `i` have rows of numbers; the score is their product. Clients train on triplets of a user, an item
+//! that the user rated, and one that the user is not known to have rated. `items.weight` travels, `users.weight` stays
+//! with clients. Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`,
+//! `precision_k`, `f1_k`: means over the users who have a relevant and an irrelevant candidate. Candidates are all items
+//! but those of the user's training ratings, for testing also those of validation. A client's own data are the test
+//! ratings of its users.
+//!
+//! # Inputs
+//! | key | meaning |
+//! |---|---|
+//! | `data` | `"ml-100k"`, `"ml-1m"`, `"video-games"`, `"ciao"`, `"epinions"`, `"filmtrust"`: folders, told by their files; or `{ csv = { .. } }` or `{ synthetic = { .. } }`, the default |
+//! | `users`, `items` | their numbers: ids are 0 … n − 1 as they stand; else ids are mapped in ascending order |
+//! | `range`, `positive_at_least`, `min_per_user` | drop ratings outside or below, then users with fewer |
+//! | `split` | `"file"`, `{ random = { test = 0.1, valid = 0.1 } }`, `{ per-user = { test = 0.2, valid = 0.1 } }`, `"leave-one-out"`; without it `"file"` where the data say what is for testing, else `per-user` |
+//! | `partition` | `"users"`: each user is a client, and `population.clients` may be left out; or any other, over ratings |
+//! | `cutoffs`, `quality` | cutoffs of the metrics; the main metric, `auc` without it |
+//! | `updated_items` | rows that a job moves and sends: `"touched"` by a step, or those it `"interacted"` with: positives |
+//! | `transfer` | what travels of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
+//! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives |
+//! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`; the latter is that of the numbers of first rows |
+//! | `start` | safetensors file with `items.weight` and `users.weight`, beside the scenario |
+//!
+//! `[training]` cannot have `clip` or `proximal`.
+//!
+//! # Source
+//! S. Rendle et al., "BPR: Bayesian personalized ranking from implicit feedback", UAI 2009; those of the data sets.
+//!
+//! # Cost
+//! A round of evaluation takes users × items × dimensions operations, and never users × items of memory.
+//!
+//! # Determinism
+//! First rows: streams (model-init, 0, 0) and (model-init, user, 1). A job: streams (batch-order, client, job) and
+//! (training-noise, client, job). Its bytes follow from the same draws.
+//!
+//! # Example
+//! ```toml
+//! [task.recommendation]
+//! data = "ml-100k"
+//! model = { mf = { dimensions = 32 } }
+//! ```
+
+use super::{DataCache, Material, Task, TaskError, TaskSettings};
+use fedgenie_core::config::Complaint;
+use fedgenie_core::metric::Measures;
+use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::located;
+use fedgenie_learning::data::partition::PartitionConfig;
+use fedgenie_learning::matrix_factorisation::Moves;
+use fedgenie_learning::model::weights::read_tensors;
+use fedgenie_learning::ranking::Ranker;
+use fedgenie_learning::ratings::triplets::{Triplet, read_triplets};
+use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, RatingsSplit, SplitConfig};
+use fedgenie_learning::task::recommendation::{Recommendation, Sent, Settings, Start, TENSORS};
+use fedgenie_learning::trainer::LocalTraining;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// `[task.recommendation]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Folder, files or generator of the ratings.
+    #[serde(default)]
+    pub data: RatingsConfig,
+    /// Number of users, whose ids are then 0 … n − 1 as they stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<u32>,
+    /// Number of items, whose ids are then 0 … n − 1 as they stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<u32>,
+    /// Least and largest rating; others are dropped, or an error in your own files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+    /// Least rating that says that a user likes an item; lower ones are dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive_at_least: Option<f64>,
+    /// Fewest ratings of a user; users with fewer are dropped.
+    #[serde(default)]
+    pub min_per_user: usize,
+    /// Which ratings are for training, validation and testing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<SplitConfig>,
+    /// Which client holds which training ratings.
+    #[serde(default)]
+    pub partition: RatingsPartition,
+    /// Cutoffs of the metrics.
+    #[serde(default = "twenty")]
+    pub cutoffs: Vec<usize>,
+    /// Rows of items that a job moves and sends.
+    #[serde(default)]
+    pub updated_items: UpdatedItems,
+    /// What of the item table travels.
+    #[serde(default)]
+    pub transfer: TransferConfig,
+    /// CSV table of triplets, instead of drawing negatives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triplets: Option<PathBuf>,
+    /// What is learned.
+    #[serde(default)]
+    pub model: ModelConfig,
+    /// The main metric, by which models are compared.
+    #[serde(default = "auc")]
+    pub quality: String,
+    /// A safetensors file with the rows to start from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<PathBuf>,
+}
+
+fn twenty() -> Vec<usize> {
+    vec![20]
+}
+
+fn auc() -> String {
+    "auc".to_owned()
+}
+
+/// `updated_items = "touched"`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpdatedItems {
+    /// All rows that a step meets.
+    #[default]
+    Touched,
+    /// Rows of the job's positives alone.
+    Interacted,
+}
+
+/// `transfer = { down = "table", up = "rows" }`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TransferConfig {
+    /// From the server to clients.
+    #[serde(default = "table")]
+    pub down: SentConfig,
+    /// From clients to the server.
+    #[serde(default = "rows")]
+    pub up: SentConfig,
+}
+
+const fn table() -> SentConfig {
+    SentConfig::Table
+}
+
+const fn rows() -> SentConfig {
+    SentConfig::Rows
+}
+
+impl Default for TransferConfig {
+    fn default() -> Self {
+        Self { down: table(), up: rows() }
+    }
+}
+
+/// What of the item table travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SentConfig {
+    /// All of it.
+    Table,
+    /// The rows of the job, each with its id.
+    Rows,
+}
+
+impl From<SentConfig> for Sent {
+    fn from(sent: SentConfig) -> Self {
+        match sent {
+            SentConfig::Table => Self::Table,
+            SentConfig::Rows => Self::Rows,
+        }
+    }
+}
+
+/// `model = { mf = { dimensions = 32 } }`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(transform = fedgenie_core::config::allow_bare_kinds)]
+#[schemars(rename = "RecommendationModelConfig")]
+pub enum ModelConfig {
+    /// Matrix factorisation.
+    Mf {
+        /// Length of a row; from 1 to 4,096.
+        #[serde(default = "thirty_two")]
+        dimensions: usize,
+        /// Standard deviation of the numbers of first rows; above 0.
+        #[serde(default = "tenth")]
+        deviation: f64,
+    },
+}
+
+const fn thirty_two() -> usize {
+    32
+}
+
+const fn tenth() -> f64 {
+    0.1
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self::Mf { dimensions: thirty_two(), deviation: tenth() }
+    }
+}
+
+impl ModelConfig {
+    fn check(&self) -> Result<(), Complaint> {
+        let Self::Mf { dimensions, deviation } = *self;
+        if !(1..=4_096).contains(&dimensions) {
+            let message = format!("found {dimensions}; expected from 1 to 4096");
+            return Err(Complaint::new("mf.dimensions", message));
+        }
+        if !(deviation.is_finite() && deviation > 0.0) {
+            return Err(Complaint::new("mf.deviation", format!("found {deviation}; expected a number above 0")));
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    fn filters(&self) -> Filters {
+        let Self { users, items, range, positive_at_least, min_per_user, .. } = *self;
+        Filters { users, items, range, positive_at_least, min_per_user }
+    }
+
+    /// The split that is meant.
+    fn split(&self) -> SplitConfig {
+        let own = || if self.data.has_split() { SplitConfig::File } else { SplitConfig::default() };
+        self.split.clone().unwrap_or_else(own)
+    }
+
+    fn settings(&self) -> Settings {
+        let ModelConfig::Mf { dimensions, deviation } = self.model;
+        let moves = match self.updated_items {
+            UpdatedItems::Touched => Moves::Touched,
+            UpdatedItems::Interacted => Moves::Interacted,
+        };
+        let transfer = [self.transfer.down, self.transfer.up].map(Sent::from);
+        Settings { dimensions, deviation, cutoffs: self.cutoffs.clone(), moves, transfer }
+    }
+
+    fn check_measures(&self) -> Result<(), Complaint> {
+        let mut sorted = self.cutoffs.clone();
+        sorted.sort_unstable();
+        if sorted.first() == Some(&0) {
+            return Err(Complaint::new("cutoffs", "found 0; expected numbers of items, at least 1"));
+        }
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Complaint::new("cutoffs", format!("{} is listed twice", pair[0])));
+        }
+        let names = Ranker::names(&self.cutoffs);
+        if names.contains(&self.quality) {
+            return Ok(());
+        }
+        let message = format!("found {:?}; expected one of {}", self.quality, names.join(", "));
+        Err(Complaint::new("quality", message))
+    }
+}
+
+impl TaskSettings for Config {
+    fn measures(&self) -> Measures {
+        let has_valid = match self.split() {
+            // Whether they have any is found when they are read.
+            SplitConfig::File | SplitConfig::LeaveOneOut => true,
+            SplitConfig::Random { valid, .. } | SplitConfig::PerUser { valid, .. } => valid > 0.0,
+        };
+        self.settings().measures(&self.quality, has_valid).unwrap_or_default()
+    }
+
+    fn trains(&self) -> bool {
+        true
+    }
+
+    fn counts_clients(&self) -> bool {
+        self.partition.is_by_user()
+    }
+
+    fn partition(&self) -> Option<&PartitionConfig> {
+        match &self.partition {
+            RatingsPartition::Users => None,
+            RatingsPartition::Examples(partition) => Some(partition),
+        }
+    }
+
+    fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
+        match &mut self.partition {
+            RatingsPartition::Users => None,
+            RatingsPartition::Examples(partition) => Some(partition),
+        }
+    }
+
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        self.data.resolve_paths(base, data);
+        self.start = self.start.as_ref().map(|start| base.join(start));
+        self.triplets = self.triplets.as_ref().map(|triplets| located(triplets, base, data));
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.data.files().into_iter().chain(self.triplets.clone()).chain(self.start.clone()).collect()
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
+        self.data.check().map_err(|complaint| complaint.below("data"))?;
+        self.filters().check()?;
+        if let Some(split) = &self.split {
+            split.check().map_err(|complaint| complaint.below("split"))?;
+        }
+        self.model.check().map_err(|complaint| complaint.below("model"))?;
+        self.check_measures()
+    }
+
+    fn check_training(&self, training: &LocalTraining) -> Result<(), Complaint> {
+        let refuse = |key: &str| Err(Complaint::new(key, "is not for rows of a table; leave it out"));
+        match (training.clip, training.proximal) {
+            (Some(_), _) => refuse("clip"),
+            (None, proximal) if proximal != 0.0 => refuse("proximal"),
+            _ => Ok(()),
+        }
+    }
+
+    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
+        let data = self.data.load(&self.filters(), streams, &cache.of::<RatingsCache>())?;
+        let split = self.split().split(data, streams)?;
+        let triplets = self.triplets.as_ref().map(|path| read_triplets(path, &split)).transpose()?;
+        let settings = self.settings();
+        let start = match &self.start {
+            None => None,
+            Some(path) => {
+                let counts = [split.items(), split.users()];
+                let expected = TENSORS.iter().zip(counts);
+                let expected = expected.map(|(&name, rows)| (name.to_owned(), vec![rows, settings.dimensions]));
+                let mut values = read_tensors(path, expected.collect())?.into_iter().map(|tensor| tensor.values);
+                let mut next = || values.next().expect("each tensor is read");
+                Some(Start { items: next(), users: next() })
+            }
+        };
+        Ok(Some(Box::new(Ratings { settings, split, partition: self.partition.clone(), triplets, start })))
+    }
+}
+
+/// Ratings before they are spread over clients.
+struct Ratings {
+    settings: Settings,
+    split: RatingsSplit,
+    partition: RatingsPartition,
+    triplets: Option<Vec<Triplet>>,
+    start: Option<Start>,
+}
+
+impl Material for Ratings {
+    fn whole_bytes(&self) -> u64 {
+        (self.split.items() * self.settings.dimensions) as u64 * 4
+    }
+
+    fn clients(&self) -> Option<usize> {
+        self.partition.is_by_user().then(|| self.split.users())
+    }
+
+    fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        let Self { settings, split, partition, triplets, start } = *self;
+        let dealt = partition.build(&split, clients, sizes, streams)?;
+        let dealt = (&dealt, partition.is_by_user());
+        Ok(Arc::new(Recommendation::new(settings, &split, dealt, triplets.as_deref(), start, streams)))
+    }
+}
