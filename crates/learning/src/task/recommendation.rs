@@ -9,8 +9,8 @@
 //! them counts, of the first among equals: it is used for evaluation and written to files, and the client is the user's
 //! *home*.
 //!
-//! Measures: those of [`ranking`](crate::ranking), on test and validation data. A client's and an edge server's data are test
-//! ratings of the users whose homes they are. The loss of a client is the mean of `−ln σ(x)` over its training
+//! Measures: those of [`ranking`](crate::ranking), on test and validation data. A client's and an edge server's data
+//! are test ratings of the users whose homes they are. The loss of a client is the mean of `−ln σ(x)` over its training
 //! examples, each with a negative that is drawn once and for all, or with those of the triplets.
 //!
 //! # Cost
