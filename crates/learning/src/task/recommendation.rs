@@ -2,23 +2,24 @@
 //!
 //! # Definition
 //! The model is [`matrix_factorisation`](crate::matrix_factorisation). `items.weight` travels: as a table, of which an
-//! update has the rows that the job moved, or as a dense segment. `users.weight` stays with clients: each keeps a row for
-//! every user of whom it has training ratings, one after the other by ascending user, and says nothing of it.
+//! update has the rows that the job moved, or as a dense segment. `users.weight` stays with clients: each keeps a row
+//! for every user of whom it has training ratings, one after the other by ascending user, and says nothing of it.
 //!
-//! A user whose training ratings are spread over several clients has a row at each. That of the client with most of them
-//! counts, of the first among equals: it is used for evaluation and written to files, and the client is the user's *home*.
+//! A user whose training ratings are spread over several clients has a row at each. That of the client with most of
+//! them counts, of the first among equals: it is used for evaluation and written to files, and the client is the user's
+//! *home*.
 //!
-//! Measures: those of [`ranking`], on test and validation data. A client's and an edge server's own data are the test
-//! ratings of the users whose homes they are. The loss of a client is the mean of `−ln σ(x)` over its training examples,
-//! each with a negative that is drawn once and for all, or with those of the triplets.
+//! Measures: those of [`ranking`](crate::ranking), on test and validation data. A client's and an edge server's data
+//! are test ratings of the users whose homes they are. The loss of a client is the mean of `−ln σ(x)` over its training
+//! examples, each with a negative that is drawn once and for all, or with those of the triplets.
 //!
 //! # Cost
 //! For a client 24 bytes and a home, for a training rating 12 bytes. Rows of users who have never trained are made when
 //! they are needed. Finding a job's bytes repeats its draws.
 //!
 //! # Determinism
-//! A job's streams: (BatchOrder, client, job) and (TrainingNoise, client, job). The negatives of a client's loss: stream
-//! (Example, client, 8), in the order of its positives.
+//! A job's streams: (BatchOrder, client, job) and (TrainingNoise, client, job). The negatives of a client's loss:
+//! stream (Example, client, 8), in the order of its positives.
 
 mod data;
 mod holdings;
@@ -117,8 +118,8 @@ struct Kept {
 }
 
 impl Recommendation {
-    /// The task of a split whose training ratings lie at clients as a partition says, at their own users if `is_by_user`.
-    /// With triplets, these are the examples.
+    /// The task of a split whose training ratings lie at clients as a partition says, at their own users if
+    /// `is_by_user`. With triplets, these are the examples.
     ///
     /// # Panics
     /// If a setting is out of range, or the rows to start from are not as many as there are users and items.

@@ -4,9 +4,9 @@
 //! User `u` and item `i` have rows of numbers; the score is their product. Clients train on triplets of a user, an item
 //! that the user rated, and one that the user is not known to have rated. `items.weight` travels, `users.weight` stays
 //! with clients. Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`,
-//! `precision_k`, `f1_k`: means over the users who have a relevant and an irrelevant candidate. Candidates are all items
-//! but those of the user's training ratings, for testing also those of validation. A client's own data are the test
-//! ratings of its users.
+//! `precision_k`, `f1_k`: means over the users who have a relevant and an irrelevant candidate. Candidates are all
+//! items but those of the user's training ratings, for testing also those of validation. A client's own data are the
+//! test ratings of its users.
 //!
 //! # Inputs
 //! | key | meaning |
