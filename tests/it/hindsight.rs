@@ -69,6 +69,7 @@ fn settings() -> Vec<String> {
 fn without(value: &mut Value) -> bool {
     let mut found = false;
     if let Some(object) = value.as_object_mut() {
+        object.remove("hindsight");
         if let Some(regret) = object.get_mut("regret").and_then(Value::as_object_mut) {
             found |= regret.remove("counterfactual").is_some();
         }

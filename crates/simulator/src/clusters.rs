@@ -1,11 +1,11 @@
 //! Cluster models: which of several models each edge server trains.
 //!
 //! # Definition
-//! With `[clusters]` there are `count` models, whose shared segments are equal. An edge server belongs to one cluster in
-//! a round of the cloud: it is sent that cluster's model, and its update counts for that cluster's segments and for the
-//! shared ones. A cluster without a server keeps its segments. A [`ClusterPolicy`] decides after each round who belongs
-//! where in the next one. Tasks say which of their segments belong to clusters; a task without such segments learns one
-//! model all the same.
+//! With `[clusters]` there are `count` models, whose shared segments are equal. An edge server belongs to one cluster
+//! in a round of the cloud: it is sent that cluster's model, and its update counts for that cluster's segments and for
+//! the shared ones. A cluster without a server keeps its segments. A [`ClusterPolicy`] decides after each round who
+//! belongs where in the next one. Tasks say which of their segments belong to clusters; a task without such segments
+//! learns one model all the same.
 //!
 //! # Inputs
 //! `count`: number of models, that of the edge servers if left out. `initial`: the first assignment, `"round-robin"`
@@ -37,12 +37,12 @@ use serde::{Deserialize, Serialize};
 
 /// Decides which cluster each edge server belongs to.
 pub trait ClusterPolicy: Stateful + Send {
-    /// Writes the cluster of each edge server in the next round into `assignment`, which has those of the round that has
-    /// just been closed.
+    /// Writes the cluster of each edge server in the next round into `assignment`, which has those of the round that
+    /// has just been closed.
     fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]);
 
-    /// Learns, before it is asked: of each edge server's round as the cloud's policy does, to which servers are clients,
-    /// and of the round.
+    /// Learns, before it is asked: of each edge server's round as the cloud's policy does, to which servers are
+    /// clients, and of the round.
     fn observe(&mut self, _feedback: &Feedback<'_>) {}
 }
 

@@ -21,9 +21,9 @@
 //! `G_t` is the best set of the round for the policy's own past: the model it has reached and, where the utility
 //! remembers, what it has seen. It is the best in hindsight, with this round's latencies and this round's mini-batches.
 //!
-//! With `size = "at-most"` the best is over sets of one to `m` clients. With `every = n` each n-th round is judged, and the
-//! others add nothing. A utility may be one of sets instead of a sum: [`super::utility::aggregate`]. In `rounds.jsonl` a
-//! judged round has `hindsight`: `best` (ids), `best_value`, `own_value`.
+//! With `size = "at-most"` the best is over sets of one to `m` clients. With `every = n` each n-th round is judged, and
+//! the others add nothing. A utility may be one of sets instead of a sum: [`super::utility::aggregate`]. In
+//! `rounds.jsonl` a judged round has `hindsight`: `best` (ids), `best_value`, `own_value`.
 //!
 //! # Inputs
 //! Protocols in rounds of one server, where what a set is worth is a sum: all who are asked are waited for (not
@@ -162,8 +162,8 @@ impl HindsightRegret {
         self.add_judged(Judgement { best, best_value, own_value }, size == SetSize::AtMost || chosen.len() == cohort)
     }
 
-    /// Adds one round of any utility, and returns its regret. `is_bounded` says whether the policy's set is one of those
-    /// that the best is of.
+    /// Adds one round of any utility, and returns its regret. `is_bounded` says whether the policy's set is one of
+    /// those that the best is of.
     ///
     /// # Panics
     /// If a number is not finite, or the policy's set is one of those and worth more than the best: broken invariants.

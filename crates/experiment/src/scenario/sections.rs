@@ -200,8 +200,8 @@ pub struct RegretConfig {
     /// Unit of the round's time, for `counterfactual`; if left out, the 80th percentile of the clients' mean latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_semi: Option<Duration>,
-    /// How many clients the sets have that `counterfactual` compares with: `exactly` the cohort, which is the default, or
-    /// `at-most`.
+    /// How many clients the sets have that `counterfactual` compares with: `exactly` the cohort, which is the default,
+    /// or `at-most`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<SetSize>,
     /// Rounds between rounds that `counterfactual` judges; 1 if left out.

@@ -15,7 +15,8 @@ pub struct Met {
     pub moves: bool,
 }
 
-/// Rows and moments by slot, slopes of the present step; users come first, then items in the order in which they are met.
+/// Rows and moments by slot, slopes of the present step; users come first, then items in the order in which they are
+/// met.
 #[derive(Debug, Default)]
 pub struct LocalRows {
     /// Vectors of a row.

@@ -1,9 +1,10 @@
 //! Aggregate: what a set of clients is worth together, by metrics of the model that its updates make.
 //!
 //! # Definition
-//! The value of a set is `Σ_j c_j·M_j`: metrics `M_j` of the model after the updates of the set have been aggregated, by
-//! the server's own step, with what its clients keep to themselves, weighted by the numbers given. The part of a member
-//! that would be lost or late is missing, as it would be. A set that nobody of arrives from leaves the model as it is.
+//! The value of a set is `Σ_j c_j·M_j`: metrics `M_j` of the model after the updates of the set have been aggregated,
+//! by the server's own step, with what its clients keep to themselves, weighted by the numbers given. The part of a
+//! member that would be lost or late is missing, as it would be. A set that nobody of arrives from leaves the model as
+//! it is.
 //!
 //! # Inputs
 //! Names of the task's metrics on test data, validation data or none, and their weights: positive where more is better.

@@ -96,7 +96,7 @@ fn a_table_that_is_sent_has_the_rows_that_would_be() {
     let down = table.transfer(JobKey { client, number: JobNumber(7) }, &context);
     assert_eq!(down, [(one.rows.len() * 4 * 4) as u64, 40 * 3 * 4]);
     // A mean and a root mean square of the same losses.
-    assert!(one.loss_rms.unwrap() >= f64::from(one.first_loss) - 1e-6);
+    assert!(one.loss_rms.unwrap() >= one.first_loss - 1e-6);
 }
 
 #[test]

@@ -324,8 +324,8 @@ fn contributions_follow_the_policys_own_history() {
     assert_eq!(improved, 3, "each of the first rounds improves the model, the first is not compared with any");
 }
 
-/// Every set of three of eight clients: its updates trained anew, averaged by data size, and tested; apart from the meter's
-/// own path but for the training of a client.
+/// Every set of three of eight clients: its updates trained anew, averaged by data size, and tested; apart from the
+/// meter's own path but for the training of a client.
 #[test]
 fn sets_are_worth_what_their_average_is_worth() {
     for (size, least) in [("exactly", 3), ("at-most", 1)] {

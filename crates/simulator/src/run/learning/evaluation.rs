@@ -41,7 +41,7 @@ impl Learning<'_> {
         Ok(if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() })
     }
 
-    /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN where the task has none.
+    /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN where there is none.
     pub fn loss_of_server(&self, edge: EdgeId, members: &[ClientId], cluster: u32) -> f64 {
         let Some(loss) = self.world.measures.of_data.iter().position(|measure| measure.name == "loss") else {
             return f64::NAN;

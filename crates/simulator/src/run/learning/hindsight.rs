@@ -33,8 +33,8 @@ impl Learning<'_> {
         }
     }
 
-    /// The weighted metrics of the model that updates would have made, `-∞` if it is not finite. `members` are ascending
-    /// by client; from none of them the model stays as it is.
+    /// The weighted metrics of the model that updates would have made, `-∞` if it is not finite. `members` are
+    /// ascending by client; from none of them the model stays as it is.
     pub fn worth(
         &self,
         before: &Snapshot,
@@ -159,7 +159,7 @@ impl Learning<'_> {
                 round,
                 staleness: 0,
                 examples: self.task.examples(client),
-                loss: f64::from(update.first_loss),
+                loss: update.first_loss,
                 loss_rms: update.loss_rms,
                 quality: wants.quality.then(|| self.score_of(client, model, &update).quality),
                 deviation: wants.deviation.map(|_| deviation(&model[..trained], &start[..trained])),
