@@ -6,7 +6,7 @@ use crate::time::VirtualTime;
 
 impl Record<'_> {
     /// Appends the canonical bytes: a tag and the fields, little endian, floats by their bits. Part of the replay
-    /// contract; a change raises [`FORMAT_VERSION`].
+    /// contract; a change raises [`FORMAT_VERSION`](super::FORMAT_VERSION).
     pub fn encode(&self, bytes: &mut Vec<u8>) {
         match *self {
             Self::Opened { round, time, selected } => {
