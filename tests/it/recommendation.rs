@@ -228,3 +228,21 @@ fn what_does_not_fit_is_named_with_its_key() {
         assert!(answer.stderr.contains(says), "{answer:?}");
     }
 }
+
+/// Rows differ from job to job, and so would the mean speed of a link; laws given directly are the durations themselves.
+#[test]
+fn mean_speeds_are_refused_where_bytes_decide_about_durations() {
+    let (before, after) = (BASE.find("[population.latency]").unwrap(), BASE.find("[task.rec").unwrap());
+    let device = "[population.device]\nsamples_per_second = 100.0\ndownlink = \"1 Mbit/s\"\nuplink = \"1 Mbit/s\"\n";
+    let linked = format!("{}{device}{}", &BASE[..before], &BASE[after..]);
+    let more = "[protocol.synchronous]\ncohort = 5\n[policy.random]\n";
+    let regret = "[regret]\ntau_min = \"1 us\"\n";
+    let answer = |text: &str| Workplace::with(text).fedgenie(&["run", "scenario.toml", "--quiet"]);
+    let refused = answer(&format!("{linked}{regret}{more}"));
+    assert!(refused.code == 2 && refused.stderr.contains("regret.meters: mean speeds"), "{refused:?}");
+    for text in [format!("{linked}{more}"), format!("{BASE}[regret]\ntau_min = \"50 ms\"\n{more}")] {
+        let good = answer(&text);
+        assert_eq!(good.code, 0, "{good:?}");
+        assert!(good.stdout.contains("without a model, popularity: test auc 0."), "{good:?}");
+    }
+}

@@ -213,6 +213,13 @@ impl WorldPlan {
                 "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
             return Err(WorldError::scenario("regret", message));
         }
+        let sends_parts = task.as_ref().is_some_and(|task| !task.sends_all());
+        if !self.meters.is_empty() && sends_parts && population.has_links() {
+            let message = "mean speeds are not defined where transfers over links take as long as the rows of a job need, \
+                           which differ from job to job; give latency instead of device, send whole tables, or take \
+                           the meters out";
+            return Err(WorldError::scenario("regret.meters", message));
+        }
         let edge_links = self.edge_links(&rule, &streams)?;
         self.cluster_models(&rule)?;
         if let Some(reward) = &self.reward {

@@ -2,7 +2,7 @@
 
 use super::{ArmSummary, Reached, RunSummary, Summary};
 use fedgenie_core::math::float;
-use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::metric::{Metric, Place};
 use std::collections::BTreeMap;
 
@@ -100,7 +100,25 @@ pub fn table(summary: &Summary) -> String {
     for (label, words) in overridden(summary) {
         text.push_str(&format!("{label}: with {words}\n"));
     }
+    for (name, words) in references(summary, &metrics) {
+        text.push_str(&format!("without a model, {name}: {words}\n"));
+    }
     text
+}
+
+/// What is reached without a model, by the shown metrics: means over the runs of the first policy at the first point.
+fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
+    let Some(first) = summary.runs.first() else { return Vec::new() };
+    let runs = || summary.runs.iter().filter(|run| run.arm == first.arm && run.point == first.point);
+    let words = |name: &String| {
+        let of = |metric: &Metric| {
+            let values: Vec<f64> =
+                runs().filter_map(|run| run.reference.get(name)?.get(&metric.name).copied()).collect();
+            Some(format!("{} {}", metric.name.replace('_', " "), show(&estimate(&values)?)))
+        };
+        (name.clone(), metrics.iter().filter_map(of).collect::<Vec<_>>().join(", "))
+    };
+    first.reference.keys().map(words).collect()
 }
 
 /// The metrics on test data; where they are many, the loss and the main one.

@@ -66,6 +66,11 @@ impl Population {
         self.link_of(client, phase).is_some()
     }
 
+    /// Whether any client's transfers take as long as their bytes need.
+    pub fn has_links(&self) -> bool {
+        self.groups.iter().any(|group| group.count > 0 && group.has_links)
+    }
+
     /// Whether any client has a link whose rate changes.
     pub const fn has_traced_links(&self) -> bool {
         !self.links.is_empty()

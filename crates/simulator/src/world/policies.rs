@@ -2,7 +2,7 @@
 //! built.
 
 use super::World;
-use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicySource};
+use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicySource, Wants};
 use crate::population::Population;
 use crate::protocol::{HierarchicalRule, Rule};
 use fedgenie_core::config::Complaint;
@@ -44,10 +44,31 @@ impl World {
     /// Key and sentence, if the policy's parameters do not fit.
     pub fn policies(&self, source: &PolicySource) -> Result<Policies, Complaint> {
         match &self.protocol.rule {
-            Rule::Rounds(_) => self.policy(source).map(Policies::Server),
-            Rule::Buffered(_) => self.policy(source).and_then(without_probes).map(Policies::Server),
+            Rule::Rounds(_) => self.policy(source).and_then(|policy| self.content(policy)).map(Policies::Server),
+            Rule::Buffered(_) => {
+                let policy = self.policy(source).and_then(without_probes);
+                policy.and_then(|policy| self.content(policy)).map(Policies::Server)
+            }
             Rule::Hierarchical(rule) => self.policies_of_tiers(source, rule),
         }
+    }
+
+    /// The policy, unless it wants to be told what no update of this task has.
+    fn content(&self, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, Complaint> {
+        let wants = policy.wants();
+        let is_missing = match &self.task {
+            None => wants != Wants::default(),
+            Some(task) => {
+                let has_model = !task.layout().is_empty();
+                let needs_model = wants.update || wants.deviation.is_some();
+                needs_model && !has_model || wants.quality && self.measures.main().is_none()
+            }
+        };
+        if is_missing {
+            let message = format!("wants {wants:?} of updates, and this task has not all of that; take another task");
+            return Err(Complaint::new("", message));
+        }
+        Ok(policy)
     }
 
     fn policies_of_tiers(&self, source: &PolicySource, rule: &HierarchicalRule) -> Result<Policies, Complaint> {
@@ -58,7 +79,8 @@ impl World {
             for client in members {
                 sizes[client.index()] = all_sizes[client.index()];
             }
-            self.with_context_of(members.len(), &sizes, |context| source.build(context)).and_then(without_probes)
+            let policy = self.with_context_of(members.len(), &sizes, |context| source.build(context));
+            policy.and_then(without_probes).and_then(|policy| self.content(policy))
         };
         let edges = rule.members.iter().map(of_edge).collect::<Result<_, _>>()?;
         let sizes: Vec<u32> =
