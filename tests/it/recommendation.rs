@@ -229,7 +229,7 @@ fn what_does_not_fit_is_named_with_its_key() {
     }
 }
 
-/// Rows differ from job to job, and so would the mean speed of a link; laws given directly are the durations themselves.
+/// Rows differ from job to job, and so would the mean speed of a link; laws given directly are durations themselves.
 #[test]
 fn mean_speeds_are_refused_where_bytes_decide_about_durations() {
     let (before, after) = (BASE.find("[population.latency]").unwrap(), BASE.find("[task.rec").unwrap());
