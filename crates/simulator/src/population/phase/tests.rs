@@ -42,6 +42,27 @@ fn world(more: &str) -> (tempfile::NamedTempFile, tempfile::NamedTempFile, Strin
     (there, link, toml)
 }
 
+/// Half of the model down, a quarter of it up: over links that share of time and bits, by laws all of the time.
+#[test]
+fn transfers_over_links_take_what_their_bytes_need() {
+    let streams = Streams::new(1);
+    let (_there, _link, toml) = world("data_size = 12");
+    let population = build(&toml, 1_000_000, &streams).unwrap();
+    let (client, job) = (ClientId(1), fedgenie_core::id::JobNumber(1));
+    let draw = population.draw(&streams, Purpose::Latency, client, job, [0.5, 0.25]).unwrap();
+    assert_eq!(draw.phases.map(|span| span.0), [S, 3 * S, 2 * S]);
+    assert_eq!(population.need(&draw, client, Phase::Download), Need::Bits { bits: 4e6, link: 1 });
+    let cursors = population.availability().cursors(&streams);
+    let end = population.finish(&cursors, client, Phase::Download, &draw, VirtualTime(0), Interruption::Pause);
+    assert_eq!(end, Some(VirtualTime(S / 2)), "4 Mbit at 8 Mbit/s");
+    let laws = "clients = 2\n[latency]\ndownload = { constant = \"2 s\" }\ncompute = { constant = \"3 s\" }\n\
+                upload = { constant = \"8 s\" }\n";
+    let population = build(laws, 1_000_000, &streams).unwrap();
+    assert!(!population.has_links());
+    let draw = population.draw(&streams, Purpose::Latency, client, job, [0.5, 0.25]).unwrap();
+    assert_eq!(draw.phases.map(|span| span.0), [2 * S, 3 * S, 8 * S]);
+}
+
 #[test]
 fn phases_end_when_they_have_what_they_need() {
     let streams = Streams::new(1);
