@@ -9,7 +9,7 @@ pub use files::event_json;
 pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFileOptions, RunFiles, TIMELINE_FILE, read_marks};
 pub use timeline::Timeline;
 
-use fedgenie_core::id::{ClientId, EdgeId, Round};
+use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::record::{DropReason, Phase, Record, Regret};
 use fedgenie_core::time::VirtualTime;
 use serde::Serialize;
@@ -94,15 +94,38 @@ impl RoundUpdates {
     }
 }
 
-/// What a round was worth, and the best set that could have been chosen.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What a selection was worth, and the best set that could have been chosen.
+#[derive(Clone, Debug, PartialEq)]
 pub struct HindsightRound {
+    /// Which of its server's selections, where a round may have several.
+    pub turn: Option<Turn>,
+    /// The edge server; none where there is one server.
+    pub server: Option<EdgeId>,
     /// The best set.
     pub best: Vec<ClientId>,
     /// What it is worth.
     pub best_value: f64,
     /// What the policy's set is worth.
     pub own_value: f64,
+}
+
+impl HindsightRound {
+    /// The selections of a round: one object, of lists with an entry per selection where there may be several.
+    fn to_json(selections: &[Self]) -> Value {
+        if let [Self { turn: None, best, best_value, own_value, .. }] = selections {
+            return json!({ "best": best, "best_value": best_value, "own_value": own_value });
+        }
+        let list = |of: &dyn Fn(&Self) -> Value| Value::Array(selections.iter().map(of).collect());
+        let mut object = Map::new();
+        if selections.iter().any(|selection| selection.server.is_some()) {
+            object.insert("server".to_owned(), list(&|selection| json!(selection.server)));
+        }
+        object.insert("turn".to_owned(), list(&|selection| json!(selection.turn)));
+        object.insert("best".to_owned(), list(&|selection| json!(selection.best)));
+        object.insert("best_value".to_owned(), list(&|selection| json!(selection.best_value)));
+        object.insert("own_value".to_owned(), list(&|selection| json!(selection.own_value)));
+        Value::Object(object)
+    }
 }
 
 /// Who belongs to which cluster.
@@ -152,8 +175,8 @@ pub struct RoundSummary<'a> {
     pub edge_bytes: (u64, u64),
     /// Selections per named group since the last recorded round.
     pub group_selections: &'a [(String, u64)],
-    /// What the round was worth in hindsight, if it was judged.
-    pub hindsight: Option<&'a HindsightRound>,
+    /// What the round's selections were worth in hindsight, if they were judged.
+    pub hindsight: &'a [HindsightRound],
     /// Who belongs to which cluster next, where there are cluster models.
     pub clusters: Option<&'a ClusterState>,
     /// Why policies decided as they did, one object for each selection, where that is recorded.
@@ -207,8 +230,8 @@ impl RoundSummary<'_> {
                 self.group_selections.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
             object.insert("group_selections".to_owned(), Value::Object(counts));
         }
-        if let Some(hindsight) = self.hindsight {
-            object.insert("hindsight".to_owned(), json!(hindsight));
+        if !self.hindsight.is_empty() {
+            object.insert("hindsight".to_owned(), HindsightRound::to_json(self.hindsight));
         }
         if let Some(clusters) = self.clusters {
             object.insert("clusters".to_owned(), clusters.to_json());

@@ -25,10 +25,19 @@
 //! the others add nothing. A utility may be one of sets instead of a sum: [`super::utility::aggregate`]. In
 //! `rounds.jsonl` a judged round has `hindsight`: `best` (ids), `best_value`, `own_value`.
 //!
+//! *Edge servers* (`hierarchical`): each of their rounds is judged among the server's own clients, from the model that
+//! the server sends them. The regret of a round of the cloud is the mean over the servers that selected in it of the sum
+//! over their rounds; `hindsight` has lists with one entry per round of an edge server, in the order in which they
+//! closed, with `server` and `turn`.
+//!
+//! *One by one* (`buffered`): each selection is of one client, and is compared with the best single candidate of that
+//! moment, from the model that it is sent. What an update is worth is not discounted by the age that it will have. The
+//! regret of a round is the sum over the selections made in it; `hindsight` has lists with one entry each, with `turn`.
+//!
 //! # Inputs
-//! Protocols in rounds of one server, where what a set is worth is a sum: all who are asked are waited for (not
-//! `over-selection` with `take` below `ask`), late updates are dropped, there is no quorum; latencies do not depend on
-//! when a job begins (no traced links, nobody goes away in the middle of a job). Everything else is refused.
+//! Rounds in which all who are asked are waited for (not `over-selection` with `take` below `ask`), late updates are
+//! dropped, and there is no quorum; latencies that do not depend on when a job begins (no traced links, nobody goes away
+//! in the middle of a job). Everything else is refused.
 //!
 //! # Source
 //! The value is (14)–(16) of MAB-FRS (see [`super::utility::contribution`]), with the latency of the simulated job for
@@ -41,7 +50,7 @@
 //!
 //! # Cost
 //! A round trains and tests all clients that could be chosen, and would arrive, instead of those that were; updates of
-//! those that were chosen are trained once. The solve is O(K log K). Memory: the parameters of all candidates.
+//! those that were chosen are trained once, twice where clients are chosen one by one. The solve is O(K log K). Memory: the parameters of all candidates.
 //!
 //! # Determinism
 //! Draws only what the clients' training draws. Nothing else of the run changes: the clock, the accounts, the model and

@@ -2,6 +2,7 @@
 
 use super::RunError;
 use super::engine::{Engine, Event, THE_SERVER, Timer};
+use super::hindsight::{HindsightMeter, Window};
 use super::jobs::{JobId, Names};
 use super::learning::{Intake, Work};
 use super::question::{Asker, Question, SelectionStreams, view};
@@ -33,10 +34,12 @@ pub(super) struct Buffered<'w> {
     choice: Vec<ClientId>,
     /// Of the round under way.
     jobs: RoundJobs,
+    /// The regret in hindsight of its selections, where it is metered.
+    pub hindsight: Option<HindsightMeter<'w>>,
 }
 
 impl<'w> Buffered<'w> {
-    pub fn new(world: &World, rule: &'w BufferedRule, policy: Box<dyn Policy>) -> Self {
+    pub fn new(world: &'w World, rule: &'w BufferedRule, policy: Box<dyn Policy>) -> Self {
         Self {
             rule,
             policy,
@@ -47,11 +50,12 @@ impl<'w> Buffered<'w> {
             without_update: 0,
             choice: Vec::new(),
             jobs: RoundJobs::default(),
+            hindsight: HindsightMeter::new(world, Window::of_one(rule)),
         }
     }
 
     /// Plays until the model has changed once.
-    pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
+    pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         let opened = engine.now();
         server.round = server.round.next();
         self.jobs.clear();
@@ -82,7 +86,7 @@ impl<'w> Buffered<'w> {
 
     /// Selects one client after the other until enough are at work or there are no candidates; then a timer rings when
     /// there may be.
-    fn fill(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
+    fn fill(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         if self.at_work == self.rule.concurrency {
             return Ok(());
         }
@@ -94,6 +98,7 @@ impl<'w> Buffered<'w> {
                 return Ok(());
             }
             let client = self.select(engine, server)?;
+            self.judge(engine, server, client)?;
             let number = &mut self.numbers[client.index()];
             number.0 += 1;
             let (turn, round, number) = (self.turn, server.round, *number);
@@ -109,7 +114,7 @@ impl<'w> Buffered<'w> {
         Ok(())
     }
 
-    fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<ClientId, RunError> {
+    fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<ClientId, RunError> {
         let (world, time) = (engine.world, engine.now());
         self.turn = self.turn.next();
         let question = Question {
@@ -132,6 +137,18 @@ impl<'w> Buffered<'w> {
         server.count(world, selected);
         self.jobs.selected.extend(selected);
         Ok(selected[0])
+    }
+
+    /// Compares a selection with the best, if its round is judged: of one client, from the model it will be sent.
+    fn judge(&mut self, engine: &Engine<'_>, server: &mut Server<'w>, client: ClientId) -> Result<(), RunError> {
+        let Self { hindsight, numbers, turn, .. } = self;
+        let (Some(meter), Some(learning)) = (hindsight, &server.learning) else { return Ok(()) };
+        if meter.is_due(server.round) {
+            let number = |client: ClientId| JobNumber(numbers[client.index()].0 + 1);
+            let open = meter.open(engine, (server.round, *turn), number, learning, None)?;
+            server.hindsight.add(meter.close(&open, (learning, &[]), &[client], server.settings.parallel));
+        }
+        Ok(())
     }
 
     /// An update arrived: its client is free.
@@ -194,7 +211,7 @@ impl<'w> Buffered<'w> {
     fn close(
         &mut self,
         engine: &mut Engine<'_>,
-        server: &mut Server<'_>,
+        server: &mut Server<'w>,
         opened: VirtualTime,
         is_abandoned: bool,
     ) -> Result<(), RunError> {

@@ -52,7 +52,7 @@ impl<'w> Hierarchy<'w> {
     /// # Panics
     /// If there is not one policy for each edge server.
     pub fn new(
-        world: &World,
+        world: &'w World,
         rule: &'w HierarchicalRule,
         policies: Vec<Box<dyn Policy>>,
         cloud: Option<Box<dyn Policy>>,
@@ -74,7 +74,7 @@ impl<'w> Hierarchy<'w> {
             edges: policies
                 .into_iter()
                 .enumerate()
-                .map(|(index, policy)| Edge::new(EdgeId::from_index(index), rule, policy))
+                .map(|(index, policy)| Edge::new(world, EdgeId::from_index(index), rule, policy))
                 .collect(),
             shares,
             cloud: Cloud {
@@ -98,7 +98,7 @@ impl<'w> Hierarchy<'w> {
     }
 
     /// Plays one round of the cloud.
-    pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
+    pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         let opened = engine.now();
         server.round = server.round.next();
         self.returned.clear();
@@ -127,7 +127,7 @@ impl<'w> Hierarchy<'w> {
     }
 
     /// Chooses edge servers and sends them the model.
-    fn open(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
+    fn open(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         let (world, round, now) = (engine.world, server.round, engine.now());
         let cohort = self.rule.edges_per_round;
         let explain = server.settings.explain;
@@ -153,7 +153,7 @@ impl<'w> Hierarchy<'w> {
     fn travelled(
         &mut self,
         engine: &mut Engine<'_>,
-        server: &mut Server<'_>,
+        server: &mut Server<'w>,
         edge: EdgeId,
         opened: VirtualTime,
     ) -> Result<(), RunError> {
@@ -172,12 +172,12 @@ impl<'w> Hierarchy<'w> {
         }
     }
 
-    fn open_edge(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>, edge: EdgeId) -> Result<(), RunError> {
+    fn open_edge(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>, edge: EdgeId) -> Result<(), RunError> {
         self.edges[edge.index()].open(engine, server, &self.shares, &mut self.jobs)
     }
 
     /// Closes a round of an edge server, which opens its next one or sends its model.
-    fn close_edge(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>, edge: EdgeId) -> Result<(), RunError> {
+    fn close_edge(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>, edge: EdgeId) -> Result<(), RunError> {
         match self.edges[edge.index()].close(engine, server, &mut self.jobs)? {
             true => self.open_edge(engine, server, edge),
             false => Ok(()),
@@ -185,7 +185,7 @@ impl<'w> Hierarchy<'w> {
     }
 
     /// The cloud's round is over: missing edge servers are called off, and the models that arrived are averaged.
-    fn close(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>, opened: VirtualTime) -> Result<(), RunError> {
+    fn close(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>, opened: VirtualTime) -> Result<(), RunError> {
         for edge in &self.chosen {
             self.edges[edge.index()].call_off(engine, &mut self.jobs)?;
         }

@@ -1,33 +1,37 @@
-//! The regret in hindsight of a run in rounds: updates of the clients that were not chosen, and the best set of the
-//! round. The definition is in [`fedgenie_core::oracle::hindsight`].
+//! The regret in hindsight of a run: updates of the clients that were not chosen, and the best set of each selection.
+//! The definition is in [`fedgenie_core::oracle::hindsight`].
 //!
-//! The candidates are noted when the round's clients are chosen; the others train when the round has closed, from the
-//! model that it sent. The run itself sees nothing of it.
+//! The candidates are noted when clients are chosen; the others train when the round of their server has closed, from
+//! the model that it sent. Where clients are chosen one by one, all train at once. The run itself sees nothing of it.
 
 mod sets;
 
 use super::engine::{Engine, THE_SERVER};
-use super::learning::{Aggregated, Learning, Snapshot};
+use super::learning::{EdgeState, Learning, Snapshot, Trained};
 use crate::population::LatencyError;
-use crate::protocol::RoundRule;
+use crate::protocol::{BufferedRule, RoundRule};
 use crate::recorder::HindsightRound;
 use crate::world::World;
-use fedgenie_core::id::{ClientId, JobNumber, Round};
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::oracle::hindsight::{Hindsight, HindsightRegret, Judgement, SetSize};
 use fedgenie_core::oracle::utility::contribution::data_quality;
 use fedgenie_core::oracle::utility::{HindsightClient, Utility};
 use fedgenie_core::rng::Purpose;
+use fedgenie_core::time::Span;
 use fedgenie_learning::layout::Update;
+use fedgenie_learning::task::JobKey;
 use std::sync::Arc;
 
-/// A round that is under way.
-pub(super) struct OpenRound {
+/// A selection whose jobs are under way.
+pub(super) struct OpenRound<'w> {
     round: Round,
-    number: JobNumber,
-    /// The model it sends.
+    turn: Turn,
+    /// The model that is sent.
     start: Arc<[f32]>,
     /// All candidates, ascending.
     clients: Vec<ClientId>,
+    /// The job of each, had it been chosen.
+    numbers: Vec<JobNumber>,
     /// `−κ·T̃` of each.
     speeds: Vec<f64>,
     /// Whether the update of each would be there when the round closes.
@@ -35,13 +39,55 @@ pub(super) struct OpenRound {
     /// How many could be chosen.
     cohort: usize,
     /// What aggregations begin with, where a utility is of sets.
-    before: Option<Snapshot>,
+    before: Option<Snapshot<'w>>,
 }
 
-/// The meter of one run.
+/// A server that selects, and how long it waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    server: EdgeId,
+    /// Whether it is one of several.
+    is_edge: bool,
+    /// Whether a round has several selections.
+    has_turns: bool,
+    /// Clients asked at once.
+    ask: usize,
+    /// The longest it waits.
+    cut: Option<Span>,
+    /// Whether it always waits so long.
+    full: bool,
+}
+
+impl Window {
+    /// The one server in rounds.
+    pub const fn of_rounds(rule: &RoundRule) -> Self {
+        let RoundRule { ask, cut, full_window: full, .. } = *rule;
+        Self { server: THE_SERVER, is_edge: false, has_turns: false, ask, cut, full }
+    }
+
+    /// An edge server.
+    pub const fn of_edge(server: EdgeId, rule: &RoundRule) -> Self {
+        Self { server, is_edge: true, has_turns: true, ..Self::of_rounds(rule) }
+    }
+
+    /// A server that asks one client after the other.
+    pub const fn of_one(rule: &BufferedRule) -> Self {
+        Self { server: THE_SERVER, is_edge: false, has_turns: true, ask: 1, cut: rule.timeout, full: false }
+    }
+}
+
+/// What a selection lost in hindsight.
+pub(super) struct Found {
+    /// Its regret.
+    pub lost: f64,
+    /// The best set, and what the sets are worth.
+    pub judged: HindsightRound,
+}
+
+/// The meter of one server of a run.
 pub(super) struct HindsightMeter<'w> {
     hindsight: &'w Hindsight,
-    rule: &'w RoundRule,
+    window: Window,
     utility: Utility,
     pub regret: HindsightRegret,
     /// Buffers of the models of the clients that were not chosen.
@@ -52,11 +98,11 @@ pub(super) struct HindsightMeter<'w> {
 
 impl<'w> HindsightMeter<'w> {
     /// Before the first round; none where it is not metered.
-    pub fn new(world: &'w World, rule: &'w RoundRule) -> Option<Self> {
+    pub fn new(world: &'w World, window: Window) -> Option<Self> {
         let hindsight = world.hindsight.as_ref()?;
         Some(Self {
             hindsight,
-            rule,
+            window,
             utility: Utility::new(hindsight.utility.clone(), world.population.len()),
             regret: HindsightRegret::default(),
             updates: Vec::new(),
@@ -64,28 +110,36 @@ impl<'w> HindsightMeter<'w> {
         })
     }
 
-    /// Notes the candidates of a round, the latency of each, and the model that is sent.
+    /// Notes the candidates of a selection, the latency of the job of each, and the model that is sent: an edge
+    /// server's own, where there are any.
     pub fn open(
         &self,
         engine: &Engine<'_>,
-        (round, number): (Round, JobNumber),
-        learning: &Learning<'_>,
-    ) -> Result<OpenRound, LatencyError> {
-        let clients = engine.candidates(THE_SERVER).list().to_vec();
-        let cut = self.rule.cut;
+        (round, turn): (Round, Turn),
+        number: impl Fn(ClientId) -> JobNumber,
+        learning: &Learning<'w>,
+        edge: Option<(Arc<[f32]>, EdgeState<'w>)>,
+    ) -> Result<OpenRound<'w>, LatencyError> {
+        let Window { server, ask, cut, full, .. } = self.window;
+        let clients = engine.candidates(server).list().to_vec();
+        let numbers: Vec<JobNumber> = clients.iter().map(|&client| number(client)).collect();
         let (mut speeds, mut arrives) = (Vec::new(), Vec::new());
-        for &client in &clients {
+        for (&client, &number) in clients.iter().zip(&numbers) {
             let (draw, _) = engine.job(Purpose::Latency, client, number)?;
             let waited = match cut {
-                Some(cut) if self.rule.full_window => cut,
+                Some(cut) if full => cut,
                 _ => draw.effective(cut),
             };
             speeds.push(self.hindsight.speed(waited));
             arrives.push(draw.loss.is_none() && cut.is_none_or(|cut| draw.total() <= cut));
         }
-        let cohort = self.rule.ask.min(clients.len());
-        let before = self.utility.config().of_sets().map(|_| learning.snapshot());
-        Ok(OpenRound { round, number, start: learning.model(0), clients, speeds, arrives, cohort, before })
+        let cohort = ask.min(clients.len());
+        let (start, state) = match edge {
+            Some((start, state)) => (start, Some(state)),
+            None => (learning.model(0), None),
+        };
+        let before = self.utility.config().of_sets().map(|_| learning.snapshot(state));
+        Ok(OpenRound { round, turn, start, clients, numbers, speeds, arrives, cohort, before })
     }
 
     /// Whether a round is judged.
@@ -93,39 +147,47 @@ impl<'w> HindsightMeter<'w> {
         round.0.is_multiple_of(self.hindsight.every)
     }
 
-    /// Adds the round that closed with `aggregated`. Returns the cumulative regret, and what was found.
+    /// Judges a selection, whose updates, if `learning` has just trained them, are those of `trained`: without them, or
+    /// with those of all selected clients that arrived.
     ///
     /// # Panics
     /// If a client was selected that was no candidate: a broken invariant.
     pub fn close(
         &mut self,
-        open: OpenRound,
-        aggregated: &Aggregated<'_, '_>,
+        open: &OpenRound<'_>,
+        (learning, trained): (&Learning<'_>, &[Trained]),
         selected: &[ClientId],
         parallel: bool,
-    ) -> (f64, HindsightRound) {
+    ) -> Found {
         let index = |client: &ClientId| open.clients.binary_search(client).expect("selected clients were candidates");
         let mut chosen: Vec<u32> = selected.iter().map(|client| index(client) as u32).collect();
         chosen.sort_unstable();
-        let learning = aggregated.learning;
         let mut imagined = std::mem::take(&mut self.updates);
-        let updates = imagine(&open, aggregated, parallel, &mut imagined);
-        if let Some(weights) = self.hindsight.utility.of_sets() {
-            let judgement = self.judge_sets(&open, learning, &updates, weights, &chosen, parallel);
+        let updates = imagine(open, (learning, trained), parallel, &mut imagined);
+        let lost = if self.hindsight.utility.of_sets().is_some() {
+            let judgement = self.judge_sets(open, learning, &updates, &chosen, parallel);
             let is_bounded = self.hindsight.size == SetSize::AtMost || chosen.len() == open.cohort;
-            self.regret.add_judged(judgement, is_bounded);
+            self.regret.add_judged(judgement, is_bounded)
         } else {
             let sent = learning.score_sent(&open.start, parallel);
-            let clients = self.clients(&open, learning, &updates, parallel);
+            let clients = self.clients(open, learning, &updates, parallel);
             self.utility.of(sent, &clients, &mut self.utilities);
-            self.regret.add(&open.speeds, &self.utilities, open.cohort, self.hindsight.size, &chosen);
+            let lost = self.regret.add(&open.speeds, &self.utilities, open.cohort, self.hindsight.size, &chosen);
             self.utility.remember(sent, chosen.iter().map(|&index| &clients[index as usize]));
-        }
+            lost
+        };
         drop(updates);
         self.updates = imagined;
         let Judgement { best, best_value, own_value } = self.regret.last();
         let best = best.iter().map(|&index| open.clients[index as usize]).collect();
-        (self.regret.cumulative(), HindsightRound { best, best_value: *best_value, own_value: *own_value })
+        let judged = HindsightRound {
+            turn: self.window.has_turns.then_some(open.turn),
+            server: self.window.is_edge.then_some(self.window.server),
+            best,
+            best_value: *best_value,
+            own_value: *own_value,
+        };
+        Found { lost, judged }
     }
 
     /// All candidates, with the scores of the updates of those whose job would end in time.
@@ -153,23 +215,24 @@ impl<'w> HindsightMeter<'w> {
     }
 }
 
-/// The updates of all candidates whose job would end in time, ascending: those of the round, and `others` of clients
-/// that were not asked.
+/// The updates of all candidates whose job would end in time, ascending: those that were just trained, and `others` of
+/// clients that were not asked.
 fn imagine<'a>(
-    open: &OpenRound,
-    aggregated: &'a Aggregated<'_, '_>,
+    open: &OpenRound<'_>,
+    (learning, trained): (&'a Learning<'_>, &[Trained]),
     parallel: bool,
     others: &'a mut Vec<Update>,
 ) -> Vec<(ClientId, &'a Update)> {
-    let learning = aggregated.learning;
-    let counts = |(&client, &arrives): (&ClientId, &bool)| (arrives && learning.has_data(client)).then_some(client);
-    let all: Vec<ClientId> = open.clients.iter().zip(&open.arrives).filter_map(counts).collect();
-    let mut updates: Vec<(ClientId, &Update)> = aggregated.updates().collect();
+    let jobs = open.clients.iter().zip(&open.numbers).map(|(&client, &number)| JobKey { client, number });
+    let counts = |(job, &arrives): (JobKey, &bool)| (arrives && learning.has_data(job.client)).then_some(job);
+    let all: Vec<JobKey> = jobs.zip(&open.arrives).filter_map(counts).collect();
+    let mut updates: Vec<(ClientId, &Update)> =
+        trained.iter().enumerate().map(|(index, trained)| (trained.client, learning.update(index))).collect();
     let is_trained = |client| updates.binary_search_by_key(client, |(client, _)| *client).is_ok();
-    let unasked: Vec<ClientId> = all.iter().filter(|client| !is_trained(client)).copied().collect();
+    let unasked: Vec<JobKey> = all.iter().filter(|job| !is_trained(&job.client)).copied().collect();
     assert_eq!(all.len(), unasked.len() + updates.len(), "the clients that arrived are those expected to arrive");
-    learning.train_in_hindsight(&open.start, (open.round, open.number), &unasked, parallel, others);
-    updates.extend(unasked.iter().copied().zip(&*others));
+    learning.train_in_hindsight(&open.start, open.round, &unasked, parallel, others);
+    updates.extend(unasked.iter().map(|job| job.client).zip(&*others));
     updates.sort_unstable_by_key(|(client, _)| *client);
     updates
 }

@@ -5,7 +5,7 @@ mod hindsight;
 mod intake;
 
 pub(super) use evaluation::{Evaluated, ServerScope};
-pub(super) use hindsight::Snapshot;
+pub(super) use hindsight::{EdgeState, Past, Snapshot};
 pub(super) use intake::{EdgeModel, Intake, Sent, Trained, Work};
 
 use super::RunError;
@@ -28,13 +28,6 @@ pub(super) struct Aggregated<'a, 'w> {
     pub trained: Vec<Trained>,
     /// Whether anything was aggregated.
     pub is_new_model: bool,
-}
-
-impl Aggregated<'_, '_> {
-    /// The updates that went into the model, ascending by client.
-    pub fn updates(&self) -> impl Iterator<Item = (ClientId, &Update)> {
-        self.trained.iter().map(|trained| trained.client).zip(&self.learning.updates)
-    }
 }
 
 /// The models of a run, and what its clients keep.
@@ -337,18 +330,11 @@ impl<'w> Learning<'w> {
         if work.is_empty() {
             return Ok(Vec::new());
         }
-        let AggregationConfig { weighting, rows: divisor, .. } = self.world.training.aggregation;
-        let weighting = match weighting {
-            // An edge server averages what it gets; only the cloud keeps a part of the old model.
-            Weighting::TotalSize => Weighting::DataSize,
-            Weighting::DataSize | Weighting::Uniform => weighting,
-        };
-        let config = AggregationConfig { weighting, server: ServerConfig::default(), rows: divisor };
         let mut average = model.to_vec();
         let contributions = contributions(self.task, &work, &self.updates, None);
         let sent: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).chain([&**rows]).collect();
         let moved = moved_rows(&sent);
-        ServerOptimizer::new(&config, self.layout.clone()).apply(&mut average, &contributions, 0, cluster);
+        edge_average(&self.world.training.aggregation, self.layout).apply(&mut average, &contributions, 0, cluster);
         *rows = moved;
         *model = average.into();
         let mut trained = self.said(&work);
@@ -356,6 +342,16 @@ impl<'w> Learning<'w> {
         self.inspect(&work, wants, model, &mut trained, parallel);
         Ok(trained)
     }
+}
+
+/// What an edge server does with updates: it averages what it gets; only the cloud keeps a part of the old model.
+fn edge_average(aggregation: &AggregationConfig, layout: &Layout) -> ServerOptimizer {
+    let AggregationConfig { weighting, rows, .. } = *aggregation;
+    let weighting = match weighting {
+        Weighting::TotalSize => Weighting::DataSize,
+        Weighting::DataSize | Weighting::Uniform => weighting,
+    };
+    ServerOptimizer::new(&AggregationConfig { weighting, server: ServerConfig::default(), rows }, layout.clone())
 }
 
 /// The models after a step of the servers of their clusters; none if there is nothing to aggregate.

@@ -6,7 +6,7 @@ mod selection;
 use super::RunError;
 use super::cohort::Cohort;
 use super::engine::{Engine, Event, THE_SERVER, Timer};
-use super::hindsight::{HindsightMeter, OpenRound};
+use super::hindsight::{HindsightMeter, OpenRound, Window};
 use super::jobs::JobId;
 use super::learning::{Intake, Work};
 use super::server::{Closing, Server, Told};
@@ -55,7 +55,7 @@ impl<'w> Rounds<'w> {
             policy,
             turn: Turn(0),
             meters: world.truth.as_ref().map(Truth::meters),
-            hindsight: HindsightMeter::new(world, rule),
+            hindsight: HindsightMeter::new(world, Window::of_rounds(rule)),
             carried: 0,
             cohort: Cohort::default(),
             jobs: RoundJobs::default(),
@@ -78,7 +78,8 @@ impl<'w> Rounds<'w> {
         self.measure(engine, server)?;
         let hindsight = match (&self.hindsight, &server.learning) {
             (Some(meter), Some(learning)) if meter.is_due(server.round) => {
-                Some(meter.open(engine, (server.round, self.turn.into()), learning)?)
+                let numbers = (server.round, self.turn);
+                Some(meter.open(engine, numbers, |_| self.turn.into(), learning, None)?)
             }
             _ => None,
         };
@@ -184,7 +185,7 @@ impl<'w> Rounds<'w> {
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
         opened: VirtualTime,
-        hindsight: Option<OpenRound>,
+        hindsight: Option<OpenRound<'w>>,
     ) -> Result<(), RunError> {
         let now = engine.now();
         let dispatched = self.cohort.jobs.first().map_or(now, |&id| engine.jobs[id].dispatched);

@@ -2,17 +2,19 @@
 
 use super::clusters::ClusterDecision;
 use super::engine::Engine;
-use super::hindsight::{HindsightMeter, OpenRound};
+use super::hindsight::{Found, HindsightMeter, OpenRound};
 use super::learning::{Intake, Learning, ServerScope, Trained};
 use super::{Accounts, RunError, RunSettings};
 use crate::metrics::Participation;
 use crate::policy::{Explanation, Feedback, Policy, RoundReport, Wants};
 use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundSummary, RoundUpdates};
 use crate::world::World;
-use fedgenie_core::id::{ClientId, Round, Turn};
+use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
+use fedgenie_core::math::sum::CompensatedSum;
 use fedgenie_core::record::{Record, Regret};
 use fedgenie_core::time::VirtualTime;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// The round, the global model, how often clients were selected, and what was measured.
 pub(super) struct Server<'w> {
@@ -35,8 +37,8 @@ pub(super) struct Server<'w> {
     mark: RoundMark,
     /// Bytes down and up at the end of the last round, of clients or of edge servers.
     told_bytes: (u64, u64),
-    /// Of the round, if it was judged in hindsight.
-    hindsight: Option<HindsightRound>,
+    /// What was judged in hindsight.
+    pub hindsight: Judged,
     /// Of the selections of the round, where they are recorded.
     pub explanations: Vec<Map<String, Value>>,
     /// Of the round, where they are recorded.
@@ -51,13 +53,40 @@ pub(super) struct Closing<'a, 'w> {
     pub is_abandoned: bool,
     pub intake: Intake,
     /// The meter of regret in hindsight, with the round that it opened.
-    pub hindsight: Option<(&'a mut HindsightMeter<'w>, OpenRound)>,
+    pub hindsight: Option<(&'a mut HindsightMeter<'w>, OpenRound<'w>)>,
     /// The policy of this tier.
     pub policy: Option<Told<'a>>,
     /// The edge servers; none where there is one server.
     pub scopes: &'a [ServerScope<'a>],
     /// Who decides about clusters, where there are cluster models.
     pub clusters: Option<&'a mut ClusterDecision>,
+}
+
+/// What selections lost in hindsight.
+#[derive(Default)]
+pub(super) struct Judged {
+    /// Of the round under way.
+    of_round: Vec<HindsightRound>,
+    lost: f64,
+    /// Of all rounds; none before the first that was judged.
+    total: Option<CompensatedSum>,
+}
+
+impl Judged {
+    pub fn add(&mut self, found: Found) {
+        self.lost += found.lost;
+        self.of_round.push(found.judged);
+    }
+
+    /// The regret up to the end of this round: of edge servers, the mean over those that selected.
+    fn close_round(&mut self) -> Option<f64> {
+        if !self.of_round.is_empty() {
+            let servers: BTreeSet<Option<EdgeId>> = self.of_round.iter().map(|judged| judged.server).collect();
+            let lost = std::mem::take(&mut self.lost) / servers.len() as f64;
+            self.total.get_or_insert_default().add(lost);
+        }
+        self.total.as_ref().map(CompensatedSum::value)
+    }
 }
 
 /// A policy that is told of a round.
@@ -101,7 +130,7 @@ impl<'w> Server<'w> {
             group_selections: if named { groups.iter().enumerate().map(name).collect() } else { Vec::new() },
             mark: RoundMark::default(),
             told_bytes: (0, 0),
-            hindsight: None,
+            hindsight: Judged::default(),
             explanations: Vec::new(),
             updates: RoundUpdates::default(),
         }
@@ -138,8 +167,8 @@ impl<'w> Server<'w> {
                 engine.note(&Record::Private { round, client, values })?;
             }
             if let Some((meter, open)) = hindsight {
-                let (regret, found) = meter.close(open, &aggregated, &jobs.selected, parallel);
-                (self.regret.hindsight, self.hindsight) = (Some(regret), Some(found));
+                let updates = (aggregated.learning, &*aggregated.trained);
+                self.hindsight.add(meter.close(&open, updates, &jobs.selected, parallel));
             }
             trained = aggregated.trained;
             let plan = &self.settings.evaluate;
@@ -147,6 +176,7 @@ impl<'w> Server<'w> {
                 self.metrics = learning.evaluate(plan.evaluated(scopes, parallel))?;
             }
         }
+        self.regret.hindsight = self.hindsight.close_round();
         for &(name, value) in &self.metrics {
             if self.learning.as_ref().is_some_and(|learning| learning.is_digested(name)) {
                 engine.note(&Record::Metric { round, name, value })?;
@@ -241,7 +271,7 @@ impl<'w> Server<'w> {
             up_bytes,
             edge_bytes: (accounts.edge_down_bytes, accounts.edge_up_bytes),
             group_selections: &self.group_selections,
-            hindsight: self.hindsight.as_ref(),
+            hindsight: &self.hindsight.of_round,
             clusters,
             explain: self.settings.explain.then_some(&*self.explanations),
             updates: self.settings.updates.then_some(&self.updates),
@@ -250,7 +280,7 @@ impl<'w> Server<'w> {
         if is_recorded {
             self.group_selections.iter_mut().for_each(|(_, count)| *count = 0);
         }
-        self.hindsight = None;
+        self.hindsight.of_round.clear();
         self.explanations.clear();
         self.updates.clear();
         engine.accounts.rounds += 1;

@@ -5,7 +5,7 @@ use crate::population::Population;
 use crate::protocol::Rule;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::Law;
-use fedgenie_core::metric::Measures;
+use fedgenie_core::metric::{Measures, Place};
 use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan, SetSize};
 use fedgenie_core::oracle::regret::subsets;
 use fedgenie_core::record::Phase;
@@ -25,11 +25,15 @@ pub(super) fn define(
     if let Some(message) = undefined(population, rule, measures.is_some()) {
         return Err(WorldError::scenario(PATH, message));
     }
-    let Rule::Rounds(rounds) = rule else { unreachable!("undefined elsewhere") };
     let HindsightPlan { utility, kappa, size, every, .. } = plan.clone();
     if let Some(weights) = utility.of_sets() {
-        check_metrics(weights, measures)?;
-        check_sets(population.len(), rounds.ask.min(population.len()), size)?;
+        check_metrics(weights, measures, matches!(rule, Rule::Hierarchical(_)))?;
+        let (clients, ask) = match rule {
+            Rule::Rounds(rule) => (population.len(), rule.ask),
+            Rule::Buffered(_) => (population.len(), 1),
+            Rule::Hierarchical(rule) => (rule.members.iter().map(Vec::len).max().unwrap_or(0), rule.edge.ask),
+        };
+        check_sets(clients, ask.min(clients), size)?;
     }
     let t_semi = match plan.t_semi {
         Some(t_semi) => t_semi,
@@ -60,24 +64,37 @@ fn check_sets(clients: usize, cohort: usize, size: SetSize) -> Result<(), WorldE
 }
 
 /// Refuses metrics that a set has not.
-fn check_metrics(weights: &BTreeMap<String, f64>, measures: Option<&Measures>) -> Result<(), WorldError> {
-    let known = measures.map_or_else(Vec::new, |measures| measures.metrics(false, false));
-    let Some(name) = weights.keys().find(|name| !known.iter().any(|metric| metric.name == **name)) else {
-        return Ok(());
-    };
-    let names: Vec<&str> = known.iter().map(|metric| &*metric.name).collect();
+fn check_metrics(
+    weights: &BTreeMap<String, f64>,
+    measures: Option<&Measures>,
+    has_edges: bool,
+) -> Result<(), WorldError> {
+    let metrics = measures.map_or_else(Vec::new, |measures| measures.metrics(false, false));
+    let mut names: Vec<String> = metrics.into_iter().map(|metric| metric.name).collect();
+    let of_data = measures.iter().flat_map(|measures| &measures.of_data).filter(|_| has_edges);
+    names.extend(of_data.map(|measure| measure.metric(Place::Servers, None).to_owned()));
+    let Some(name) = weights.keys().find(|name| !names.contains(name)) else { return Ok(()) };
     let message = format!("is no metric of a set here; there are {}", names.join(", "));
     Err(WorldError::scenario(&format!("regret.utility.aggregate.{name}"), message))
 }
 
 /// Why it is not defined, if it is not.
 fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'static str> {
-    let Rule::Rounds(rule) = rule else {
-        return Some("is defined for rounds of one server only; take it out, or take another protocol");
-    };
     if !trains {
         return Some("compares what clients would have learned, and this task does not train; take it out");
     }
+    if population.has_traced_links() || population.has_interruptions() {
+        return Some(
+            "is not defined where links follow a trace or clients go away in the middle of their jobs, so that a latency \
+             depends on when the job begins; give downlink and uplink as rates and interrupted = \"run-on\", or take it out",
+        );
+    }
+    let rule = match rule {
+        Rule::Rounds(rule) => rule,
+        Rule::Hierarchical(rule) => &rule.edge,
+        // Clients are asked one by one.
+        Rule::Buffered(_) => return None,
+    };
     if rule.take < rule.ask {
         return Some(
             "is not defined where fewer updates are waited for than clients are asked: which updates count depends on who else \
@@ -94,12 +111,6 @@ fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'sta
         return Some(
             "is not defined with a quorum: what an update is worth would depend on how many others arrive; take one of the \
              two out",
-        );
-    }
-    if population.has_traced_links() || population.has_interruptions() {
-        return Some(
-            "is not defined where links follow a trace or clients go away in the middle of their jobs, so that a latency \
-             depends on when the job begins; give downlink and uplink as rates and interrupted = \"run-on\", or take it out",
         );
     }
     None

@@ -8,6 +8,8 @@
 //!
 //! # Inputs
 //! Names of the task's metrics on test data, validation data or none, and their weights: positive where more is better.
+//! Under `hierarchical` the sets are of an edge server's clients, the model is the server's average, and
+//! `{ server_accuracy = 1.0 }` measures it on the data of the server's clients.
 //! Sets are enumerated: at most 20,000 in a round, and more are refused with their number.
 //!
 //! # Source

@@ -9,9 +9,11 @@ use crate::run::accounts::Cost;
 use crate::run::cohort::Cohort;
 use crate::run::engine::{Engine, Timer};
 use crate::run::jobs::JobId;
-use crate::run::learning::Work;
+use crate::run::hindsight::{HindsightMeter, OpenRound, Window};
+use crate::run::learning::{EdgeState, Work};
 use crate::run::question::{Asker, Question, SelectionStreams, view};
 use crate::run::server::{Server, numbered, report_round};
+use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
@@ -55,6 +57,10 @@ pub(super) struct Edge<'w> {
     /// The clients whose updates its model has of this round of the cloud.
     pub aggregated: Vec<ClientId>,
     cohort: Cohort,
+    /// The regret in hindsight of its selections, where it is metered.
+    pub hindsight: Option<HindsightMeter<'w>>,
+    /// Of its round under way, where that is judged.
+    judged: Option<OpenRound<'w>>,
     /// What its model cost its clients in this round of the cloud.
     invested: Cost,
     /// How long the model travels from the cloud and back in this round.
@@ -62,7 +68,7 @@ pub(super) struct Edge<'w> {
 }
 
 impl<'w> Edge<'w> {
-    pub fn new(number: EdgeId, rule: &'w HierarchicalRule, policy: Box<dyn Policy>) -> Self {
+    pub fn new(world: &'w World, number: EdgeId, rule: &'w HierarchicalRule, policy: Box<dyn Policy>) -> Self {
         Self {
             number,
             rule,
@@ -77,6 +83,8 @@ impl<'w> Edge<'w> {
             rows: Vec::new(),
             aggregated: Vec::new(),
             cohort: Cohort::default(),
+            hindsight: HindsightMeter::new(world, Window::of_edge(number, &rule.edge)),
+            judged: None,
             invested: Cost::default(),
             link: [Span::ZERO; 2],
         }
@@ -119,7 +127,7 @@ impl<'w> Edge<'w> {
     pub fn open(
         &mut self,
         engine: &mut Engine<'_>,
-        server: &mut Server<'_>,
+        server: &mut Server<'w>,
         shares: &[f64],
         jobs: &mut RoundJobs,
     ) -> Result<(), RunError> {
@@ -154,6 +162,7 @@ impl<'w> Edge<'w> {
         server.count(world, selected);
         jobs.selected.extend(selected);
         self.cohort.prepare(engine, server.round, self.turn)?;
+        self.judged = self.look_back(engine, server)?;
         let (learning, model, cluster) = (server.learning.as_ref(), self.model.as_ref(), self.cluster);
         let sent = |client| Some(learning?.sent_by(model?.clone(), cluster, client));
         self.cohort.begin(engine, sent, rule.ask * self.rule.edges_per_round)?;
@@ -162,6 +171,26 @@ impl<'w> Edge<'w> {
             engine.set_timer(Timer::Boundary(edge), now + cut);
         }
         Ok(())
+    }
+
+    /// Notes what the selection is to be compared with, if its round is judged.
+    fn look_back(&self, engine: &Engine<'_>, server: &Server<'w>) -> Result<Option<OpenRound<'w>>, RunError> {
+        let (Some(meter), Some(learning), Some(model)) = (&self.hindsight, &server.learning, &self.model) else {
+            return Ok(None);
+        };
+        if !meter.is_due(server.round) {
+            return Ok(None);
+        }
+        let state = EdgeState {
+            edge: self.number,
+            members: &self.rule.members[self.number.index()],
+            cluster: self.cluster,
+            rows: self.rows.clone(),
+            aggregated: self.aggregated.clone(),
+        };
+        let numbers = (server.round, self.turn);
+        let open = meter.open(engine, numbers, |_| self.turn.into(), learning, Some((model.clone(), state)))?;
+        Ok(Some(open))
     }
 
     /// An update arrived. Returns whether it is the last.
@@ -175,7 +204,7 @@ impl<'w> Edge<'w> {
     pub fn close(
         &mut self,
         engine: &mut Engine<'_>,
-        server: &mut Server<'_>,
+        server: &mut Server<'w>,
         jobs: &mut RoundJobs,
     ) -> Result<bool, RunError> {
         let (edge, turn, round, now) = (self.number, self.turn, server.round, engine.now());
@@ -194,6 +223,10 @@ impl<'w> Edge<'w> {
             self.aggregated.extend(trained.iter().map(|trained| trained.client));
             for (client, values) in learning.kept(&trained) {
                 engine.note(&Record::Private { round, client, values })?;
+            }
+            if let (Some(meter), Some(open)) = (&mut self.hindsight, self.judged.take()) {
+                let (updates, selected) = ((&*learning, &*trained), &self.cohort.selection);
+                server.hindsight.add(meter.close(&open, updates, selected, server.settings.parallel));
             }
         }
         engine.note(&Record::EdgeClosed { edge, turn, time: now })?;

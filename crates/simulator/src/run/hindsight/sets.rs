@@ -1,34 +1,36 @@
 //! The best set of a round where what a set is worth is not a sum: by enumeration.
 
 use super::{HindsightMeter, OpenRound};
-use crate::run::learning::Learning;
+use crate::run::learning::{Learning, Past};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::TIE;
 use fedgenie_core::oracle::hindsight::{Judgement, SetSize};
 use fedgenie_learning::layout::Update;
+use fedgenie_learning::task::JobKey;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 
 impl HindsightMeter<'_> {
     /// The best set of the candidates, and the chosen one. `updates` are of those who would arrive, ascending.
     pub(super) fn judge_sets(
         &self,
-        open: &OpenRound,
+        open: &OpenRound<'_>,
         learning: &Learning<'_>,
         updates: &[(ClientId, &Update)],
-        weights: &BTreeMap<String, f64>,
         chosen: &[u32],
         parallel: bool,
     ) -> Judgement {
         let before = open.before.as_ref().expect("a utility of sets keeps what was before");
+        let weights = self.hindsight.utility.of_sets().expect("only sets are judged");
+        let past = Past { round: open.round, start: &open.start, before, weights };
         let value = |set: &Vec<u32>| -> f64 {
-            let position = |&index: &u32| {
-                let client = &open.clients[index as usize];
-                updates.binary_search_by_key(client, |(client, _)| *client).ok()
+            let arrived = |&index: &u32| {
+                let (client, number) = (open.clients[index as usize], open.numbers[index as usize]);
+                let found = updates.binary_search_by_key(&client, |(client, _)| *client).ok()?;
+                Some((JobKey { client, number }, updates[found].1))
             };
-            let members: Vec<(ClientId, &Update)> = set.iter().filter_map(position).map(|at| updates[at]).collect();
+            let members: Vec<(JobKey, &Update)> = set.iter().filter_map(arrived).collect();
             let slowest = set.iter().map(|&index| open.speeds[index as usize]).fold(f64::INFINITY, f64::min);
-            learning.worth(before, &open.start, (open.round, open.number), &members, weights) + slowest
+            learning.worth(&past, &members) + slowest
         };
         let sets = sets(open.clients.len(), open.cohort, self.hindsight.size);
         let values: Vec<f64> =

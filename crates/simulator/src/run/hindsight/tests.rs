@@ -1,17 +1,16 @@
 //! The regret in hindsight against sets, utilities and updates that are worked out in another way.
 
+mod servers;
+
 use super::*;
 use crate::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
 use crate::recorder::NoSink;
-use crate::run::learning::{Learning, Trained};
 use crate::run::tests;
 use crate::run::{Evaluations, Protocol, Run, RunSettings};
-use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::brute;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::{Instance, TIE};
 use fedgenie_core::state::{State, Stateful};
-use fedgenie_core::time::Span;
 use fedgenie_learning::model::{Batch, evaluate};
 use fedgenie_learning::task::Labelled;
 
@@ -80,11 +79,9 @@ fn learning<'a, 'w>(run: &'a Run<'w>) -> &'a Learning<'w> {
     run.server.learning.as_ref().unwrap()
 }
 
-fn trained(client: ClientId, round: Round) -> Trained {
-    let (turn, staleness, examples, loss) = (Turn(round.0), 0, 1, 0.0);
-    let (loss_rms, quality, deviation) = (None, None, None);
-    let latency = Span::ZERO;
-    Trained { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, latency }
+/// The jobs of a round in which everybody is asked.
+fn jobs(clients: &[ClientId], round: Round) -> Vec<JobKey> {
+    clients.iter().map(|&client| JobKey { client, number: JobNumber(round.0) }).collect()
 }
 
 /// `−κ·T̃` of every client in a round, from the draws.
@@ -200,19 +197,12 @@ fn what_a_client_would_have_returned_is_what_it_returns() {
         run.step().unwrap();
         let mut asked: Vec<ClientId> = choice.clone();
         asked.sort_unstable();
-        let trained: Vec<Trained> = asked.iter().map(|&client| trained(client, run.round())).collect();
         // Among all others, in another order and another batch.
         let everyone: Vec<ClientId> = (0..8).rev().map(ClientId).collect();
         let mut updates = Vec::new();
-        let aggregated = Aggregated { learning: learning(&run), trained, is_new_model: true };
-        aggregated.learning.train_in_hindsight(
-            &start,
-            (run.round(), JobNumber(run.round().0)),
-            &everyone,
-            true,
-            &mut updates,
-        );
-        for (client, real) in aggregated.updates() {
+        learning(&run).train_in_hindsight(&start, run.round(), &jobs(&everyone, run.round()), true, &mut updates);
+        for (index, client) in asked.into_iter().enumerate() {
+            let real = learning(&run).update(index);
             let imagined = &updates[7 - client.index()];
             let bits = |update: &Update| update.parameters.iter().map(|weight| weight.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(imagined), bits(real));
@@ -289,13 +279,7 @@ fn contributions_follow_the_policys_own_history() {
         let start = learning(&run).model(0);
         run.step().unwrap();
         let mut updates = Vec::new();
-        learning(&run).train_in_hindsight(
-            &start,
-            (run.round(), JobNumber(run.round().0)),
-            &everyone,
-            false,
-            &mut updates,
-        );
+        learning(&run).train_in_hindsight(&start, run.round(), &jobs(&everyone, run.round()), false, &mut updates);
         let qualities = everyone.iter().map(|&client| {
             let examples = learner.partition.client(client);
             let squares = examples.iter().map(|&example| loss(&start, &learner.data.train, &[example]).loss_sum);
@@ -342,8 +326,8 @@ fn sets_are_worth_what_their_average_is_worth() {
         for choice in &choices {
             let start = learning(&run).model(0);
             run.step().unwrap();
-            let numbers = (run.round(), JobNumber(run.round().0));
-            learning(&run).train_in_hindsight(&start, numbers, &everyone, false, &mut updates);
+            let jobs = jobs(&everyone, run.round());
+            learning(&run).train_in_hindsight(&start, run.round(), &jobs, false, &mut updates);
             let speeds = speeds(&world, run.round());
             let worth = |set: &[u32]| {
                 let sizes = set.iter().map(|&client| labelled.partition.size(ClientId(client)) as f64);

@@ -1,6 +1,6 @@
 //! For the regret in hindsight: updates of clients that were not asked, and the score of each update by itself.
 
-use super::{Learning, Trained};
+use super::{Learning, Trained, edge_average};
 use crate::policy::Wants;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
@@ -9,51 +9,79 @@ use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
 use fedgenie_core::time::Span;
 use fedgenie_learning::aggregate::{Contribution, ServerOptimizer};
 use fedgenie_learning::layout::Update;
-use fedgenie_learning::task::{self, Job, ModelState, On, PrivateTable, PrivateView, Worker};
+use fedgenie_learning::task::{self, Job, JobKey, ModelState, On, PrivateTable, PrivateView, Worker};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
+/// An edge server in the middle of a round of the cloud.
+#[derive(Clone, Debug)]
+pub(in crate::run) struct EdgeState<'w> {
+    /// Which.
+    pub edge: EdgeId,
+    /// All its clients.
+    pub members: &'w [ClientId],
+    /// The cluster whose model it has.
+    pub cluster: u32,
+    /// The rows of tables that its clients have moved in this round of the cloud.
+    pub rows: Vec<u32>,
+    /// The clients whose updates its model has of this round of the cloud.
+    pub aggregated: Vec<ClientId>,
+}
+
 /// What the aggregation of a round begins with, apart from the model that it sends.
 #[derive(Clone, Debug)]
-pub(in crate::run) struct Snapshot {
-    server: ServerOptimizer,
+pub(in crate::run) struct Snapshot<'w> {
+    optimizer: ServerOptimizer,
     private: PrivateTable,
     moved: Vec<Round>,
     memories: Vec<Vec<f64>>,
+    /// None of the one server.
+    edge: Option<EdgeState<'w>>,
 }
 
-impl Learning<'_> {
-    /// What the next aggregation begins with, of the one server.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            server: self.servers[0].clone(),
-            private: self.private.clone(),
-            moved: self.moved.clone(),
-            memories: self.memories.clone(),
-        }
+/// A round that is looked back at.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) struct Past<'a> {
+    pub round: Round,
+    /// The model that it sent.
+    pub start: &'a [f32],
+    /// What its aggregation began with.
+    pub before: &'a Snapshot<'a>,
+    /// The weights of the metrics that say what a model is worth.
+    pub weights: &'a BTreeMap<String, f64>,
+}
+
+impl<'w> Learning<'w> {
+    /// What the next aggregation begins with, of the one server or of an edge server.
+    pub fn snapshot(&self, edge: Option<EdgeState<'w>>) -> Snapshot<'w> {
+        let optimizer = match &edge {
+            None => self.servers[0].clone(),
+            Some(_) => edge_average(&self.world.training.aggregation, self.layout),
+        };
+        let (private, memories) = (self.private.clone(), self.memories.clone());
+        Snapshot { optimizer, private, moved: self.moved.clone(), memories, edge }
     }
 
     /// The weighted metrics of the model that updates would have made, `-∞` if it is not finite. `members` are
-    /// ascending by client; from none of them the model stays as it is.
-    pub fn worth(
-        &self,
-        before: &Snapshot,
-        start: &[f32],
-        (round, number): (Round, JobNumber),
-        members: &[(ClientId, &Update)],
-        weights: &BTreeMap<String, f64>,
-    ) -> f64 {
-        let Snapshot { mut server, private: table, mut moved, mut memories } = before.clone();
+    /// ascending by client, with the numbers of their jobs; from none of them the model stays as it is.
+    pub fn worth(&self, past: &Past<'_>, members: &[(JobKey, &Update)]) -> f64 {
+        let Past { round, start, before, weights } = *past;
+        let Snapshot { mut optimizer, private: table, mut moved, mut memories, edge } = before.clone();
         let mut model = start.to_vec();
+        let (server, cluster, rows, mut clients) = match &edge {
+            None => (EdgeId(0), 0, &[][..], Vec::new()),
+            Some(state) => (state.edge, state.cluster, &*state.rows, state.aggregated.clone()),
+        };
+        rows.iter().for_each(|&row| moved[row as usize] = round);
         let mut contributions: Vec<Contribution<'_>> = Vec::with_capacity(members.len());
-        for &(client, update) in members {
+        for &(JobKey { client, number }, update) in members {
             if update.diverged {
                 return f64::NEG_INFINITY;
             }
             contributions.push(Contribution {
                 client,
                 number,
-                cluster: 0,
+                cluster,
                 examples: self.task.examples(client),
                 staleness_weight: 1.0,
                 start,
@@ -62,29 +90,38 @@ impl Learning<'_> {
             });
             update.rows.iter().for_each(|&row| moved[row as usize] = round);
         }
-        server.apply(&mut model, &contributions, self.task.all_examples(), 0);
+        // A server's step without updates is none: its optimizer's moments stay as they are.
+        if !contributions.is_empty() {
+            optimizer.apply(&mut model, &contributions, self.task.all_examples(), cluster);
+        }
         if !model.iter().all(|parameter| parameter.is_finite()) {
             return f64::NEG_INFINITY;
         }
         let keep = members.iter().filter(|(_, update)| !update.private.is_empty());
-        let instead: Vec<(ClientId, &[f32])> = keep.map(|(client, update)| (*client, &*update.private)).collect();
-        let clients: Vec<ClientId> = members.iter().map(|(client, _)| *client).collect();
-        self.task.remember(round, EdgeId(0), &clients, &mut memories[0]);
+        let instead: Vec<(ClientId, &[f32])> = keep.map(|(job, update)| (job.client, &*update.private)).collect();
+        clients.extend(members.iter().map(|(job, _)| job.client));
+        self.task.remember(round, server, &clients, &mut memories[server.index()]);
         let private = PrivateView { table: &table, instead: &instead };
         let state = ModelState { model: &model, private, round, moved: &moved, memories: &memories };
-        self.weighted(&state, weights)
+        self.weighted(&state, edge.as_ref(), weights)
     }
 
-    /// The weighted sum of some metrics of a model.
-    fn weighted(&self, state: &ModelState<'_>, weights: &BTreeMap<String, f64>) -> f64 {
+    /// The weighted sum of some metrics of a model, which may be an edge server's.
+    fn weighted(
+        &self,
+        state: &ModelState<'_>,
+        edge: Option<&EdgeState<'_>>,
+        weights: &BTreeMap<String, f64>,
+    ) -> f64 {
         let measures = &self.world.measures;
+        let own = edge.map(|edge| (Place::Servers, On::Server(edge.edge, edge.members), &measures.of_data));
         let places = [
             (Place::Test, On::Test, &measures.of_data),
             (Place::Valid, On::Valid, &measures.of_data),
             (Place::Model, On::Model, &measures.of_model),
         ];
         let mut sum = 0.0;
-        for (place, on, of_place) in places {
+        for (place, on, of_place) in places.into_iter().chain(own) {
             let weight = |measure: &Measure| weights.get(measure.metric(place, None)).copied();
             if !of_place.iter().any(|measure| weight(measure).is_some()) {
                 continue;
@@ -107,21 +144,21 @@ impl Learning<'_> {
         self.task.examples(client)
     }
 
-    /// Trains clients from the model that a round sent, as if they had been asked; update `i` is that of client `i`.
+    /// Trains clients from the model that a round sent, as if they had been asked; update `i` is that of job `i`.
     /// Neither the global model nor the updates of the clients that were asked change.
     pub fn train_in_hindsight(
         &self,
         start: &[f32],
-        (round, number): (Round, JobNumber),
-        clients: &[ClientId],
+        round: Round,
+        jobs: &[JobKey],
         parallel: bool,
         updates: &mut Vec<Update>,
     ) {
-        let job = |&client: &ClientId| {
+        let job = |&JobKey { client, number }: &JobKey| {
             let private = self.private.get(client).map(|kept| &**kept);
             Job { client, round, number, start, private }
         };
-        let jobs: Vec<Job<'_>> = clients.iter().map(job).collect();
+        let jobs: Vec<Job<'_>> = jobs.iter().map(job).collect();
         if updates.len() < jobs.len() {
             updates.resize_with(jobs.len(), Update::default);
         }
