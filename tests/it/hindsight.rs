@@ -191,8 +191,6 @@ fn where_it_is_not_defined_it_is_refused() {
     let alone = changed(HINDSIGHT, "tau_min = \"50 ms\"\nmeters = [\"mean\", \"realised\"]\n", "meters = []\n");
     let alone = changed(&alone, "[policy.bsfl]\n", "");
     let alone = changed(&alone, "[policy.power-of-choice]\n", "");
-    let buffered = "[protocol.buffered]\nconcurrency = 3\nbuffer = 2\n";
-    refused(&changed(&alone, COHORT, buffered), at, path, &["rounds of one server only"]);
     let away = "[population.availability.on-off]\non = { exponential = { mean = \"3 s\" } }\noff = { exponential = { \
                 mean = \"2 s\" } }\n[population.latency]\n";
     refused(&changed(&alone, "[population.latency]\n", away), at, path, &["go away in the middle", "run-on"]);
@@ -220,4 +218,56 @@ fn the_catalogue_knows_it() {
     assert!(text.contains("gamma") && text.contains("Deviations"), "{text}");
     let text = place.fedgenie(&["describe", "meter/counterfactual"]).stdout;
     assert!(text.contains("G_t   = argmax"), "{text}");
+}
+
+/// Edge servers, and clients chosen one by one: lists in the records, whose differences add up to the regret.
+#[test]
+fn every_protocol_has_it() {
+    let alone = changed(HINDSIGHT, "tau_min = \"50 ms\"\nmeters = [\"mean\", \"realised\"]\n", "meters = []\n");
+    let alone = changed(&alone, "[policy.bsfl]\n", "[policy.rbcs-f]\n");
+    let edges = "[protocol.hierarchical]\nedges = 3\ncohort = 2\nedge_rounds = 2\n";
+    let buffered = "[protocol.buffered]\nconcurrency = 3\nbuffer = 2\n";
+    let sets = "utility = { aggregate = { server_loss = -1.0 } }\nevery = 2";
+    for (protocol, utility) in
+        [(edges, "utility = \"loss-drop\""), (edges, sets), (buffered, "utility = \"contribution\"")]
+    {
+        let scenario = changed(&changed(&alone, COHORT, protocol), "utility = \"loss-drop\"", utility);
+        let place = Workplace::with(&scenario);
+        place.run_into("out", &["--threads", "1"]);
+        place.run_into("three", &["--threads", "3"]);
+        assert_eq!(place.text("out/summary.json"), place.text("three/summary.json"));
+        let keys = scenario.split_once("[regret]\n").unwrap().1.split_once("\n\n").unwrap().0;
+        place.write("plain.toml", changed(&scenario, &format!("[regret]\n{keys}"), ""));
+        place.run_file("plain.toml", "plain", &[]);
+        assert_eq!(place.digests("out"), place.digests("plain"));
+        for arm in ["random", "rbcs-f", "power-of-choice"] {
+            let mut total = 0.0;
+            for line in place.lines(&format!("out/runs/{arm}-s1/rounds.jsonl")) {
+                let of = |key: &str| line["hindsight"][key].as_array().cloned().unwrap_or_default();
+                let sum = |key: &str| of(key).iter().map(|value| value.as_f64().unwrap()).sum::<f64>();
+                let lost = sum("best_value") - sum("own_value");
+                let servers = of("server");
+                let found = [of("best"), of("best_value"), of("own_value"), of("turn")].map(|list| list.len());
+                if utility == sets && line["round"].as_u64().unwrap() % 2 == 1 {
+                    assert_eq!(found, [0; 4]);
+                    continue;
+                }
+                if protocol == edges {
+                    assert_eq!((found, servers.len()), ([6; 4], 6), "three servers, two rounds each: {line}");
+                    total += lost / 3.0;
+                } else {
+                    assert_eq!((found, servers.len()), ([line["selected"].as_array().unwrap().len(); 4], 0), "{line}");
+                    total += lost;
+                }
+                approx::assert_relative_eq!(
+                    line["regret"]["counterfactual"].as_f64().unwrap(),
+                    total,
+                    epsilon = 1e-9,
+                    max_relative = 1e-9
+                );
+            }
+            assert!(total > 0.0, "{arm}");
+        }
+        assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
+    }
 }

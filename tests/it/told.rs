@@ -2,7 +2,8 @@
 
 use super::support::{play, play_policies, world};
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Feedback, Policies, Policy, PolicyRng, SelectionRequest, ServerView, Waited};
+use fedgenie::policy::{Feedback, Policies, Policy, PolicyRng, Probe, SelectionRequest, ServerView, Waited};
+use fedgenie::rng::StreamRng;
 use fedgenie::state::{State, Stateful};
 use fedgenie::time::Span;
 use std::sync::{Arc, Mutex};
@@ -36,14 +37,19 @@ optimizer = { sgd = { lr = 0.01 } }
 /// Chooses what it was told to, and writes down all it is asked and told.
 struct Diary {
     turns: Vec<Vec<u32>>,
+    probe: Probe,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
 impl Diary {
     fn begin(turns: &[&[u32]]) -> (Box<dyn Policy>, Arc<Mutex<Vec<String>>>) {
+        Self::that_asks(Probe::None, turns)
+    }
+
+    fn that_asks(probe: Probe, turns: &[&[u32]]) -> (Box<dyn Policy>, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let turns = turns.iter().map(|turn| turn.to_vec()).collect();
-        (Box::new(Self { turns, lines: lines.clone() }), lines)
+        (Box::new(Self { turns, probe, lines: lines.clone() }), lines)
     }
 }
 
@@ -52,15 +58,27 @@ impl Stateful for Diary {
 }
 
 impl Policy for Diary {
+    fn probes(&self) -> bool {
+        self.probe != Probe::None
+    }
+
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
+        if self.probes() {
+            self.lines.lock().unwrap().push(format!("asks for turn {} at {}", ask.turn.0, ask.now.seconds()));
+        }
+        self.probe.clone()
+    }
+
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,
-        _: &ServerView<'_>,
+        view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
         let line = format!("turn {} round {} at {}", ask.turn.0, ask.round.0, ask.now.seconds());
-        self.lines.lock().unwrap().push(line);
+        let losses = view.probed.iter().map(|(client, loss)| format!(", {} has {loss:.9}", client.0));
+        self.lines.lock().unwrap().push(line + &losses.collect::<String>());
         let turn = (ask.turn.0 as usize - 1).min(self.turns.len() - 1);
         selection.extend(self.turns[turn].iter().map(|&client| ClientId(client)));
     }
@@ -239,4 +257,76 @@ fn at_edge_servers_and_in_the_cloud() {
             "closed 2, 2: [1], 47 s, 44 + 44 B",
         ]
     );
+}
+
+/// As above, but a context takes 3 s: 0 is selected at 3, 1 at 6, 2 at 18, 0 at 32, 4 at 39.
+#[test]
+fn who_asks_without_rounds_selects_when_there_are_answers() {
+    let protocol = "[protocol.buffered]\nconcurrency = 2\nbuffer = 2\n";
+    let context = Probe::Context(Span::from_seconds(3.0).unwrap());
+    let (diary, lines) = Diary::that_asks(context, &[&[0], &[1], &[2], &[0], &[4]]);
+    play(&world(&format!("{CLIENTS}{protocol}"), 1), diary, 2).unwrap();
+    let expected = [
+        "asks for turn 1 at 0",
+        "turn 1 round 1 at 3",
+        "asks for turn 2 at 3",
+        "turn 2 round 1 at 6",
+        "job 0 of 1, 1: stale 0, arrived 12 = [1.0, 10.0, 1.0]",
+        "asks for turn 3 at 15",
+        "turn 3 round 1 at 18",
+        "job 1 of 2, 1: stale 0, arrived 23 = [2.0, 20.0, 1.0]",
+        "trained 0 of 1, 1: stale 0, 120 examples",
+        "trained 1 of 2, 1: stale 0, 120 examples",
+        "closed 3, 1: [0, 1, 2], 29 s, 132 + 88 B",
+        "asks for turn 4 at 29",
+        "turn 4 round 2 at 32",
+        "job 2 of 3, 1: stale 1, arrived 18 = [4.0, 4.0, 10.0]",
+        "asks for turn 5 at 36",
+        "turn 5 round 2 at 39",
+        "job 0 of 4, 2: stale 0, arrived 12 = [1.0, 10.0, 1.0]",
+        "trained 0 of 4, 2: stale 0, 120 examples",
+        "trained 2 of 3, 1: stale 1, 120 examples",
+        "closed 5, 2: [0, 4], 15 s, 88 + 88 B",
+    ];
+    assert_eq!(*lines.lock().unwrap(), expected);
+}
+
+/// Losses take the way down and half of the time for an epoch: 1 + 5 and 2 + 10 s at edge server 0, 20 + 0.5 s at edge
+/// server 1. They are of the edge server's own model: edge server 0 sees what one server sees that works as it does.
+#[test]
+fn who_asks_at_an_edge_server_is_told_of_its_own_model() {
+    let clients = CLIENTS.replace("[training]\n", "[training]\ninference_share = 0.5\n");
+    let two = Probe::Losses(vec![ClientId(0), ClientId(1)]);
+    let alone = {
+        let (diary, lines) = Diary::that_asks(two.clone(), &[&[0], &[1]]);
+        play(&world(&format!("{clients}[protocol.synchronous]\ncohort = 1\n"), 1), diary, 2).unwrap();
+        lines.lock().unwrap().clone()
+    };
+    let told = |line: &str| line.split_once(", ").unwrap().1.to_owned();
+    let [start, later] = [told(&alone[1]), told(&alone[6])];
+    assert_ne!(start, later);
+    assert_eq!(alone[1], format!("turn 1 round 1 at 12, {start}"));
+
+    let protocol = "[protocol.hierarchical]\nedges = 2\ncohort = 1\nedge_rounds = 2\n";
+    let (first, first_lines) = Diary::that_asks(two, &[&[0], &[1]]);
+    let (second, second_lines) = Diary::that_asks(Probe::Losses(vec![ClientId(3)]), &[&[4]]);
+    let policies = Policies::Tiers { edges: vec![first, second], cloud: None };
+    play_policies(&world(&format!("{clients}{protocol}"), 1), policies, 1).unwrap();
+    // Both asked clients download 44 B and answer with 8.
+    let expected = [
+        "asks for turn 1 at 0".to_owned(),
+        format!("turn 1 round 1 at 12, {start}"),
+        "job 0 of 1, 1: stale 0, arrived 12 = [1.0, 10.0, 1.0]".to_owned(),
+        "trained 0 of 1, 1: stale 0, 120 examples".to_owned(),
+        "closed 1, 1: [0], 24 s, 132 + 60 B".to_owned(),
+        "asks for turn 2 at 24".to_owned(),
+        format!("turn 2 round 1 at 36, {later}"),
+        "job 1 of 2, 1: stale 0, arrived 23 = [2.0, 20.0, 1.0]".to_owned(),
+        "trained 1 of 2, 1: stale 0, 120 examples".to_owned(),
+        "closed 2, 1: [1], 35 s, 132 + 60 B".to_owned(),
+    ];
+    assert_eq!(*first_lines.lock().unwrap(), expected);
+    let lines = second_lines.lock().unwrap();
+    assert!(lines[1].starts_with("turn 1 round 1 at 20.5, 3 has "), "{lines:?}");
+    assert_eq!(lines[4], "closed 1, 1: [4], 38.5 s, 88 + 52 B");
 }

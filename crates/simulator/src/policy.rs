@@ -282,7 +282,7 @@ pub trait Policy: Stateful + Send {
         Wants::default()
     }
 
-    /// Whether it may ask for a probe, for which only protocols in rounds have time.
+    /// Whether it may ask for a probe; a policy of the cloud may not, for edge servers have no answers.
     fn probes(&self) -> bool {
         false
     }

@@ -28,6 +28,7 @@ mod hierarchy;
 mod hindsight;
 mod jobs;
 mod learning;
+mod probe;
 mod question;
 mod results;
 mod rounds;

@@ -113,6 +113,7 @@ impl PowerOfChoice {
 impl Stateful for PowerOfChoice {
     fn exchange(&mut self, state: &mut State<'_>) {
         state.field(&mut self.last_known);
+        state.field(&mut self.drawn);
     }
 }
 

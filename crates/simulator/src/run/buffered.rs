@@ -5,6 +5,7 @@ use super::engine::{Engine, Event, THE_SERVER, Timer};
 use super::hindsight::{HindsightMeter, Window};
 use super::jobs::{JobId, Names};
 use super::learning::{Intake, Work};
+use super::probe::{Asked, Asking, Pending, carry_out};
 use super::question::{Asker, Question, SelectionStreams, view};
 use super::server::{Closing, Server, Told, numbered};
 use crate::policy::{Feedback, JobReport, Policy, Waited};
@@ -32,6 +33,8 @@ pub(super) struct Buffered<'w> {
     /// Jobs that ended without an update since one was last taken.
     without_update: u32,
     choice: Vec<ClientId>,
+    /// The selection that waits for answers.
+    asked: Option<Pending>,
     /// Of the round under way.
     jobs: RoundJobs,
     /// The regret in hindsight of its selections, where it is metered.
@@ -49,6 +52,7 @@ impl<'w> Buffered<'w> {
             buffer: Vec::new(),
             without_update: 0,
             choice: Vec::new(),
+            asked: None,
             jobs: RoundJobs::default(),
             hindsight: HindsightMeter::new(world, Window::of_one(rule)),
         }
@@ -84,20 +88,23 @@ impl<'w> Buffered<'w> {
         }
     }
 
-    /// Selects one client after the other until enough are at work or there are no candidates; then a timer rings when
-    /// there may be.
+    /// Selects one client after the other until enough are at work, there are no candidates, or those who are asked take
+    /// time to answer; then a timer rings.
     fn fill(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         if self.at_work == self.rule.concurrency {
             return Ok(());
         }
         while self.at_work < self.rule.concurrency {
+            if self.asked.as_ref().is_some_and(|asked| asked.until > engine.now()) {
+                return Ok(());
+            }
             if !engine.has_candidates(THE_SERVER) {
                 if let Some(time) = engine.next_candidate(THE_SERVER) {
                     engine.set_timer(Timer::Wake(THE_SERVER), time);
                 }
                 return Ok(());
             }
-            let client = self.select(engine, server)?;
+            let Some(client) = self.select(engine, server)? else { continue };
             self.judge(engine, server, client)?;
             let number = &mut self.numbers[client.index()];
             number.0 += 1;
@@ -114,29 +121,61 @@ impl<'w> Buffered<'w> {
         Ok(())
     }
 
-    fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<ClientId, RunError> {
-        let (world, time) = (engine.world, engine.now());
-        self.turn = self.turn.next();
-        let question = Question {
+    fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
+        Question {
             label: &server.label,
             asker: Asker::Server,
             turn: self.turn,
             round: server.round,
-            now: time,
+            now: engine.now(),
             cohort: 1,
             take: 1,
             candidates: engine.candidates(THE_SERVER),
             explain: server.settings.explain,
+        }
+    }
+
+    /// Selects a client; none if those who were asked take time to answer.
+    fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<ClientId>, RunError> {
+        let (world, time) = (engine.world, engine.now());
+        let pending = match self.asked.take() {
+            Some(pending) => pending,
+            None => self.ask_clients(engine, server)?,
         };
-        let streams = SelectionStreams::new(world, Asker::Server, self.turn);
-        let explained =
-            question.ask_at_once(&mut *self.policy, &view(world, &server.counts), streams, &mut self.choice)?;
+        if pending.until > time {
+            engine.set_timer(Timer::Probe(THE_SERVER), pending.until);
+            self.asked = Some(pending);
+            return Ok(None);
+        }
+        let Pending { mut streams, answered, .. } = pending;
+        let trained = answered.trained(&*self.policy);
+        let view = answered.view(view(world, &server.counts), &trained);
+        let question = self.question(engine, server);
+        let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.choice)?;
         server.explanations.extend(explained.map(|object| numbered(object, self.turn, None)));
         let selected = &self.choice;
         engine.note(&Record::Selected { round: server.round, time, selected })?;
         server.count(world, selected);
         self.jobs.selected.extend(selected);
-        Ok(selected[0])
+        Ok(Some(selected[0]))
+    }
+
+    /// Begins the next selection: asks whom the policy wants to ask.
+    fn ask_clients(&mut self, engine: &mut Engine<'_>, server: &Server<'w>) -> Result<Pending, RunError> {
+        let world = engine.world;
+        self.turn = self.turn.next();
+        let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
+        let question = self.question(engine, server);
+        let probe = self.policy.probe(&question.request(), &view(world, &server.counts), &mut streams.policy);
+        let asking = Asking {
+            asker: Asker::Server,
+            turn: self.turn,
+            round: server.round,
+            policy: &*self.policy,
+            model: server.learning.as_ref().map(|learning| learning.model(0)),
+        };
+        let Asked { answered, span, .. } = carry_out(engine, server, &asking, probe)?;
+        Ok(Pending { streams, answered, until: engine.now() + span })
     }
 
     /// Compares a selection with the best, if its round is judged: of one client, from the model it will be sent.

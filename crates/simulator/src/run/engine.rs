@@ -44,7 +44,7 @@ pub(super) enum Timer {
     /// The round has to close; of an edge server, where there are any.
     Boundary(EdgeId),
     /// The answers to a probe are there.
-    ProbeEnd,
+    Probe(EdgeId),
     /// A device comes back; of an edge server, where there are any.
     Wake(EdgeId),
     /// The server stops waiting for a job.

@@ -117,7 +117,7 @@ impl<'w> Hierarchy<'w> {
                     }
                 }
                 Event::Rang(Timer::Boundary(edge)) => self.close_edge(engine, server, edge)?,
-                Event::Rang(Timer::Wake(edge)) => self.open_edge(engine, server, edge)?,
+                Event::Rang(Timer::Wake(edge) | Timer::Probe(edge)) => self.open_edge(engine, server, edge)?,
                 Event::Rang(Timer::Cloud) => break,
                 Event::Rang(_) => {}
             }

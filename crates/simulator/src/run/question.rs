@@ -27,6 +27,15 @@ impl Asker {
             Self::Cloud => u32::MAX,
         }
     }
+
+    /// Its policy's name in messages.
+    pub fn policy(self, label: &str) -> String {
+        match self {
+            Self::Server => format!("{label:?}"),
+            Self::Edge(edge) => format!("{label:?} of {edge}"),
+            Self::Cloud => "of the cloud".to_owned(),
+        }
+    }
 }
 
 /// For which of a policy's selections, when, and of whom.
@@ -109,7 +118,7 @@ impl Question<'_> {
         }))
     }
 
-    /// As [`Question::ask`], where there is no time for a probe.
+    /// As [`Question::ask`], where nobody can be asked.
     pub fn ask_at_once(
         &self,
         policy: &mut dyn Policy,
@@ -119,16 +128,12 @@ impl Question<'_> {
     ) -> Result<Explained, RunError> {
         match policy.probe(&self.request(), view, &mut streams.policy) {
             Probe::None | Probe::Context(Span::ZERO) => self.ask(policy, view, &mut streams, selection),
-            _ => Err(self.refuse("asks clients before it selects, and says that it does not")),
+            _ => Err(self.refuse("asks before it selects, and says that it does not")),
         }
     }
 
     fn refuse(&self, what: impl Into<String>) -> RunError {
-        let policy = match self.asker {
-            Asker::Server => format!("{:?}", self.label),
-            Asker::Edge(edge) => format!("{:?} of {edge}", self.label),
-            Asker::Cloud => "of the cloud".to_owned(),
-        };
+        let policy = self.asker.policy(self.label);
         RunError::BadSelection { policy, turn: self.turn, round: self.round, what: what.into() }
     }
 

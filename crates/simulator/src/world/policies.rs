@@ -44,10 +44,8 @@ impl World {
     /// Key and sentence, if the policy's parameters do not fit.
     pub fn policies(&self, source: &PolicySource) -> Result<Policies, Complaint> {
         match &self.protocol.rule {
-            Rule::Rounds(_) => self.policy(source).and_then(|policy| self.content(policy)).map(Policies::Server),
-            Rule::Buffered(_) => {
-                let policy = self.policy(source).and_then(without_probes);
-                policy.and_then(|policy| self.content(policy)).map(Policies::Server)
+            Rule::Rounds(_) | Rule::Buffered(_) => {
+                self.policy(source).and_then(|policy| self.content(policy)).map(Policies::Server)
             }
             Rule::Hierarchical(rule) => self.policies_of_tiers(source, rule),
         }
@@ -80,7 +78,7 @@ impl World {
                 sizes[client.index()] = all_sizes[client.index()];
             }
             let policy = self.with_context_of(members.len(), &sizes, |context| source.build(context));
-            policy.and_then(without_probes).and_then(|policy| self.content(policy))
+            policy.and_then(|policy| self.content(policy))
         };
         let edges = rule.members.iter().map(of_edge).collect::<Result<_, _>>()?;
         let sizes: Vec<u32> =
@@ -103,11 +101,11 @@ impl World {
     }
 }
 
-/// The policy, unless it asks clients before it selects.
+/// The policy of the cloud, unless it asks before it selects: edge servers have no answers.
 fn without_probes(policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, Complaint> {
     if policy.probes() {
-        let message = "asks clients before it selects, for which `buffered` and `hierarchical` have no time; take another policy, \
-                       last-known losses or a context that takes no time";
+        let message = "asks clients before it selects, and edge servers have no answers; take another policy, last-known losses \
+                       or a context that takes no time";
         return Err(Complaint::new("", message));
     }
     Ok(policy)

@@ -8,9 +8,10 @@ use crate::run::RunError;
 use crate::run::accounts::Cost;
 use crate::run::cohort::Cohort;
 use crate::run::engine::{Engine, Timer};
-use crate::run::jobs::JobId;
 use crate::run::hindsight::{HindsightMeter, OpenRound, Window};
+use crate::run::jobs::JobId;
 use crate::run::learning::{EdgeState, Work};
+use crate::run::probe::{Asked, Asking, Pending, carry_out};
 use crate::run::question::{Asker, Question, SelectionStreams, view};
 use crate::run::server::{Server, numbered, report_round};
 use crate::world::World;
@@ -27,7 +28,7 @@ enum Stage {
     Idle,
     /// The model is on its way from the cloud.
     Down(Handle),
-    /// None of its clients can be chosen.
+    /// None of its clients can be chosen, or those who were asked have not answered.
     Waiting,
     /// Its round is open.
     Open,
@@ -57,6 +58,10 @@ pub(super) struct Edge<'w> {
     /// The clients whose updates its model has of this round of the cloud.
     pub aggregated: Vec<ClientId>,
     cohort: Cohort,
+    /// The selection that waits for answers, or for a client that can be chosen.
+    asked: Option<Pending>,
+    /// Bytes down and up of what was asked in its round.
+    asked_bytes: [u64; 2],
     /// The regret in hindsight of its selections, where it is metered.
     pub hindsight: Option<HindsightMeter<'w>>,
     /// Of its round under way, where that is judged.
@@ -83,6 +88,8 @@ impl<'w> Edge<'w> {
             rows: Vec::new(),
             aggregated: Vec::new(),
             cohort: Cohort::default(),
+            asked: None,
+            asked_bytes: [0; 2],
             hindsight: HindsightMeter::new(world, Window::of_edge(number, &rule.edge)),
             judged: None,
             invested: Cost::default(),
@@ -122,8 +129,8 @@ impl<'w> Edge<'w> {
         self.has_returned = true;
     }
 
-    /// Opens a round, or waits for a client that can be chosen. `shares` is each client's share of its edge server's
-    /// data.
+    /// Opens a round, or waits for a client that can be chosen, or for answers. `shares` is each client's share of its
+    /// edge server's data.
     pub fn open(
         &mut self,
         engine: &mut Engine<'_>,
@@ -131,7 +138,7 @@ impl<'w> Edge<'w> {
         shares: &[f64],
         jobs: &mut RoundJobs,
     ) -> Result<(), RunError> {
-        let (world, edge, now) = (engine.world, self.number, engine.now());
+        let (edge, now) = (self.number, engine.now());
         self.stage = Stage::Waiting;
         if !engine.has_candidates(edge) {
             if let Some(time) = engine.next_candidate(edge) {
@@ -139,24 +146,80 @@ impl<'w> Edge<'w> {
             }
             return Ok(());
         }
-        self.turn = self.turn.next();
-        self.opened = now;
+        let pending = match self.asked.take() {
+            Some(pending) => pending,
+            None => self.ask_clients(engine, server, shares)?,
+        };
+        if pending.until > now {
+            engine.set_timer(Timer::Probe(edge), pending.until);
+            self.asked = Some(pending);
+            return Ok(());
+        }
+        self.select(engine, server, shares, pending)?;
+        self.dispatch(engine, server, jobs)
+    }
+
+    fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
         let rule = &self.rule.edge;
-        let question = Question {
+        Question {
             label: &server.label,
-            asker: Asker::Edge(edge),
+            asker: Asker::Edge(self.number),
             turn: self.turn,
             round: server.round,
-            now,
+            now: engine.now(),
             cohort: rule.ask,
             take: rule.take,
-            candidates: engine.candidates(edge),
+            candidates: engine.candidates(self.number),
             explain: server.settings.explain,
-        };
+        }
+    }
+
+    /// Begins the next selection: asks whom the policy wants to ask.
+    fn ask_clients(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &Server<'_>,
+        shares: &[f64],
+    ) -> Result<Pending, RunError> {
+        let (world, asker) = (engine.world, Asker::Edge(self.number));
+        self.turn = self.turn.next();
+        self.opened = engine.now();
+        let mut streams = SelectionStreams::new(world, asker, self.turn);
         let view = ServerView { shares, ..view(world, &server.counts) };
-        let streams = SelectionStreams::new(world, Asker::Edge(edge), self.turn);
-        let explained = question.ask_at_once(&mut *self.policy, &view, streams, &mut self.cohort.selection)?;
-        server.explanations.extend(explained.map(|object| numbered(object, self.turn, Some(edge.0.into()))));
+        let question = self.question(engine, server);
+        let probe = self.policy.probe(&question.request(), &view, &mut streams.policy);
+        let (turn, round, model) = (self.turn, server.round, self.model.clone());
+        let asking = Asking { asker, turn, round, policy: &*self.policy, model };
+        let Asked { answered, span, bytes } = carry_out(engine, server, &asking, probe)?;
+        self.asked_bytes = bytes;
+        Ok(Pending { streams, answered, until: engine.now() + span })
+    }
+
+    fn select(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        shares: &[f64],
+        pending: Pending,
+    ) -> Result<(), RunError> {
+        let Pending { mut streams, answered, .. } = pending;
+        let trained = answered.trained(&*self.policy);
+        let view = ServerView { shares, ..view(engine.world, &server.counts) };
+        let view = answered.view(view, &trained);
+        let question = self.question(engine, server);
+        let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
+        let explained = explained.map(|object| numbered(object, self.turn, Some(self.number.0.into())));
+        server.explanations.extend(explained);
+        Ok(())
+    }
+
+    fn dispatch(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        jobs: &mut RoundJobs,
+    ) -> Result<(), RunError> {
+        let (world, edge, now) = (engine.world, self.number, engine.now());
         let selected = &self.cohort.selection;
         engine.note(&Record::EdgeSelected { edge, turn: self.turn, time: now, selected })?;
         server.count(world, selected);
@@ -165,9 +228,9 @@ impl<'w> Edge<'w> {
         self.judged = self.look_back(engine, server)?;
         let (learning, model, cluster) = (server.learning.as_ref(), self.model.as_ref(), self.cluster);
         let sent = |client| Some(learning?.sent_by(model?.clone(), cluster, client));
-        self.cohort.begin(engine, sent, rule.ask * self.rule.edges_per_round)?;
+        self.cohort.begin(engine, sent, self.rule.edge.ask * self.rule.edges_per_round)?;
         self.stage = Stage::Open;
-        if let Some(cut) = rule.cut {
+        if let Some(cut) = self.rule.edge.cut {
             engine.set_timer(Timer::Boundary(edge), now + cut);
         }
         Ok(())
@@ -236,8 +299,8 @@ impl<'w> Edge<'w> {
             round,
             selected: &self.cohort.selection,
             duration: now - self.opened,
-            down_bytes: cost.down_bytes,
-            up_bytes: cost.up_bytes,
+            down_bytes: cost.down_bytes + self.asked_bytes[0],
+            up_bytes: cost.up_bytes + self.asked_bytes[1],
             metrics: &[],
         };
         report_round(&mut *self.policy, server.learning.as_ref(), &trained, report);
@@ -256,7 +319,11 @@ impl<'w> Edge<'w> {
         match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle => return Ok(()),
             Stage::Down(handle) | Stage::Up(handle) => engine.stop_travel(handle),
-            Stage::Waiting => engine.clear_timer(Timer::Wake(self.number)),
+            Stage::Waiting => {
+                engine.clear_timer(Timer::Wake(self.number));
+                engine.clear_timer(Timer::Probe(self.number));
+                self.asked = None;
+            }
             Stage::Open => {
                 engine.clear_timer(Timer::Boundary(self.number));
                 self.cohort.stop_waiting(engine, false, jobs)?;

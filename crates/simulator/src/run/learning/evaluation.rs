@@ -30,13 +30,18 @@ impl Learning<'_> {
         self.state(&self.models[cluster as usize], PrivateView::of(&self.private))
     }
 
-    /// Loss of the model on the candidates' own data; NaN where the task has no loss.
+    /// Loss of a model on the candidates' own data; NaN where the task has no loss.
     ///
     /// # Errors
     /// If the task lacks the loss of one of them.
-    pub fn losses(&self, candidates: &[ClientId], parallel: bool) -> Result<Vec<(ClientId, f64)>, RunError> {
+    pub fn losses(
+        &self,
+        model: &[f32],
+        candidates: &[ClientId],
+        parallel: bool,
+    ) -> Result<Vec<(ClientId, f64)>, RunError> {
         self.check(self.round.next(), Need::Losses(candidates))?;
-        let state = self.current(0);
+        let state = self.state(model, PrivateView::of(&self.private));
         let one = |&client: &ClientId| (client, self.task.client_loss(client, &state));
         Ok(if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() })
     }
@@ -56,8 +61,8 @@ impl Learning<'_> {
     }
 
     /// The clients' answers to a question, one after the other.
-    pub fn answers(&self, kind: &ProbeKind, clients: &[ClientId], parallel: bool) -> Vec<f64> {
-        let state = self.current(0);
+    pub fn answers(&self, kind: &ProbeKind, model: &[f32], clients: &[ClientId], parallel: bool) -> Vec<f64> {
+        let state = self.state(model, PrivateView::of(&self.private));
         let one = |&client: &ClientId| {
             let mut answer = Vec::with_capacity(kind.numbers);
             self.task.answer(kind, client, &state, &mut answer);

@@ -107,12 +107,7 @@ impl<'w> Learning<'w> {
     }
 
     /// The weighted sum of some metrics of a model, which may be an edge server's.
-    fn weighted(
-        &self,
-        state: &ModelState<'_>,
-        edge: Option<&EdgeState<'_>>,
-        weights: &BTreeMap<String, f64>,
-    ) -> f64 {
+    fn weighted(&self, state: &ModelState<'_>, edge: Option<&EdgeState<'_>>, weights: &BTreeMap<String, f64>) -> f64 {
         let measures = &self.world.measures;
         let own = edge.map(|edge| (Place::Servers, On::Server(edge.edge, edge.members), &measures.of_data));
         let places = [
@@ -168,19 +163,18 @@ impl<'w> Learning<'w> {
     /// Whole jobs of clients whose updates are only looked at, ascending by client, without those that diverged.
     pub fn rehearse(
         &self,
-        round: Round,
-        turn: Turn,
+        start: &[f32],
+        (round, turn): (Round, Turn),
         clients: &[ClientId],
         wants: Wants,
         parallel: bool,
     ) -> Vec<(Trained, Update)> {
-        let start = self.model(0);
         let mut clients: Vec<ClientId> = clients.iter().copied().filter(|&client| self.has_data(client)).collect();
         clients.sort_unstable();
         let number = JobNumber::from(turn);
         let job = |&client: &ClientId| {
             let private = self.private.get(client).map(|kept| &**kept);
-            Job { client, round, number, start: &start, private }
+            Job { client, round, number, start, private }
         };
         let jobs: Vec<Job<'_>> = clients.iter().map(job).collect();
         let mut updates = vec![Update::default(); jobs.len()];
@@ -188,7 +182,7 @@ impl<'w> Learning<'w> {
         let found = clients.into_iter().zip(updates).filter(|(_, update)| !update.diverged);
         let one = |(client, update): (ClientId, Update)| {
             let mut buffer = Vec::new();
-            let model = update.model(self.layout, &start, &mut buffer);
+            let model = update.model(self.layout, start, &mut buffer);
             let trained = self.layout.trained();
             let report = Trained {
                 client,

@@ -1,40 +1,19 @@
 //! The selection of a round: the probe that the policy asks for, the selection itself, and its regret.
 
 use super::Rounds;
-use crate::policy::{Probe, ServerView, TrainingReport};
+use crate::policy::ServerView;
 use crate::population::LatencyError;
 use crate::run::RunError;
 use crate::run::engine::{Engine, Event, THE_SERVER, Timer};
-use crate::run::learning::Trained;
+use crate::run::probe::{Asked, Asking, carry_out};
 use crate::run::question::{Asker, Question, SelectionStreams, view};
 use crate::run::server::Server;
 use crate::world::World;
-use fedgenie_core::id::{ClientId, Turn};
+use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::regret::MeteredRound;
 use fedgenie_core::oracle::reward::{History, bottleneck};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::Span;
-use fedgenie_learning::layout::Update;
-use fedgenie_learning::task::ProbeKind;
-
-/// What clients answered to a probe.
-#[derive(Default)]
-struct Answered {
-    losses: Vec<(ClientId, f64)>,
-    answers: Vec<f64>,
-    trained: Vec<(Trained, Update)>,
-}
-
-/// What an answer costs.
-#[derive(Clone, Copy)]
-struct Asked {
-    /// Numbers in it.
-    numbers: usize,
-    /// Inference passes for it.
-    passes: f64,
-    /// Whether the model is downloaded for it.
-    needs_model: bool,
-}
 
 impl Rounds<'_> {
     pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
@@ -43,12 +22,16 @@ impl Rounds<'_> {
         let view = view(world, &server.counts);
         let question = self.question(engine, server);
         let probe = self.policy.probe(&question.request(), &view, &mut streams.policy);
-        let found = self.carry_out(engine, server, probe)?;
-        let wants_updates = self.policy.wants().update;
-        let mut trained: Vec<TrainingReport<'_>> = Vec::with_capacity(found.trained.len());
-        for (report, update) in &found.trained {
-            trained.push(report.report(wants_updates.then_some(&*update.parameters)));
-        }
+        let asking = Asking {
+            asker: Asker::Server,
+            turn: self.turn,
+            round: server.round,
+            policy: &*self.policy,
+            model: server.learning.as_ref().map(|learning| learning.model(0)),
+        };
+        let Asked { answered, span, .. } = carry_out(engine, server, &asking, probe)?;
+        self.pass(engine, span)?;
+        let trained = answered.trained(&*self.policy);
         let question = self.question(engine, server);
         let metered = world.truth.as_ref().filter(|truth| !truth.meters.is_empty());
         if let Some(truth) = metered {
@@ -57,7 +40,7 @@ impl Rounds<'_> {
         }
         let gains = metered.map(|truth| (&truth.genie.reward, &*self.available_gains));
         let gains = gains.filter(|(_, gains)| !gains.is_empty());
-        let view = ServerView { probed: &found.losses, answers: &found.answers, trained: &trained, gains, ..view };
+        let view = answered.view(ServerView { gains, ..view }, &trained);
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
         server.explanations.extend(explained);
         Ok(())
@@ -82,80 +65,15 @@ impl Rounds<'_> {
         if span == Span::ZERO {
             return Ok(());
         }
-        engine.set_timer(Timer::ProbeEnd, engine.now() + span);
+        engine.set_timer(Timer::Probe(THE_SERVER), engine.now() + span);
         while let Some(event) = engine.next()? {
-            if event == Event::Rang(Timer::ProbeEnd) {
+            if event == Event::Rang(Timer::Probe(THE_SERVER)) {
                 break;
             }
             self.handle(engine, event)?;
         }
         // The candidates may have gone meanwhile.
         self.wait_for_candidates(engine)
-    }
-
-    /// Asks the clients, and lets the time pass that the slowest of them takes. A number of an answer has 8 bytes and
-    /// travels in no time.
-    fn carry_out(&mut self, engine: &mut Engine<'_>, server: &Server<'_>, probe: Probe) -> Result<Answered, RunError> {
-        let mut found = Answered::default();
-        let parallel = server.settings.parallel;
-        let learning = || server.learning.as_ref().expect("a policy asks clients about models only where they learn");
-        match probe {
-            Probe::None => {}
-            Probe::Context(span) => self.pass(engine, span)?,
-            Probe::Losses(clients) => {
-                found.losses = learning().losses(&clients, parallel)?;
-                self.charge(engine, &clients, Asked { numbers: 1, passes: 1.0, needs_model: true })?;
-            }
-            Probe::Answers { clients, kind } => {
-                let kind = learning().probe(kind).ok_or_else(|| self.unknown_probe(server, kind))?;
-                found.answers = learning().answers(&kind, &clients, parallel);
-                let ProbeKind { numbers, passes, needs_model, .. } = kind;
-                self.charge(engine, &clients, Asked { numbers, passes, needs_model })?;
-            }
-            Probe::Training(clients) => {
-                let wants = server.settings.wants(&*self.policy);
-                found.trained = learning().rehearse(server.round, self.turn, &clients, wants, parallel);
-                self.charge_training(engine, &clients)?;
-            }
-        }
-        Ok(found)
-    }
-
-    fn unknown_probe(&self, server: &Server<'_>, kind: &str) -> RunError {
-        let what = format!("asks clients for {kind:?}, which this task does not know");
-        RunError::BadSelection { policy: format!("{:?}", server.label), turn: self.turn, round: server.round, what }
-    }
-
-    fn charge(&mut self, engine: &mut Engine<'_>, clients: &[ClientId], asked: Asked) -> Result<(), RunError> {
-        let world = engine.world;
-        let Asked { numbers, passes, needs_model } = asked;
-        let mut longest = Span::ZERO;
-        for &client in clients {
-            let [download, compute, _] = engine.draw(Purpose::Probe, client, self.turn.into())?.phases;
-            let inference = Span((compute.0 as f64 * world.inference_of_job(client) * passes) as u64);
-            longest = longest.max(if needs_model { download + inference } else { inference });
-        }
-        let asked = clients.len() as u64;
-        let down = if needs_model { world.training.payload_bytes * asked } else { 0 };
-        self.book(engine, down, 8 * numbers as u64 * asked);
-        self.pass(engine, longest)
-    }
-
-    fn charge_training(&mut self, engine: &mut Engine<'_>, clients: &[ClientId]) -> Result<(), RunError> {
-        let (mut longest, mut bytes) = (Span::ZERO, [0, 0]);
-        for &client in clients {
-            let (draw, transfer) = engine.job(Purpose::Probe, client, self.turn.into())?;
-            longest = longest.max(draw.total());
-            bytes = [bytes[0] + transfer[0], bytes[1] + transfer[1]];
-        }
-        self.book(engine, bytes[0], bytes[1]);
-        self.pass(engine, longest)
-    }
-
-    fn book(&self, engine: &mut Engine<'_>, down: u64, up: u64) {
-        engine.accounts.down_bytes += down;
-        engine.accounts.up_bytes += up;
-        engine.audit.probed(down, up);
     }
 
     /// Compares the selection with the genie's, before the history takes it in.

@@ -1,0 +1,148 @@
+//! What a server asks clients before a selection: their answers, the bytes that they move, and the time that the slowest
+//! of them takes.
+//!
+//! Clients answer at once, from the model of that moment; the protocol lets the time pass before it selects.
+
+use super::RunError;
+use super::engine::Engine;
+use super::learning::Trained;
+use super::question::{Asker, SelectionStreams};
+use super::server::Server;
+use crate::policy::{Policy, Probe, ServerView, TrainingReport};
+use fedgenie_core::id::{ClientId, Round, Turn};
+use fedgenie_core::rng::Purpose;
+use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_learning::layout::Update;
+use fedgenie_learning::task::ProbeKind;
+use std::sync::Arc;
+
+/// What clients answered.
+#[derive(Default)]
+pub(super) struct Answered {
+    losses: Vec<(ClientId, f64)>,
+    answers: Vec<f64>,
+    trained: Vec<(Trained, Update)>,
+}
+
+impl Answered {
+    /// What the clients trained, with their updates if the policy wants them.
+    pub fn trained(&self, policy: &dyn Policy) -> Vec<TrainingReport<'_>> {
+        let wants_updates = policy.wants().update;
+        let updates = self.trained.iter().map(|(_, update)| wants_updates.then_some(&*update.parameters));
+        self.trained.iter().zip(updates).map(|((trained, _), update)| trained.report(update)).collect()
+    }
+
+    /// A view with the answers; `trained` is [`Self::trained`].
+    pub fn view<'a>(&'a self, view: ServerView<'a>, trained: &'a [TrainingReport<'a>]) -> ServerView<'a> {
+        ServerView { probed: &self.losses, answers: &self.answers, trained, ..view }
+    }
+}
+
+/// A selection that waits for clients to answer.
+pub(super) struct Pending {
+    /// In which the selection goes on.
+    pub streams: SelectionStreams,
+    pub answered: Answered,
+    /// When the slowest has answered.
+    pub until: VirtualTime,
+}
+
+/// Who asks, and with which model.
+pub(super) struct Asking<'a> {
+    pub asker: Asker,
+    pub turn: Turn,
+    pub round: Round,
+    pub policy: &'a dyn Policy,
+    /// The model of the server that asks; none where nothing is learned.
+    pub model: Option<Arc<[f32]>>,
+}
+
+/// What an answer costs.
+#[derive(Clone, Copy)]
+struct Price {
+    /// Numbers in it, each of 8 bytes, which travel in no time.
+    numbers: usize,
+    /// Inference passes for it.
+    passes: f64,
+    /// Whether the model is downloaded for it.
+    needs_model: bool,
+}
+
+/// Answers and their cost.
+pub(super) struct Asked {
+    pub answered: Answered,
+    /// How long the slowest client takes.
+    pub span: Span,
+    /// Bytes down and up, which are booked.
+    pub bytes: [u64; 2],
+}
+
+/// Asks the clients.
+pub(super) fn carry_out(
+    engine: &mut Engine<'_>,
+    server: &Server<'_>,
+    asking: &Asking<'_>,
+    probe: Probe,
+) -> Result<Asked, RunError> {
+    let mut answered = Answered::default();
+    let parallel = server.settings.parallel;
+    let learned = || {
+        let learning = server.learning.as_ref().zip(asking.model.as_deref());
+        learning.expect("a policy asks clients about models only where they learn")
+    };
+    let (span, bytes) = match probe {
+        Probe::None => (Span::ZERO, [0; 2]),
+        Probe::Context(span) => (span, [0; 2]),
+        Probe::Losses(clients) => {
+            let (learning, model) = learned();
+            answered.losses = learning.losses(model, &clients, parallel)?;
+            charge(engine, asking.turn, &clients, Price { numbers: 1, passes: 1.0, needs_model: true })?
+        }
+        Probe::Answers { clients, kind } => {
+            let (learning, model) = learned();
+            let kind = learning.probe(kind).ok_or_else(|| unknown(server, asking, kind))?;
+            answered.answers = learning.answers(&kind, model, &clients, parallel);
+            let ProbeKind { numbers, passes, needs_model, .. } = kind;
+            charge(engine, asking.turn, &clients, Price { numbers, passes, needs_model })?
+        }
+        Probe::Training(clients) => {
+            let (learning, model) = learned();
+            let wants = server.settings.wants(asking.policy);
+            answered.trained = learning.rehearse(model, (asking.round, asking.turn), &clients, wants, parallel);
+            charge_training(engine, asking.turn, &clients)?
+        }
+    };
+    engine.accounts.down_bytes += bytes[0];
+    engine.accounts.up_bytes += bytes[1];
+    engine.audit.probed(bytes[0], bytes[1]);
+    Ok(Asked { answered, span, bytes })
+}
+
+fn unknown(server: &Server<'_>, asking: &Asking<'_>, kind: &str) -> RunError {
+    let what = format!("asks clients for {kind:?}, which this task does not know");
+    RunError::BadSelection { policy: asking.asker.policy(&server.label), turn: asking.turn, round: asking.round, what }
+}
+
+fn charge(engine: &Engine<'_>, turn: Turn, clients: &[ClientId], price: Price) -> Result<(Span, [u64; 2]), RunError> {
+    let world = engine.world;
+    let Price { numbers, passes, needs_model } = price;
+    let mut longest = Span::ZERO;
+    for &client in clients {
+        let [download, compute, _] = engine.draw(Purpose::Probe, client, turn.into())?.phases;
+        let inference = Span((compute.0 as f64 * world.inference_of_job(client) * passes) as u64);
+        longest = longest.max(if needs_model { download + inference } else { inference });
+    }
+    let asked = clients.len() as u64;
+    let down = if needs_model { world.training.payload_bytes * asked } else { 0 };
+    Ok((longest, [down, 8 * numbers as u64 * asked]))
+}
+
+fn charge_training(engine: &Engine<'_>, turn: Turn, clients: &[ClientId]) -> Result<(Span, [u64; 2]), RunError> {
+    let (mut longest, mut bytes) = (Span::ZERO, [0, 0]);
+    for &client in clients {
+        let (draw, transfer) = engine.job(Purpose::Probe, client, turn.into())?;
+        longest = longest.max(draw.total());
+        bytes = [bytes[0] + transfer[0], bytes[1] + transfer[1]];
+    }
+    Ok((longest, bytes))
+}
