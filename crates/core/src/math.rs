@@ -7,6 +7,7 @@
 pub mod float;
 pub mod power;
 pub mod quadrature;
+pub mod ridge;
 pub mod special;
 pub mod statistics;
 pub mod sum;

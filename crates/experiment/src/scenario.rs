@@ -27,7 +27,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::aggregate::AggregationConfig;
 use fedgenie_simulator::clusters::ClustersConfig;
-use fedgenie_simulator::policy::{self, PolicySource};
+use fedgenie_simulator::policy::{self, Known, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
 use fedgenie_simulator::task::{TaskConfig, none};
@@ -157,7 +157,8 @@ impl Scenario {
         let mut variants: Vec<Part> = Vec::new();
         for arm in &mut arms {
             if let PolicySource::Scenario(policy) = &mut arm.policy {
-                policy.resolve(plan.reward.as_ref()).map_err(|error| policy_error(tree, &arm.label, error))?;
+                let known = Known { reward: plan.reward.as_ref(), hindsight: plan.hindsight.as_ref() };
+                policy.resolve(known).map_err(|error| policy_error(tree, &arm.label, error))?;
             }
             if arm.with.is_empty() {
                 continue;

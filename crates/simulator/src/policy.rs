@@ -14,23 +14,29 @@ mod candidates;
 pub mod cs_ucb;
 pub mod cs_ucb_q;
 mod explanation;
+mod feedback;
 pub mod genie;
+pub mod mab_frs;
 mod means;
 pub mod power_of_choice;
 pub mod random;
 pub mod rbcs_f;
 pub mod round_robin;
+pub mod rpfl;
 
 pub use candidates::{Busy, Candidates};
 pub use explanation::Explanation;
+pub use feedback::{
+    DeviationFrom, Feedback, JobReport, ModelQuality, RoundReport, TrainingReport, Waited, Wants,
+};
 pub(crate) use means::SampleMeans;
 
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::oracle::Genie;
+use fedgenie_core::oracle::hindsight::HindsightPlan;
 use fedgenie_core::oracle::reward::{History, Reward};
-use fedgenie_core::record::{Outcome, PhaseSpans};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
@@ -142,136 +148,6 @@ pub enum Probe {
     Training(Vec<ClientId>),
 }
 
-/// What a policy is told afterwards.
-#[derive(Clone, Copy, Debug)]
-pub enum Feedback<'a> {
-    /// One job's outcome, told in the order of arrival; what did not arrive follows in dispatch order.
-    Job(JobReport),
-    /// What an update said about its training, told when it is aggregated.
-    Trained(TrainingReport<'a>),
-    /// The round is closed.
-    Round(RoundReport<'a>),
-}
-
-/// How one job went, as far as the server can tell.
-#[derive(Clone, Copy, Debug)]
-pub struct JobReport {
-    /// Whose job. To the cloud's policy edge servers are clients.
-    pub client: ClientId,
-    /// The policy's selection that it belongs to.
-    pub turn: Turn,
-    /// The server's round in which it was dispatched; under `hierarchical`, the cloud's.
-    pub round: Round,
-    /// Models that the server has made since the client was sent its own.
-    pub staleness: u32,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// How long the server waited for it.
-    pub waited: Waited,
-    /// Time in download, compute and upload until then, pauses included: of a job that arrived, they add up to what was
-    /// waited. To the cloud's policy the way of the model down, the rounds of the edge server, and the way up.
-    pub phases: PhaseSpans,
-}
-
-/// How long a server waited for a job: its latency, or what is known of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// The update arrived after this time.
-    Arrived(Span),
-    /// It had not arrived when the deadline or timeout, this time after dispatch, was over.
-    TimedOut(Span),
-    /// It was called off after this time because enough others had arrived: its latency is longer, no more is known.
-    CalledOff(Span),
-}
-
-impl Waited {
-    /// The effective latency: what a round waits for this job. None for a job that was called off, which was not
-    /// observed.
-    pub const fn effective(self) -> Option<Span> {
-        match self {
-            Self::Arrived(span) | Self::TimedOut(span) => Some(span),
-            Self::CalledOff(_) => None,
-        }
-    }
-
-    /// The time waited, which is the latency itself if the flag is true and a lower bound of it otherwise (a censored
-    /// observation).
-    pub const fn observed(self) -> (Span, bool) {
-        match self {
-            Self::Arrived(span) => (span, true),
-            Self::TimedOut(span) | Self::CalledOff(span) => (span, false),
-        }
-    }
-}
-
-/// What an update said about its training, and what the server found in it.
-#[derive(Clone, Copy, Debug)]
-pub struct TrainingReport<'a> {
-    /// Whose update.
-    pub client: ClientId,
-    /// The policy's selection that it belongs to.
-    pub turn: Turn,
-    /// The server's round in which its job was dispatched; under `hierarchical`, the cloud's.
-    pub round: Round,
-    /// Models that the server had made since then when it began to aggregate.
-    pub staleness: u32,
-    /// Examples that the client trained on.
-    pub examples: usize,
-    /// Mean loss over the first local epoch, each batch as met.
-    pub loss: f64,
-    /// Root mean square of the losses of single examples, each as first met; if wanted.
-    pub loss_rms: Option<f64>,
-    /// The task's main measure of the client's own model on validation data, or else test data, negated where smaller
-    /// is better; if wanted.
-    pub quality: Option<f64>,
-    /// Mean absolute difference between the client's trained parameters and those of a model; if wanted.
-    pub deviation: Option<f64>,
-    /// The dense parts of the client's model, then the rows that it moved; if wanted.
-    pub update: Option<&'a [f32]>,
-}
-
-/// Statistics of updates that a policy wants to be told. Others are not computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wants {
-    /// [`TrainingReport::loss_rms`]: one more forward pass over each client's examples.
-    pub loss_rms: bool,
-    /// [`TrainingReport::quality`]: an evaluation of each update.
-    pub quality: bool,
-    /// [`TrainingReport::deviation`], and from which model.
-    pub deviation: Option<DeviationFrom>,
-    /// [`TrainingReport::update`].
-    pub update: bool,
-}
-
-/// The model that an update is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeviationFrom {
-    /// That which the client was sent.
-    Sent,
-    /// That which the server has made of all updates.
-    Aggregated,
-}
-
-/// How one round went.
-#[derive(Clone, Copy, Debug)]
-pub struct RoundReport<'a> {
-    /// The policy's last selection before the round closed.
-    pub turn: Turn,
-    /// The server's round; under `hierarchical`, the cloud's.
-    pub round: Round,
-    /// Who was selected, in dispatch order.
-    pub selected: &'a [ClientId],
-    /// From the end of the round before to closing: probes and waiting for a candidate are included. Of an edge server,
-    /// from its selection to closing.
-    pub duration: Span,
-    /// Bytes to this policy's clients since its last report, probes included.
-    pub down_bytes: u64,
-    /// Bytes from them.
-    pub up_bytes: u64,
-    /// Metrics measured after the round, if any.
-    pub metrics: &'a [(&'static str, f64)],
-}
-
 /// A client-selection policy.
 ///
 /// Its [`Stateful::exchange`] names all that it remembers from selection to selection: a policy that is made anew and
@@ -364,6 +240,8 @@ pub struct BuildContext<'a> {
     pub take: usize,
     /// Examples per client.
     pub data_sizes: &'a [u32],
+    /// Whether one server asks clients in rounds: the protocol is neither `buffered` nor `hierarchical`.
+    pub in_rounds: bool,
     /// Whether clients train, so that there are losses.
     pub trains: bool,
     /// What clients can be asked for by name, see [`Probe::Answers`].
@@ -378,15 +256,26 @@ pub trait Devices: std::fmt::Debug {
     fn declared(&self, client: ClientId) -> DeclaredDevice;
     /// The largest quantile `u` of the effective latency over all clients, in seconds.
     fn slowest_latency(&self, u: f64) -> f64;
+    /// The 80th percentile, by nearest rank, over clients of the sum of their phases' mean durations, in seconds.
+    fn usual_latency(&self) -> f64;
+}
+
+/// What a scenario says elsewhere that parameters of policies have as their defaults.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known<'a> {
+    /// The reward of `[regret]`.
+    pub reward: Option<&'a Reward>,
+    /// What `[regret] counterfactual` measures.
+    pub hindsight: Option<&'a HindsightPlan>,
 }
 
 /// Parameters of a policy, as a scenario writes them.
 pub trait PolicySettings {
-    /// Writes the defaults that come from the scenario's reward into the parameters.
+    /// Writes the defaults that come from elsewhere in the scenario into the parameters.
     ///
     /// # Errors
     /// If a parameter has no default here.
-    fn resolve(&mut self, _reward: Option<&Reward>) -> Result<(), Complaint> {
+    fn resolve(&mut self, _known: Known<'_>) -> Result<(), Complaint> {
         Ok(())
     }
 
@@ -413,6 +302,8 @@ components! {
         "cs-ucb-q" => CsUcbQ(cs_ucb_q::Config) in "policy/cs_ucb_q.rs";
         "rbcs-f" => RbcsF(rbcs_f::Config) in "policy/rbcs_f.rs";
         "power-of-choice" => PowerOfChoice(power_of_choice::Config) in "policy/power_of_choice.rs";
+        "mab-frs" => MabFrs(mab_frs::Config) in "policy/mab_frs.rs";
+        "rpfl" => Rpfl(rpfl::Config) in "policy/rpfl.rs";
     }
 }
 
@@ -421,8 +312,8 @@ impl PolicyConfig {
     ///
     /// # Errors
     /// If a parameter has no default here.
-    pub fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), Complaint> {
-        self.settings_mut().resolve(reward)
+    pub fn resolve(&mut self, known: Known<'_>) -> Result<(), Complaint> {
+        self.settings_mut().resolve(known)
     }
 
     /// Makes the policy.

@@ -119,6 +119,14 @@ impl Population {
         self.law_of.is_empty()
     }
 
+    /// The 80th percentile, by nearest rank, over clients of the sum of their phases' mean durations, in seconds.
+    pub fn usual_latency(&self) -> f64 {
+        let mean = |client| Phase::ALL.into_iter().map(|phase| self.law(client, phase).mean()).sum();
+        let mut means: Vec<f64> = (0..self.len()).map(ClientId::from_index).map(mean).collect();
+        means.sort_unstable_by(f64::total_cmp);
+        means[(4 * means.len()).div_ceil(5) - 1]
+    }
+
     /// The groups, in the order of client ids.
     pub fn groups(&self) -> &[Group] {
         &self.groups

@@ -22,6 +22,8 @@
 //! # Cost
 //! `maximise`: O(K log K). `greedy`: O(K·|N|).
 
+use super::TIE;
+
 /// The best set, ascending, and its value.
 ///
 /// # Panics
@@ -49,26 +51,24 @@ pub fn maximise(utilities: &[f64], times: &[f64], price: f64) -> (f64, Vec<u32>)
     (best, set)
 }
 
-/// The set that the greedy rule ends with, ascending, and its value. It begins with the best single client.
+/// The set of at most `most` clients that the greedy rule ends with, ascending, and its value. It begins with the best
+/// single client; among clients that are worth the same within [`TIE`] the first is added.
 ///
 /// # Panics
-/// As [`maximise`].
-pub fn greedy(utilities: &[f64], times: &[f64], price: f64) -> (f64, Vec<u32>) {
+/// As [`maximise`]; if `most` is 0.
+pub fn greedy(utilities: &[f64], times: &[f64], price: f64, most: usize) -> (f64, Vec<u32>) {
+    assert!(most > 0, "a set has members");
     assert_eq!(utilities.len(), times.len(), "a utility and a time per client");
     assert!(!times.is_empty(), "a set has members");
     let (mut set, mut slowest) = (Vec::new(), 0.0_f64);
     let mut left: Vec<usize> = (0..times.len()).collect();
-    while !left.is_empty() {
+    while !left.is_empty() && set.len() < most {
         let marginal = |client: usize| utilities[client] - price * (times[client] - slowest).max(0.0);
-        let mut place = 0;
-        for other in 1..left.len() {
-            if marginal(left[other]) > marginal(left[place]) {
-                place = other;
-            }
-        }
-        if marginal(left[place]) <= 0.0 && !set.is_empty() {
+        let best = left.iter().map(|&client| marginal(client)).fold(f64::NEG_INFINITY, f64::max);
+        if best <= 0.0 && !set.is_empty() {
             break;
         }
+        let place = left.iter().position(|&client| marginal(client) >= best - TIE).expect("the best is one of them");
         let client = left.remove(place);
         slowest = slowest.max(times[client]);
         set.push(client as u32);
@@ -113,7 +113,7 @@ mod tests {
             let (best, set) = maximise(&utilities, &times, price);
             approx::assert_relative_eq!(best, enumerate(&utilities, &times, price), epsilon = 1e-12);
             approx::assert_relative_eq!(best, value(&utilities, &times, price, &set), epsilon = 1e-12);
-            let (found, set) = greedy(&utilities, &times, price);
+            let (found, set) = greedy(&utilities, &times, price, clients);
             assert!(found <= best + 1e-12 && !set.is_empty());
         }
     }
@@ -123,6 +123,6 @@ mod tests {
     fn greedy_misses_what_pays_only_together() {
         let (utilities, times) = ([0.1, 0.6, 0.6], [0.0, 1.0, 1.0]);
         assert_eq!(maximise(&utilities, &times, 1.0).1, [0, 1, 2]);
-        assert_eq!(greedy(&utilities, &times, 1.0).1, [0]);
+        assert_eq!(greedy(&utilities, &times, 1.0, 3).1, [0]);
     }
 }

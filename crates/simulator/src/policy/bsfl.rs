@@ -38,7 +38,7 @@
 //! equal; the lexicographically smallest wins.
 
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
+    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -72,7 +72,8 @@ pub struct Config {
 }
 
 impl PolicySettings for Config {
-    fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), Complaint> {
+    fn resolve(&mut self, known: Known<'_>) -> Result<(), Complaint> {
+        let reward = known.reward;
         self.alpha = self.alpha.or(reward.map(|reward| reward.alpha));
         self.beta = self.beta.or(reward.map(|reward| reward.beta));
         self.tau_min = self.tau_min.or(reward.map(|reward| Duration(reward.tau_min)));

@@ -23,7 +23,7 @@
 //! # Determinism
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
-use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::GenieSolver;
@@ -38,7 +38,8 @@ use serde::{Deserialize, Serialize};
 pub struct Config {}
 
 impl PolicySettings for Config {
-    fn resolve(&mut self, reward: Option<&Reward>) -> Result<(), Complaint> {
+    fn resolve(&mut self, known: Known<'_>) -> Result<(), Complaint> {
+        let reward = known.reward;
         match reward {
             Some(_) => Ok(()),
             None => Err(Complaint::new("", "the genie maximises the reward of [regret], which this scenario lacks")),

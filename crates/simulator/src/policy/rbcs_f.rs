@@ -40,7 +40,7 @@ use super::{
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
-use fedgenie_core::math::float::sqrt;
+use fedgenie_core::math::ridge::Ridge;
 use fedgenie_core::oracle::{Exact, Instance};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
@@ -95,7 +95,7 @@ impl PolicySettings for Config {
             exploration: check("exploration", self.exploration, 0.0.., "a number of at least 0")?,
             rate: fairness * context.cohort as f64 / context.among as f64,
             context_time: self.context_time.0,
-            regressions: vec![Regression::new(ridge); context.clients],
+            regressions: vec![Ridge::new(ridge); context.clients],
             devices: (0..context.clients).map(|k| context.devices.declared(ClientId::from_index(k))).collect(),
             contexts: vec![[0.0; 3]; context.clients],
             queues: vec![0.0; context.clients],
@@ -109,83 +109,16 @@ impl PolicySettings for Config {
     }
 }
 
-type Vector = [f64; 3];
-
-/// A ridge regression of latency on the context.
-#[derive(Clone, Debug, Default)]
-struct Regression {
-    /// `H`, symmetric and positive definite.
-    gram: [Vector; 3],
-    /// `b`.
-    moment: Vector,
-}
-
-impl Stateful for Regression {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.gram);
-        state.field(&mut self.moment);
-    }
-}
-
-impl Regression {
-    fn new(ridge: f64) -> Self {
-        let gram = std::array::from_fn(|i| std::array::from_fn(|j| if i == j { ridge } else { 0.0 }));
-        Self { gram, moment: [0.0; 3] }
-    }
-
-    fn observe(&mut self, context: &Vector, latency: f64) {
-        for i in 0..3 {
-            for j in 0..3 {
-                self.gram[i][j] += context[i] * context[j];
-            }
-            self.moment[i] += latency * context[i];
-        }
-    }
-
-    /// `max(0, cᵀH⁻¹b − α·sqrt(cᵀH⁻¹c))`, through `H = LLᵀ` and `y = L⁻¹c`, `w = L⁻¹b`.
-    fn lower_confidence(&self, context: &Vector, exploration: f64) -> f64 {
-        let factor = cholesky(&self.gram);
-        let y = forward(&factor, context);
-        let w = forward(&factor, &self.moment);
-        (dot(&y, &w) - exploration * sqrt(dot(&y, &y))).max(0.0)
-    }
-}
-
-fn dot(a: &Vector, b: &Vector) -> f64 {
-    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-}
-
-/// The lower triangle `L` with `LLᵀ = matrix`.
-fn cholesky(matrix: &[Vector; 3]) -> [Vector; 3] {
-    let mut factor = [[0.0; 3]; 3];
-    for i in 0..3 {
-        for j in 0..=i {
-            let rest = matrix[i][j] - (0..j).map(|k| factor[i][k] * factor[j][k]).sum::<f64>();
-            factor[i][j] = if i == j { sqrt(rest) } else { rest / factor[j][j] };
-        }
-    }
-    factor
-}
-
-/// Solves `L x = right`.
-fn forward(factor: &[Vector; 3], right: &Vector) -> Vector {
-    let mut x = [0.0; 3];
-    for i in 0..3 {
-        x[i] = (right[i] - (0..i).map(|k| factor[i][k] * x[k]).sum::<f64>()) / factor[i][i];
-    }
-    x
-}
-
 struct RbcsF {
     latency_weight: f64,
     exploration: f64,
     /// Guaranteed selections per round and client.
     rate: f64,
     context_time: Span,
-    regressions: Vec<Regression>,
+    regressions: Vec<Ridge<3>>,
     devices: Vec<DeclaredDevice>,
     /// The context under which each client was selected last.
-    contexts: Vec<Vector>,
+    contexts: Vec<[f64; 3]>,
     /// The fairness queues `z`.
     queues: Vec<f64>,
     in_last_round: Vec<bool>,
@@ -231,7 +164,8 @@ impl Policy for RbcsF {
             let device = &self.devices[client.index()];
             let was_selected = f64::from(u8::from(self.in_last_round[client.index()]));
             let context = [device.compute_seconds, was_selected, device.transfer_seconds];
-            let latency = self.regressions[client.index()].lower_confidence(&context, self.exploration);
+            let (mean, width) = self.regressions[client.index()].factored().predict(&context);
+            let latency = (mean - self.exploration * width).max(0.0);
             self.contexts[client.index()] = context;
             self.latencies.push(latency);
             self.speeds.push(-self.latency_weight * latency);
@@ -273,21 +207,5 @@ impl Policy for RbcsF {
     fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
         explanation.clients(clients.iter().copied());
         explanation.array("queue", clients.iter().map(|client| self.queues[client.index()]));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// One observation τ = 2 of c = (1, 0, 1) with λ = 1: H = [[2,0,1],[0,1,0],[1,0,2]], b = (2, 0, 2).
-    /// H⁻¹ = 1/3·[[2,0,−1],[0,3,0],[−1,0,2]], θ̂ = (2/3, 0, 2/3), cᵀθ̂ = 4/3, cᵀH⁻¹c = (2−1−1+2)/3 = 2/3.
-    #[test]
-    fn lower_confidence_latency_by_hand() {
-        let mut regression = Regression::new(1.0);
-        regression.observe(&[1.0, 0.0, 1.0], 2.0);
-        let found = regression.lower_confidence(&[1.0, 0.0, 1.0], 0.1);
-        approx::assert_relative_eq!(found, 4.0 / 3.0 - 0.1 * (2.0f64 / 3.0).sqrt(), max_relative = 1e-14);
-        assert_eq!(Regression::new(1.0).lower_confidence(&[1.0, 0.0, 1.0], 0.1), 0.0, "clipped at zero");
     }
 }

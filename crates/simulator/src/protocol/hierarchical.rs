@@ -30,7 +30,7 @@
 
 use super::rounds::SynchronousConfig;
 use super::{ProtocolSettings, RoundRule, Rule, positive, within};
-use crate::policy::PolicyConfig;
+use crate::policy::{Known, PolicyConfig};
 use crate::population::law::TimeLaw;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -126,7 +126,7 @@ pub struct HierarchicalRule {
 /// The cloud's policy with its defaults; it knows of no reward but its own.
 fn resolved(policy: &PolicyConfig) -> Result<PolicyConfig, Complaint> {
     let mut policy = policy.clone();
-    policy.resolve(None).map_err(|error| Complaint::new("cloud.policy", error.message))?;
+    policy.resolve(Known::default()).map_err(|error| Complaint::new("cloud.policy", error.message))?;
     Ok(policy)
 }
 

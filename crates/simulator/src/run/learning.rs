@@ -155,6 +155,7 @@ impl<'w> Learning<'w> {
             loss_rms: update.loss_rms,
             quality: None,
             deviation: None,
+            change: None,
             latency: work.latency,
         };
         work.iter().zip(&self.updates).map(said).collect()
@@ -162,7 +163,7 @@ impl<'w> Learning<'w> {
 
     /// Looks at the updates themselves, as far as that is wanted. `aggregated` is what was made of them.
     fn inspect(&self, work: &[Work], wants: Wants, aggregated: &[f32], trained: &mut [Trained], parallel: bool) {
-        if !wants.quality && wants.deviation.is_none() {
+        if !wants.quality && !wants.change && wants.deviation.is_none() {
             return;
         }
         let one = |((work, update), trained): ((&Work, &Update), &mut Trained)| {
@@ -176,6 +177,7 @@ impl<'w> Learning<'w> {
                 };
                 deviation(&model[..length], &from[..length])
             });
+            trained.change = wants.change.then(|| change(&model[..length], &work.sent.model));
             if wants.quality {
                 trained.quality = Some(self.score_of(work.client, model, update).quality);
             }
@@ -394,6 +396,11 @@ fn contributions<'a>(
         rows: &update.rows,
     };
     work.iter().zip(updates).map(contribution).collect()
+}
+
+/// What a client changed of a model's trained parameters.
+fn change(own: &[f32], sent: &[f32]) -> Vec<f32> {
+    own.iter().zip(sent).map(|(own, sent)| own - sent).collect()
 }
 
 /// All rows of some ascending lists, each once, ascending.

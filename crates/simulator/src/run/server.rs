@@ -6,7 +6,7 @@ use super::hindsight::{Found, HindsightMeter, OpenRound};
 use super::learning::{Intake, Learning, ServerScope, Trained};
 use super::{Accounts, RunError, RunSettings};
 use crate::metrics::Participation;
-use crate::policy::{Explanation, Feedback, Policy, RoundReport, Wants};
+use crate::policy::{Explanation, Feedback, ModelQuality, Policy, RoundReport, Wants};
 use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundSummary, RoundUpdates};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
@@ -37,6 +37,8 @@ pub(super) struct Server<'w> {
     mark: RoundMark,
     /// Bytes down and up at the end of the last round, of clients or of edge servers.
     told_bytes: (u64, u64),
+    /// Of the current model, where the policy wants to know it.
+    quality: Option<f64>,
     /// What was judged in hindsight.
     pub hindsight: Judged,
     /// Of the selections of the round, where they are recorded.
@@ -130,6 +132,7 @@ impl<'w> Server<'w> {
             group_selections: if named { groups.iter().enumerate().map(name).collect() } else { Vec::new() },
             mark: RoundMark::default(),
             told_bytes: (0, 0),
+            quality: None,
             hindsight: Judged::default(),
             explanations: Vec::new(),
             updates: RoundUpdates::default(),
@@ -155,8 +158,11 @@ impl<'w> Server<'w> {
         let wants = policy.as_ref().map_or_else(Wants::default, |told| self.settings.wants(&*told.policy));
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);
         self.metrics.clear();
-        let mut trained = Vec::new();
+        let (mut trained, mut quality) = (Vec::new(), None);
         if let Some(learning) = &mut self.learning {
+            if wants.model_quality && self.quality.is_none() {
+                self.quality = Some(learning.quality(parallel)?);
+            }
             let aggregated = learning.aggregate(round, intake, wants, parallel)?;
             if aggregated.is_new_model {
                 for parameters in &aggregated.learning.digested() {
@@ -170,7 +176,12 @@ impl<'w> Server<'w> {
                 let updates = (aggregated.learning, &*aggregated.trained);
                 self.hindsight.add(meter.close(&open, updates, &jobs.selected, parallel));
             }
+            let is_new_model = aggregated.is_new_model;
             trained = aggregated.trained;
+            if let Some(before) = self.quality {
+                let after = if is_new_model { learning.quality(parallel)? } else { before };
+                (quality, self.quality) = (Some(ModelQuality { before, after }), Some(after));
+            }
             let plan = &self.settings.evaluate;
             if plan.is_due(round, opened, now) || plan.end.is_reached(round, now, &engine.accounts) {
                 self.metrics = learning.evaluate(plan.evaluated(scopes, parallel))?;
@@ -187,7 +198,7 @@ impl<'w> Server<'w> {
         if let Some(Told { policy, turn, selected, server }) = policy {
             let (duration, metrics) = (now - opened, &*self.metrics);
             let (down_bytes, up_bytes) = tier_bytes;
-            let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics };
+            let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics, quality };
             report_round(policy, self.learning.as_ref(), &trained, report);
             self.explain_after(policy, turn, server, selected);
         }
@@ -195,7 +206,8 @@ impl<'w> Server<'w> {
             Some(decision) => {
                 let (turn, duration, metrics) = (Turn(round.0), now - opened, &*self.metrics);
                 let (down_bytes, up_bytes) = tier_bytes;
-                let report = RoundReport { turn, round, selected: &[], duration, down_bytes, up_bytes, metrics };
+                let selected = &[];
+                let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics, quality };
                 Some(decision.decide(engine, self.learning.as_ref(), &report, scopes))
             }
             None => None,

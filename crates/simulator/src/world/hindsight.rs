@@ -3,12 +3,9 @@
 use super::WorldError;
 use crate::population::Population;
 use crate::protocol::Rule;
-use fedgenie_core::id::ClientId;
-use fedgenie_core::law::Law;
 use fedgenie_core::metric::{Measures, Place};
 use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan, SetSize};
 use fedgenie_core::oracle::regret::subsets;
-use fedgenie_core::record::Phase;
 use fedgenie_core::time::Span;
 use std::collections::BTreeMap;
 
@@ -116,12 +113,9 @@ fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'sta
     None
 }
 
-/// The 80th percentile, by nearest rank, over clients of the sum of their phases' mean durations.
+/// [`Population::usual_latency`], if it is a unit of time.
 fn usual_latency(population: &Population) -> Result<Span, WorldError> {
-    let mean = |client| Phase::ALL.into_iter().map(|phase| population.law(client, phase).mean()).sum();
-    let mut means: Vec<f64> = (0..population.len()).map(ClientId::from_index).map(mean).collect();
-    means.sort_unstable_by(f64::total_cmp);
-    let seconds = means[(4 * means.len()).div_ceil(5) - 1];
+    let seconds = population.usual_latency();
     match Span::from_seconds(seconds) {
         Ok(span) if span > Span::ZERO => Ok(span),
         _ => {

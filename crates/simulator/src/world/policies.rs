@@ -32,6 +32,7 @@ impl World {
             cohort: self.protocol.rule.ask(),
             take: self.protocol.rule.take(),
             data_sizes,
+            in_rounds: matches!(self.protocol.rule, Rule::Rounds(_)),
             trains: self.task.as_ref().is_some_and(|task| task.has_losses()),
             probes: self.task.as_ref().map_or(&[], |task| task.probes()),
             devices: &WorldDevices { population: &self.population, cut: self.protocol.rule.cut() },
@@ -58,8 +59,9 @@ impl World {
             None => wants != Wants::default(),
             Some(task) => {
                 let has_model = !task.layout().is_empty();
-                let needs_model = wants.update || wants.deviation.is_some();
-                needs_model && !has_model || wants.quality && self.measures.main().is_none()
+                let needs_model = wants.update || wants.change || wants.deviation.is_some();
+                let judges = wants.quality || wants.model_quality;
+                needs_model && !has_model || judges && self.measures.main().is_none()
             }
         };
         if is_missing {
@@ -89,6 +91,7 @@ impl World {
             cohort: rule.edges_per_round,
             take: rule.edges_per_round,
             data_sizes: &sizes,
+            in_rounds: false,
             trains: false,
             probes: &[],
             devices: &NoDevices,
@@ -123,6 +126,10 @@ impl Devices for NoDevices {
     fn slowest_latency(&self, _: f64) -> f64 {
         0.0
     }
+
+    fn usual_latency(&self) -> f64 {
+        0.0
+    }
 }
 
 /// What clients declare: medians of their laws, quantiles of what rounds wait for them.
@@ -148,5 +155,9 @@ impl Devices for WorldDevices<'_> {
             .filter(|&client| seen.insert(self.population.latency_key(client)))
             .map(|client| self.population.job_latency(client, self.cut).effective_quantile(u))
             .fold(0.0, f64::max)
+    }
+
+    fn usual_latency(&self) -> f64 {
+        self.population.usual_latency()
     }
 }

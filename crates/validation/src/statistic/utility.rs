@@ -68,7 +68,7 @@ impl Config {
                 let mut rng = streams.stream(Purpose::Resampling, number, clients);
                 let Instance { utilities, times, price } = draw(clients, &mut rng);
                 let (best, _) = maximise(&utilities, &times, price);
-                let by_rule = greedy(&utilities, &times, price).0;
+                let by_rule = greedy(&utilities, &times, price, times.len()).0;
                 let by_force = (clients <= ENUMERATED).then(|| enumerate(&utilities, &times, price));
                 Ok((best, by_rule, by_force))
             })?;

@@ -302,6 +302,7 @@ impl<'w> Edge<'w> {
             down_bytes: cost.down_bytes + self.asked_bytes[0],
             up_bytes: cost.up_bytes + self.asked_bytes[1],
             metrics: &[],
+            quality: None,
         };
         report_round(&mut *self.policy, server.learning.as_ref(), &trained, report);
         server.note_updates(&trained);

@@ -92,6 +92,15 @@ impl Learning<'_> {
         }
     }
 
+    /// The quality of the current model, of the first cluster where there are several.
+    ///
+    /// # Errors
+    /// If the task lacks what it measures.
+    pub fn quality(&self, parallel: bool) -> Result<f64, RunError> {
+        self.check_measures()?;
+        Ok(self.score(&self.current(0), parallel).quality)
+    }
+
     /// The metrics of the current models.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! For the regret in hindsight: updates of clients that were not asked, and the score of each update by itself.
 
-use super::{Learning, Trained, edge_average};
+use super::{Learning, Trained, change, edge_average};
 use crate::policy::Wants;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
@@ -194,6 +194,7 @@ impl<'w> Learning<'w> {
                 loss_rms: update.loss_rms,
                 quality: wants.quality.then(|| self.score_of(client, model, &update).quality),
                 deviation: wants.deviation.map(|_| deviation(&model[..trained], &start[..trained])),
+                change: wants.change.then(|| change(&model[..trained], start)),
                 latency: Span::ZERO,
             };
             (report, update)

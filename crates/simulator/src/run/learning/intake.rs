@@ -55,7 +55,7 @@ impl Work {
 }
 
 /// What an update said about its training, and what was found in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::run) struct Trained {
     pub client: ClientId,
     pub turn: Turn,
@@ -67,15 +67,17 @@ pub(in crate::run) struct Trained {
     pub loss_rms: Option<f64>,
     pub quality: Option<f64>,
     pub deviation: Option<f64>,
+    pub change: Option<Vec<f32>>,
     /// From dispatch to arrival.
     pub latency: Span,
 }
 
 impl Trained {
     /// What a policy is told, with the update if it is given.
-    pub const fn report<'a>(&self, update: Option<&'a [f32]>) -> TrainingReport<'a> {
-        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, latency: _ } = *self;
-        TrainingReport { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, update }
+    pub fn report<'a>(&'a self, update: Option<&'a [f32]>) -> TrainingReport<'a> {
+        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, .. } = *self;
+        let change = self.change.as_deref();
+        TrainingReport { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, update, change }
     }
 }
 

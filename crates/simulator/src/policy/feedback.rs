@@ -1,0 +1,152 @@
+//! What a policy is told of its decisions: jobs, updates, rounds. Statistics of updates are computed if it wants them.
+
+use fedgenie_core::id::{ClientId, Round, Turn};
+use fedgenie_core::record::{Outcome, PhaseSpans};
+use fedgenie_core::time::Span;
+
+/// What a policy is told afterwards.
+#[derive(Clone, Copy, Debug)]
+pub enum Feedback<'a> {
+    /// One job's outcome, told in the order of arrival; what did not arrive follows in dispatch order.
+    Job(JobReport),
+    /// What an update said about its training, told when it is aggregated.
+    Trained(TrainingReport<'a>),
+    /// The round is closed.
+    Round(RoundReport<'a>),
+}
+
+/// How one job went, as far as the server can tell.
+#[derive(Clone, Copy, Debug)]
+pub struct JobReport {
+    /// Whose job. To the cloud's policy edge servers are clients.
+    pub client: ClientId,
+    /// The policy's selection that it belongs to.
+    pub turn: Turn,
+    /// The server's round in which it was dispatched; under `hierarchical`, the cloud's.
+    pub round: Round,
+    /// Models that the server has made since the client was sent its own.
+    pub staleness: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long the server waited for it.
+    pub waited: Waited,
+    /// Time in download, compute and upload until then, pauses included: of a job that arrived, they add up to what was
+    /// waited. To the cloud's policy the way of the model down, the rounds of the edge server, and the way up.
+    pub phases: PhaseSpans,
+}
+
+/// How long a server waited for a job: its latency, or what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// The update arrived after this time.
+    Arrived(Span),
+    /// It had not arrived when the deadline or timeout, this time after dispatch, was over.
+    TimedOut(Span),
+    /// It was called off after this time because enough others had arrived: its latency is longer, no more is known.
+    CalledOff(Span),
+}
+
+impl Waited {
+    /// The effective latency: what a round waits for this job. None for a job that was called off, which was not
+    /// observed.
+    pub const fn effective(self) -> Option<Span> {
+        match self {
+            Self::Arrived(span) | Self::TimedOut(span) => Some(span),
+            Self::CalledOff(_) => None,
+        }
+    }
+
+    /// The time waited, which is the latency itself if the flag is true and a lower bound of it otherwise (a censored
+    /// observation).
+    pub const fn observed(self) -> (Span, bool) {
+        match self {
+            Self::Arrived(span) => (span, true),
+            Self::TimedOut(span) | Self::CalledOff(span) => (span, false),
+        }
+    }
+}
+
+/// What an update said about its training, and what the server found in it.
+#[derive(Clone, Copy, Debug)]
+pub struct TrainingReport<'a> {
+    /// Whose update.
+    pub client: ClientId,
+    /// The policy's selection that it belongs to.
+    pub turn: Turn,
+    /// The server's round in which its job was dispatched; under `hierarchical`, the cloud's.
+    pub round: Round,
+    /// Models that the server had made since then when it began to aggregate.
+    pub staleness: u32,
+    /// Examples that the client trained on.
+    pub examples: usize,
+    /// Mean loss over the first local epoch, each batch as met.
+    pub loss: f64,
+    /// Root mean square of the losses of single examples, each as first met; if wanted.
+    pub loss_rms: Option<f64>,
+    /// The task's main measure of the client's own model on validation data, or else test data, negated where smaller
+    /// is better; if wanted.
+    pub quality: Option<f64>,
+    /// Mean absolute difference between the client's trained parameters and those of a model; if wanted.
+    pub deviation: Option<f64>,
+    /// The dense parts of the client's model, then the rows that it moved; if wanted.
+    pub update: Option<&'a [f32]>,
+    /// What the client changed of each trained parameter of the model that it was sent; if wanted.
+    pub change: Option<&'a [f32]>,
+}
+
+/// Statistics of updates that a policy wants to be told. Others are not computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// [`TrainingReport::loss_rms`]: one more forward pass over each client's examples.
+    pub loss_rms: bool,
+    /// [`TrainingReport::quality`]: an evaluation of each update.
+    pub quality: bool,
+    /// [`TrainingReport::deviation`], and from which model.
+    pub deviation: Option<DeviationFrom>,
+    /// [`TrainingReport::update`].
+    pub update: bool,
+    /// [`TrainingReport::change`]: as many numbers as the whole model has, of each update.
+    pub change: bool,
+    /// [`RoundReport::quality`]: an evaluation of each model that the server makes.
+    pub model_quality: bool,
+}
+
+/// The model that an update is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviationFrom {
+    /// That which the client was sent.
+    Sent,
+    /// That which the server has made of all updates.
+    Aggregated,
+}
+
+/// How one round went.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundReport<'a> {
+    /// The policy's last selection before the round closed.
+    pub turn: Turn,
+    /// The server's round; under `hierarchical`, the cloud's.
+    pub round: Round,
+    /// Who was selected, in dispatch order.
+    pub selected: &'a [ClientId],
+    /// From the end of the round before to closing: probes and waiting for a candidate are included. Of an edge server,
+    /// from its selection to closing.
+    pub duration: Span,
+    /// Bytes to this policy's clients since its last report, probes included.
+    pub down_bytes: u64,
+    /// Bytes from them.
+    pub up_bytes: u64,
+    /// Metrics measured after the round, if any.
+    pub metrics: &'a [(&'static str, f64)],
+    /// The quality of the server's models, if wanted; none of an edge server's.
+    pub quality: Option<ModelQuality>,
+}
+
+/// The task's main measure on validation data, or else test data, negated where smaller is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModelQuality {
+    /// Of the model before the round's aggregation: what the round sent, where rounds send one.
+    pub before: f64,
+    /// Of the model after it.
+    pub after: f64,
+}
