@@ -212,6 +212,7 @@ impl Asked {
             cohort: 2,
             take: 2,
             data_sizes: &sizes,
+            in_rounds: true,
             trains: true,
             probes: &[],
             devices: &NoDevices,
@@ -277,6 +278,7 @@ impl Asked {
                 quality: None,
                 deviation: None,
                 update: None,
+                change: None,
             }));
         }
         selection.iter().map(|client| client.0).collect()

@@ -58,6 +58,15 @@ fn settings(policy: &str) -> &'static [&'static str] {
         "cs-ucb" => &["tau_max = \"2 s\"", ""],
         "rbcs-f" => &["", "context_time = \"0 s\"", "latency_weight = 0.0"],
         "power-of-choice" => &["candidates = 4", "losses = \"last-known\""],
+        "mab-frs" => &[
+            "",
+            "rho = 0.1\nreference = \"sent\"\ncredit = \"round\"\nestimate = { discounted = { factor = 0.8 } }",
+            "prior_count = 0\nestimate = { window = { size = 2 } }\nevaluation_time = \"0.1 s\"",
+            "rho = 0.1\nestimate = { contextual = { ridge = 0.5 } }",
+            "rho = 0.1\nselection = \"joint\"",
+            "prior_count = 0\nselection = \"joint-greedy\"\nestimate = { contextual = { ridge = 0.5 } }",
+        ],
+        "rpfl" => &["", "components = 1\nclusters = 2"],
         other => panic!("write down here with which parameters the policy {other:?} is to be tried"),
     }
 }

@@ -26,9 +26,7 @@ pub mod rpfl;
 
 pub use candidates::{Busy, Candidates};
 pub use explanation::Explanation;
-pub use feedback::{
-    DeviationFrom, Feedback, JobReport, ModelQuality, RoundReport, TrainingReport, Waited, Wants,
-};
+pub use feedback::{DeviationFrom, Feedback, JobReport, ModelQuality, RoundReport, TrainingReport, Waited, Wants};
 pub(crate) use means::SampleMeans;
 
 use fedgenie_core::components;

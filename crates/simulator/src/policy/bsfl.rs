@@ -38,7 +38,8 @@
 //! equal; the lexicographically smallest wins.
 
 use super::{
-    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
+    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest,
+    ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;

@@ -249,7 +249,7 @@ impl PolicySettings for Config {
             declared: declared.iter().map(|device| device.compute_seconds + device.transfer_seconds).collect(),
             validated: 0,
             round: Vec::new(),
-            judged: Vec::new(),
+            learned: Vec::new(),
             joint: Joint::default(),
             estimates: Vec::new(),
             scores: Vec::new(),
@@ -284,8 +284,8 @@ struct MabFrs {
     validated: u64,
     /// Of the round under way.
     round: Vec<Pull>,
-    /// Of the last round: who was judged, and how.
-    judged: Vec<Judged>,
+    /// The numbers of [`LEARNED`], of those who were judged in the last round.
+    learned: Vec<(ClientId, [f64; 8])>,
 
     // Of the last selection.
     joint: Joint,
@@ -294,19 +294,12 @@ struct MabFrs {
     chosen: Vec<u32>,
 }
 
-/// What a pull came to.
-#[derive(Clone, Debug)]
-struct Judged {
-    pull: Pull,
-    /// `r`.
-    reward: f64,
-    /// `T̃`.
-    time: f64,
-}
+/// What an explanation says of the selected clients after a round.
+const LEARNED: [&str; 8] = ["S", "R", "U", "D", "D_scaled", "T", "T_scaled", "r"];
 
 impl Stateful for MabFrs {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { contexts, utilities, pulls, worth, rewards, latencies, validated, .. } = self;
+        let Self { contexts, utilities, pulls, worth, rewards, latencies, validated, learned, .. } = self;
         state.field(contexts);
         state.field(utilities);
         state.field(pulls);
@@ -314,6 +307,7 @@ impl Stateful for MabFrs {
         state.field(rewards);
         state.field(latencies);
         state.field(validated);
+        state.field(learned);
     }
 }
 
@@ -339,26 +333,26 @@ impl MabFrs {
     /// The round is over: what each pull was worth.
     fn learn(&mut self, turn: Turn) {
         let pulls = std::mem::take(&mut self.round);
-        self.judged = pulls
-            .into_iter()
-            .map(|pull| {
-                let time = pull.waited.seconds() / self.t_semi;
-                Judged { reward: pull.score - self.kappa * time, time, pull }
-            })
-            .collect();
-        if self.credit == Credit::Round {
-            let sum: f64 = self.judged.iter().map(|judged| judged.pull.score).sum();
-            let slowest = self.judged.iter().map(|judged| judged.time).fold(0.0, f64::max);
-            self.judged.iter_mut().for_each(|judged| judged.reward = sum - self.kappa * slowest);
-        }
-        for Judged { pull, reward, .. } in &self.judged {
-            let client = pull.client;
+        let time = |pull: &Pull| pull.waited.seconds() / self.t_semi;
+        let sum: f64 = pulls.iter().map(|pull| pull.score).sum();
+        let slowest = pulls.iter().map(time).fold(0.0, f64::max);
+        let of_round = sum - self.kappa * slowest;
+        self.learned.clear();
+        for pull in &pulls {
+            let (client, seconds, time) = (pull.client, pull.waited.seconds(), time(pull));
+            let reward = match self.credit {
+                Credit::Arm => pull.score - self.kappa * time,
+                Credit::Round => of_round,
+            };
             self.pulls[client.index()] += 1;
-            self.latencies.observe(client, pull.waited.seconds());
+            self.latencies.observe(client, seconds);
             let context = self.contexts.of(client);
-            self.rewards.observe(client, turn, *reward, context);
+            self.rewards.observe(client, turn, reward, context);
             self.worth.observe(client, turn, pull.score, context);
             self.contexts.learn(pull);
+            let [reputation, relevance, quality, scaled] = pull.parts;
+            let numbers = [pull.score, reputation, relevance, quality, scaled, seconds, time, reward];
+            self.learned.push((client, numbers));
         }
     }
 }
@@ -445,24 +439,11 @@ impl Policy for MabFrs {
 
     fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
         explanation.clients(clients.iter().copied());
-        let found: Vec<Option<&Judged>> =
-            clients.iter().map(|client| self.judged.iter().find(|judged| judged.pull.client == *client)).collect();
-        let mut array = |name: &str, of: &dyn Fn(&Judged) -> f64| {
-            explanation.array(name, found.iter().map(|judged| judged.map_or(f64::NAN, of)));
-        };
-        let of_update = |of: fn(&utility::Score) -> f64| {
-            move |judged: &Judged| judged.pull.found.as_ref().map_or(f64::NAN, of)
-        };
-        array("S", &|judged| judged.pull.score);
-        array("R", &of_update(|score| score.reputation));
-        array("U", &of_update(|score| score.relevance));
-        array("D", &of_update(|score| score.data_quality));
-        array("D_scaled", &of_update(|score| score.scaled));
-        array("T", &|judged| judged.pull.waited.seconds());
-        array("T_scaled", &|judged| judged.time);
-        array("r", &|judged| judged.reward);
+        let learned = |client| self.learned.iter().find(|(judged, _)| judged == client);
+        let found: Vec<[f64; 8]> =
+            clients.iter().map(|client| learned(client).map_or([f64::NAN; 8], |(_, numbers)| *numbers)).collect();
+        for (number, name) in LEARNED.into_iter().enumerate() {
+            explanation.array(name, found.iter().map(|numbers| numbers[number]));
+        }
     }
 }
-
-#[cfg(test)]
-mod tests;

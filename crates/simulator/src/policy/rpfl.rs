@@ -175,7 +175,13 @@ impl Policy for Rpfl {
         }
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) {
         let available = ask.available.list();
         let of = |client: &ClientId| self.cluster_of.get(client.index()).filter(|&&cluster| cluster != NONE);
         let cluster = |client: &ClientId| of(client).map_or(f64::NAN, |&cluster| f64::from(cluster));

@@ -255,8 +255,8 @@ impl<'w> Engine<'w> {
 
     /// Forgets a job that is over.
     pub fn settle(&mut self, id: JobId) -> Result<(), RunError> {
-        let job = self.jobs.remove(id);
-        self.audit.settled(&job)?;
+        self.audit.settled(&self.jobs[id])?;
+        self.jobs.remove(id);
         Ok(())
     }
 

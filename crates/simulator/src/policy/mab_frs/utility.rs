@@ -22,8 +22,8 @@ pub(super) struct Pull {
     pub update: Option<Validated>,
     /// `S`; 0 without an update.
     pub score: f64,
-    /// The parts of `S`.
-    pub found: Option<Score>,
+    /// The parts of `S`: R, U, D, D̃; NaN without an update.
+    pub parts: [f64; 4],
 }
 
 /// What an update said, and what its validation found.
@@ -34,22 +34,11 @@ pub(super) struct Validated {
     data_quality: f64,
 }
 
-/// The parts of `S`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Score {
-    pub reputation: f64,
-    pub relevance: f64,
-    /// `D`.
-    pub data_quality: f64,
-    /// `D̃`.
-    pub scaled: f64,
-}
-
 impl Pull {
     pub fn new(job: &JobReport, waited: Span) -> Self {
         let (_, has_arrived) = job.waited.observed();
         let phases = has_arrived.then_some(job.phases);
-        Self { client: job.client, turn: job.turn, waited, phases, update: None, score: 0.0, found: None }
+        Self { client: job.client, turn: job.turn, waited, phases, update: None, score: 0.0, parts: [f64::NAN; 4] }
     }
 
     /// Its update is aggregated.
@@ -155,12 +144,7 @@ impl Utilities {
             let scaled = scaled[pull.client.index()];
             let score = contribution::score(&self.config, known.relevance, known.reputation, scaled);
             pull.score = if score.is_finite() && update.quality.is_finite() { score } else { 0.0 };
-            pull.found = Some(Score {
-                reputation: known.reputation,
-                relevance: known.relevance,
-                data_quality: update.data_quality,
-                scaled,
-            });
+            pull.parts = [known.reputation, known.relevance, update.data_quality, scaled];
         }
     }
 }

@@ -36,9 +36,8 @@ pub(super) fn lloyd(points: &[Vec<f64>], clusters: usize) -> Vec<u32> {
     let Some(first) = first_largest(&points.iter().map(from_mean).collect::<Vec<_>>()) else { return Vec::new() };
     let mut centres = vec![points[first].clone()];
     while centres.len() < clusters {
-        let to_nearest = |point: &Vec<f64>| {
-            centres.iter().map(|centre| distance(point, centre)).fold(f64::INFINITY, f64::min)
-        };
+        let to_nearest =
+            |point: &Vec<f64>| centres.iter().map(|centre| distance(point, centre)).fold(f64::INFINITY, f64::min);
         let distances: Vec<f64> = points.iter().map(to_nearest).collect();
         match first_largest(&distances) {
             Some(next) if distances[next] > TIE => centres.push(points[next].clone()),
