@@ -284,7 +284,8 @@ impl Experiment {
             parallel: false,
         };
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
-        let mut metered = Metered::new(sink, Bins::new(&world.population, speeds));
+        let metered = Metered::new(sink, Bins::new(&world.population, speeds));
+        let mut metered = if sections.record.explain { metered.explained() } else { metered };
         let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
         let metrics = sections.metrics(&world.measures);
         let mut curve = Curve::default();
