@@ -1,3 +1,5 @@
+//! Explanations by hand, of several servers, of many rounds and of many candidates.
+
 use super::*;
 use crate::recorder::RoundJobs;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
