@@ -168,6 +168,10 @@ impl Policy for Actor {
         self.probes
     }
 
+    fn probe_kinds(&self) -> &[&'static str] {
+        if self.probes { &["row"] } else { &[] }
+    }
+
     fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
         self.asked = ask.available.list().to_vec();
         match self.probes {
