@@ -179,7 +179,7 @@ fn tiers_are_told_apart() {
         cloud = { cohort = 2, policy = { cs-ucb = { tau_max = \"9 s\" } } }";
     let scenario = changed(BASE, "[protocol.synchronous]\ncohort = 2", tiers);
     let place = Workplace::with(&changed(&scenario, "rounds = 150", "rounds = 5"));
-    place.run_into("out", &[]);
+    place.run_into("out", &["--events"]);
     let report = report(&place);
     let why = why(&report, "cs-ucb");
     let names: Vec<&str> = why.figures.iter().map(|&index| report.figures[index].id.as_str()).collect();

@@ -248,6 +248,7 @@ impl Experiment {
             let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
             seeds.dedup();
             let world = self.world_of(first, cache)?;
+            scenario.check_measured(first.arm, &world.measures)?;
             for arm in arms.into_iter().map(|arm| &scenario.arms[arm]) {
                 world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
