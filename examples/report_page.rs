@@ -4,8 +4,8 @@
 
 use fedgenie::math::float::ln;
 use fedgenie::report::{
-    Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Style, Table,
-    Verdict, html,
+    Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Style,
+    Table, Verdict, Why, html,
 };
 
 /// Policies of most figures; the rest are in the figure of all.
@@ -239,6 +239,63 @@ fn intervals() -> Figure {
     )
 }
 
+/// The series of candidates that were not chosen.
+const OTHERS: &str = "not chosen";
+
+fn index() -> Figure {
+    let mut noise = Noise(41);
+    let mut lines = Vec::new();
+    for (series, high) in [(POLICIES[1], 0.9), (OTHERS, 0.6)] {
+        let middle: Vec<(f64, f64)> =
+            (0..64).map(|step| (f64::from(step) + 1.0, high * (0.9 + 0.1 * noise.next()))).collect();
+        for (label, factor) in [("lowest", 0.8), ("highest", 1.15)] {
+            let points = middle.iter().map(|&(x, y)| (x, y * factor)).collect();
+            lines.push(Line { label: Some(label.to_owned()), ..line(series, LineKind::Extreme, points) });
+        }
+        lines.push(line(series, LineKind::Mean, middle));
+    }
+    figure(
+        "why-cs-ucb-index",
+        "cs-ucb: index of the chosen and of the others",
+        "Means (thick), lowest and highest values (thin) in each round.",
+        &["chosen: 640 values, mean 0.86, from 0.65 to 1.04", "not chosen: 5760 values, mean 0.57, from 0.43 to 0.69"],
+        Chart::Lines {
+            x: axis("round", None, &BOTH, [None, None]),
+            y: axis("index", None, &BOTH, [None, None]),
+            lines,
+            marks: Vec::new(),
+        },
+    )
+}
+
+/// What a policy says of its decisions; its picture is the one of this index.
+fn why(picture: usize) -> Why {
+    let decided = |round: u32| {
+        let row = |client: u32| {
+            let is_chosen = client < 3;
+            let texts = [client.to_string(), if is_chosen { "yes" } else { "" }.to_owned()];
+            texts.into_iter().chain([format!("0.{}", 90 - client), "–".to_owned()]).collect::<Vec<_>>()
+        };
+        Decided {
+            heading: format!("Round {round}: 3 of 12 candidates"),
+            note: "12 of 100 candidates.".to_owned(),
+            table: Table {
+                columns: ["client", "chosen", "index", "reward afterwards"].map(str::to_owned).to_vec(),
+                rows: (0..12).map(row).collect(),
+            },
+            is_chosen: (0..12).map(|client| client < 3).collect(),
+        }
+    };
+    Why {
+        id: "why-cs-ucb".to_owned(),
+        policy: POLICIES[1].to_owned(),
+        words: vec!["Decisions of 2 of 64 rounds are shown.".to_owned()],
+        figures: vec![picture],
+        decisions: vec![decided(1), decided(64)],
+        data: Table::default(),
+    }
+}
+
 /// One line for each of the policies that a report can tell apart.
 fn everybody() -> Figure {
     let lines = (0..ALL).map(|number| {
@@ -260,7 +317,10 @@ fn everybody() -> Figure {
 }
 
 fn report() -> Report {
-    let series = (0..ALL).map(|number| Series { label: name(number), style: Style::of_index(number) }).collect();
+    let mut series: Vec<Series> =
+        (0..ALL).map(|number| Series { label: name(number), style: Style::of_index(number) }).collect();
+    let style = Style { colour: [90, 100, 112], is_dashed: true, is_hollow: true, ..Style::of_index(15) };
+    series.push(Series { label: OTHERS.to_owned(), style });
     let pair = |name: &str, value: &str| [name.to_owned(), value.to_owned()];
     let facts = vec![
         pair("clients", "100, of which 10 a round"),
@@ -311,7 +371,8 @@ fn report() -> Report {
             ],
         },
         series,
-        figures: vec![regret(), accuracy(), sweep(), heat(), bars(), intervals(), everybody()],
+        figures: vec![regret(), accuracy(), sweep(), heat(), bars(), intervals(), index(), everybody()],
+        why: vec![why(6)],
     }
 }
 
@@ -331,6 +392,12 @@ fn poisoned(mut report: Report) -> Report {
     report.verdicts.iter_mut().for_each(|verdict| poison(&mut verdict.subject));
     report.results.columns.iter_mut().chain(report.results.rows.iter_mut().flatten()).for_each(poison);
     report.series.iter_mut().for_each(|series| poison(&mut series.label));
+    for why in &mut report.why {
+        why.words.iter_mut().chain([&mut why.policy]).for_each(poison);
+        for Decided { heading, note, table, .. } in &mut why.decisions {
+            table.columns.iter_mut().chain(table.rows.iter_mut().flatten()).chain([heading, note]).for_each(poison);
+        }
+    }
     for figure in &mut report.figures {
         poison(&mut figure.title);
         poison(&mut figure.caption);

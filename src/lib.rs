@@ -72,6 +72,7 @@
 //! | run scenarios, read results | [`experiment`] |
 //! | write a policy | [`policy::Policy`]; `examples/custom_policy.rs` |
 //! | write a task | [`task::Task`], [`task::TaskSettings`], `Experiment::set_task` |
+//! | write a rule of clusters | [`clusters::ClusterPolicy`], `Experiment::set_clusters` |
 //! | play a run round by round | [`world::World`], [`run::Run`], [`recorder::Sink`] |
 //! | compute rewards, genies, regret | [`oracle`] |
 //! | train models | [`trainer`], [`model`], [`aggregate`] |

@@ -45,6 +45,12 @@ def check_page(browser):
         texts = browser.evaluate(f"[...document.querySelectorAll('{selector}')].map(e => e.textContent).join(' ')")
         assert POISON in texts, f"{selector} does not show texts as they are"
     assert browser.evaluate("[...document.querySelectorAll('svg text')].some(e => e.textContent.includes('<script>'))")
+    why = browser.evaluate("[...document.querySelectorAll('#why .decision')].map(e => [e.open, e.querySelectorAll('tbody tr').length, e.querySelectorAll('tr.chosen').length])")
+    assert why == [[False, 12, 3], [True, 12, 3]], f"decisions: {why}"
+    assert browser.evaluate("document.querySelectorAll('#why figure').length") == 1 and browser.evaluate("document.querySelector('#why figure .plot svg') !== null")
+    for selector in ["#why h3", "#why summary", "#why tbody td", "#why thead th", "#why .note"]:
+        texts = browser.evaluate(f"[...document.querySelectorAll('{selector}')].map(e => e.textContent).join(' ')")
+        assert POISON in texts, f"{selector} does not show texts as they are"
     counts = browser.evaluate("figures.map(({ root }) => [root.querySelectorAll('.data table tbody tr').length, root.querySelectorAll('.data table').length])")
     for rows, tables in counts:
         assert 0 < rows <= 25 * tables, f"tables of figures: {counts}"
@@ -101,13 +107,15 @@ def check_styles(browser):
             browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
         browser.settle()
         styles = browser.evaluate("report.series.map(({ label }) => styleOf(label, themeNow()))")
-        assert len(styles) == 17, f"{len(styles)} series"
+        assert len(styles) == 18, f"{len(styles)} series"
         for one, other in itertools.combinations(styles, 2):
             assert (one["marker"], one["isHollow"]) != (other["marker"], other["isHollow"]), f"{scheme}: {one} {other}"
             far = math.dist(rgb(one["colour"]), rgb(other["colour"]))
             assert far > (25 if one["isDashed"] == other["isDashed"] else 10), f"{scheme}: {one} {other}"
         drawn = browser.evaluate("""[...figures.at(-1).plot.querySelectorAll('svg path[stroke-width="2.2"]')]
             .map(path => [path.getAttribute('stroke'), path.hasAttribute('stroke-dasharray')])""")
+        styles = browser.evaluate("figures.at(-1).names.map(name => styleOf(name, themeNow()))")
+        assert len(styles) == 17, f"{len(styles)} policies"
         expected = [[style["colour"], style["isDashed"]] for style in styles]
         assert sorted(drawn) == sorted(expected), f"{scheme}: {drawn}"
         texts = browser.evaluate("[...figures.at(-1).legend.querySelectorAll('path')].map(path => path.getAttribute('d'))")

@@ -192,6 +192,9 @@ impl Devices for NoDevices {
     fn slowest_latency(&self, _: f64) -> f64 {
         1.0
     }
+    fn usual_latency(&self) -> f64 {
+        1.0
+    }
 }
 
 /// Asks a policy directly, round by round.

@@ -3,6 +3,7 @@
 mod clusters;
 mod graphs;
 mod proxies;
+mod refused;
 mod statistics;
 
 use super::support::SCENARIO;

@@ -246,3 +246,48 @@ fn mean_speeds_are_refused_where_bytes_decide_about_durations() {
         assert!(good.stdout.contains("without a model, popularity: test auc 0."), "{good:?}");
     }
 }
+
+/// A table of ratings whose column says `train` and `test`, and `valid` where the last item of each user is for that.
+fn table(has_valid: bool) -> String {
+    let part = |item: usize| match item {
+        6 if has_valid => "valid",
+        7 => "test",
+        _ => "train",
+    };
+    let row = |(user, item): (usize, usize)| format!("{user},{},{}\n", (item + user) % 12, part(item));
+    let rows: String = (0..9).flat_map(|user| (0..8).map(move |item| (user, item))).map(row).collect();
+    format!("user,item,part\n{rows}")
+}
+
+/// Metrics on validation data that are not there are not silently missing.
+#[test]
+fn a_split_without_validation_is_said() {
+    let own = "data = { csv = { file = \"ratings.csv\", split = \"part\" } }";
+    let of_users = BASE.replace("users = 30\nitems = 50\n", "").replace("rounds = 6", "rounds = 2");
+    let scenario = of_users.replace("data = { synthetic = { users = 30, items = 50, ratings = 500 } }", own);
+    let scenario = format!("{scenario}[protocol.synchronous]\ncohort = 3\n[policy.random]\n");
+    assert!(scenario.contains(own));
+    let place = Workplace::with(&scenario);
+    for has_valid in [true, false] {
+        place.write("ratings.csv", table(has_valid));
+        let answer = place.fedgenie(&["run", "scenario.toml", "--quiet", "--out", &format!("out-{has_valid}")]);
+        assert_eq!(answer.code, 0, "{answer:?}");
+        let is_said = answer.stderr.contains("the data have nothing for validation: metrics on it are not measured");
+        assert_eq!(is_said, !has_valid, "{answer:?}");
+        let found = &place.json(&format!("out-{has_valid}/summary.json"))["runs"][0]["final"];
+        assert_eq!(found["valid_hr_5"].is_number(), has_valid, "{found}");
+        assert!(found["test_hr_5"].is_number(), "{found}");
+    }
+    // Who asks for such a metric is refused.
+    for (more, part) in [
+        ("[evaluate]\ntargets = [{ metric = \"valid_hr_5\", at_least = 0.5 }]\n", "valid_hr_5"),
+        (
+            "[regret]\ncounterfactual = true\nmeters = []\nutility = { aggregate = { valid_hr_5 = 1.0 } }\n",
+            "valid_hr_5",
+        ),
+    ] {
+        place.write("asks.toml", format!("{scenario}{more}"));
+        let answer = place.fedgenie(&["run", "asks.toml", "--quiet"]);
+        assert!(answer.code != 0 && answer.stderr.contains(part), "{more}: {answer:?}");
+    }
+}

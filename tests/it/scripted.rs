@@ -359,3 +359,17 @@ fn rows_are_needed_where_they_are_read() {
     place.write("accuracies.csv", "round,server,accuracy\n0,0,1\n0,1,1\n2,0,1\n2,1,0.5\n");
     place.run_into("out", &[]);
 }
+
+/// A script has a metric of servers; a client of its own has none that could be written.
+#[test]
+fn clients_have_no_metric_of_their_own() {
+    let scenario = "name = \"scripted\"\nseeds = 1\n[stop]\nrounds = 2\n[population]\nclients = 3\n\
+        [population.latency]\ndownload = { constant = \"1 s\" }\ncompute = { constant = \"1 s\" }\n\
+        upload = { constant = \"1 s\" }\n[task.scripted]\nvalues = [0.5]\nclient_losses = [1, 2, 3]\n\
+        [protocol.synchronous]\ncohort = 2\n[evaluate]\nclients = true\n[policy.random]\n";
+    let answer = Workplace::with(scenario).fedgenie(&["run", "scenario.toml", "--quiet"]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    for part in ["evaluate.clients", "the task (scripted) measures nothing on a client's own data", "scenario.toml:"] {
+        assert!(answer.stderr.contains(part), "{part}: {answer:?}");
+    }
+}

@@ -248,6 +248,7 @@ impl Experiment {
             let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
             seeds.dedup();
             let world = self.world_of(first, cache)?;
+            scenario.check_measured(first.arm, &world.measures)?;
             for arm in arms.into_iter().map(|arm| &scenario.arms[arm]) {
                 world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
@@ -284,7 +285,8 @@ impl Experiment {
             parallel: false,
         };
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
-        let mut metered = Metered::new(sink, Bins::new(&world.population, speeds));
+        let metered = Metered::new(sink, Bins::new(&world.population, speeds));
+        let mut metered = if sections.record.explain { metered.explained() } else { metered };
         let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
         let metrics = sections.metrics(&world.measures);
         let mut curve = Curve::default();

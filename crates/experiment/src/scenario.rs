@@ -24,6 +24,7 @@ pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, Tr
 pub use with::Override;
 
 use fedgenie_core::config::Complaint;
+use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::aggregate::AggregationConfig;
 use fedgenie_simulator::clusters::ClustersConfig;
@@ -182,9 +183,25 @@ impl Scenario {
     /// The first thing that is wrong, with file and line.
     pub fn check_metrics(&self) -> Result<(), ScenarioError> {
         let wrong = |complaint| ScenarioError::of(&self.tree, complaint);
-        self.sections.check_metrics(&self.plan.task.measures()).map_err(wrong)?;
-        let own = |part: &Part| part.sections.check_metrics(&part.plan.task.measures()).map_err(wrong);
-        self.variants.iter().try_for_each(own)
+        let check = |sections: &Sections, plan: &WorldPlan| {
+            if sections.evaluate.clients && !plan.task.measures_clients() {
+                let task = plan.task.name();
+                let message = format!("the task ({task}) measures nothing on a client's own data; take the key out");
+                return Err(wrong(Complaint::new("evaluate.clients", message)));
+            }
+            sections.check_metrics(&plan.task.measures()).map_err(wrong)
+        };
+        check(&self.sections, &self.plan)?;
+        self.variants.iter().try_for_each(|part| check(&part.sections, &part.plan))
+    }
+
+    /// Checks the metrics that an arm's scenario names against those of its world, whose data may have no validation
+    /// part.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with file and line.
+    pub fn check_measured(&self, arm: usize, measures: &Measures) -> Result<(), ScenarioError> {
+        self.sections_of(arm).check_metrics(measures).map_err(|complaint| ScenarioError::of(&self.tree, complaint))
     }
 
     /// What the worlds of all arms are built from.

@@ -1,16 +1,17 @@
 //! From results to a report: which experiments can be compared, labels, colours, tables.
 
 use super::figures::figures;
-use super::model::{Experiment, Report, Series, Table, Verdict};
+use super::model::{Experiment, Figure, Report, Series, Table, Verdict, Why};
 use super::settings::add_differing;
 use super::source::Results;
 use super::study::{Better, Quantity, Study, counted, interval};
 use super::style::{self, Labelled};
+use super::why;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::{INTERVAL_SEEDS, overridden, show};
 use fedgenie_simulator::policy;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 impl Report {
@@ -67,7 +68,7 @@ impl Report {
         if results.len() > 1 {
             add_differing(&mut report.experiments, results);
         }
-        let blocks = blocks(results);
+        let (blocks, mut explained) = (blocks(results), Vec::new());
         if blocks.len() > 1 {
             let message =
                 "the folders have different points of the sweep: only folders with the same points share figures";
@@ -85,12 +86,27 @@ impl Report {
                 }
                 report.figures.push(figure);
             }
+            explained.extend(why::why(&study, &mut report.warnings));
         }
+        report.explain(explained);
         // Cells of later kinds of experiments may have widened the table.
         let width = report.results.columns.len();
         report.results.rows.iter_mut().for_each(|row| row.resize(width, String::new()));
         report.tidy();
         report
+    }
+
+    /// Adds what policies say of their decisions, after all other figures.
+    fn explain(&mut self, explained: Vec<(Why, Vec<Figure>)>) {
+        for (mut why, figures) in explained {
+            why.figures = (self.figures.len()..self.figures.len() + figures.len()).collect();
+            self.figures.extend(figures);
+            self.why.push(why);
+        }
+        let has_others = self.why.iter().any(|why| !why.figures.is_empty());
+        if has_others && self.series.iter().all(|series| series.label != why::OTHERS) {
+            self.series.push(Series { label: why::OTHERS.to_owned(), style: style::GREY });
+        }
     }
 
     /// Warns where experiments cannot be compared.
@@ -122,12 +138,12 @@ impl Report {
             }
         }
         self.warnings = warnings;
-        for index in 1..self.figures.len() {
-            let (before, rest) = self.figures.split_at_mut(index);
-            let mut number = 2;
-            let first = rest[0].id.clone();
-            while before.iter().any(|figure| figure.id == rest[0].id) {
-                rest[0].id = format!("{first}_{number}");
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        let figures = self.figures.iter_mut().map(|figure| &mut figure.id);
+        for name in figures.chain(self.why.iter_mut().map(|why| &mut why.id)) {
+            let (first, mut number) = (name.clone(), 2);
+            while !names.insert(name.clone()) {
+                *name = format!("{first}_{number}");
                 number += 1;
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! | chart | columns |
 //! |---|---|
-//! | lines | `series`, `kind` (`mean`, `seed`, `fit`, `bound`, `mark`), `label`, `x`, `y`, `low`, `high` |
+//! | lines | `series`, `kind` (`mean`, `seed`, `fit`, `bound`, `extreme`, `mark`), `label`, `x`, `y`, `low`, `high` |
 //! | heat map | `panel`, `row`, `column`, `value` |
 //! | bars | `category`, `part`, `value` |
 //! | intervals | `label`, `series`, `value`, `low`, `high` |
@@ -10,7 +10,7 @@
 //! `low` and `high` are the ends of the 95 % interval, empty where there is none. A line of single seeds is told from
 //! the next by its `label`, `1`, `2`, ….
 
-use super::model::{Chart, Figure, Interval, Line, LineKind};
+use super::model::{Chart, Figure, Interval, Line, LineKind, Table};
 
 /// The data of a figure.
 pub fn csv(figure: &Figure) -> String {
@@ -65,6 +65,15 @@ pub fn csv(figure: &Figure) -> String {
             }
         }
     }
+    written(rows)
+}
+
+/// A table as CSV, its headings first.
+pub fn table_csv(table: &Table) -> String {
+    written(std::iter::once(table.columns.clone()).chain(table.rows.iter().cloned()))
+}
+
+fn written(rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for row in rows {
         writer.write_record(row).expect("all rows have the columns of the first, and memory takes them");
@@ -79,6 +88,7 @@ fn add_line(rows: &mut Vec<Vec<String>>, line: &Line, seed: usize) {
         LineKind::Seed => "seed",
         LineKind::Fit => "fit",
         LineKind::Bound => "bound",
+        LineKind::Extreme => "extreme",
     };
     let number = (line.role == LineKind::Seed).then(|| seed.to_string());
     let label = line.label.clone().or(number).unwrap_or_default();

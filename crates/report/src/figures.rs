@@ -105,7 +105,7 @@ fn marks(study: &Study<'_>, metric: &str) -> Vec<Mark> {
 }
 
 /// An axis that can also be logarithmic.
-fn either(axis: Axis, first: Scale) -> Axis {
+pub(super) fn either(axis: Axis, first: Scale) -> Axis {
     let scales = match first {
         Scale::Linear => vec![Scale::Linear, Scale::Log],
         Scale::Log => vec![Scale::Log, Scale::Linear],

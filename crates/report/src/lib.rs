@@ -1,9 +1,9 @@
 //! Reports: what an experiment found, as pictures with their data, for a browser, a paper or a spreadsheet.
 //!
 //! ```text
-//! result folders ─▶ Report { facts, verdicts, figures } ─┬▶ report.html   (self-contained, interactive)
-//!                                                        ├▶ *.svg
-//!                                                        └▶ *.csv
+//! result folders ─▶ Report { facts, verdicts, figures, why } ─┬▶ report.html   (self-contained, interactive)
+//!                                                             ├▶ *.svg
+//!                                                             └▶ *.csv
 //! ```
 //!
 //! Everything that is drawn is in the [`Report`]: the three forms show the same numbers. It is made from the runs'
@@ -23,12 +23,14 @@ mod study;
 mod style;
 mod svg;
 mod theory;
+mod why;
 mod write;
 
-pub use self::csv::csv;
+pub use self::csv::{csv, table_csv};
 pub use html::html;
 pub use model::{
-    Axis, Chart, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Table, Verdict,
+    Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Table,
+    Verdict, Why,
 };
 pub use source::Results;
 pub use style::{Marker, Outline, Style};

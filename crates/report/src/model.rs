@@ -19,10 +19,13 @@ pub struct Report {
     pub verdicts: Vec<Verdict>,
     /// Results per policy and point: final values with intervals.
     pub results: Table,
-    /// The policies, in order, each with its looks in all figures.
+    /// The policies, in order, each with its looks in all figures; where decisions are explained, also the candidates
+    /// that were not chosen.
     pub series: Vec<Series>,
     /// The pictures, in order.
     pub figures: Vec<Figure>,
+    /// Why policies chose these clients, where they say so.
+    pub why: Vec<Why>,
 }
 
 /// What was run.
@@ -85,6 +88,36 @@ pub struct Series {
     /// How it looks in all figures.
     #[serde(flatten)]
     pub style: Style,
+}
+
+/// What a policy says of its decisions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Why {
+    /// Name of its file of data, unique as that of a figure.
+    pub id: String,
+    /// The policy, and the sweep's point where there are several.
+    pub policy: String,
+    /// What is shown of how much, in sentences.
+    pub words: Vec<String>,
+    /// Its pictures, by index among the report's figures.
+    pub figures: Vec<usize>,
+    /// Some decisions, in order.
+    pub decisions: Vec<Decided>,
+    /// All decisions that are known, one candidate per row.
+    pub data: Table,
+}
+
+/// One decision.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Decided {
+    /// Which, and its numbers that belong to no candidate.
+    pub heading: String,
+    /// What is left out; empty if nothing is.
+    pub note: String,
+    /// A row for each candidate.
+    pub table: Table,
+    /// Whether the candidate of a row was chosen.
+    pub is_chosen: Vec<bool>,
 }
 
 /// One picture.
@@ -204,6 +237,8 @@ pub enum LineKind {
     Fit,
     /// A theoretical bound: drawn dotted.
     Bound,
+    /// The lowest or the highest of the values that a mean is of: drawn thin.
+    Extreme,
 }
 
 /// A horizontal line.

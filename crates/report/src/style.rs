@@ -66,6 +66,9 @@ impl Style {
     }
 }
 
+/// How what is no policy looks: grey.
+pub(super) const GREY: Style = Style { colour: [90, 100, 112], is_dashed: true, marker: MARKERS[15], is_hollow: true };
+
 /// Two fifths of the way to white.
 fn lighter(channel: u8) -> u8 {
     channel + (255 - channel) / 5 * 2

@@ -1,6 +1,6 @@
 //! A report's files.
 
-use super::csv::csv;
+use super::csv::{csv, table_csv};
 use super::html;
 use super::model::{Figure, Report};
 use super::source::Results;
@@ -30,7 +30,8 @@ impl FigureFormat {
     }
 }
 
-/// Writes figures into a folder, which is made if it is not there. Returns what was written.
+/// Writes figures into a folder, which is made if it is not there, and with their data that of decisions. Returns what
+/// was written.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -56,6 +57,12 @@ fn write_some(
         write_file(&path, text.as_bytes())?;
         written.push(path);
     }
+    let tables = report.why.iter().filter(|_| format == FigureFormat::Csv);
+    for why in tables.filter(|why| !why.data.rows.is_empty()) {
+        let path = folder.join(format!("{}.{}", why.id, format.ending()));
+        write_file(&path, table_csv(&why.data).as_bytes())?;
+        written.push(path);
+    }
     Ok(written)
 }
 
@@ -79,7 +86,9 @@ pub fn write_with_records(into: &Path, of: &Path, experiment: &Experiment, summa
     let report = Report::of(&[Results::of(experiment, summary, of)]);
     write_page(&report, &into.join(PAGE_FILE))?;
     let is_detail = |figure: &Figure| {
-        figure.id.starts_with("difference-") || figure.id.ends_with("-rounds") || figure.id.ends_with("-time")
+        ["difference-", "why-"].iter().any(|start| figure.id.starts_with(start))
+            || figure.id.ends_with("-rounds")
+            || figure.id.ends_with("-time")
     };
     write_some(&report, into, FigureFormat::Svg, |figure| !is_detail(figure)).map(drop)
 }

@@ -34,6 +34,7 @@ use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Decides which cluster each edge server belongs to.
 pub trait ClusterPolicy: Stateful + Send {
@@ -106,6 +107,35 @@ pub struct ClustersConfig {
     /// The rule of later ones.
     #[serde(default)]
     pub assign: AssignConfig,
+    /// A rule of a program that uses this library, in the place of `assign`.
+    #[serde(skip)]
+    pub outside: Option<ClusterFactory>,
+}
+
+/// What a rule may ask when it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterContext<'a> {
+    /// Number of clusters.
+    pub clusters: u32,
+    /// The first cluster of each edge server.
+    pub initial: &'a [u32],
+}
+
+/// Makes a rule, once for each run.
+#[derive(Clone)]
+pub struct ClusterFactory(pub Arc<dyn Fn(&ClusterContext<'_>) -> Box<dyn ClusterPolicy> + Send + Sync>);
+
+impl std::fmt::Debug for ClusterFactory {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("ClusterFactory")
+    }
+}
+
+/// The same factory, not one that makes the same.
+impl PartialEq for ClusterFactory {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// The first assignment of edge servers to clusters.
@@ -143,12 +173,17 @@ pub struct Clusters {
     pub initial: Vec<u32>,
     /// The rule of later ones.
     pub assign: AssignConfig,
+    /// A rule of a program that uses this library, in the place of `assign`.
+    pub outside: Option<ClusterFactory>,
 }
 
 impl Clusters {
     /// The policy before the first round.
     pub fn policy(&self) -> Box<dyn ClusterPolicy> {
-        self.assign.settings().build()
+        match &self.outside {
+            Some(ClusterFactory(make)) => make(&ClusterContext { clusters: self.count, initial: &self.initial }),
+            None => self.assign.settings().build(),
+        }
     }
 }
 
@@ -177,7 +212,7 @@ impl ClustersConfig {
         }
         let kind = self.assign.kind();
         self.assign.settings().check().map_err(|complaint| complaint.below(kind).below("assign"))?;
-        Ok(Clusters { count, initial, assign: self.assign.clone() })
+        Ok(Clusters { count, initial, assign: self.assign.clone(), outside: self.outside.clone() })
     }
 }
 

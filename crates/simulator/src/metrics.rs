@@ -5,24 +5,28 @@
 //! written from, recorded or not: what a report shows and what the file holds come from the same object.
 //!
 //! # Cost
-//! Per round a look at the last bin of durations, per selected client an addition. Memory: a byte per client, at most
-//! 64 windows of at most 64 counts.
+//! Per round a look at the last bin of durations, per selected client an addition; where decisions are explained, an
+//! addition per candidate and number. Memory: a byte per client, at most 64 windows of at most 64 counts, and of
+//! explanations those windows of at most 16 numbers and some thousand rows.
 //!
 //! # Determinism
 //! Counts are integers; no result depends on when a fold is looked at.
 
 mod durations;
+mod explanations;
 mod outcomes;
 mod participation;
 mod selections;
 
 pub use durations::{BINS_PER_DECADE, Durations};
+pub use explanations::{Decision, Explained, Explanations, KeptRound, MOST_KEPT, MOST_ROWS, MOST_SELECTIONS, Spread};
 pub use outcomes::{Lost, Outcomes};
 pub use participation::{Participation, gini};
 pub use selections::{Bins, MOST_CLIENTS, MOST_WINDOWS, Row, Selections};
 
 use crate::recorder::{RoundMark, RoundSummary, Sink};
 use durations::DurationFold;
+use explanations::ExplanationFold;
 use fedgenie_core::record::Record;
 use selections::SelectionFold;
 use serde::{Deserialize, Serialize};
@@ -35,6 +39,9 @@ pub struct RunMetrics {
     pub durations: Durations,
     /// Who was selected, when.
     pub selections: Selections,
+    /// Why they were selected, where policies say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanations: Option<Explanations>,
 }
 
 /// A sink that adds rounds up on their way to another.
@@ -43,6 +50,7 @@ pub struct Metered<'a> {
     durations: DurationFold,
     selections: SelectionFold,
     outcomes: Outcomes,
+    explanations: Option<ExplanationFold>,
 }
 
 impl<'a> Metered<'a> {
@@ -53,7 +61,14 @@ impl<'a> Metered<'a> {
             durations: DurationFold::default(),
             selections: SelectionFold::new(bins),
             outcomes: Outcomes::default(),
+            explanations: None,
         }
+    }
+
+    /// The same for rounds that say why clients were chosen.
+    pub fn explained(mut self) -> Self {
+        self.explanations = Some(ExplanationFold::default());
+        self
     }
 
     /// Takes a round in.
@@ -61,17 +76,27 @@ impl<'a> Metered<'a> {
         self.durations.add(round.closed - round.opened);
         self.selections.add(round.round, &round.jobs.selected);
         self.outcomes.add(round);
+        if let Some(explanations) = &mut self.explanations {
+            explanations.add(round);
+        }
     }
 
     /// What was found.
     pub fn finish(self) -> (RunMetrics, Outcomes) {
-        let metrics = RunMetrics { durations: self.durations.finish(), selections: self.selections.finish() };
+        let metrics = RunMetrics {
+            durations: self.durations.finish(),
+            selections: self.selections.finish(),
+            explanations: self.explanations.map(ExplanationFold::finish),
+        };
         (metrics, self.outcomes)
     }
 }
 
 impl Sink for Metered<'_> {
     fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
+        if let Some(explanations) = &mut self.explanations {
+            explanations.record(record);
+        }
         self.sink.record(record)
     }
 

@@ -138,7 +138,7 @@ pub enum Probe {
     Answers {
         /// Who is asked.
         clients: Vec<ClientId>,
-        /// What, of [`BuildContext::probes`].
+        /// What, of [`BuildContext::probes`] and of [`Policy::probe_kinds`].
         kind: &'static str,
     },
     /// Each of these clients does a whole job, whose update is looked at and forgotten: [`ServerView::trained`]. One
@@ -151,13 +151,24 @@ pub enum Probe {
 /// Its [`Stateful::exchange`] names all that it remembers from selection to selection: a policy that is made anew and
 /// loads what another one saved decides as that one would have.
 pub trait Policy: Stateful + Send {
-    /// What it wants to be told about updates, beside their losses.
+    /// What it wants to be told about updates, beside their losses. As of what the next two methods declare, a policy is
+    /// refused before the run begins if the task has not all of it.
     fn wants(&self) -> Wants {
         Wants::default()
     }
 
     /// Whether it may ask for a probe; a policy of the cloud may not, for edge servers have no answers.
     fn probes(&self) -> bool {
+        false
+    }
+
+    /// Every kind that its [`Probe::Answers`] may name.
+    fn probe_kinds(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Whether it decides by losses of clients, asked for or told with their updates.
+    fn needs_losses(&self) -> bool {
         false
     }
 

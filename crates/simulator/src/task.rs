@@ -38,9 +38,19 @@ use std::sync::Arc;
 
 /// A task's part of a scenario. What a task does not declare, it has not: by default nothing is learned.
 pub trait TaskSettings: std::fmt::Debug + Send + Sync {
+    /// What it is called in messages: as scenarios call it.
+    fn name(&self) -> &'static str {
+        "a task of one's own"
+    }
+
     /// What is measured; nothing where nothing is learned.
     fn measures(&self) -> Measures {
         Measures::default()
+    }
+
+    /// Whether anything is measured on a client's own data, so that clients can be evaluated.
+    fn measures_clients(&self) -> bool {
+        true
     }
 
     /// Whether clients train, so that the scenario has to say how.
@@ -298,5 +308,21 @@ mod tests {
         let numbers = Dataset::new(Array2::zeros((2, 1)), Targets::Values(vec![0.5, 1.5]));
         let error = classes(&Split { train: numbers.clone(), test: numbers }).unwrap_err().to_string();
         assert_eq!(error, "the model predicts classes, the data has numbers as targets");
+    }
+
+    /// A task is called in messages as scenarios call it.
+    #[test]
+    fn names_are_those_of_the_catalogue() {
+        let data = "data = { idx = \"folder\" }";
+        for entry in CATALOGUE.entries {
+            let more = match entry.name {
+                "classification" => format!("{data}\nmodel = {{ mlp = {{ hidden = [4] }} }}"),
+                "softmax-regression" => data.to_owned(),
+                _ => String::new(),
+            };
+            let table: toml::Table = format!("[{}]\n{more}\n", entry.name).parse().unwrap();
+            let config: TaskConfig = table.try_into().unwrap();
+            assert_eq!((config.kind(), config.into_settings().name()), (entry.name, entry.name));
+        }
     }
 }

@@ -66,6 +66,8 @@ pub struct World {
     pub shares: Vec<f64>,
     /// What they learn, if anything.
     pub task: Option<Arc<dyn Task>>,
+    /// What the task is called in messages.
+    pub task_name: &'static str,
     /// What is measured of it.
     pub measures: Measures,
     /// How they train, and what the server makes of it.
@@ -157,9 +159,33 @@ impl WorldPlan {
         let clusters = self.cluster_models(&rule)?;
         let protocol = Protocol { rule, ties: self.ties, edge_links, clusters };
         let shares = population.shares();
+        let measures = self.measures(task.as_deref());
+        if task.is_some() && self.task.measures().has_valid && !measures.has_valid {
+            let message = "the data have nothing for validation: metrics on it are not measured, and the quality of updates is \
+                           judged by test data";
+            warnings.push(message.to_owned());
+        }
+        let task_name = self.task.name();
+        Ok(World {
+            streams,
+            population,
+            shares,
+            task,
+            task_name,
+            measures,
+            training,
+            protocol,
+            truth,
+            hindsight,
+            warnings,
+        })
+    }
+
+    /// What is measured of a task: on validation data only where there are any.
+    fn measures(&self, task: Option<&dyn Task>) -> Measures {
         let mut measures = self.task.measures();
-        measures.has_valid &= task.as_ref().is_some_and(|task| task.has_valid());
-        Ok(World { streams, population, shares, task, measures, training, protocol, truth, hindsight, warnings })
+        measures.has_valid &= task.is_some_and(Task::has_valid);
+        measures
     }
 
     /// Checks what can be wrong with one seed's world and right with another's, without working out the truth about it.
@@ -229,7 +255,7 @@ impl WorldPlan {
         // A sum over clients needs models to be scored; a set can be worth what a script says.
         let needs_models = plan.is_some_and(|plan| plan.utility.of_sets().is_none());
         let learns = task.as_ref().is_some_and(|task| !needs_models || !task.layout().is_empty());
-        let measures = learns.then(|| self.task.measures());
+        let measures = learns.then(|| self.measures(task.as_deref()));
         let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, measures.as_ref())).transpose()?;
         Ok(Foundation { streams, population, rule, task, payload_bytes, edge_links, hindsight })
     }

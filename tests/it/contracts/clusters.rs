@@ -1,16 +1,23 @@
 //! Two summed blocks of parameters, of which each cluster of edge servers has one of its own.
 
 use super::{PROTOCOLS, experiment, run};
+use crate::support::Workplace;
+use fedgenie::clusters::{AssignmentRequest, ClusterPolicy};
 use fedgenie::config::Complaint;
-use fedgenie::id::ClientId;
+use fedgenie::experiment::Threads;
+use fedgenie::experiment::verify::verify_with;
+use fedgenie::id::{ClientId, EdgeId};
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
-use fedgenie::rng::Streams;
+use fedgenie::policy::Feedback;
+use fedgenie::rng::{StreamRng, Streams};
+use fedgenie::state::{State, Stateful};
 use fedgenie::task::{
     Context, DataCache, Job, Material, ModelState, On, PrivateView, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
+use std::sync::{Arc, Mutex};
 
 /// Client `k` wants `global + cluster` to be `1 + ⌊k/4⌋`: the four clients of each of three edge servers agree.
 #[derive(Debug)]
@@ -127,4 +134,71 @@ fn a_block_for_each_cluster_of_edge_servers() {
     // Everybody in cluster 0 is as one model, whose blocks begin elsewhere.
     assert!((single - one).abs() < 0.1, "{single}, {one}");
     assert!(shuffled > 2.0 * fixed, "{shuffled}, {fixed}");
+}
+
+/// Moves every edge server to the next cluster after each round, and writes down what it is told.
+struct Next {
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Stateful for Next {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
+
+impl ClusterPolicy for Next {
+    fn assign(&mut self, ask: &AssignmentRequest<'_>, _: &mut StreamRng, assignment: &mut [u32]) {
+        let losses = (0..3).map(|edge| (ask.loss)(EdgeId(edge), 0)).filter(|loss| loss.is_finite()).count();
+        self.told.lock().unwrap().push(format!("asked {} {losses}", ask.round.0));
+        assignment.iter_mut().for_each(|cluster| *cluster = (*cluster + 1) % ask.clusters);
+    }
+
+    fn observe(&mut self, feedback: &Feedback<'_>) {
+        let words = match feedback {
+            Feedback::Job(job) => format!("edge {}", job.client.0),
+            Feedback::Trained(_) => "trained".to_owned(),
+            Feedback::Round(report) => format!("round {}", report.round.0),
+        };
+        self.told.lock().unwrap().push(words);
+    }
+}
+
+/// A rule that comes from outside decides, in the library and in the replay of its folder.
+#[test]
+fn a_rule_of_ones_own() {
+    let (_, protocol) = PROTOCOLS[4];
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let kept = told.clone();
+    let mut experiment = experiment(protocol, "[clusters]\ninitial = [0, 0, 1]\n");
+    experiment.set_task(Settings).unwrap();
+    experiment
+        .set_clusters(move |context| {
+            assert_eq!((context.clusters, context.initial), (3, &[0, 0, 1][..]));
+            Box::new(Next { told: kept.clone() })
+        })
+        .unwrap();
+    let place = Workplace::new();
+    let folder = place.path("out");
+    let one = Threads::new(1).unwrap();
+    experiment.run_to(&folder, &one, |_, _, _, _| Ok(())).unwrap();
+    for (round, number) in place.lines("out/runs/random-s1/rounds.jsonl").iter().zip(1_u64..) {
+        let of = |initial: u64| (initial + number) % 3;
+        assert_eq!(round["clusters"]["assignment"], serde_json::json!([of(0), of(0), of(1)]));
+        assert_eq!(round["clusters"]["reassignments"], 3 * number);
+    }
+    // Of each round: its three servers in the order of arrival, the round, the question.
+    let words = std::mem::take(&mut *told.lock().unwrap());
+    assert_eq!(words.len(), 2 * 12 * 5, "two seeds");
+    for (round, words) in words.chunks(5).enumerate() {
+        let round = round % 12 + 1;
+        let mut edges = words[..3].to_vec();
+        edges.sort_unstable();
+        assert_eq!(edges, ["edge 0", "edge 1", "edge 2"]);
+        assert_eq!(words[3..], [format!("round {round}"), format!("asked {round} 3")]);
+    }
+    let verdict = verify_with(&experiment, &folder, None, &one).unwrap();
+    assert!(verdict.difference.is_none() && verdict.missing.is_empty(), "{verdict:?}");
+    // Without cluster models there is nothing to decide.
+    let mut without = super::experiment(protocol, "");
+    let error = without.set_clusters(|_| unreachable!()).unwrap_err().to_string();
+    assert!(error.contains("no arm has cluster models"), "{error}");
 }

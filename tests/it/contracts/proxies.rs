@@ -167,6 +167,10 @@ impl Policy for Actor {
         true
     }
 
+    fn probe_kinds(&self) -> &[&'static str] {
+        if self.probes { &["row"] } else { &[] }
+    }
+
     fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
         self.asked = ask.available.list().to_vec();
         Probe::Answers { clients: self.asked.clone(), kind: "row" }

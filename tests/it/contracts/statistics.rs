@@ -1,7 +1,6 @@
 //! Statistics of updates with quality and deviation, for a policy that wants them all.
 
 use super::{PROTOCOLS, experiment, run};
-use fedgenie::experiment::Threads;
 use fedgenie::id::{ClientId, Turn};
 use fedgenie::policy::{DeviationFrom, Feedback, Policy, PolicyRng, SelectionRequest, ServerView, Wants};
 use fedgenie::state::{State, Stateful};
@@ -103,20 +102,5 @@ fn deviations_are_those_from_the_mean_of_all(told: &[Told]) {
             let expected = differences.sum::<f64>() / 11.0;
             assert!((told.deviation - expected).abs() < 1e-7, "{}, by hand {expected}", told.deviation);
         }
-    }
-}
-
-#[test]
-fn who_wants_what_the_task_has_not_is_refused_at_the_start() {
-    for (name, protocol) in PROTOCOLS {
-        let mut experiment = experiment(protocol, "[task.none]\n");
-        let told = Arc::new(Mutex::new(Vec::new()));
-        experiment
-            .add_policy("curious", move |context| {
-                Ok(Box::new(Curious { worth: vec![0.0; context.clients], told: told.clone() }))
-            })
-            .unwrap();
-        let error = experiment.run(&Threads::new(1).unwrap()).unwrap_err().to_string();
-        assert!(error.contains("policy.curious") && error.contains("of updates, and this task"), "{name}: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Policies and tasks from outside: those of a program that uses this library.
+//! Policies, tasks and rules of clusters from outside: those of a program that uses this library.
 //!
 //! An arm of such a policy takes part in everything that the scenario's own take part in: sweep, pairing by seed,
 //! table, report, records. A scenario file cannot name it, so its folder is replayed by [`super::verify::verify_with`].
@@ -7,6 +7,7 @@ use super::{Earlier, Experiment, Outputs, ResultFolder, Summary, Threads, execut
 use crate::error::Error;
 use crate::scenario::Arm;
 use fedgenie_core::config::Complaint;
+use fedgenie_simulator::clusters::{ClusterContext, ClusterFactory, ClusterPolicy};
 use fedgenie_simulator::policy::{BuildContext, Policy, PolicySource};
 use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::{DataCache, TaskSettings};
@@ -53,6 +54,32 @@ impl Experiment {
             scenario.check_metrics()?;
         }
         self.resolved.push_str("\n# The task is set by a program.\n");
+        Ok(())
+    }
+
+    /// Lets a rule of one's own decide which cluster each edge server belongs to, at every point and for every arm with
+    /// cluster models; it stands in the place of `assign` in `[clusters]`. `factory` makes it, once for each run.
+    ///
+    /// # Errors
+    /// If no arm of the scenario has cluster models.
+    pub fn set_clusters<F>(&mut self, factory: F) -> Result<(), Error>
+    where
+        F: Fn(&ClusterContext<'_>) -> Box<dyn ClusterPolicy> + Send + Sync + 'static,
+    {
+        let factory = ClusterFactory(Arc::new(factory));
+        let mut is_used = false;
+        for (_, scenario) in &mut self.points {
+            let plans = scenario.variants.iter_mut().map(|part| &mut part.plan).chain([&mut scenario.plan]);
+            for clusters in plans.filter_map(|plan| plan.clusters.as_mut()) {
+                clusters.outside = Some(factory.clone());
+                is_used = true;
+            }
+        }
+        if !is_used {
+            let message = "no arm has cluster models; write [clusters], with its count and initial, into the scenario";
+            return Err(Error::Usage(message.to_owned()));
+        }
+        self.resolved.push_str("\n# The rule of clusters is set by a program.\n");
         Ok(())
     }
 

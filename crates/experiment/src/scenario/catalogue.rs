@@ -5,23 +5,25 @@
 //! defaults, is read off the JSON schema, which is made from the types that read scenarios.
 
 use super::schema::schema;
-use fedgenie_core::catalogue::{Catalogue, documentation, plain};
+use fedgenie_core::catalogue::{Catalogue, Entry, documentation, plain};
 use fedgenie_core::law;
 use fedgenie_core::oracle::{SOLVERS, regret, utility};
 use fedgenie_learning::aggregate::server;
 use fedgenie_learning::data::{partition, source};
 use fedgenie_learning::model::families;
+use fedgenie_learning::ratings;
 use fedgenie_learning::trainer::{optimizer, schedule};
 use fedgenie_simulator::population::availability;
 use fedgenie_simulator::{clusters, policy, protocol, task};
 use serde_json::Value;
 
 /// The kinds of components, in the order of the list.
-static KINDS: [&Catalogue; 14] = [
+static KINDS: [&Catalogue; 15] = [
     &policy::CATALOGUE,
     &availability::CATALOGUE,
     &task::CATALOGUE,
     &source::CATALOGUE,
+    &ratings::source::CATALOGUE,
     &protocol::CATALOGUE,
     &clusters::CATALOGUE,
     &partition::CATALOGUE,
@@ -69,9 +71,23 @@ pub fn components() -> Vec<Component> {
         if catalogue.kind == "policy" {
             components.extend(law::CATALOGUE.iter().map(of_law));
         }
+        if catalogue.kind == ratings::source::CATALOGUE.kind {
+            components.extend(ratings::named::ENTRIES.iter().map(of_published));
+        }
     }
     schema.sections("", &schema.0, &mut components);
     components
+}
+
+/// A published set, which scenarios name as a folder, without parameters.
+fn of_published(entry: &Entry) -> Component {
+    Component {
+        kind: ratings::source::CATALOGUE.kind,
+        name: entry.name.to_owned(),
+        summary: entry.summary(),
+        documentation: documentation(entry.source),
+        parameters: Vec::new(),
+    }
 }
 
 fn of_law(entry: &law::LawEntry) -> Component {

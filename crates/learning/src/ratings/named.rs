@@ -29,7 +29,24 @@ use super::table::{Headings, Row, Table};
 use super::{Filters, Part, Ratings};
 use crate::data::DataError;
 use crate::data::rows::Rows;
+use fedgenie_core::catalogue::Entry;
 use std::path::{Path, PathBuf};
+
+const SOURCE: &str = include_str!("named.rs");
+
+/// The sets for `list` and `describe`, under the names of their folders.
+pub const ENTRIES: [Entry; 6] = [
+    entry("ml-100k", "MovieLens 100K: 100,000 ratings of 1,682 films by 943 users."),
+    entry("ml-1m", "MovieLens 1M: 1,000,209 ratings of 3,706 films by 6,040 users."),
+    entry("video-games", "Amazon, Video Games: 287,107 reviews of 23,715 games by 31,013 users."),
+    entry("ciao", "Ciao: 282,650 ratings of 105,114 products by 7,375 users."),
+    entry("epinions", "Epinions: 912,441 ratings of 296,277 products by 22,164 users."),
+    entry("filmtrust", "FilmTrust: 18,662 ratings of 1,957 films by 740 users, with a split of its own."),
+];
+
+const fn entry(name: &'static str, summary: &'static str) -> Entry {
+    Entry { name, summary, source: SOURCE }
+}
 
 /// A set whose files are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

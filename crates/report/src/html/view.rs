@@ -3,7 +3,7 @@
 use super::data_tables::{DataTable, data_tables};
 use super::numbers;
 use super::{LIBRARY, LICENCES, SCRIPTS, STYLE};
-use crate::{Chart, Experiment, Figure, Report, Table, Verdict};
+use crate::{Chart, Decided, Experiment, Figure, Report, Table, Verdict, Why};
 use askama::Template;
 
 /// The page.
@@ -25,6 +25,7 @@ pub(super) struct Page<'a> {
     verdicts: Vec<VerdictView<'a>>,
     results: &'a Table,
     figures: Vec<FigureView<'a>>,
+    why: Vec<WhyView<'a>>,
 }
 
 struct VerdictView<'a> {
@@ -35,12 +36,32 @@ struct VerdictView<'a> {
     worth: &'static str,
 }
 
+struct WhyView<'a> {
+    of: &'a Why,
+    decisions: Vec<DecisionView<'a>>,
+}
+
+struct DecisionView<'a> {
+    of: &'a Decided,
+    /// Whether it is shown at first.
+    is_open: bool,
+}
+
+impl DecisionView<'_> {
+    /// Cells, and whether their candidate was chosen.
+    fn rows(&self) -> impl Iterator<Item = (&Vec<String>, bool)> {
+        self.of.table.rows.iter().zip(self.of.is_chosen.iter().copied())
+    }
+}
+
 struct FigureView<'a> {
     of: &'a Figure,
     number: usize,
     /// Read aloud instead of the picture.
     spoken: String,
     tables: Vec<DataTable>,
+    /// Whether it belongs to what a policy says of its decisions.
+    is_why: bool,
     /// How high the picture is before it is drawn, so that the page does not jump.
     height: usize,
 }
@@ -60,8 +81,21 @@ pub(super) fn page<'a>(report: &'a Report, data: &'a str) -> Page<'a> {
         warnings: &report.warnings,
         verdicts: report.verdicts.iter().map(verdict).collect(),
         results: &report.results,
-        figures: report.figures.iter().enumerate().map(figure).collect(),
+        figures: report.figures.iter().enumerate().map(|figure| figure_view(report, figure)).collect(),
+        why: report.why.iter().map(why).collect(),
     }
+}
+
+/// The most rows of a table that is open at first.
+const MOST_OPEN: usize = 30;
+
+/// The last decision is shown at first, if it is short.
+fn why(of: &Why) -> WhyView<'_> {
+    let mut decisions: Vec<_> = of.decisions.iter().map(|of| DecisionView { of, is_open: false }).collect();
+    if let Some(last) = decisions.last_mut() {
+        last.is_open = last.of.table.rows.len() <= MOST_OPEN;
+    }
+    WhyView { of, decisions }
 }
 
 /// The facts of all experiments side by side, in the order in which names appear.
@@ -96,7 +130,7 @@ fn verdict(of: &Verdict) -> VerdictView<'_> {
     }
 }
 
-fn figure((index, of): (usize, &Figure)) -> FigureView<'_> {
+fn figure_view<'a>(report: &Report, (index, of): (usize, &'a Figure)) -> FigureView<'a> {
     let spoken = std::iter::once(format!("{}.", of.title)).chain(of.summary.iter().cloned());
     let height = match &of.chart {
         Chart::Lines { .. } | Chart::Heat { .. } => 420,
@@ -108,6 +142,7 @@ fn figure((index, of): (usize, &Figure)) -> FigureView<'_> {
         number: index + 1,
         spoken: spoken.collect::<Vec<_>>().join(" "),
         tables: data_tables(&of.chart),
+        is_why: report.why.iter().any(|why| why.figures.contains(&index)),
         height,
     }
 }

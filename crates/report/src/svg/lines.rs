@@ -146,7 +146,7 @@ fn draw_line(chart: &mut Plot<'_, '_>, line: &Line, style: &Style, axes: &Axes) 
         LineKind::Mean => {
             chart.draw_series(LineSeries::new(points.map(at), colour.stroke_width(2)))?;
         }
-        LineKind::Seed => {
+        LineKind::Seed | LineKind::Extreme => {
             chart.draw_series(LineSeries::new(points.map(at), colour.mix(0.4).stroke_width(1)))?;
         }
         LineKind::Fit => {

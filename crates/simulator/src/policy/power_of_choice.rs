@@ -122,6 +122,10 @@ impl Policy for PowerOfChoice {
         matches!(self.losses, Losses::Fresh)
     }
 
+    fn needs_losses(&self) -> bool {
+        true
+    }
+
     fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
         self.draw(ask, view, rng);
         match self.losses {

@@ -61,6 +61,10 @@ pub struct Config {
 }
 
 impl TaskSettings for Config {
+    fn name(&self) -> &'static str {
+        "classification"
+    }
+
     fn measures(&self) -> Measures {
         Labelled::measures(true)
     }

@@ -77,6 +77,10 @@ const fn default_noise() -> f64 {
 }
 
 impl TaskSettings for Config {
+    fn name(&self) -> &'static str {
+        "linear-regression"
+    }
+
     fn measures(&self) -> Measures {
         Labelled::measures(false)
     }

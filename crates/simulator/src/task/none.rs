@@ -33,6 +33,10 @@ const fn nothing() -> Amount<Bytes> {
 }
 
 impl TaskSettings for Config {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
     fn payload_bytes(&self) -> u64 {
         self.payload.0 as u64
     }

@@ -261,6 +261,10 @@ impl Config {
 }
 
 impl TaskSettings for Config {
+    fn name(&self) -> &'static str {
+        "recommendation"
+    }
+
     fn measures(&self) -> Measures {
         let has_valid = match self.split() {
             // Whether they have any is found when they are read.

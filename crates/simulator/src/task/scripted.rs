@@ -12,7 +12,8 @@
 //! of its own; `test_x` is the mean over all edge servers, `server_x_mean` and the other statistics are over them.
 //!
 //! Jobs download and upload `payload` bytes. An update says the client's number of `client_losses` as its loss, and so
-//! does a client that a policy asks. Clients have as many examples as `data_size` of the population says.
+//! does a client that a policy asks. Clients have as many examples as `data_size` of the population says. The metric is
+//! one of servers: no client has a value of its own, and `clients` in `[evaluate]` is refused.
 //!
 //! # Inputs
 //! `metric`: the metric's name, which begins with `test_`; `better`: `"higher"` or `"lower"`; `payload`: bytes each
@@ -189,10 +190,18 @@ impl Config {
 }
 
 impl TaskSettings for Config {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
     fn measures(&self) -> Measures {
         let name = interned(self.measure().unwrap_or_default());
         let range = (f64::NEG_INFINITY, f64::INFINITY);
         Measures { of_data: vec![Measure { name, better: self.better, range }], ..Measures::default() }
+    }
+
+    fn measures_clients(&self) -> bool {
+        false
     }
 
     fn has_declared_sizes(&self) -> bool {

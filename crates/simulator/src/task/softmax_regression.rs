@@ -57,6 +57,10 @@ pub struct Config {
 }
 
 impl TaskSettings for Config {
+    fn name(&self) -> &'static str {
+        "softmax-regression"
+    }
+
     fn measures(&self) -> Measures {
         Labelled::measures(true)
     }

@@ -2,7 +2,7 @@
 //! built.
 
 use super::World;
-use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicySource, Wants};
+use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicyConfig, PolicySource, Wants};
 use crate::population::Population;
 use crate::protocol::{HierarchicalRule, Rule};
 use fedgenie_core::config::Complaint;
@@ -52,20 +52,39 @@ impl World {
         }
     }
 
-    /// The policy, unless it wants to be told what no update of this task has.
+    /// The policy, unless it wants to know what this task cannot say.
     fn content(&self, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, Complaint> {
-        let wants = policy.wants();
-        let is_missing = match &self.task {
-            None => wants != Wants::default(),
-            Some(task) => {
-                let has_model = !task.layout().is_empty();
-                let needs_model = wants.update || wants.change || wants.deviation.is_some();
-                let judges = wants.quality || wants.model_quality;
-                needs_model && !has_model || judges && self.measures.main().is_none()
-            }
-        };
-        if is_missing {
-            let message = format!("wants {wants:?} of updates, and this task has not all of that; take another task");
+        let (task, name) = (self.task.as_deref(), self.task_name);
+        let has_model = task.is_some_and(|task| !task.layout().is_empty());
+        let has_losses = task.is_some_and(|task| task.has_losses());
+        let Wants { loss_rms, quality, deviation, update, change, model_quality } = policy.wants();
+        let wanted = [
+            ("loss_rms", loss_rms, has_losses),
+            ("quality", quality, has_model && self.measures.main().is_some()),
+            ("deviation", deviation.is_some(), has_model),
+            ("the parameters", update, has_model),
+            ("the changes", change, has_model),
+            ("the quality of models", model_quality, self.measures.main().is_some()),
+        ];
+        let missing: Vec<&str> =
+            wanted.iter().filter(|(_, is_wanted, has)| *is_wanted && !has).map(|&(what, ..)| what).collect();
+        if !missing.is_empty() {
+            let message = format!(
+                "wants {} of updates, and this task ({name}) has no such thing; take another task or policy",
+                missing.join(", ")
+            );
+            return Err(Complaint::new("", message));
+        }
+        if policy.needs_losses() && !has_losses {
+            let message = format!("compares losses of clients, and this task ({name}) has none; take another task");
+            return Err(Complaint::new("", message));
+        }
+        let known: Vec<&str> = task.map_or(&[][..], |task| task.probes()).iter().map(|kind| kind.name).collect();
+        if let Some(kind) = policy.probe_kinds().iter().find(|kind| !known.contains(kind)) {
+            let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
+            let message = format!(
+                "asks clients for {kind:?}, which this task ({name}) does not know; its clients answer to {known}"
+            );
             return Err(Complaint::new("", message));
         }
         Ok(policy)
@@ -96,9 +115,18 @@ impl World {
             probes: &[],
             devices: &NoDevices,
         };
-        let cloud = rule.cloud.as_ref().map(|policy| policy.build(&cloud_context).and_then(without_probes)).transpose();
+        let of_cloud = |source: &PolicyConfig| {
+            let policy = source.build(&cloud_context).and_then(without_probes)?;
+            if policy.wants() != Wants::default() || policy.needs_losses() {
+                let message = "wants to know of training, of which the cloud's policy is told nothing; take another";
+                return Err(Complaint::new("", message));
+            }
+            Ok(policy)
+        };
+        let cloud = rule.cloud.as_ref().map(of_cloud).transpose();
         let cloud = cloud.map_err(|error| {
-            Complaint::new("", format!("the policy of the cloud: {}: {}", error.path, error.message))
+            let at = if error.path.is_empty() { String::new() } else { format!("{}: ", error.path) };
+            Complaint::new("", format!("the policy of the cloud: {at}{}", error.message))
         })?;
         Ok(Policies::Tiers { edges, cloud })
     }

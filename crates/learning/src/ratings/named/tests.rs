@@ -98,6 +98,22 @@ fn published_sets_have_the_published_counts() {
         ("filmtrust", (18_662, 740, 1_957, 0, 0.0, &[557, 687, 862, 1_692, 2_192, 4_113, 3_851, 4_708])),
     ];
     for (name, (count, users, items, repeated, first, values)) in sets {
+        let summary = ENTRIES.iter().find(|entry| entry.name == name).unwrap().summary;
+        for number in [count, users, items] {
+            // With a comma between thousands.
+            let digits = number.to_string();
+            let commas = digits.len().checked_sub(3).map(|at| [&digits[..at], &digits[at..]]);
+            let written = match commas {
+                Some([thousands, rest]) if thousands.len() > 3 => {
+                    let at = thousands.len() - 3;
+                    format!("{},{},{rest}", &thousands[..at], &thousands[at..])
+                }
+                Some(["", rest]) => rest.to_owned(),
+                Some([thousands, rest]) => format!("{thousands},{rest}"),
+                None => digits,
+            };
+            assert!(summary.contains(&format!(" {written} ")), "{name}: {written} is not in {summary:?}");
+        }
         let Some(folder) = real(name) else { continue };
         let found = load_ratings_folder(&folder, &Filters::default()).unwrap();
         assert_eq!((found.ratings.len(), found.user_ids.len(), found.item_ids.len()), (count, users, items), "{name}");

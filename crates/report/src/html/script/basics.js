@@ -7,12 +7,17 @@ const THEMES = {
 };
 const FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
-const DASHES = { mean: [], seed: [], fit: [7, 4], bound: [1.5, 3.5] };
+const DASHES = { mean: [], seed: [], extreme: [], fit: [7, 4], bound: [1.5, 3.5] };
 // Long enough not to be taken for a fitted curve.
 const LONG_DASHES = [14, 4];
 
 // The marker of what is no policy of the report.
 const CIRCLE = "M0,-5A5,5,0,1,1,0,5A5,5,0,1,1,0,-5Z";
+
+// Single seeds, and the lowest and highest of what a mean is of.
+function isThin(role) {
+  return role === "seed" || role === "extreme";
+}
 
 // The dashes of a line: those of its role, or for a mean those of its series.
 function dashesOf(style, role) {
@@ -157,7 +162,7 @@ function svgElement(name, attributes) {
 // How a series looks, for legends and tips.
 function sample(style, role) {
   const svg = svgElement("svg", { width: 30, height: 12, viewBox: "0 0 30 12", "aria-hidden": "true" });
-  const line = { x1: 0, y1: 6, x2: 30, y2: 6, stroke: style.colour, "stroke-width": role === "seed" ? 1 : 2.2 };
+  const line = { x1: 0, y1: 6, x2: 30, y2: 6, stroke: style.colour, "stroke-width": isThin(role) ? 1 : 2.2 };
   const dashes = dashesOf(style, role);
   if (dashes.length) line["stroke-dasharray"] = dashes.join(" ");
   // A dash at each end, so that the marker does not cover the gap.

@@ -191,8 +191,8 @@ function lineOption(figure, look) {
     series.push({
       ...common, type: "line", name: line.role === "mean" ? line.series : undefined, data, z: line.role === "mean" ? 4 : 2,
       step: line.is_staircase ? "end" : false, ...marker, symbolSize: 9, showSymbol: line.has_dots, showAllSymbol: true,
-      lineStyle: { color: style.colour, width: { mean: 2.2, seed: 1, fit: 1.6, bound: 2 }[line.role], type: dashes.length ? dashes : "solid",
-        opacity: line.role === "seed" ? 0.45 : 1, cap: line.role === "bound" ? "round" : "butt" },
+      lineStyle: { color: style.colour, width: { mean: 2.2, seed: 1, extreme: 1, fit: 1.6, bound: 2 }[line.role], type: dashes.length ? dashes : "solid",
+        opacity: isThin(line.role) ? 0.45 : 1, cap: line.role === "bound" ? "round" : "butt" },
     });
     if (line.role === "mean" && !line.has_dots) {
       const marked = markedPoints(chart, line, frames.x, names.indexOf(line.series), names.length).filter(([, value]) => !frames.y.isLog || value > 0);
