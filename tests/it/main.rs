@@ -20,6 +20,7 @@ mod golden_learning;
 mod hierarchical;
 mod hindsight;
 mod interruption;
+mod mab_frs;
 mod networks;
 mod overwrite;
 mod policies;

@@ -168,7 +168,7 @@ impl Policy for Actor {
     }
 
     fn probe_kinds(&self) -> &[&'static str] {
-        if self.probes { &["row"] } else { &[] }
+        &["row"]
     }
 
     fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {

@@ -32,7 +32,13 @@ impl Stateful for Curious {
 
 impl Policy for Curious {
     fn wants(&self) -> Wants {
-        Wants { loss_rms: true, quality: true, deviation: Some(DeviationFrom::Aggregated), update: true }
+        Wants {
+            loss_rms: true,
+            quality: true,
+            deviation: Some(DeviationFrom::Aggregated),
+            update: true,
+            ..Wants::default()
+        }
     }
 
     fn select(

@@ -26,7 +26,7 @@ fn play(fold: &mut ExplanationFold, round: u32, chosen: &[Record<'_>], explain: 
         up_bytes: 0,
         edge_bytes: (0, 0),
         group_selections: &[],
-        hindsight: None,
+        hindsight: &[],
         clusters: None,
         explain: Some(&objects),
         updates: None,
