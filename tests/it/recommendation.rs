@@ -281,7 +281,10 @@ fn a_split_without_validation_is_said() {
     // Who asks for such a metric is refused.
     for (more, part) in [
         ("[evaluate]\ntargets = [{ metric = \"valid_hr_5\", at_least = 0.5 }]\n", "valid_hr_5"),
-        ("[regret]\ncounterfactual = true\nmeters = []\nutility = { aggregate = { valid_hr_5 = 1.0 } }\n", "valid_hr_5"),
+        (
+            "[regret]\ncounterfactual = true\nmeters = []\nutility = { aggregate = { valid_hr_5 = 1.0 } }\n",
+            "valid_hr_5",
+        ),
     ] {
         place.write("asks.toml", format!("{scenario}{more}"));
         let answer = place.fedgenie(&["run", "asks.toml", "--quiet"]);
