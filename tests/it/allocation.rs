@@ -1,14 +1,16 @@
 //! No allocation in a training step, counted for every model; and what clients with private rows cost in memory.
 
-use fedgenie::data::{Dataset, Shape, Targets};
 use super::support::{SETTINGS, world};
+use fedgenie::data::{Dataset, Shape, Targets};
 use fedgenie::id::{ClientId, JobNumber, Round};
-use fedgenie::matrix_factorisation::{BprTraining, Job, Moves, Negatives, Outcome, RowOptimizer, RowRegularisation, Worker};
+use fedgenie::matrix_factorisation::{
+    BprTraining, Job, Moves, Negatives, Outcome, RowOptimizer, RowRegularisation, Worker,
+};
 use fedgenie::model::families::{MlpActivation, lenet5, mlp, resnet18, simple_cnn};
 use fedgenie::model::{Batch, LinearRegression, Model, Scratch, SoftmaxRegression};
 use fedgenie::rng::{Purpose, Streams};
-use fedgenie::trainer::{Length, LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
 use fedgenie::run::{Evaluations, Run, RunSettings};
+use fedgenie::trainer::{Length, LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
 use ndarray::Array2;
 
 const SHAPE: Shape = Shape { channels: 2, height: 16, width: 16 };

@@ -14,8 +14,8 @@
 //! table of triplets gives them. Examples of a user who rated everything have no negative: they are counted and left
 //! out.
 //!
-//! A step moves the rows of its mini-batch and no other. [`RowOptimizer`] has the rules, [`RowRegularisation`] what comes
-//! before them: clipping, and a pull towards what rows were before the job. With [`Moves::Interacted`]
+//! A step moves the rows of its mini-batch and no other. [`RowOptimizer`] has the rules, [`RowRegularisation`] what
+//! comes before them: clipping, and a pull towards what rows were before the job. With [`Moves::Interacted`]
 //! only rows of users and of items that are positives of the job move; negatives of a mini-batch then pull the user
 //! alone.
 //!

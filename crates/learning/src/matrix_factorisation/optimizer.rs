@@ -6,15 +6,15 @@
 //! same formulas. Rows that are not met keep their numbers and their moments: neither weight decay nor momentum reaches
 //! them. The gradient whose norm is clipped is that of the rows that the step moves, and the proximal term pulls these
 //! rows towards what they were when the job first met them: items' rows as they were sent, users' rows as the client
-//! kept them. Moments are zero when a job begins; a row's momentum buffer is its slopes when the job first meets it. `t` in
-//! `β₁ᵗ` and `β₂ᵗ` is the number of the job's step, whichever rows it meets.
+//! kept them. Moments are zero when a job begins; a row's momentum buffer is its slopes when the job first meets it.
+//! `t` in `β₁ᵗ` and `β₂ᵗ` is the number of the job's step, whichever rows it meets.
 //!
 //! # Source
 //! torch.optim.SparseAdam in the documentation of PyTorch 2: Adam on the rows that have slopes.
 //!
 //! # Determinism
-//! As in `trainer::optimizer`: rounded operations in the same order that are never fused, settings rounded once. The norm
-//! is added up in `f64`, row after row as the step meets them, number `j` of a row in sum `j mod 16`, the 16 sums
+//! As in `trainer::optimizer`: rounded operations in the same order that are never fused, settings rounded once. The
+//! norm is added up in `f64`, row after row as the step meets them, number `j` of a row in sum `j mod 16`, the 16 sums
 //! folded in halves.
 
 #![allow(clippy::needless_range_loop, reason = "loops over vectors are the same for all rows")]
