@@ -1,10 +1,15 @@
-//! No allocation in a training step: counted, for every model.
+//! No allocation in a training step, counted for every model; and what clients with private rows cost in memory.
 
+use super::support::{SETTINGS, world};
 use fedgenie::data::{Dataset, Shape, Targets};
 use fedgenie::id::{ClientId, JobNumber, Round};
+use fedgenie::matrix_factorisation::{
+    BprTraining, Job, Moves, Negatives, Outcome, RowOptimizer, RowRegularisation, Worker,
+};
 use fedgenie::model::families::{MlpActivation, lenet5, mlp, resnet18, simple_cnn};
 use fedgenie::model::{Batch, LinearRegression, Model, Scratch, SoftmaxRegression};
 use fedgenie::rng::{Purpose, Streams};
+use fedgenie::run::{Evaluations, Run, RunSettings};
 use fedgenie::trainer::{Length, LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
 use ndarray::Array2;
 
@@ -108,4 +113,92 @@ fn longer_training_allocates_no_more_than_shorter() {
             assert_eq!(allocations(7), allocations(3), "{name} with {optimizer:?}");
         }
     }
+}
+
+/// A worker that has met rows of a job takes as many steps as one likes without asking for memory.
+#[test]
+fn steps_on_rows_do_not_allocate() {
+    const D: usize = 20;
+    let (table, users) = (vec![0.25; 60 * D], vec![0.5; 2 * D]);
+    let positives: Vec<u32> = (0..40).collect();
+    let streams = Streams::new(1);
+    for config in [
+        OptimizerConfig::Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 },
+        OptimizerConfig::Sgd { lr: 0.1, momentum: 0.9, nesterov: true, weight_decay: 1e-4, dampening: 0.0 },
+        OptimizerConfig::Adam { lr: 1e-2, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 },
+    ] {
+        for extra in [RowRegularisation::default(), RowRegularisation { clip: Some(0.1), proximal: 0.1 }] {
+            let (mut worker, mut outcome) = (Worker::default(), Outcome::default());
+            let mut allocations = |steps| {
+                let settings = BprTraining {
+                    dimensions: D,
+                    length: Length::Steps(steps),
+                    batch: 7,
+                    optimizer: RowOptimizer::new(&config).unwrap(),
+                    extra,
+                    moves: Moves::Touched,
+                };
+                let job = Job {
+                    table: &table,
+                    users: &users,
+                    positives: &positives,
+                    ends: &[25, 40],
+                    negatives: Negatives::Drawn,
+                    lr_factor: 1.0,
+                    order: streams.stream(Purpose::BatchOrder, 0, 1),
+                    draws: streams.stream(Purpose::TrainingNoise, 0, 1),
+                };
+                allocation_counter::measure(|| worker.train(&settings, &job, &mut outcome)).count_total
+            };
+            assert!(allocations(60) > 0, "rows are copied somewhere");
+            assert_eq!((allocations(3), allocations(60)), (0, 0), "{config:?}, {extra:?}");
+        }
+    }
+}
+
+/// 10⁵ users as clients, each of whom trains once, 500 at a time.
+const MANY: &str = r#"
+name = "many"
+seeds = 1
+[stop]
+rounds = 200
+[population.latency]
+download = { constant = "25 ms" }
+compute = { constant = "1 s" }
+upload = { constant = "25 ms" }
+[task.recommendation]
+data = { synthetic = { users = 100_000, items = 20, ratings = 300_000, factors = 1 } }
+split = { random = { test = 0.1, valid = 0.0 } }
+transfer = { down = "rows", up = "rows" }
+model = { mf = { dimensions = 8 } }
+[training]
+batch = 4
+optimizer = { sgd = { lr = 0.05 } }
+[protocol.synchronous]
+cohort = 500
+[policy.round-robin]
+"#;
+
+#[test]
+fn a_client_with_a_private_row_costs_at_most_100_bytes_beyond_it() {
+    const CLIENTS: i64 = 100_000;
+    let world = world(MANY, 1);
+    assert_eq!(world.population.len() as i64, CLIENTS);
+    let policy = || {
+        let experiment = fedgenie::scenario::tree::parse(std::path::Path::new("many.toml"), MANY).unwrap();
+        let experiment = fedgenie::experiment::Experiment::from_tree(&experiment, std::path::Path::new("."), None);
+        world.policies(&experiment.unwrap().first().arms[0].policy).unwrap()
+    };
+    let settings = RunSettings { evaluate: Evaluations::default(), ..SETTINGS };
+    let mut run = None;
+    let used = allocation_counter::measure(|| {
+        let mut playing = Run::new(&world, "round-robin", policy(), settings.clone(), fedgenie::recorder::NoSink);
+        (0..200).for_each(|_| playing.step().unwrap());
+        run = Some(playing);
+    });
+    let run = run.unwrap();
+    assert!(run.counts().iter().all(|&count| count == 1), "everybody has trained once");
+    let beyond = used.bytes_current as f64 / CLIENTS as f64 - 8.0 * 4.0;
+    println!("{beyond:.1} bytes for each client beyond its row of 32 bytes; peak {} bytes", used.bytes_max);
+    assert!((16.0..=100.0).contains(&beyond), "{beyond} bytes for each client beyond its row");
 }

@@ -217,7 +217,7 @@ fn what_does_not_fit_is_named_with_its_key() {
             "[population]\nclients = 31\n[population.latency]",
             "population.clients: found 31; the data say 30",
         ),
-        ("batch = 4", "batch = 4\nclip = 1.0", "training.clip"),
+        ("batch = 4", "batch = 4\nclip = 0.0", "training.clip"),
         ("dimensions = 4", "dimensions = 0", "task.recommendation.model.mf.dimensions"),
         ("cohort = 5", "cohort = 31", "protocol.synchronous.cohort"),
     ] {

@@ -8,7 +8,8 @@
 
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_learning::matrix_factorisation::{
-    BprTraining, FactorScores, Job, Moves, Negatives, Outcome, RowOptimizer, UserTable, initial_items, initial_user,
+    BprTraining, FactorScores, Job, Moves, Negatives, Outcome, RowOptimizer, RowRegularisation, UserTable,
+    initial_items, initial_user,
 };
 use fedgenie_learning::ranking::evaluate;
 use fedgenie_learning::ratings::reference::{Biases, Popularity};
@@ -54,6 +55,7 @@ fn main() {
                 length: Length::Epochs(1),
                 batch,
                 optimizer,
+                extra: RowRegularisation::default(),
                 moves: Moves::Touched,
             };
             let jobs: Vec<Job<'_>> = (0..split.users())

@@ -14,7 +14,8 @@
 //! table of triplets gives them. Examples of a user who rated everything have no negative: they are counted and left
 //! out.
 //!
-//! A step moves the rows of its mini-batch and no other. [`RowOptimizer`] has the rules. With [`Moves::Interacted`]
+//! A step moves the rows of its mini-batch and no other. [`RowOptimizer`] has the rules, [`RowRegularisation`] what
+//! comes before them: clipping, and a pull towards what rows were before the job. With [`Moves::Interacted`]
 //! only rows of users and of items that are positives of the job move; negatives of a mini-batch then pull the user
 //! alone.
 //!
@@ -56,7 +57,7 @@ mod step;
 
 pub use footprint::{Extent, Footprint};
 pub use job::{Job, Negatives, Outcome, Worker};
-pub use optimizer::RowOptimizer;
+pub use optimizer::{RowOptimizer, RowRegularisation};
 pub use score::{FactorScores, UserRows, UserTable};
 
 use crate::lanes::Path;
@@ -86,6 +87,8 @@ pub struct BprTraining {
     pub batch: usize,
     /// What a step makes of slopes.
     pub optimizer: RowOptimizer,
+    /// What is done to slopes before.
+    pub extra: RowRegularisation,
     /// Which item rows move.
     pub moves: Moves,
 }

@@ -151,8 +151,8 @@ pub enum Probe {
 /// Its [`Stateful::exchange`] names all that it remembers from selection to selection: a policy that is made anew and
 /// loads what another one saved decides as that one would have.
 pub trait Policy: Stateful + Send {
-    /// What it wants to be told about updates, beside their losses. As of what the next two methods declare, a policy is
-    /// refused before the run begins if the task has not all of it.
+    /// What it wants to be told about updates, beside their losses. If the task lacks any of it, or of what
+    /// [`Policy::probe_kinds`] and [`Policy::needs_losses`] say, the policy is refused before the run begins.
     fn wants(&self) -> Wants {
         Wants::default()
     }

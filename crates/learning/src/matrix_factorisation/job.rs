@@ -95,7 +95,7 @@ impl Worker {
         assert!(job.table.len().is_multiple_of(d) && job.users.len() == job.ends.len() * d, "tables have whole rows");
         assert_eq!(job.ends.last().map_or(0, |&end| end as usize), job.positives.len(), "each positive has its user");
         let items = job.table.len() / d;
-        self.rows.begin(d, items, job.users, settings.optimizer.moments());
+        self.rows.begin(d, items, job.users, (settings.optimizer.moments(), settings.extra.needs_starts()));
         if settings.moves == Moves::Interacted {
             for &item in job.positives {
                 self.rows.item(item, job.table, d);
@@ -120,7 +120,7 @@ impl Worker {
                 begin = end;
                 let rule = settings.optimizer.next(job.lr_factor, &mut powers);
                 let (triplets, losses) = (&self.batch[..], &mut self.losses[..]);
-                run(self.path, Step { triplets, losses, rows: &mut self.rows, rule });
+                run(self.path, Step { triplets, losses, rows: &mut self.rows, extra: settings.extra, rule });
                 outcome.triplets += self.batch.len() as u64;
                 if epoch == 0 {
                     first_met += self.batch.len() as u64;

@@ -4,19 +4,24 @@
 //! A step takes the slopes of the rows that its mini-batch meets, and treats these rows as
 //! [`trainer::optimizer`](crate::trainer::optimizer) treats parameters: weight decay, momentum, Adam, AdamW have the
 //! same formulas. Rows that are not met keep their numbers and their moments: neither weight decay nor momentum reaches
-//! them. Moments are zero when a job begins; a row's momentum buffer is its slopes when the job first meets it. `t` in
-//! `β₁ᵗ` and `β₂ᵗ` is the number of the job's step, whichever rows it meets.
+//! them. The gradient whose norm is clipped is that of the rows that the step moves, and the proximal term pulls these
+//! rows towards what they were when the job first met them: items' rows as they were sent, users' rows as the client
+//! kept them. Moments are zero when a job begins; a row's momentum buffer is its slopes when the job first meets it.
+//! `t` in `β₁ᵗ` and `β₂ᵗ` is the number of the job's step, whichever rows it meets.
 //!
 //! # Source
 //! torch.optim.SparseAdam in the documentation of PyTorch 2: Adam on the rows that have slopes.
 //!
 //! # Determinism
-//! As in `trainer::optimizer`: rounded operations in the same order that are never fused, settings rounded once.
+//! As in `trainer::optimizer`: rounded operations in the same order that are never fused, settings rounded once. The
+//! norm is added up in `f64`, row after row as the step meets them, number `j` of a row in sum `j mod 16`, the 16 sums
+//! folded in halves.
 
 #![allow(clippy::needless_range_loop, reason = "loops over vectors are the same for all rows")]
 
 use super::rows::{LocalRows, Met};
-use crate::lanes::{Lanes, keep_vectors_whole};
+use crate::lanes::{LANES, Lanes, keep_vectors_whole};
+use crate::trainer::optimizer::clip_factor;
 use crate::trainer::{OptimizerConfig, TrainingError};
 use fedgenie_core::math::float::sqrt;
 
@@ -93,6 +98,74 @@ fn adam(
         epsilon: epsilon as f32,
     };
     RowStep { decay: decay as f32, rule }
+}
+
+/// What is done to slopes before the optimizer sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RowRegularisation {
+    /// The largest Euclidean norm of a step's slopes; larger ones are scaled down. Positive.
+    pub clip: Option<f32>,
+    /// Weight μ of the pull of rows towards what they were before the job; not negative.
+    pub proximal: f32,
+}
+
+impl RowRegularisation {
+    /// Whether rows must be kept as they were.
+    pub(super) fn needs_starts(self) -> bool {
+        self.proximal != 0.0
+    }
+
+    /// Adjusts the slopes of the rows that a step moves.
+    #[inline(always)]
+    pub(super) fn apply<const VECTORS: usize>(self, local: &mut LocalRows) {
+        if self == Self::default() {
+            return;
+        }
+        let vectors = if VECTORS == 0 { local.vectors } else { VECTORS };
+        let LocalRows { rows, starts, slopes, met, .. } = local;
+        let scale = match self.clip {
+            Some(most) => clip_factor(norm(vectors, slopes, met), most),
+            None => 1.0,
+        };
+        let (scale, pull) = (Lanes::splat(scale), Lanes::splat(self.proximal));
+        let moving = met.iter().zip(slopes.chunks_exact_mut(vectors)).filter(|(met, _)| met.moves);
+        for (&Met { slot, .. }, slopes) in moving {
+            let range = slot as usize * vectors..(slot as usize + 1) * vectors;
+            if self.needs_starts() {
+                let (rows, starts) = (&rows[range.clone()], &starts[range]);
+                for vector in 0..vectors {
+                    keep_vectors_whole();
+                    slopes[vector] = slopes[vector] * scale + pull * (rows[vector] - starts[vector]);
+                }
+            } else {
+                for vector in 0..vectors {
+                    keep_vectors_whole();
+                    slopes[vector] = slopes[vector] * scale;
+                }
+            }
+        }
+    }
+}
+
+/// The Euclidean norm of the slopes of the rows that move.
+#[inline(always)]
+fn norm(vectors: usize, slopes: &[Lanes], met: &[Met]) -> f64 {
+    let mut sums = [0.0_f64; LANES];
+    let moving = met.iter().zip(slopes.chunks_exact(vectors)).filter(|(met, _)| met.moves);
+    for slopes in moving.flat_map(|(_, slopes)| slopes) {
+        for lane in 0..LANES {
+            let slope = f64::from(slopes.0[lane]);
+            sums[lane] += slope * slope;
+        }
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for lane in 0..width {
+            sums[lane] += sums[lane + width];
+        }
+    }
+    sqrt(sums[0])
 }
 
 /// What one step does to the rows that it meets.

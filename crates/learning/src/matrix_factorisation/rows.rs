@@ -22,6 +22,8 @@ pub struct LocalRows {
     /// Vectors of a row.
     pub vectors: usize,
     pub rows: Vec<Lanes>,
+    /// Rows as they were before the job; empty where nothing is pulled there.
+    pub starts: Vec<Lanes>,
     /// Of the rows that the present step meets, by place: few enough to stay in the first-level cache.
     pub slopes: Vec<Lanes>,
     /// Empty where the optimizer has no such moments.
@@ -37,13 +39,14 @@ pub struct LocalRows {
     slot_of_item: Vec<u32>,
     item_of_slot: Vec<u32>,
     moments: usize,
+    keeps_starts: bool,
     /// A bit for each item.
     marks: Vec<u64>,
 }
 
 impl LocalRows {
-    /// Forgets the last job and takes over the users' rows.
-    pub fn begin(&mut self, dimensions: usize, items: usize, users: &[f32], moments: usize) {
+    /// Forgets the last job and takes over the users' rows. `moments` and `keeps_starts` say what stands beside rows.
+    pub fn begin(&mut self, dimensions: usize, items: usize, users: &[f32], (moments, keeps_starts): (usize, bool)) {
         for item in self.item_of_slot.drain(..) {
             self.slot_of_item[item as usize] = NONE;
         }
@@ -51,12 +54,13 @@ impl LocalRows {
             self.slot_of_item.clear();
             self.slot_of_item.resize(items, NONE);
         }
-        for numbers in [&mut self.rows, &mut self.first, &mut self.second] {
+        for numbers in [&mut self.rows, &mut self.starts, &mut self.first, &mut self.second] {
             numbers.clear();
         }
         self.steps.clear();
         self.vectors = dimensions.div_ceil(LANES);
         self.moments = moments;
+        self.keeps_starts = keeps_starts;
         self.fixed = u32::MAX;
         self.users = users.len() / dimensions;
         users.chunks_exact(dimensions).for_each(|row| self.push(row));
@@ -74,6 +78,9 @@ impl LocalRows {
             self.rows.push(Lanes::load_partial(rest));
         }
         let length = self.rows.len();
+        if self.keeps_starts {
+            self.starts.extend_from_slice(&self.rows[self.starts.len()..]);
+        }
         for moments in [&mut self.first, &mut self.second].into_iter().take(self.moments) {
             moments.resize(length, Lanes::ZERO);
         }

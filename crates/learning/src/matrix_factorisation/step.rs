@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "loops over vectors are the same for all rows")]
 
-use super::optimizer::RowStep;
+use super::optimizer::{RowRegularisation, RowStep};
 use super::rows::LocalRows;
 use crate::lanes::functions::{exp, ln};
 use crate::lanes::{Kernel, LANES, Lanes, fold, keep_vectors_whole};
@@ -20,6 +20,7 @@ pub struct Step<'a> {
     pub triplets: &'a [Triple],
     pub losses: &'a mut [f32],
     pub rows: &'a mut LocalRows,
+    pub extra: RowRegularisation,
     pub rule: RowStep,
 }
 
@@ -28,20 +29,26 @@ impl Kernel for Step<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        let Self { triplets, losses, rows, rule } = self;
+        let Self { triplets, losses, rows, extra, rule } = self;
         // Rows of one and two vectors have loops of known length.
         match rows.vectors {
-            1 => step::<1>(triplets, losses, rows, rule),
-            2 => step::<2>(triplets, losses, rows, rule),
-            4 => step::<4>(triplets, losses, rows, rule),
-            _ => step::<0>(triplets, losses, rows, rule),
+            1 => step::<1>(triplets, losses, rows, extra, rule),
+            2 => step::<2>(triplets, losses, rows, extra, rule),
+            4 => step::<4>(triplets, losses, rows, extra, rule),
+            _ => step::<0>(triplets, losses, rows, extra, rule),
         }
     }
 }
 
 /// The step on rows of `VECTORS` vectors; 0 stands for any other number.
 #[inline(always)]
-fn step<const VECTORS: usize>(triplets: &[Triple], losses: &mut [f32], local: &mut LocalRows, rule: RowStep) {
+fn step<const VECTORS: usize>(
+    triplets: &[Triple],
+    losses: &mut [f32],
+    local: &mut LocalRows,
+    extra: RowRegularisation,
+    rule: RowStep,
+) {
     let vectors = if VECTORS == 0 { local.vectors } else { VECTORS };
     let share = Lanes::splat(1.0 / triplets.len() as f32);
     let at = |row: u32| row as usize * vectors..(row as usize + 1) * vectors;
@@ -82,6 +89,7 @@ fn step<const VECTORS: usize>(triplets: &[Triple], losses: &mut [f32], local: &m
             }
         }
     }
+    extra.apply::<VECTORS>(local);
     rule.apply::<VECTORS>(local);
 }
 

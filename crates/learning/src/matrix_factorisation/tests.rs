@@ -6,7 +6,7 @@ use crate::ratings::reference::Popularity;
 use crate::ratings::triplets::Triplet;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsSplit, SplitConfig};
 use crate::trainer::OptimizerConfig;
-use crate::trainer::optimizer::{Moments, Optimizer, Regularisation};
+use crate::trainer::optimizer::{Moments, Optimizer, Proximal, Regularisation};
 use std::sync::Arc;
 
 fn sgd(lr: f64) -> OptimizerConfig {
@@ -33,7 +33,8 @@ fn others() -> [OptimizerConfig; 4] {
 
 fn training(dimensions: usize, batch: usize, epochs: u32, optimizer: &OptimizerConfig) -> BprTraining {
     let optimizer = RowOptimizer::new(optimizer).unwrap();
-    BprTraining { dimensions, length: Length::Epochs(epochs), batch, optimizer, moves: Moves::Touched }
+    let (length, extra) = (Length::Epochs(epochs), RowRegularisation::default());
+    BprTraining { dimensions, length, batch, optimizer, extra, moves: Moves::Touched }
 }
 
 fn numbers(count: usize, entity: u32) -> Vec<f32> {
@@ -125,7 +126,12 @@ fn rows_that_every_step_meets_move_as_the_optimizer_moves_parameters() {
     let d = 20;
     let (table, user) = (numbers(2 * d, 1), numbers(d, 2));
     let triplets = [Triplet { user: 0, positive: 0, negative: 1 }];
-    for config in others().iter().chain([&sgd(0.3)]) {
+    let cases = [(None, 0.0), (Some(0.05), 0.0), (None, 0.7), (Some(0.05), 0.7)];
+    let every = others().into_iter().chain([sgd(0.3)]);
+    for (config, (clip, mu)) in every.flat_map(|config| cases.map(|case| (config.clone(), case))) {
+        let (config, extra) = (&config, RowRegularisation { clip, proximal: mu });
+        let start = [&user[..], &table[..]].concat();
+        let dense = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }) };
         let optimizer = Optimizer::new(config).unwrap();
         let mut moments = Moments::default();
         let mut parameters = [&user[..], &table[..]].concat();
@@ -138,23 +144,106 @@ fn rows_that_every_step_meets_move_as_the_optimizer_moves_parameters() {
             let plain = trained(&training(d, 1, 1, &sgd(1.0)), plain);
             let after = [&plain.users[..], &plain.rows[..]].concat();
             let slopes: Vec<f32> = parameters.iter().zip(&after).map(|(x, y)| x - y).collect();
-            optimizer.step(&mut parameters, &slopes, 0.5, &Regularisation::default(), &mut moments);
+            optimizer.step(&mut parameters, &slopes, 0.5, &dense, &mut moments);
             let job = Job { lr_factor: 0.5, negatives: given, ..job(&table, &user, &[0], &[1], 1) };
-            let found = trained(&training(d, 1, epochs, config), job);
+            let found = trained(&BprTraining { extra, ..training(d, 1, epochs, config) }, job);
             let found = [&found.users[..], &found.rows[..]].concat();
             // Adam divides by roots of slopes that may be near zero.
-            assert!(found.iter().zip(&parameters).all(|(x, y)| (x - y).abs() < 2e-5), "{config:?}, {epochs}");
+            assert!(
+                found.iter().zip(&parameters).all(|(x, y)| (x - y).abs() < 2e-5),
+                "{config:?}, {extra:?}, {epochs}"
+            );
         }
     }
 }
 
+/// Descent in `f64` on given triplets, in the order of the job's stream: which rows a step meets, what it clips, what
+/// it pulls where, worked out row by row.
+fn descended(settings: &BprTraining, job: &Job<'_>, lr: f64) -> (Vec<f64>, Vec<f64>) {
+    let Negatives::Given(triplets) = job.negatives else { panic!("triplets are given") };
+    let Length::Epochs(epochs) = settings.length else { panic!("so many epochs") };
+    let (d, RowRegularisation { clip, proximal }) = (settings.dimensions, settings.extra);
+    let wide = |numbers: &[f32]| numbers.iter().map(|&number| f64::from(number)).collect::<Vec<_>>();
+    // Users, then items, in one table.
+    let (start, users) = ([wide(job.users), wide(job.table)].concat(), job.ends.len());
+    let mut rows = start.clone();
+    let mut order: Vec<u32> = (0..triplets.len() as u32).collect();
+    let mut stream = job.order.clone();
+    for _ in 0..epochs {
+        stream.shuffle(&mut order);
+        for batch in order.chunks(settings.batch) {
+            let mut slopes: std::collections::BTreeMap<usize, Vec<f64>> = std::collections::BTreeMap::new();
+            for triplet in batch.iter().map(|&example| triplets[example as usize]) {
+                let [u, p, n] =
+                    [triplet.user as usize, users + triplet.positive as usize, users + triplet.negative as usize];
+                let row = |index: usize| &rows[index * d..][..d];
+                let x: f64 = (0..d).map(|at| row(u)[at] * (row(p)[at] - row(n)[at])).sum();
+                let s = 1.0 / (1.0 + x.exp()) / batch.len() as f64;
+                for at in 0..d {
+                    let mut add =
+                        |index: usize, slope: f64| slopes.entry(index).or_insert_with(|| vec![0.0; d])[at] += slope;
+                    add(u, -s * (row(p)[at] - row(n)[at]));
+                    add(p, -s * row(u)[at]);
+                    add(n, s * row(u)[at]);
+                }
+            }
+            let is_positive = |item: usize| job.positives.contains(&(item as u32));
+            slopes.retain(|&row, _| settings.moves == Moves::Touched || row < users || is_positive(row - users));
+            let norm = slopes.values().flatten().map(|slope| slope * slope).sum::<f64>().sqrt();
+            let scale = clip.map_or(1.0, |most| (f64::from(most) / (norm + 1e-6)).min(1.0));
+            for (row, slopes) in slopes {
+                for (at, slope) in (row * d..).zip(slopes) {
+                    rows[at] -= lr * (slope * scale + f64::from(proximal) * (rows[at] - start[at]));
+                }
+            }
+        }
+    }
+    let items = rows.split_off(users * d);
+    (rows, items)
+}
+
+#[test]
+fn clipping_and_pulling_reach_the_rows_of_a_step_alone() {
+    let d = 6;
+    let (table, users) = (numbers(9 * d, 1), numbers(2 * d, 2));
+    let triplets: Vec<Triplet> =
+        (0..11).map(|place| Triplet { user: place % 2, positive: place % 4, negative: 4 + place % 5 }).collect();
+    let mut seen = Vec::new();
+    for (moves, clip, proximal) in [
+        (Moves::Touched, None, 0.0),
+        (Moves::Touched, Some(0.05), 0.0),
+        (Moves::Touched, None, 0.8),
+        (Moves::Touched, Some(0.05), 0.8),
+        (Moves::Interacted, Some(0.05), 0.8),
+    ] {
+        let job = Job {
+            negatives: Negatives::Given(&triplets),
+            ..job(&table, &users, &[0, 1, 2, 3, 0, 1, 2, 3], &[4, 8], 5)
+        };
+        let extra = RowRegularisation { clip, proximal };
+        let settings = BprTraining { moves, extra, ..training(d, 3, 5, &sgd(0.4)) };
+        let (of_users, of_items) = descended(&settings, &job, 0.4);
+        let found = trained(&settings, job);
+        let close =
+            |found: &[f32], expected: &[f64]| found.iter().zip(expected).all(|(x, y)| (f64::from(*x) - y).abs() < 2e-6);
+        assert!(close(&found.users, &of_users), "{extra:?}");
+        assert_eq!(found.items.len(), if moves == Moves::Touched { 9 } else { 4 });
+        for (&item, row) in found.items.iter().zip(found.rows.chunks(d)) {
+            assert!(close(row, &of_items[item as usize * d..][..d]), "{extra:?}, {item}");
+        }
+        seen.push(found.users);
+    }
+    let far = |one: &[f32], other: &[f32]| one.iter().zip(other).any(|(x, y)| (x - y).abs() > 1e-3);
+    assert!((1..seen.len()).all(|index| far(&seen[index], &seen[index - 1])), "each of them matters");
+}
+
 /// Jobs of every kind: one user or several, all items rated or few.
-fn check_alike(dimensions: usize, optimizer: &OptimizerConfig, moves: Moves) {
+fn check_alike(dimensions: usize, optimizer: &OptimizerConfig, moves: Moves, extra: RowRegularisation) {
     let items = 40;
     let table = initial_items(items, dimensions, 0.1, &Streams::new(2));
     let users = numbers(3 * dimensions, 4);
     let positives: Vec<u32> = [(0..40).collect::<Vec<_>>(), vec![1, 5, 39], (0..20).collect()].concat();
-    let settings = BprTraining { moves, ..training(dimensions, 7, 3, optimizer) };
+    let settings = BprTraining { moves, extra, ..training(dimensions, 7, 3, optimizer) };
     let jobs: Vec<Job<'_>> = (0..9)
         .map(|seed| match seed % 3 {
             0 => job(&table, &users, &positives, &[40, 43, 63], seed),
@@ -182,9 +271,11 @@ fn check_alike(dimensions: usize, optimizer: &OptimizerConfig, moves: Moves) {
 fn every_path_and_number_of_threads_gives_the_same_bits() {
     for dimensions in [5, 16, 32, 50, 64] {
         for optimizer in others().iter().chain([&sgd(0.1)]) {
-            for moves in [Moves::Touched, Moves::Interacted] {
-                check_alike(dimensions, optimizer, moves);
-            }
+            check_alike(dimensions, optimizer, Moves::Touched, RowRegularisation::default());
+            let extra = RowRegularisation { clip: Some(0.1), proximal: 0.3 };
+            check_alike(dimensions, optimizer, Moves::Interacted, RowRegularisation::default());
+            check_alike(dimensions, optimizer, Moves::Interacted, extra);
+            check_alike(dimensions, optimizer, Moves::Touched, extra);
         }
     }
 }

@@ -32,7 +32,8 @@ use super::{Context, Job, JobKey, ModelState, On, PrivateView, References, Task,
 use crate::data::partition::{Partition, Skew};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::matrix_factorisation::{
-    self as mf, BprTraining, Footprint, Moves, Negatives, Outcome, RowOptimizer, initial_items, initial_user,
+    self as mf, BprTraining, Footprint, Moves, Negatives, Outcome, RowOptimizer, RowRegularisation, initial_items,
+    initial_user,
 };
 use crate::model::weights::Tensor;
 use crate::ranking::Ranker;
@@ -201,6 +202,7 @@ impl Recommendation {
             length: local.length,
             batch: local.batch,
             optimizer: RowOptimizer::new(local.optimizer.config()).expect("an optimizer is checked when it is made"),
+            extra: RowRegularisation { clip: local.clip, proximal: local.proximal },
             moves: self.settings.moves,
         }
     }

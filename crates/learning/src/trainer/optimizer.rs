@@ -242,7 +242,7 @@ pub fn norm(gradient: &[f32]) -> f64 {
 }
 
 /// The factor that clips a gradient of norm `norm`.
-fn clip_factor(norm: f64, most: f32) -> f32 {
+pub(crate) fn clip_factor(norm: f64, most: f32) -> f32 {
     let factor = f64::from(most) / (norm + 1e-6);
     if factor < 1.0 { factor as f32 } else { 1.0 }
 }

@@ -23,7 +23,9 @@
 //! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`; the latter is that of the numbers of first rows |
 //! | `start` | safetensors file with `items.weight` and `users.weight`, beside the scenario |
 //!
-//! `[training]` cannot have `clip` or `proximal`.
+//! `clip` of `[training]` is for the norm of the slopes of all rows that a step moves, of users and items together;
+//! `proximal` pulls these rows towards what they were before the job: items' rows as they were sent, users' rows as the
+//! client kept them.
 //!
 //! # Source
 //! S. Rendle et al., "BPR: Bayesian personalized ranking from implicit feedback", UAI 2009; those of the data sets.
@@ -54,7 +56,6 @@ use fedgenie_learning::ranking::Ranker;
 use fedgenie_learning::ratings::triplets::{Triplet, read_triplets};
 use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, RatingsSplit, SplitConfig};
 use fedgenie_learning::task::recommendation::{Recommendation, Sent, Settings, Start, TENSORS};
-use fedgenie_learning::trainer::LocalTraining;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -314,15 +315,6 @@ impl TaskSettings for Config {
         }
         self.model.check().map_err(|complaint| complaint.below("model"))?;
         self.check_measures()
-    }
-
-    fn check_training(&self, training: &LocalTraining) -> Result<(), Complaint> {
-        let refuse = |key: &str| Err(Complaint::new(key, "is not for rows of a table; leave it out"));
-        match (training.clip, training.proximal) {
-            (Some(_), _) => refuse("clip"),
-            (None, proximal) if proximal != 0.0 => refuse("proximal"),
-            _ => Ok(()),
-        }
     }
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {

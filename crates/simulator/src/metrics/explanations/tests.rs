@@ -123,7 +123,7 @@ fn a_hundred_thousand_rounds_stay_small() {
     assert!(serde_json::to_string(&found).unwrap().len() < 10_000);
 }
 
-/// Of 3,000 candidates with 70 chosen: the first 50 chosen, the 25 others with the largest values, 25 with the smallest.
+/// Of 3,000 candidates with 70 chosen: 50 of them, the 25 others with the largest values, 25 with the smallest.
 #[test]
 fn of_many_candidates_the_chosen_and_the_extreme_are_kept() {
     let clients: Vec<u32> = (0..3_000).collect();
