@@ -41,11 +41,15 @@
 mod attention;
 mod block;
 mod distance;
+mod job;
 mod network;
 mod products;
 mod projection;
+mod score;
 
+pub use job::{Examples, Job, Outcome, Pairs, Worker};
 pub use network::{Batch, Loss, Network, Scratch};
+pub use score::ItemScores;
 
 use crate::model::TensorLayout;
 use fedgenie_core::math::special::normal_quantile as standard_normal;

@@ -47,7 +47,7 @@ pub struct Setting<'a> {
 
 impl Setting<'_> {
     /// The part of the attention's first layer that a channel enters, added to a block's or the users' sums.
-    fn attend(&self, channel: usize, values: &[f32], columns: usize, begin: Begin<'_>, out: &mut [f32]) {
+    pub fn attend(&self, channel: usize, values: &[f32], columns: usize, begin: Begin<'_>, out: &mut [f32]) {
         let Self { path, shape, weights, stride, .. } = *self;
         let (width, breadth) = (shape.width(), shape.attention);
         for factor in 0..shape.factors {

@@ -122,6 +122,11 @@ impl Scratch {
     pub fn on(path: Path) -> Self {
         Self { path, ..Self::default() }
     }
+
+    /// The processor features that kernels are compiled for.
+    pub const fn path(&self) -> Path {
+        self.path
+    }
 }
 
 /// A model of some shape, with features of items.
