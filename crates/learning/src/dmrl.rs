@@ -212,4 +212,4 @@ fn part(start: usize, len: usize) -> Range<usize> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

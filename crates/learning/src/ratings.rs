@@ -166,4 +166,4 @@ pub struct Ratings {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

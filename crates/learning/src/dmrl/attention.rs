@@ -49,77 +49,95 @@ pub struct Attend<'a> {
     pub scores: &'a mut [f32],
 }
 
+/// Rows of the second layer, and the numbers its outputs begin with. A channel that is not there has the row of the
+/// user's, and begins with −∞: its `α` is 0.
+#[derive(Clone, Copy)]
+pub struct Head<'a> {
+    rows: [&'a [f32]; CHANNELS],
+    bias: [f32; CHANNELS],
+}
+
+impl<'a> Head<'a> {
+    /// The head of so many channels.
+    #[inline(always)]
+    pub fn of(channels: usize, weights: &'a [f32], bias: &[f32]) -> Self {
+        let breadth = weights.len() / channels;
+        let mut head = Self { rows: [&weights[..breadth]; CHANNELS], bias: [f32::NEG_INFINITY; CHANNELS] };
+        for channel in 0..channels {
+            head.rows[channel] = &weights[channel * breadth..][..breadth];
+            head.bias[channel] = bias[channel];
+        }
+        head
+    }
+
+    /// The logits without hidden numbers.
+    #[inline(always)]
+    pub fn begin(&self) -> [Lanes; CHANNELS] {
+        let mut logits = [Lanes::ZERO; CHANNELS];
+        for channel in 0..CHANNELS {
+            logits[channel] = Lanes::splat(self.bias[channel]);
+        }
+        logits
+    }
+
+    /// Adds a hidden number.
+    #[inline(always)]
+    pub fn add(&self, number: usize, t: Lanes, logits: &mut [Lanes; CHANNELS]) {
+        for channel in 0..CHANNELS {
+            logits[channel] = Lanes::splat(self.rows[channel][number]).mul_add(t, logits[channel]);
+        }
+    }
+}
+
+/// Makes `α` of logits.
+#[inline(always)]
+pub fn softmax(logits: &mut [Lanes; CHANNELS]) {
+    let most = logits[0].max(logits[1]).max(logits[2].max(logits[3]));
+    let mut sum = Lanes::ZERO;
+    for logit in logits.iter_mut() {
+        *logit = (*logit - most).map(exp);
+        sum = sum + *logit;
+    }
+    for logit in logits.iter_mut() {
+        *logit = *logit / sum;
+    }
+}
+
 impl Kernel for Attend<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        match self.pairs.shape.channels() {
-            2 => self.of::<2>(),
-            3 => self.of::<3>(),
-            _ => self.of::<4>(),
-        }
-    }
-}
-
-/// `softmax` of the logits of each lane.
-#[inline(always)]
-pub fn softmax<const COUNT: usize>(logits: &[Lanes; COUNT]) -> [Lanes; COUNT] {
-    let mut most = logits[0];
-    for channel in 1..COUNT {
-        most = most.max(logits[channel]);
-    }
-    let mut out = *logits;
-    let mut sum = Lanes::ZERO;
-    for channel in 0..COUNT {
-        out[channel] = (logits[channel] - most).map(exp);
-        sum = sum + out[channel];
-    }
-    for channel in 0..COUNT {
-        out[channel] = out[channel] / sum;
-    }
-    out
-}
-
-impl Attend<'_> {
-    #[inline(always)]
-    fn of<const COUNT: usize>(self) {
         let Self { pairs, of_users, hidden, weights, products, scores } = self;
         let Pairs { shape, stride, columns, users, items, weights: second, bias } = pairs;
-        let (width, breadth, dim) = (shape.width(), shape.attention, shape.dim);
+        let (width, breadth, dim, channels) = (shape.width(), shape.attention, shape.dim, shape.channels());
+        let head = Head::of(channels, second, bias);
         for column in (0..columns).step_by(LANES) {
             let mut score = Lanes::ZERO;
             for factor in 0..shape.factors {
-                let mut logits = [Lanes::ZERO; COUNT];
-                for channel in 0..COUNT {
-                    logits[channel] = Lanes::splat(bias[channel]);
-                }
+                let mut logits = head.begin();
                 for number in 0..breadth {
                     let place = (factor * breadth + number) * stride + column;
                     let sum = Lanes::load(&hidden[place..]) + Lanes::load(&of_users[place..]);
                     let t = sum.map(tanh);
                     t.store(&mut hidden[place..]);
-                    for channel in 0..COUNT {
-                        let weight = Lanes::splat(second[channel * breadth + number]);
-                        logits[channel] = weight.mul_add(t, logits[channel]);
-                    }
+                    head.add(number, t, &mut logits);
                 }
-                let shares = softmax(&logits);
-                let mut sums = [Lanes::ZERO; COUNT];
-                for dimension in factor * width..(factor + 1) * width {
-                    let user = Lanes::load(&users[dimension * stride + column..]);
-                    for channel in 1..COUNT {
-                        let place = ((channel - 1) * dim + dimension) * stride + column;
-                        sums[channel] = user.mul_add(Lanes::load(&items[place..]), sums[channel]);
+                softmax(&mut logits);
+                for channel in 0..channels {
+                    let place = (factor * channels + channel) * stride + column;
+                    logits[channel].store(&mut weights[place..]);
+                    if channel == 0 {
+                        continue;
                     }
-                }
-                for channel in 0..COUNT {
-                    let place = (factor * COUNT + channel) * stride + column;
-                    shares[channel].store(&mut weights[place..]);
-                    if channel > 0 {
-                        sums[channel].store(&mut products[place..]);
-                        score = shares[channel].mul_add(sums[channel].map(gelu), score);
+                    let mut product = Lanes::ZERO;
+                    for dimension in factor * width..(factor + 1) * width {
+                        let user = Lanes::load(&users[dimension * stride + column..]);
+                        let item = Lanes::load(&items[((channel - 1) * dim + dimension) * stride + column..]);
+                        product = user.mul_add(item, product);
                     }
+                    product.store(&mut products[place..]);
+                    score = logits[channel].mul_add(product.map(gelu), score);
                 }
             }
             score.store(&mut scores[column..]);
@@ -142,7 +160,7 @@ pub struct AttendBack<'a> {
     /// The same of users, and of their parts of `h`, are added here.
     pub user_slopes: &'a mut [f32],
     pub of_users_slopes: &'a mut [f32],
-    /// Sums of the slopes of the second layer: channels × hidden numbers, then channels.
+    /// Sums of the slopes of the second layer: [`CHANNELS`] × hidden numbers, then [`CHANNELS`].
     pub sums: &'a mut [Lanes],
 }
 
@@ -151,69 +169,55 @@ impl Kernel for AttendBack<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        match self.pairs.shape.channels() {
-            2 => self.of::<2>(),
-            3 => self.of::<3>(),
-            _ => self.of::<4>(),
-        }
-    }
-}
-
-impl AttendBack<'_> {
-    #[inline(always)]
-    fn of<const COUNT: usize>(self) {
         let Self { pairs, hidden, weights, products, slopes, hidden_slopes, item_slopes, .. } = self;
         let Self { user_slopes, of_users_slopes, sums, .. } = self;
-        let Pairs { shape, stride, columns, users, items, weights: second, .. } = pairs;
-        let (width, breadth, dim) = (shape.width(), shape.attention, shape.dim);
+        let Pairs { shape, stride, columns, users, items, weights: second, bias } = pairs;
+        let (width, breadth, dim, channels) = (shape.width(), shape.attention, shape.dim, shape.channels());
+        let head = Head::of(channels, second, bias);
         let one = Lanes::splat(1.0);
         for column in (0..columns).step_by(LANES) {
             let slope = Lanes::load(&slopes[column..]);
             for factor in 0..shape.factors {
-                let mut shares = [Lanes::ZERO; COUNT];
-                let mut by_share = [Lanes::ZERO; COUNT];
-                let mut by_product = [Lanes::ZERO; COUNT];
+                let mut shares = [Lanes::ZERO; CHANNELS];
+                let mut by_share = [Lanes::ZERO; CHANNELS];
                 let mut mean = Lanes::ZERO;
-                for channel in 0..COUNT {
-                    let place = (factor * COUNT + channel) * stride + column;
+                for channel in 0..channels {
+                    let place = (factor * channels + channel) * stride + column;
                     shares[channel] = Lanes::load(&weights[place..]);
                     if channel > 0 {
                         let product = Lanes::load(&products[place..]);
                         by_share[channel] = slope * product.map(gelu);
-                        by_product[channel] = slope * shares[channel] * product.map(gelu_derivative);
+                        let by_product = slope * shares[channel] * product.map(gelu_derivative);
+                        for dimension in factor * width..(factor + 1) * width {
+                            let user = Lanes::load(&users[dimension * stride + column..]);
+                            let of_user = &mut user_slopes[dimension * stride + column..];
+                            let place = ((channel - 1) * dim + dimension) * stride + column;
+                            let item = Lanes::load(&items[place..]);
+                            by_product.mul_add(item, Lanes::load(of_user)).store(of_user);
+                            (by_product * user).store(&mut item_slopes[place..]);
+                        }
                     }
                     mean = shares[channel].mul_add(by_share[channel], mean);
                 }
-                let mut by_logit = [Lanes::ZERO; COUNT];
-                for channel in 0..COUNT {
+                let mut by_logit = [Lanes::ZERO; CHANNELS];
+                for channel in 0..CHANNELS {
                     by_logit[channel] = shares[channel] * (by_share[channel] - mean);
-                    let sum = &mut sums[COUNT * breadth + channel];
+                    let sum = &mut sums[CHANNELS * breadth + channel];
                     *sum = *sum + by_logit[channel];
                 }
                 for number in 0..breadth {
                     let place = (factor * breadth + number) * stride + column;
                     let t = Lanes::load(&hidden[place..]);
                     let mut by_t = Lanes::ZERO;
-                    for channel in 0..COUNT {
-                        let at = channel * breadth + number;
-                        sums[at] = by_logit[channel].mul_add(t, sums[at]);
-                        by_t = Lanes::splat(second[at]).mul_add(by_logit[channel], by_t);
+                    for channel in 0..CHANNELS {
+                        let sum = &mut sums[channel * breadth + number];
+                        *sum = by_logit[channel].mul_add(t, *sum);
+                        by_t = Lanes::splat(head.rows[channel][number]).mul_add(by_logit[channel], by_t);
                     }
                     let back = by_t * (one - t * t);
                     back.store(&mut hidden_slopes[place..]);
                     let of_user = &mut of_users_slopes[place..];
                     (Lanes::load(of_user) + back).store(of_user);
-                }
-                for dimension in factor * width..(factor + 1) * width {
-                    let user = Lanes::load(&users[dimension * stride + column..]);
-                    let of_user = &mut user_slopes[dimension * stride + column..];
-                    let mut sum = Lanes::load(of_user);
-                    for channel in 1..COUNT {
-                        let place = ((channel - 1) * dim + dimension) * stride + column;
-                        sum = by_product[channel].mul_add(Lanes::load(&items[place..]), sum);
-                        (by_product[channel] * user).store(&mut item_slopes[place..]);
-                    }
-                    sum.store(of_user);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Loss and slopes of a batch, block by block.
 
-use super::attention::CHANNELS;
+use super::attention::{CHANNELS, folded};
 use super::block::{Block, Setting, Users};
 use super::distance::{Blocks, Distances};
 use super::projection::{LayerSlopes, Layers, Noise, room};
@@ -250,10 +250,11 @@ impl Network<'_> {
         for block in [&*negatives, &*positives] {
             block.write(shape, &mut slopes);
         }
-        let channels = shape.channels();
-        let to = slopes.second.iter_mut().chain(slopes.second_bias.iter_mut());
-        for (slope, sum) in to.zip(&sums[..channels * (shape.attention + 1)]) {
-            *slope = super::attention::folded(sum);
+        for (slope, sum) in slopes.second.iter_mut().zip(&*sums) {
+            *slope = folded(sum);
+        }
+        for (slope, sum) in slopes.second_bias.iter_mut().zip(&sums[CHANNELS * shape.attention..]) {
+            *slope = folded(sum);
         }
         let ranking = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / count as f64;
         Loss { ranking, correlation }

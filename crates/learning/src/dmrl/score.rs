@@ -5,7 +5,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "loops over channels are the same for all their arrays")]
 
-use super::attention::softmax;
+use super::attention::{Head, softmax};
 use super::block::{Setting, Users};
 use super::network::{Weights, stride_of};
 use super::products::{Begin, Gather};
@@ -130,19 +130,9 @@ impl Kernel for Scores<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        match self.shape.channels() {
-            2 => self.of::<2>(),
-            3 => self.of::<3>(),
-            _ => self.of::<4>(),
-        }
-    }
-}
-
-impl Scores<'_> {
-    #[inline(always)]
-    fn of<const COUNT: usize>(self) {
         let Self { shape, panels, part, users, stride, count, second, bias, scores } = self;
         let (width, breadth, items) = (shape.width(), shape.attention, shape.items);
+        let head = Head::of(shape.channels(), second, bias);
         for (place, panel) in panels.chunks_exact(shape.factors * part).enumerate() {
             let first = place * LANES;
             let inside = LANES.min(items - first);
@@ -150,29 +140,19 @@ impl Scores<'_> {
                 let mut score = Lanes::ZERO;
                 for (factor, part) in panel.chunks_exact(part).enumerate() {
                     let (hidden, values) = part.split_at(breadth);
-                    let mut logits = [Lanes::ZERO; COUNT];
-                    for channel in 0..COUNT {
-                        logits[channel] = Lanes::splat(bias[channel]);
-                    }
-                    for number in 0..breadth {
+                    let mut logits = head.begin();
+                    for (number, &hidden) in hidden.iter().enumerate() {
                         let of_user = users.hidden[(factor * breadth + number) * stride + user];
-                        let t = (hidden[number] + Lanes::splat(of_user)).map(tanh);
-                        for channel in 0..COUNT {
-                            let weight = Lanes::splat(second[channel * breadth + number]);
-                            logits[channel] = weight.mul_add(t, logits[channel]);
-                        }
+                        head.add(number, (hidden + Lanes::splat(of_user)).map(tanh), &mut logits);
                     }
-                    let shares = softmax(&logits);
-                    let mut sums = [Lanes::ZERO; COUNT];
-                    for dimension in 0..width {
-                        let of_user = Lanes::splat(users.values[(factor * width + dimension) * stride + user]);
-                        for channel in 1..COUNT {
-                            let value = values[(channel - 1) * width + dimension];
-                            sums[channel] = of_user.mul_add(value, sums[channel]);
+                    softmax(&mut logits);
+                    for (channel, values) in values.chunks_exact(width).enumerate() {
+                        let mut product = Lanes::ZERO;
+                        for (dimension, &value) in values.iter().enumerate() {
+                            let of_user = users.values[(factor * width + dimension) * stride + user];
+                            product = Lanes::splat(of_user).mul_add(value, product);
                         }
-                    }
-                    for channel in 1..COUNT {
-                        score = shares[channel].mul_add(sums[channel].map(gelu), score);
+                        score = logits[channel + 1].mul_add(product.map(gelu), score);
                     }
                 }
                 let row = &mut scores[user * items + first..];

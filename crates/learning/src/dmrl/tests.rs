@@ -1,6 +1,6 @@
 //! Losses and slopes against the definition in `f64`, on every path; a case by hand.
 
-mod reference;
+pub(crate) mod reference;
 
 use super::*;
 use crate::lanes::Path;
