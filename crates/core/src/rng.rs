@@ -42,7 +42,9 @@ pub enum Purpose {
     /// Examples of a data set. Synthetic features: entity = example, index = 0; prototypes of image classes: entity =
     /// class, index = 1; synthetic test images: entity = example, index = 2. Which rows of a table are for testing:
     /// entity = 0, index = 3. Ratings: which are held out of all, entity = 0, index = 4, or of each user's, entity =
-    /// user, index = 5; synthetic ones, entity = item, index = 6, and entity = user, index = 7.
+    /// user, index = 5; synthetic ones, entity = item, index = 6, and entity = user, index = 7; negatives of a client.s loss,
+    /// entity = client, index = 8; features of synthetic items: 9 to 12; negatives of test and validation losses, entity =
+    /// user, index = 13 and 14.
     Example = 7,
     /// Which examples go to which client: entity and index as the partition documents.
     Partition = 8,

@@ -5,6 +5,7 @@
 pub mod aggregate;
 pub mod data;
 pub mod dense;
+pub mod dmrl;
 pub mod lanes;
 pub mod layout;
 pub mod matrix_factorisation;

@@ -22,12 +22,14 @@
 //! | [`partition`] | which training ratings go to which client |
 //! | [`negatives`] | items that a user is not known to have rated, drawn |
 //! | [`triplets`] | a table of such items instead |
+//! | [`features`] | numbers that describe items, such as text and images |
 //! | [`reference`](mod@reference) | what knows only popularity, means and biases |
 //!
 //! # Cost
 //! 24 bytes for each rating, and twice that while they are read.
 
 pub mod csv;
+pub mod features;
 mod ids;
 pub mod named;
 pub mod negatives;
@@ -39,6 +41,7 @@ pub mod synthetic;
 mod table;
 pub mod triplets;
 
+pub use features::ItemFeatures;
 pub use ids::Ids;
 pub use partition::RatingsPartition;
 pub use source::{RatingsCache, RatingsConfig};
@@ -163,4 +166,4 @@ pub struct Ratings {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

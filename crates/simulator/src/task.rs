@@ -32,7 +32,6 @@ use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::{DataError, Split};
 use fedgenie_learning::model::weights::{WeightsError, read_safetensors};
 use fedgenie_learning::model::{Model, ModelError};
-use fedgenie_learning::trainer::LocalTraining;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,14 +60,6 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
     /// Whether the data say how many clients there are, so that the scenario need not.
     fn counts_clients(&self) -> bool {
         false
-    }
-
-    /// Checks how clients train, for a task that trains.
-    ///
-    /// # Errors
-    /// A complaint with a path below the `[training]` section.
-    fn check_training(&self, _training: &LocalTraining) -> Result<(), Complaint> {
-        Ok(())
     }
 
     /// Bytes of the model each way, where there is none.

@@ -198,7 +198,6 @@ impl WorldPlan {
 
     fn foundation(&self, seed: u64, cache: &DataCache) -> Result<Foundation, WorldError> {
         let streams = Streams::new(seed);
-        self.task.check_training(&self.training).map_err(|complaint| complaint.below("training"))?;
         let material = self.task.material(&streams, cache)?;
         let plan = self.counted(material.as_ref().and_then(|material| material.clients()))?;
         let clients = plan.client_count()?;

@@ -60,14 +60,8 @@ fn error(protocol: &str, task: &str, wanting: Wanting) -> String {
 
 #[test]
 fn what_the_task_lacks_is_named() {
-    let all = Wants {
-        loss_rms: true,
-        quality: true,
-        deviation: Some(DeviationFrom::Sent),
-        update: true,
-        change: true,
-        model_quality: true,
-    };
+    let all =
+        Wants { loss_rms: true, quality: true, deviation: Some(DeviationFrom::Sent), update: true, ..Wants::default() };
     let rms = Wants { loss_rms: true, ..Wants::default() };
     let of = |wants| Wanting { wants, ..Wanting::default() };
     let kinds: &[&str] = &["entropy"];

@@ -195,6 +195,31 @@ fn read_features(path: &Path, wanted: Option<Shape>, expected: Option<Shape>) ->
     Ok((values, shape))
 }
 
+/// A table of `f4` or `f8`, row by row, and the length of a row.
+///
+/// # Errors
+/// See [`DataError`]; the file and the byte where something is wrong.
+pub fn read_table(path: &Path) -> Result<(Vec<f32>, usize), DataError> {
+    let mut reader = ByteReader::open(path)?;
+    let header = Header::read(&mut reader)?;
+    let (true, [_, width]) = (header.kind.is_real(), &header.dimensions[..]) else {
+        let kind = if header.kind.is_real() { "real" } else { "whole" };
+        let message = format!(
+            "the array has {} of {kind} numbers; expected 2 (item × feature) of <f4 or <f8",
+            header.described()
+        );
+        return Err(header.wrong(path, message));
+    };
+    let mut values = Vec::new();
+    each_number(&mut reader, &header, |position, number| {
+        if let Number::Real(real) = number {
+            values.push(finite(path, position, real as f32, number)?);
+        }
+        Ok(())
+    })?;
+    Ok((values, *width))
+}
+
 fn finite(path: &Path, position: u64, value: f32, number: Number) -> Result<f32, DataError> {
     if value.is_finite() {
         Ok(value)

@@ -3,7 +3,8 @@
 //! A text is a folder whose files tell what it holds: see [`named`]. A table with one key names the format or the
 //! generator.
 
-use super::{Filters, Ratings, csv, named, synthetic};
+use super::features::ItemFeatures;
+use super::{Filters, Ids, Ratings, csv, named, synthetic};
 use crate::data::{DataError, located};
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
@@ -48,6 +49,11 @@ pub trait RatingsSettings {
     /// # Errors
     /// A file that is not what it should be.
     fn load(&self, filters: &Filters, streams: &Streams) -> Result<Ratings, DataError>;
+
+    /// Text and image features of these items, where the source has such.
+    fn features(&self, _items: &Ids, _streams: &Streams) -> [Option<ItemFeatures>; 2] {
+        [None, None]
+    }
 }
 
 components! {
@@ -149,6 +155,14 @@ impl RatingsConfig {
         match self {
             Self::Folder(folder) => named::recognise(folder).is_ok_and(|(named, _)| named.has_split()),
             Self::Source(source) => source.settings().has_split(),
+        }
+    }
+
+    /// Text and image features of these items, where the data themselves have such.
+    pub fn features(&self, items: &Ids, streams: &Streams) -> [Option<ItemFeatures>; 2] {
+        match self {
+            Self::Folder(_) => [None, None],
+            Self::Source(source) => source.settings().features(items, streams),
         }
     }
 

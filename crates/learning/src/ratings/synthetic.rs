@@ -13,6 +13,9 @@
 //!
 //! So the items with the most ratings are a fair guess for everybody, and who knows the factors guesses better.
 //!
+//! With `text` or `image`, an item has so many features, which models with features may use: feature `j` is
+//! `m_j·q_i / √F + N(0, 0.5²)` with `m_j ~ N(0, 1)^F`.
+//!
 //! # Source
 //! W. Kool, H. van Hoof, M. Welling, "Stochastic beams and where to find them", ICML 2019: picks without replacement are
 //! the largest sums of a logarithm and a Gumbel variate.
@@ -23,16 +26,19 @@
 //! # Determinism
 //! Stream (Example, item, 6): factors, weight, bias. Stream (Example, user, 7): factors, weight; then a uniform for
 //! each item, in their order, whose Gumbel variate `−ln(−ln u)` is added to the logarithm of the item's weight, the
-//! largest sums being the picks (ties to the smaller item); then the noise of each pick in its order.
+//! largest sums being the picks (ties to the smaller item); then the noise of each pick in its order. Features: stream
+//! (Example, item, 9) is the noise of an item's text, (Example, j, 10) is `m_j`; 11 and 12 are those of images.
 //!
 //! # Example
 //! ```toml
 //! data = { synthetic = { users = 400, items = 600, ratings = 20_000, factors = 4, noise = 0.5 } }
+//! data = { synthetic = { text = 16, image = 16 } }
 //! ```
 
+use super::features::{ItemFeatures, WIDTH_MAX};
 use super::source::RatingsSettings;
 use super::table::{Headings, Row, Table};
-use super::{Filters, Ratings};
+use super::{Filters, Ids, Ratings};
 use crate::data::DataError;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::{float, special::normal_quantile as standard_normal};
@@ -54,11 +60,17 @@ pub struct SyntheticRatings {
     pub factors: usize,
     /// Standard deviation of the noise of a rating; 0 or more.
     pub noise: f64,
+    /// Number of text features of an item; from 1 to 4,096.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<usize>,
+    /// Number of image features of an item; from 1 to 4,096.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<usize>,
 }
 
 impl Default for SyntheticRatings {
     fn default() -> Self {
-        Self { users: 400, items: 600, ratings: 20_000, factors: 4, noise: 0.5 }
+        Self { users: 400, items: 600, ratings: 20_000, factors: 4, noise: 0.5, text: None, image: None }
     }
 }
 
@@ -68,6 +80,10 @@ const PAIRS_MAX: u64 = 1 << 32;
 /// Numbers of the streams, as documented above.
 const ITEMS: u32 = 6;
 const USERS: u32 = 7;
+/// Of features: noise and mixture of text, then of images.
+const FEATURES: [[u32; 2]; 2] = [[9, 10], [11, 12]];
+/// Standard deviation of the noise of a feature.
+const FEATURE_NOISE: f64 = 0.5;
 
 impl RatingsSettings for SyntheticRatings {
     fn check(&self) -> Result<(), Complaint> {
@@ -93,7 +109,17 @@ impl RatingsSettings for SyntheticRatings {
         if !(1..=64).contains(&self.factors) {
             return refuse("factors", self.factors, "from 1 to 64");
         }
+        for (key, width) in [("text", self.text), ("image", self.image)] {
+            if let Some(width) = width.filter(|width| !(1..=WIDTH_MAX).contains(width)) {
+                return Err(Complaint::new(key, format!("found {width}; expected from 1 to {WIDTH_MAX}")));
+            }
+        }
         check("noise", self.noise, 0.0.., "0 or a number above").map(|_| ())
+    }
+
+    fn features(&self, items: &Ids, streams: &Streams) -> [Option<ItemFeatures>; 2] {
+        let widths = [self.text, self.image];
+        [0, 1].map(|mode| widths[mode].map(|width| self.features_of(items, width, FEATURES[mode], streams)))
     }
 
     fn is_each_seeds_own(&self) -> bool {
@@ -167,6 +193,28 @@ impl SyntheticRatings {
         User { factors, weight, rng }
     }
 
+    /// Features of the items that have ratings, whose ids are their numbers.
+    fn features_of(&self, items: &Ids, width: usize, [noise, mixture]: [u32; 2], streams: &Streams) -> ItemFeatures {
+        let mixtures: Vec<Vec<f64>> = (0..width as u32)
+            .map(|feature| {
+                let mut rng = streams.stream(Purpose::Example, feature, mixture);
+                (0..self.factors).map(|_| standard_normal(rng.uniform())).collect()
+            })
+            .collect();
+        let scale = 1.0 / float::sqrt(self.factors as f64);
+        let mut values = Vec::with_capacity(items.len() * width);
+        for index in 0..items.len() as u32 {
+            let item: u32 = items.name(index).parse().expect("drawn items are called by their numbers");
+            let factors = self.item(item as usize, streams).factors;
+            let mut rng = streams.stream(Purpose::Example, item, noise);
+            values.extend(mixtures.iter().map(|mixture| {
+                let mixed: f64 = mixture.iter().zip(&factors).map(|(m, q)| m * q).sum();
+                (mixed * scale + FEATURE_NOISE * standard_normal(rng.uniform())) as f32
+            }));
+        }
+        ItemFeatures { width, values, missing: 0 }
+    }
+
     /// How many ratings each user makes.
     fn shares(&self, users: &[User]) -> Vec<usize> {
         let most = self.most();
@@ -229,6 +277,30 @@ mod tests {
     }
 
     #[test]
+    fn features_tell_of_the_factors_and_belong_to_the_item() {
+        let config = SyntheticRatings { text: Some(12), image: Some(3), ..SyntheticRatings::default() };
+        let streams = Streams::new(4);
+        let [text, image] = config.features(&Ids::AsTheyStand(600), &streams).map(Option::unwrap);
+        assert_eq!((text.width, text.values.len(), image.values.len()), (12, 600 * 12, 600 * 3));
+        // Only some of the items: the same rows.
+        let [some, _] = config.features(&Ids::Numbers(vec![3, 17, 400]), &streams).map(Option::unwrap);
+        assert_eq!(some.values[12..24], text.values[17 * 12..18 * 12]);
+        // Items with alike factors have alike features: the inner products go together.
+        let inner = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(x, y)| x * y).sum::<f64>();
+        let of = |item: usize| -> Vec<f64> { text.values[item * 12..][..12].iter().map(|&x| f64::from(x)).collect() };
+        let pairs: Vec<(f64, f64)> = (0..300)
+            .map(|item| {
+                let [one, other] = [item, 599 - item].map(|item| config.item(item, &streams).factors);
+                (inner(&one, &other), inner(&of(item), &of(599 - item)))
+            })
+            .collect();
+        let sum = |f: fn(&(f64, f64)) -> f64| pairs.iter().map(f).sum::<f64>();
+        let correlation = sum(|p| p.0 * p.1) / (sum(|p| p.0 * p.0) * sum(|p| p.1 * p.1)).sqrt();
+        assert!(correlation > 0.6, "{correlation}");
+        assert_eq!(SyntheticRatings::default().features(&Ids::AsTheyStand(600), &streams), [None, None]);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         let usual = SyntheticRatings::default();
         for (config, key) in [
@@ -238,6 +310,8 @@ mod tests {
             (SyntheticRatings { ratings: 399, ..usual.clone() }, "ratings"),
             (SyntheticRatings { ratings: 400 * 540 + 1, ..usual.clone() }, "ratings"),
             (SyntheticRatings { factors: 0, ..usual.clone() }, "factors"),
+            (SyntheticRatings { text: Some(0), ..usual.clone() }, "text"),
+            (SyntheticRatings { image: Some(4_097), ..usual.clone() }, "image"),
             (SyntheticRatings { noise: f64::NAN, ..usual }, "noise"),
         ] {
             assert_eq!(config.check().unwrap_err().path, key);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Ratings as they stand, of which the last are for testing.
-pub(super) fn split_of(rows: &[(u32, u32, f32)], test: usize) -> RatingsSplit {
+pub(crate) fn split_of(rows: &[(u32, u32, f32)], test: usize) -> RatingsSplit {
     let count = |number: fn(&(u32, u32, f32)) -> u32| rows.iter().map(number).max().unwrap() + 1;
     let rating = |&(user, item, value): &(u32, u32, f32)| Rating { user, item, value, group: 0, time: 0.0 };
     let ratings = Ratings {

@@ -24,9 +24,11 @@
 mod data;
 mod holdings;
 mod measure;
+pub mod multimodal;
 
-pub use data::HeldOut;
+pub use data::{HeldOut, Source};
 pub use holdings::Holdings;
+pub use multimodal::Multimodal;
 
 use super::{Context, Job, JobKey, ModelState, On, PrivateView, References, Task, Worker};
 use crate::data::partition::{Partition, Skew};
@@ -37,14 +39,12 @@ use crate::matrix_factorisation::{
 };
 use crate::model::weights::Tensor;
 use crate::ranking::Ranker;
-use crate::ratings::reference::Popularity;
 use crate::ratings::triplets::Triplet;
-use crate::ratings::{Part, Ratings, RatingsSplit};
+use crate::ratings::{Ratings, RatingsSplit};
 use crate::trainer::LocalTraining;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Measure, Measures};
 use fedgenie_core::rng::{Purpose, Streams};
-use std::sync::{Arc, OnceLock};
 
 /// The names of the two tables in files.
 pub const TENSORS: [&str; 2] = ["items.weight", "users.weight"];
@@ -97,16 +97,8 @@ pub struct Start {
 pub struct Recommendation {
     settings: Settings,
     layout: Layout,
-    data: Arc<Ratings>,
-    holdings: Holdings,
-    valid: Option<HeldOut>,
-    test: HeldOut,
-    /// Ratings of the three parts, and users without any.
-    parts: [[usize; 2]; 3],
-    popularity: Popularity,
-    references: OnceLock<References>,
+    source: Source,
     start: Option<Start>,
-    skew: Skew,
     streams: Streams,
 }
 
@@ -144,18 +136,10 @@ impl Recommendation {
             Sent::Rows => Segment::table(TENSORS[0], items, d, Scope::Shared),
             Sent::Table => Segment::dense(TENSORS[0], items * d, Scope::Shared),
         };
-        let parts = [Part::Train, Part::Valid, Part::Test];
         Self {
             layout: Layout::new(vec![segment]),
-            data: split.data.clone(),
-            holdings: Holdings::new(split, partition, is_by_user, triplets),
-            valid: (!split.valid.is_empty()).then(|| HeldOut::of(split, Part::Valid)),
-            test: HeldOut::of(split, Part::Test),
-            parts: parts.map(|part| [split.part(part).len(), split.users_without(part)]),
-            popularity: Popularity::new(split),
-            references: OnceLock::new(),
+            source: Source::new(split, (partition, is_by_user), triplets, &settings.cutoffs),
             start,
-            skew: crate::ratings::partition::skew(split, partition),
             streams: streams.clone(),
             settings,
         }
@@ -163,17 +147,12 @@ impl Recommendation {
 
     /// Who holds what.
     pub const fn holdings(&self) -> &Holdings {
-        &self.holdings
+        &self.source.holdings
     }
 
     /// The ratings, with what users and items are called.
     pub fn data(&self) -> &Ratings {
-        &self.data
-    }
-
-    /// Number of items.
-    fn items(&self) -> usize {
-        self.data.item_ids.len()
+        &self.source.data
     }
 
     /// The row that a user begins with.
@@ -212,9 +191,9 @@ impl Recommendation {
         mf::Job {
             table,
             users,
-            positives: self.holdings.positives(client),
-            ends: self.holdings.ends(client),
-            negatives: self.holdings.triplets(client).map_or(Negatives::Drawn, Negatives::Given),
+            positives: self.source.holdings.positives(client),
+            ends: self.source.holdings.ends(client),
+            negatives: self.source.holdings.triplets(client).map_or(Negatives::Drawn, Negatives::Given),
             lr_factor: 1.0,
             order: streams.stream(Purpose::BatchOrder, client.0, number.0),
             draws: streams.stream(Purpose::TrainingNoise, client.0, number.0),
@@ -232,26 +211,26 @@ impl Task for Recommendation {
             Some(start) => parameters.copy_from_slice(&start.items),
             None => {
                 let Settings { dimensions, deviation, .. } = self.settings;
-                parameters.copy_from_slice(&initial_items(self.items(), dimensions, deviation, streams));
+                parameters.copy_from_slice(&initial_items(self.source.items(), dimensions, deviation, streams));
             }
         }
     }
 
     fn private_len(&self, client: ClientId) -> usize {
-        self.holdings.users(client).len() * self.settings.dimensions
+        self.source.holdings.users(client).len() * self.settings.dimensions
     }
 
     fn init_private(&self, client: ClientId, _streams: &Streams, private: &mut [f32]) {
         let rows = private.chunks_exact_mut(self.settings.dimensions);
-        self.holdings.users(client).iter().zip(rows).for_each(|(&user, row)| self.first_row(user, row));
+        self.source.holdings.users(client).iter().zip(rows).for_each(|(&user, row)| self.first_row(user, row));
     }
 
     fn examples(&self, client: ClientId) -> usize {
-        self.holdings.examples(client)
+        self.source.holdings.examples(client)
     }
 
     fn all_examples(&self) -> u64 {
-        self.holdings.all_examples()
+        self.source.holdings.all_examples()
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
@@ -267,7 +246,7 @@ impl Task for Recommendation {
             0 => mf::Extent { met: 0, moved: 0 },
             _ => {
                 let bare = self.job(job, context.streams, &[], &[]);
-                Footprint::default().of(&self.training(context.settings), &bare, self.items())
+                Footprint::default().of(&self.training(context.settings), &bare, self.source.items())
             }
         };
         let bytes = |sent, rows: usize| match sent {
@@ -335,37 +314,37 @@ impl Task for Recommendation {
     }
 
     fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
-        let (users, d) = (self.data.user_ids.len(), self.settings.dimensions);
+        let (users, d) = (self.source.data.user_ids.len(), self.settings.dimensions);
         let mut rows = vec![0.0; users * d];
         for (user, row) in (0..).zip(rows.chunks_exact_mut(d)) {
             self.write_row(user, private, row);
         }
         let tensor = |name: &str, rows, values| Tensor { name: name.to_owned(), shape: vec![rows, d], values };
-        vec![tensor(TENSORS[0], self.items(), models[0].to_vec()), tensor(TENSORS[1], users, rows)]
+        vec![tensor(TENSORS[0], self.source.items(), models[0].to_vec()), tensor(TENSORS[1], users, rows)]
     }
 
     fn has_valid(&self) -> bool {
-        self.valid.is_some()
+        self.source.valid.is_some()
     }
 
     fn tables(&self) -> Vec<(&'static str, String)> {
-        self.maps()
+        self.source.maps()
     }
 
     fn references(&self) -> References {
-        self.references.get_or_init(|| vec![("popularity", self.popularity_metrics())]).clone()
+        self.source.references()
     }
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
-        self.count()
+        self.source.count()
     }
 
     fn skew(&self) -> Option<&Skew> {
-        Some(&self.skew)
+        Some(&self.source.skew)
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.dirt()
+        self.source.dirt()
     }
 }
 

@@ -1,6 +1,9 @@
 //! The `[population]` section: groups, latency laws or device profiles, dropout hazards, data.
 
 mod build;
+mod preset;
+
+pub use preset::Preset;
 
 use super::Population;
 use super::availability::AvailabilityConfig;
@@ -72,6 +75,9 @@ describes_clients! {
         /// Number of clients; may be left out when every group gives its count.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub clients: Option<usize>,
+        /// A population that is known by its name, instead of clients, groups, latency laws and device.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub preset: Option<Preset>,
     } {
         /// Groups of clients; ids count up through them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -166,6 +172,9 @@ pub struct Work<'a> {
 impl PopulationConfig {
     /// The groups with everything they inherit, and their sizes.
     fn groups(&self) -> Result<Vec<(String, GroupConfig, usize)>, Complaint> {
+        if let Some(preset) = self.preset {
+            return self.preset_groups(preset);
+        }
         let whole = GroupConfig {
             data_size: self.data_size.clone(),
             data_quality: self.data_quality.clone(),
@@ -197,6 +206,21 @@ impl PopulationConfig {
             (format!("population.group.{index}"), merged, counts[index])
         };
         Ok(self.group.iter().enumerate().map(inherit).collect())
+    }
+
+    /// The groups of a preset, with what else is said of all clients.
+    fn preset_groups(&self, preset: Preset) -> Result<Vec<(String, GroupConfig, usize)>, Complaint> {
+        let said = [
+            ("clients", self.clients.is_some()),
+            ("group", !self.group.is_empty()),
+            ("latency", self.latency.is_some()),
+            ("device", self.device.is_some()),
+        ];
+        if let Some((key, _)) = said.into_iter().find(|&(_, is_said)| is_said) {
+            let message = format!("the preset {:?} says this; leave it out, or the preset", preset.name());
+            return Err(Complaint::new(format!("population.{key}"), message));
+        }
+        Self { preset: None, group: preset.groups(), ..self.clone() }.groups()
     }
 
     /// Clients per group: counts as given, shares by largest remainder of what `clients` says.

@@ -1,12 +1,16 @@
-//! Recommendation: matrix factorisation of ratings by Bayesian personalised ranking.
+//! Recommendation: models of ratings, judged by where test items stand in a ranking.
 //!
 //! # Definition
-//! User `u` and item `i` have rows of numbers; the score is their product. Clients train on triplets of a user, an item
-//! that the user rated, and one that the user is not known to have rated. `items.weight` travels, `users.weight` stays
-//! with clients. Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`,
+//! | model | what it is | what travels |
+//! |---|---|---|
+//! | `mf` | a user's score of an item is the product of two rows; Bayesian personalised ranking on triplets of a user, an item that the user rated, and one that the user is not known to have rated | `items.weight`, of which an update has the rows that the job moved; rows of users stay with clients |
+//! | `dmrl` | embeddings of users and items, text and images, joined by attention; a margin between positives and negatives | all tensors, whole, both ways |
+//!
+//! Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`,
 //! `precision_k`, `f1_k`: means over the users who have a relevant and an irrelevant candidate. Candidates are all
 //! items but those of the user's training ratings, for testing also those of validation. A client's own data are the
-//! test ratings of its users.
+//! test ratings of its users. With `dmrl` also `loss`: the mean over held-out pairs, with negatives that are fixed for a
+//! seed.
 //!
 //! # Inputs
 //! | key | meaning |
@@ -19,30 +23,52 @@
 //! | `cutoffs`, `quality` | cutoffs of the metrics; the main metric, `auc` without it |
 //! | `updated_items` | rows that a job moves and sends: `"touched"` by a step, or those it `"interacted"` with: positives |
 //! | `transfer` | what travels of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
-//! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives |
-//! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`; the latter is that of the numbers of first rows |
-//! | `start` | safetensors file with `items.weight` and `users.weight`, beside the scenario |
+//! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
+//! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; or `{ dmrl = { .. } }`, below |
+//! | `start` | safetensors file with the model's tensors, beside the scenario: `items.weight` and `users.weight`, and those of `dmrl` |
 //!
-//! `clip` of `[training]` is for the norm of the slopes of all rows that a step moves, of users and items together;
-//! `proximal` pulls these rows towards what they were before the job: items' rows as they were sent, users' rows as the
-//! client kept them.
+//! Of `mf` alone: `updated_items`, `transfer`. There `clip` of `[training]` is for the norm of the slopes of all rows
+//! that a step moves, of users and items together; `proximal` pulls these rows towards what they were before the job:
+//! items' rows as they were sent, users' rows as the client kept them.
+//!
+//! `[task.recommendation.model.dmrl]`:
+//!
+//! | key | meaning |
+//! |---|---|
+//! | `text`, `image` | features of items, each a CSV table (header; the item's id, then numbers) or an `.npy` array (item × feature, rows by ascending id), found as data are; synthetic data may have their own; a channel without features is left out |
+//! | `dim` (64), `factors` (4) | length of an embedding, and the number of blocks that it is cut into |
+//! | `hidden` (128), `attention_hidden` (16) | hidden numbers of the two layers over features, and of the attention |
+//! | `dropout` (0.1) | share of hidden numbers of features that are dropped in training |
+//! | `negatives` (4), `margin` (1.0) | of an example; by how much a positive is to score above each |
+//! | `disentangle` (0.01) | weight of the mean distance correlation between factors |
+//!
+//! Its loss, attention and distance correlation are defined in `crates/learning/src/dmrl.rs`; its tensors are
+//! `users.weight`, `items.weight`, `text.0.weight`, `text.0.bias`, `text.2.weight`, `text.2.bias`, the same of `image`,
+//! `attention.0.weight`, `attention.0.bias`, `attention.2.weight`, `attention.2.bias`.
 //!
 //! # Source
-//! S. Rendle et al., "BPR: Bayesian personalized ranking from implicit feedback", UAI 2009; those of the data sets.
+//! S. Rendle et al., "BPR: Bayesian personalized ranking from implicit feedback", UAI 2009; J. Liu, M. Goudarzi, A. N.
+//! Toosi, "An ML-driven participant selection technique for federated recommendation system in edge-cloud computing",
+//! 2025, (1)–(8), for `dmrl`; those of the data sets.
 //!
 //! # Cost
 //! A round of evaluation takes users × items × dimensions operations, and never users × items of memory.
 //!
 //! # Determinism
-//! First rows: streams (model-init, 0, 0) and (model-init, user, 1). A job: streams (batch-order, client, job) and
-//! (training-noise, client, job). Its bytes follow from the same draws.
+//! First rows of `mf`: streams (model-init, 0, 0) and (model-init, user, 1); `dmrl`: (model-init, 0, 0). A job: streams (batch-order, client, job) and
+//! (training-noise, client, job). The bytes of `mf` follow from the same draws.
 //!
 //! # Example
 //! ```toml
 //! [task.recommendation]
 //! data = "ml-100k"
 //! model = { mf = { dimensions = 32 } }
+//! # model = { dmrl = { text = "ml-side/ml-100k_plot_tfidf_svd64.csv.gz" } }
 //! ```
+
+mod dmrl;
+
+pub use dmrl::Dmrl;
 
 use super::{DataCache, Material, Task, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
@@ -55,7 +81,7 @@ use fedgenie_learning::model::weights::read_tensors;
 use fedgenie_learning::ranking::Ranker;
 use fedgenie_learning::ratings::triplets::{Triplet, read_triplets};
 use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, RatingsSplit, SplitConfig};
-use fedgenie_learning::task::recommendation::{Recommendation, Sent, Settings, Start, TENSORS};
+use fedgenie_learning::task::recommendation::{Recommendation, Sent, Settings, Start, TENSORS, multimodal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -177,7 +203,7 @@ impl From<SentConfig> for Sent {
 }
 
 /// `model = { mf = { dimensions = 32 } }`
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(transform = fedgenie_core::config::allow_bare_kinds)]
 #[schemars(rename = "RecommendationModelConfig")]
@@ -191,6 +217,8 @@ pub enum ModelConfig {
         #[serde(default = "tenth")]
         deviation: f64,
     },
+    /// Users, items, text and images, joined by attention over disentangled factors.
+    Dmrl(Dmrl),
 }
 
 const fn thirty_two() -> usize {
@@ -209,7 +237,10 @@ impl Default for ModelConfig {
 
 impl ModelConfig {
     fn check(&self) -> Result<(), Complaint> {
-        let Self::Mf { dimensions, deviation } = *self;
+        let (dimensions, deviation) = match self {
+            Self::Mf { dimensions, deviation } => (*dimensions, *deviation),
+            Self::Dmrl(dmrl) => return dmrl.check().map_err(|complaint| complaint.below("dmrl")),
+        };
         if !(1..=4_096).contains(&dimensions) {
             let message = format!("found {dimensions}; expected from 1 to 4096");
             return Err(Complaint::new("mf.dimensions", message));
@@ -233,8 +264,8 @@ impl Config {
         self.split.clone().unwrap_or_else(own)
     }
 
-    fn settings(&self) -> Settings {
-        let ModelConfig::Mf { dimensions, deviation } = self.model;
+    /// The settings of rows of `dimensions` numbers.
+    fn settings(&self, dimensions: usize, deviation: f64) -> Settings {
         let moves = match self.updated_items {
             UpdatedItems::Touched => Moves::Touched,
             UpdatedItems::Interacted => Moves::Interacted,
@@ -252,12 +283,30 @@ impl Config {
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Complaint::new("cutoffs", format!("{} is listed twice", pair[0])));
         }
-        let names = Ranker::names(&self.cutoffs);
+        let mut names = Ranker::names(&self.cutoffs);
+        if matches!(self.model, ModelConfig::Dmrl(_)) {
+            names.push("loss".to_owned());
+        }
         if names.contains(&self.quality) {
             return Ok(());
         }
         let message = format!("found {:?}; expected one of {}", self.quality, names.join(", "));
         Err(Complaint::new("quality", message))
+    }
+
+    /// What is of rows of a table is refused where all tensors travel whole.
+    fn check_rows(&self) -> Result<(), Complaint> {
+        if !matches!(self.model, ModelConfig::Dmrl(_)) {
+            return Ok(());
+        }
+        if self.updated_items != UpdatedItems::default() {
+            return Err(Complaint::new("updated_items", "is for mf; with dmrl every step moves all tensors"));
+        }
+        let whole = TransferConfig { down: SentConfig::Table, up: SentConfig::Table };
+        if self.transfer != TransferConfig::default() && self.transfer != whole {
+            return Err(Complaint::new("transfer", "is for mf; with dmrl all tensors travel whole, both ways"));
+        }
+        Ok(())
     }
 }
 
@@ -272,7 +321,13 @@ impl TaskSettings for Config {
             SplitConfig::File | SplitConfig::LeaveOneOut => true,
             SplitConfig::Random { valid, .. } | SplitConfig::PerUser { valid, .. } => valid > 0.0,
         };
-        self.settings().measures(&self.quality, has_valid).unwrap_or_default()
+        match &self.model {
+            ModelConfig::Mf { dimensions, deviation } => {
+                self.settings(*dimensions, *deviation).measures(&self.quality, has_valid)
+            }
+            ModelConfig::Dmrl(_) => multimodal::Settings::measures(&self.cutoffs, &self.quality, has_valid),
+        }
+        .unwrap_or_default()
     }
 
     fn trains(&self) -> bool {
@@ -301,10 +356,18 @@ impl TaskSettings for Config {
         self.data.resolve_paths(base, data);
         self.start = self.start.as_ref().map(|start| base.join(start));
         self.triplets = self.triplets.as_ref().map(|triplets| located(triplets, base, data));
+        if let ModelConfig::Dmrl(dmrl) = &mut self.model {
+            dmrl.resolve_paths(base, data);
+        }
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        self.data.files().into_iter().chain(self.triplets.clone()).chain(self.start.clone()).collect()
+        let features = match &self.model {
+            ModelConfig::Mf { .. } => Vec::new(),
+            ModelConfig::Dmrl(dmrl) => dmrl.files(),
+        };
+        let files = self.data.files().into_iter().chain(self.triplets.clone()).chain(self.start.clone());
+        files.chain(features).collect()
     }
 
     fn check(&self) -> Result<(), Complaint> {
@@ -314,6 +377,7 @@ impl TaskSettings for Config {
             split.check().map_err(|complaint| complaint.below("split"))?;
         }
         self.model.check().map_err(|complaint| complaint.below("model"))?;
+        self.check_rows()?;
         self.check_measures()
     }
 
@@ -321,7 +385,22 @@ impl TaskSettings for Config {
         let data = self.data.load(&self.filters(), streams, &cache.of::<RatingsCache>())?;
         let split = self.split().split(data, streams)?;
         let triplets = self.triplets.as_ref().map(|path| read_triplets(path, &split)).transpose()?;
-        let settings = self.settings();
+        let (dimensions, deviation) = match &self.model {
+            ModelConfig::Mf { dimensions, deviation } => (*dimensions, *deviation),
+            ModelConfig::Dmrl(dmrl) => {
+                let own = self.data.features(&split.data.item_ids, streams);
+                let (settings, material) = dmrl.material(
+                    &self.cutoffs,
+                    &split,
+                    own,
+                    (self.triplets.as_deref(), triplets),
+                    self.start.as_deref(),
+                )?;
+                let partition = self.partition.clone();
+                return Ok(Some(Box::new(dmrl::Multimodal { settings, split, partition, material })));
+            }
+        };
+        let settings = self.settings(dimensions, deviation);
         let start = match &self.start {
             None => None,
             Some(path) => {

@@ -1,9 +1,15 @@
-//! What is held out, and what a careful user should know about the ratings.
+//! What every model of ratings has: who holds which, what is held out, and what a careful user should know about them.
 
-use super::Recommendation;
-use crate::ranking::ItemLists;
-use crate::ratings::{Dropped, Ids, Part, RatingsSplit};
+use super::Holdings;
+use crate::data::partition::{Partition, Skew};
+use crate::ranking::{ItemLists, Means, Ranker, ScoreItems, evaluate_users};
+use crate::ratings::reference::Popularity;
+use crate::ratings::triplets::Triplet;
+use crate::ratings::{Dropped, Ids, Part, Ratings, RatingsSplit};
+use crate::task::{On, References};
+use fedgenie_core::id::ClientId;
 use std::fmt::Write;
+use std::sync::{Arc, OnceLock};
 
 /// A part by which models are judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +36,89 @@ impl HeldOut {
     }
 }
 
-impl Recommendation {
+/// Ratings, who holds which of them, and what is held out.
+#[derive(Debug)]
+pub struct Source {
+    /// The ratings, with what users and items are called.
+    pub data: Arc<Ratings>,
+    /// Who holds what.
+    pub holdings: Holdings,
+    /// For validation, if there is anything.
+    pub valid: Option<HeldOut>,
+    /// For testing.
+    pub test: HeldOut,
+    /// How unevenly training ratings are spread.
+    pub skew: Skew,
+    /// Ratings of the three parts, and users without any.
+    parts: [[usize; 2]; 3],
+    cutoffs: Vec<usize>,
+    popularity: Popularity,
+    references: OnceLock<References>,
+}
+
+impl Source {
+    /// Of a split whose training ratings lie at clients as a partition says, at their own users if `is_by_user`.
+    pub fn new(
+        split: &RatingsSplit,
+        (partition, is_by_user): (&Partition, bool),
+        triplets: Option<&[Triplet]>,
+        cutoffs: &[usize],
+    ) -> Self {
+        let parts = [Part::Train, Part::Valid, Part::Test];
+        Self {
+            data: split.data.clone(),
+            holdings: Holdings::new(split, partition, is_by_user, triplets),
+            valid: (!split.valid.is_empty()).then(|| HeldOut::of(split, Part::Valid)),
+            test: HeldOut::of(split, Part::Test),
+            skew: crate::ratings::partition::skew(split, partition),
+            parts: parts.map(|part| [split.part(part).len(), split.users_without(part)]),
+            cutoffs: cutoffs.to_vec(),
+            popularity: Popularity::new(split),
+            references: OnceLock::new(),
+        }
+    }
+
+    /// Number of items.
+    pub fn items(&self) -> usize {
+        self.data.item_ids.len()
+    }
+
+    /// The users whose held-out ratings are meant, and these; none where there is nothing.
+    pub fn asked<'a>(&'a self, on: On<'a>) -> Option<(Box<dyn Iterator<Item = u32> + 'a>, &'a HeldOut)> {
+        let everybody = 0..self.data.user_ids.len() as u32;
+        let of = |client: ClientId| self.holdings.residents(client).iter().copied();
+        match on {
+            On::Test => Some((Box::new(everybody), &self.test)),
+            On::Valid => self.valid.as_ref().map(|valid| (Box::new(everybody) as Box<_>, valid)),
+            On::Client(client) => Some((Box::new(of(client)), &self.test)),
+            On::Server(_, members) => Some((Box::new(members.iter().flat_map(move |&client| of(client))), &self.test)),
+            On::Model => None,
+        }
+    }
+
+    /// Ranks all items for those of the users who have something to be found.
+    pub fn rank(
+        &self,
+        users: impl Iterator<Item = u32>,
+        held_out: &HeldOut,
+        model: &dyn ScoreItems,
+        parallel: bool,
+    ) -> Means {
+        let lists = [&held_out.excluded, &held_out.relevant];
+        evaluate_users(users, model, self.items(), lists, &self.cutoffs, parallel)
+    }
+
+    /// What popularity alone reaches on test data.
+    pub fn references(&self) -> References {
+        let metrics = || {
+            let HeldOut { excluded, relevant, .. } = &self.test;
+            let means = self.popularity.evaluate(excluded, relevant, &self.cutoffs, false);
+            let names = Ranker::names(&self.cutoffs).into_iter().map(|name| format!("test_{name}"));
+            names.zip(means.values).collect()
+        };
+        self.references.get_or_init(|| vec![("popularity", metrics())]).clone()
+    }
+
     /// How many there are of everything.
     pub(super) fn count(&self) -> Vec<(&'static str, u64)> {
         let [train, valid, test] = self.parts;

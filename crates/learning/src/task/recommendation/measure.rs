@@ -1,8 +1,7 @@
 //! Evaluation: rankings of held-out items, references, and losses of clients.
 
-use super::{HeldOut, Recommendation};
+use super::Recommendation;
 use crate::matrix_factorisation::{FactorScores, UserRows};
-use crate::ranking::{Means, Ranker, evaluate_users};
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
 use crate::task::{ModelState, On, PrivateView};
@@ -28,7 +27,7 @@ impl UserRows for Rows<'_> {
 impl Recommendation {
     /// Writes the row of a user that counts.
     pub(super) fn write_row(&self, user: u32, private: &PrivateView<'_>, row: &mut [f32]) {
-        let home = self.holdings.home(user);
+        let home = self.source.holdings.home(user);
         match home.and_then(|(client, place)| Some((private.get(client)?, place))) {
             Some((kept, place)) => row.copy_from_slice(&kept[place * row.len()..][..row.len()]),
             None => self.first_row(user, row),
@@ -37,55 +36,20 @@ impl Recommendation {
 
     /// The measures of data; see [`Task::evaluate`](crate::task::Task::evaluate).
     pub(super) fn measure(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        let everybody = 0..self.data.user_ids.len() as u32;
-        let found = match on {
-            On::Test => Some(self.rank(everybody, &self.test, state, parallel)),
-            On::Valid => self.valid.as_ref().map(|valid| self.rank(everybody, valid, state, parallel)),
-            On::Client(client) => {
-                Some(self.rank(self.holdings.residents(client).iter().copied(), &self.test, state, parallel))
-            }
-            On::Server(_, members) => {
-                let users = members.iter().flat_map(|&client| self.holdings.residents(client));
-                Some(self.rank(users.copied(), &self.test, state, parallel))
-            }
-            On::Model => return 0.0,
+        let Some((users, held_out)) = self.source.asked(on) else {
+            values.fill(f64::NAN);
+            return 0.0;
         };
-        match found {
-            Some(means) => {
-                values.copy_from_slice(&means.values);
-                means.users as f64
-            }
-            None => {
-                values.fill(f64::NAN);
-                0.0
-            }
-        }
-    }
-
-    fn rank(
-        &self,
-        users: impl Iterator<Item = u32>,
-        held_out: &HeldOut,
-        state: &ModelState<'_>,
-        parallel: bool,
-    ) -> Means {
         let rows = Rows { task: self, private: state.private };
         let scores = FactorScores::new(state.model, self.settings.dimensions, &rows);
-        let lists = [&held_out.excluded, &held_out.relevant];
-        evaluate_users(users, &scores, self.items(), lists, &self.settings.cutoffs, parallel)
-    }
-
-    /// What popularity alone reaches on test data.
-    pub(super) fn popularity_metrics(&self) -> Vec<(String, f64)> {
-        let HeldOut { excluded, relevant, .. } = &self.test;
-        let means = self.popularity.evaluate(excluded, relevant, &self.settings.cutoffs, false);
-        let names = Ranker::names(&self.settings.cutoffs).into_iter().map(|name| format!("test_{name}"));
-        names.zip(means.values).collect()
+        let means = self.source.rank(users, held_out, &scores, parallel);
+        values.copy_from_slice(&means.values);
+        means.users as f64
     }
 
     /// Tells the loss of each of a client's training examples.
     pub(super) fn each_loss(&self, client: ClientId, state: &ModelState<'_>, mut tell: impl FnMut(f64)) {
-        let (items, d) = (self.items() as u32, self.settings.dimensions);
+        let (items, d) = (self.source.items() as u32, self.settings.dimensions);
         let mut rows = Vec::new();
         self.rows_of(client, state.private.get(client), &mut rows);
         let mut loss = |Triplet { user, positive, negative }: Triplet| {
@@ -95,14 +59,14 @@ impl Recommendation {
             let x: f64 = (0..d).map(term).sum();
             tell((-x).max(0.0) + float::ln_1p(float::exp(-x.abs())));
         };
-        if let Some(triplets) = self.holdings.triplets(client) {
+        if let Some(triplets) = self.source.holdings.triplets(client) {
             triplets.iter().copied().for_each(loss);
             return;
         }
         let mut draws = self.streams.stream(Purpose::Example, client.0, LOSS);
         let mut begin = 0;
-        for (&end, user) in self.holdings.ends(client).iter().zip(0..) {
-            let known = &self.holdings.positives(client)[begin as usize..end as usize];
+        for (&end, user) in self.source.holdings.ends(client).iter().zip(0..) {
+            let known = &self.source.holdings.positives(client)[begin as usize..end as usize];
             for &positive in known {
                 if let Some(negative) = negative(&mut draws, items, known) {
                     loss(Triplet { user, positive, negative });

@@ -1,7 +1,7 @@
 //! Bytes against updates, homes by hand, and rows that come from where they should.
 
 use super::*;
-use crate::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
+use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
 use crate::task::PrivateTable;
 use crate::trainer::{Length, OptimizerConfig};
 use fedgenie_core::id::{EdgeId, JobNumber, Round};

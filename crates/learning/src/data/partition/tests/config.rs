@@ -23,6 +23,7 @@ fn every_kind_is_read_with_its_defaults_and_dealt_out() {
         json!({"zipf-sized": {}}),
         json!({"user-balance": {"profile": "exponential", "index": 0.1}}),
         json!({"user-balance": {"profile": "linear", "index": 0.1, "shuffled": true}}),
+        json!({"user-balance": {"profile": "linear", "index": 0.1, "shuffled": false, "largest": "last", "by": "groups"}}),
         json!({"by-column": {}}),
     ];
     for kind in kinds {
@@ -84,6 +85,10 @@ fn wrong_parameters_are_named() {
         (json!({"zipf-sized": {"exponent": -1.0}}), "zipf-sized.exponent"),
         (json!({"user-balance": {"profile": "linear", "index": 0.0}}), "user-balance.index"),
         (json!({"user-balance": {"profile": "linear", "index": 1.5}}), "user-balance.index"),
+        (
+            json!({"user-balance": {"profile": "linear", "index": 0.5, "shuffled": true, "largest": "last"}}),
+            "user-balance.largest",
+        ),
     ];
     for (value, key) in wrong {
         assert_eq!(parsed(value).check().unwrap_err().path, key);

@@ -1,11 +1,12 @@
 //! Shards, two levels, Zipf's law, the balance index and groups.
 
-use super::super::balance::{Profile, UserBalance, balance_index, balanced_sizes, user_balance};
+use super::super::balance::{Largest, Profile, Unit, UserBalance, balance_index, balanced_sizes, user_balance};
 use super::super::groups::by_column;
 use super::super::shards::label_shards;
 use super::super::two_level::{TwoLevel, clients_of, server_shares, split_by_shares, two_level};
 use super::super::zipf::{ZipfSizes, zipf};
 use super::*;
+use serde_json::json;
 use std::collections::BTreeSet;
 
 fn classes_of(partition: &Partition, data: &Dataset, client: usize) -> BTreeSet<u8> {
@@ -35,7 +36,8 @@ fn every_new_kind_deals_out_every_example_and_does_so_again() {
         let two = TwoLevel { servers, alpha_server: 0.1, alpha_client: 0.5, minimum };
         let shuffled = seed % 2 == 0;
         let zipf_sizes = ZipfSizes { exponent: rng.uniform() * 3.0, minimum, shuffled };
-        let balance = UserBalance { profile: Profile::Linear, index: 1.0, shuffled };
+        let balance =
+            UserBalance { profile: Profile::Linear, index: 1.0, shuffled, largest: Largest::First, by: Unit::Ratings };
         type Build<'a> = Box<dyn Fn() -> Partition + 'a>;
         let kinds: [(usize, Build<'_>); 5] = [
             (shards, Box::new(|| label_shards(&data, clients, shards, &streams).unwrap())),
@@ -292,4 +294,55 @@ fn impossible_wishes_of_the_new_kinds_are_refused() {
             assert!(matches!(deal(&data, &settings), Err(PartitionError::NotPositive { .. })));
         }
     }
+}
+
+#[test]
+fn the_largest_client_may_be_the_last_and_groups_may_stay_whole() {
+    // Sizes of groups as of users: 7 to 60 and some of several hundred.
+    let groups: Vec<u32> =
+        (0..200_u32).flat_map(|group| vec![group; (7 + group % 54 + 300 * (group / 190)) as usize]).collect();
+    let count = groups.len();
+    let data = Dataset::new(ndarray::Array2::zeros((count, 0)), Targets::Values(vec![0.0; count]));
+    let data = data.with_groups(groups.clone());
+    let deal = |settings: serde_json::Value, seed| {
+        let partition: PartitionConfig = serde_json::from_value(json!({ "user-balance": settings })).unwrap();
+        partition.check().unwrap();
+        partition.build(&data, 8, &[], &Streams::new(seed))
+    };
+    let sizes = |partition: &Partition| (0..8).map(|client| partition.size(ClientId(client))).collect::<Vec<_>>();
+    for (profile, index) in [("exponential", 0.0146), ("linear", 0.1172)] {
+        let first = deal(json!({"profile": profile, "index": index}), 1).unwrap();
+        let last = deal(json!({"profile": profile, "index": index, "largest": "last"}), 1).unwrap();
+        let wanted = sizes(&first);
+        assert!(wanted.is_sorted_by(|x, y| x > y));
+        assert!(sizes(&last).iter().eq(wanted.iter().rev()));
+        for largest in ["first", "last"] {
+            for seed in 1..6 {
+                let settings = json!({"profile": profile, "index": index, "by": "groups", "largest": largest});
+                let whole = deal(settings, seed).unwrap();
+                let mut of_group = vec![None; 200];
+                let mut seen = 0;
+                for client in (0..8).map(ClientId) {
+                    for &example in whole.client(client) {
+                        let of = &mut of_group[groups[example as usize] as usize];
+                        assert_eq!(*of.get_or_insert(client), client, "a group is whole");
+                        seen += 1;
+                    }
+                }
+                assert_eq!(seen, count);
+                let found = sizes(&whole);
+                for (client, &found) in found.iter().enumerate() {
+                    let wanted = wanted[if largest == "first" { client } else { 7 - client }];
+                    assert!(found.abs_diff(wanted) <= 7, "{found} {wanted}");
+                }
+            }
+        }
+    }
+    let by_groups = json!({"profile": "linear", "index": 0.5, "by": "groups"});
+    let without = Dataset::new(ndarray::Array2::zeros((20, 0)), Targets::Values(vec![0.0; 20]));
+    let partition: PartitionConfig = serde_json::from_value(json!({ "user-balance": by_groups })).unwrap();
+    assert!(matches!(partition.build(&without, 2, &[], &Streams::new(1)), Err(PartitionError::NoGroups)));
+    let few = without.with_groups(vec![0; 20]);
+    let error = partition.build(&few, 2, &[], &Streams::new(1));
+    assert!(matches!(error, Err(PartitionError::TooFewGroups { groups: 1, clients: 2 })));
 }

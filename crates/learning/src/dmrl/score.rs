@@ -1,0 +1,167 @@
+//! Scores of all items for a block of users at a time. What an item's part is, is worked out once.
+//!
+//! # Determinism
+//! As in training: sums take one fused multiply-add for each term, in ascending order.
+
+#![allow(clippy::needless_range_loop, reason = "loops over channels are the same for all their arrays")]
+
+use super::attention::{Head, softmax};
+use super::block::{Setting, Users};
+use super::network::{Weights, stride_of};
+use super::products::{Begin, Gather};
+use super::projection::Projection;
+use super::{Features, Shape};
+use crate::lanes::functions::{gelu, tanh};
+use crate::lanes::{Kernel, LANES, Lanes, Path, run};
+use crate::ranking::{BLOCK, ScoreItems};
+use std::cell::RefCell;
+
+/// Items that are projected at a time.
+const ITEMS: usize = 128;
+
+/// A model that is to be evaluated: its items' projections and parts of the attention, 16 items side by side.
+pub struct ItemScores<'a> {
+    path: Path,
+    shape: &'a Shape,
+    features: &'a Features,
+    weights: Weights<'a>,
+    /// Panel by panel of 16 items; in each, factor by factor, the hidden numbers and then the dimensions of each
+    /// channel.
+    panels: Vec<Lanes>,
+}
+
+impl<'a> ItemScores<'a> {
+    /// Works out the items' part of a model.
+    ///
+    /// # Panics
+    /// If a length does not fit.
+    pub fn new(shape: &'a Shape, features: &'a Features, parameters: &'a [f32]) -> Self {
+        Self::on(Path::detect(), shape, features, parameters)
+    }
+
+    /// As [`ItemScores::new`], with kernels compiled for a given set of processor features.
+    ///
+    /// # Panics
+    /// As [`ItemScores::new`].
+    pub fn on(path: Path, shape: &'a Shape, features: &'a Features, parameters: &'a [f32]) -> Self {
+        assert_eq!(parameters.len(), shape.parameters(), "the parameter vector is the model's");
+        let weights = Weights::of(shape, parameters);
+        let mut scores = Self { path, shape, features, weights, panels: Vec::new() };
+        scores.fill();
+        scores
+    }
+
+    /// Lanes of a panel that belong to a factor.
+    fn part(&self) -> usize {
+        self.shape.attention + (self.shape.channels() - 1) * self.shape.width()
+    }
+
+    fn fill(&mut self) {
+        let Self { path, shape, features, weights, .. } = self;
+        let (dim, width, breadth) = (shape.dim, shape.width(), shape.attention);
+        let stride = stride_of(ITEMS);
+        let setting = Setting { path: *path, shape, weights, features, stride };
+        let mut values = vec![0.0; (shape.channels() - 1) * dim * stride];
+        let mut hidden = vec![0.0; shape.factors * breadth * stride];
+        let mut projections = [Projection::default(), Projection::default()];
+        let mut panels = Vec::new();
+        let all: Vec<u32> = (0..shape.items as u32).collect();
+        for ids in all.chunks(ITEMS) {
+            run(*path, Gather { table: weights.items, width: dim, ids, out: &mut values, stride });
+            for (index, (mode, layers)) in weights.modes().enumerate() {
+                let table = (&features.0[mode][..], shape.features[mode].unwrap_or(0));
+                let out = &mut values[(index + 1) * dim * stride..];
+                projections[mode].forward(*path, table, layers, (ids, stride), None, out);
+            }
+            for channel in 1..shape.channels() {
+                let begin = if channel == 1 { Begin::Zero } else { Begin::Kept };
+                let values = &values[(channel - 1) * dim * stride..];
+                setting.attend(channel, values, ids.len(), begin, &mut hidden);
+            }
+            for column in (0..ids.len()).step_by(LANES) {
+                for factor in 0..shape.factors {
+                    let rows = factor * breadth..(factor + 1) * breadth;
+                    panels.extend(rows.map(|row| Lanes::load(&hidden[row * stride + column..])));
+                    for channel in 0..shape.channels() - 1 {
+                        let rows = channel * dim + factor * width..channel * dim + (factor + 1) * width;
+                        panels.extend(rows.map(|row| Lanes::load(&values[row * stride + column..])));
+                    }
+                }
+            }
+        }
+        self.panels = panels;
+    }
+}
+
+impl ScoreItems for ItemScores<'_> {
+    fn score(&self, users: &[u32], scores: &mut [f32]) {
+        let items = self.shape.items;
+        assert!(users.len() <= BLOCK && scores.len() == users.len() * items, "a block has a row for each user");
+        thread_local! {
+            static USERS: RefCell<Users> = RefCell::default();
+        }
+        USERS.with_borrow_mut(|of_users| {
+            let Self { path, shape, features, ref weights, .. } = *self;
+            let stride = stride_of(users.len());
+            let setting = Setting { path, shape, weights, features, stride };
+            of_users.forward(&setting, users, false);
+            let (panels, part) = (&self.panels[..], self.part());
+            let (second, bias) = (weights.second, weights.second_bias);
+            let count = users.len();
+            run(path, Scores { shape, panels, part, users: of_users, stride, count, second, bias, scores });
+        });
+    }
+}
+
+struct Scores<'a> {
+    shape: &'a Shape,
+    panels: &'a [Lanes],
+    part: usize,
+    users: &'a Users,
+    stride: usize,
+    count: usize,
+    second: &'a [f32],
+    bias: &'a [f32],
+    scores: &'a mut [f32],
+}
+
+impl Kernel for Scores<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        let Self { shape, panels, part, users, stride, count, second, bias, scores } = self;
+        let (width, breadth, items) = (shape.width(), shape.attention, shape.items);
+        let head = Head::of(shape.channels(), second, bias);
+        for (place, panel) in panels.chunks_exact(shape.factors * part).enumerate() {
+            let first = place * LANES;
+            let inside = LANES.min(items - first);
+            for user in 0..count {
+                let mut score = Lanes::ZERO;
+                for (factor, part) in panel.chunks_exact(part).enumerate() {
+                    let (hidden, values) = part.split_at(breadth);
+                    let mut logits = head.begin();
+                    for (number, &hidden) in hidden.iter().enumerate() {
+                        let of_user = users.hidden[(factor * breadth + number) * stride + user];
+                        head.add(number, (hidden + Lanes::splat(of_user)).map(tanh), &mut logits);
+                    }
+                    softmax(&mut logits);
+                    for (channel, values) in values.chunks_exact(width).enumerate() {
+                        let mut product = Lanes::ZERO;
+                        for (dimension, &value) in values.iter().enumerate() {
+                            let of_user = users.values[(factor * width + dimension) * stride + user];
+                            product = Lanes::splat(of_user).mul_add(value, product);
+                        }
+                        score = logits[channel + 1].mul_add(product.map(gelu), score);
+                    }
+                }
+                let row = &mut scores[user * items + first..];
+                if inside == LANES {
+                    score.store(row);
+                } else {
+                    row[..inside].copy_from_slice(&score.0[..inside]);
+                }
+            }
+        }
+    }
+}

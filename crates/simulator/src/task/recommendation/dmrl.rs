@@ -1,0 +1,190 @@
+//! The settings of the multimodal model, and what is read for it.
+
+use crate::task::{Task, TaskError};
+use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::located;
+use fedgenie_learning::dmrl::{Features, MODES, Objective, Shape};
+use fedgenie_learning::model::weights::read_tensors;
+use fedgenie_learning::ratings::features::read_features;
+use fedgenie_learning::ratings::triplets::Triplet;
+use fedgenie_learning::ratings::{ItemFeatures, RatingsPartition, RatingsSplit};
+use fedgenie_learning::task::recommendation::multimodal::{self, Material, Settings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// `model = { dmrl = { .. } }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Dmrl {
+    /// Text features of items: a CSV table whose first column is the item's id, or an `.npy` array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<PathBuf>,
+    /// Image features of items, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<PathBuf>,
+    /// Length of an embedding; from 1 to 4,096, a multiple of `factors`.
+    pub dim: usize,
+    /// Number of blocks of an embedding; at least 1.
+    pub factors: usize,
+    /// Hidden numbers of the layers over features; from 1 to 65,536.
+    pub hidden: usize,
+    /// Hidden numbers of the attention; from 1 to 4,096.
+    pub attention_hidden: usize,
+    /// Share of hidden numbers of features that are dropped in training; from 0, below 1.
+    pub dropout: f64,
+    /// Negatives of an example; from 1 to 1,000.
+    pub negatives: usize,
+    /// By how much a positive is to score above a negative; above 0.
+    pub margin: f64,
+    /// Weight of the mean distance correlation between factors; 0 or more.
+    pub disentangle: f64,
+}
+
+impl Default for Dmrl {
+    fn default() -> Self {
+        Self {
+            text: None,
+            image: None,
+            dim: 64,
+            factors: 4,
+            hidden: 128,
+            attention_hidden: 16,
+            dropout: 0.1,
+            negatives: 4,
+            margin: 1.0,
+            disentangle: 0.01,
+        }
+    }
+}
+
+impl Dmrl {
+    pub(super) fn check(&self) -> Result<(), Complaint> {
+        let Self { dim, factors, hidden, attention_hidden, dropout, negatives, margin, disentangle, .. } = *self;
+        for (key, found, most) in [
+            ("dim", dim, 4_096),
+            ("hidden", hidden, 65_536),
+            ("attention_hidden", attention_hidden, 4_096),
+            ("negatives", negatives, 1_000),
+        ] {
+            if !(1..=most).contains(&found) {
+                return Err(Complaint::new(key, format!("found {found}; expected from 1 to {most}")));
+            }
+        }
+        if factors == 0 || !dim.is_multiple_of(factors) {
+            let message = format!("found {factors}; expected a divisor of dim = {dim}: blocks have equal lengths");
+            return Err(Complaint::new("factors", message));
+        }
+        if !(0.0..1.0).contains(&dropout) {
+            return Err(Complaint::new("dropout", format!("found {dropout}; expected a share from 0 on, below 1")));
+        }
+        let most = f64::from(f32::MAX);
+        check("margin", margin, f64::from(f32::MIN_POSITIVE)..=most, "a positive number of single precision")?;
+        check("disentangle", disentangle, 0.0..=most, "0 or a positive number of single precision").map(|_| ())
+    }
+
+    fn paths(&self) -> [&Option<PathBuf>; 2] {
+        [&self.text, &self.image]
+    }
+
+    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        for path in [&mut self.text, &mut self.image].into_iter().flatten() {
+            *path = located(path, base, data);
+        }
+    }
+
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        self.paths().into_iter().flatten().cloned().collect()
+    }
+
+    /// What the task is made of. `own` are the features that the data themselves have.
+    pub(super) fn material(
+        &self,
+        cutoffs: &[usize],
+        split: &RatingsSplit,
+        own: [Option<ItemFeatures>; 2],
+        (table, triplets): (Option<&Path>, Option<Vec<Triplet>>),
+        start: Option<&Path>,
+    ) -> Result<(Settings, Material), TaskError> {
+        let mut widths = [None; 2];
+        let mut missing = [0; 2];
+        let mut features = Features::default();
+        for (mode, (path, own)) in self.paths().into_iter().zip(own).enumerate() {
+            let found = match (path, own) {
+                (Some(_), Some(_)) => {
+                    let message = "the data have such features themselves; leave it out here or there";
+                    return Err(TaskError::Setting(Complaint::new(format!("model.dmrl.{}", MODES[mode]), message)));
+                }
+                (Some(path), None) => Some(read_features(path, &split.data.item_ids)?),
+                (None, own) => own,
+            };
+            if let Some(ItemFeatures { width, values, missing: count }) = found {
+                (widths[mode], missing[mode], features.0[mode]) = (Some(width), count, values);
+            }
+        }
+        let Self { dim, factors, hidden, attention_hidden, dropout, negatives, margin, disentangle, .. } = *self;
+        let (users, items) = (split.users(), split.items());
+        let shape = Shape { users, items, dim, factors, hidden, attention: attention_hidden, features: widths };
+        if let (Some(path), Some(triplets)) = (table, &triplets) {
+            check_triplets(path, triplets, negatives, split)?;
+        }
+        let start = match start {
+            None => None,
+            Some(path) => {
+                let tensors = shape.tensors();
+                let expected = tensors.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
+                // The order of the parameter vector.
+                Some(read_tensors(path, expected)?.into_iter().flat_map(|tensor| tensor.values).collect())
+            }
+        };
+        let objective = Objective { negatives, margin: margin as f32, disentangle, dropout };
+        let settings = Settings { shape, objective, cutoffs: cutoffs.to_vec() };
+        Ok((settings, Material { features, missing, triplets, start }))
+    }
+}
+
+/// Every run of triplets of the same pair is that of whole examples.
+fn check_triplets(path: &Path, triplets: &[Triplet], negatives: usize, split: &RatingsSplit) -> Result<(), TaskError> {
+    let pair = |triplet: &Triplet| (triplet.user, triplet.positive);
+    for run in triplets.chunk_by(|one, other| pair(one) == pair(other)) {
+        if !run.len().is_multiple_of(negatives) {
+            let (user, item) = pair(&run[0]);
+            let (user, item) = (split.data.user_ids.name(user), split.data.item_ids.name(item));
+            let message = format!(
+                "{}: user {user}, positive {item}: found {} lines one after the other; expected a multiple of {negatives}, \
+                 the negatives of an example",
+                path.display(),
+                run.len()
+            );
+            return Err(TaskError::Setting(Complaint::new("triplets", message)));
+        }
+    }
+    Ok(())
+}
+
+/// Ratings and features before they are spread over clients.
+pub(super) struct Multimodal {
+    pub settings: Settings,
+    pub split: RatingsSplit,
+    pub partition: RatingsPartition,
+    pub material: Material,
+}
+
+impl crate::task::Material for Multimodal {
+    fn whole_bytes(&self) -> u64 {
+        self.settings.shape.parameters() as u64 * 4
+    }
+
+    fn clients(&self) -> Option<usize> {
+        self.partition.is_by_user().then(|| self.split.users())
+    }
+
+    fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        let Self { settings, split, partition, material } = *self;
+        let dealt = partition.build(&split, clients, sizes, streams)?;
+        let dealt = (&dealt, partition.is_by_user());
+        Ok(Arc::new(multimodal::Multimodal::new(settings, &split, dealt, material, streams)))
+    }
+}
