@@ -463,8 +463,8 @@ fn rpfl_selects_one_client_of_each_kind() {
     assert_eq!(firsts, [vec![0, 1, 2], vec![3, 4, 5], vec![6, 0, 1]]);
     for round in &rounds[3..] {
         let explained = &round["explain"][0];
-        let cluster: Vec<u64> =
-            explained["cluster"].as_array().unwrap().iter().map(|at| at.as_u64().unwrap()).collect();
+        let cluster: Vec<f64> =
+            explained["cluster"].as_array().unwrap().iter().map(|at| at.as_f64().unwrap()).collect();
         let mut kinds: Vec<usize> = ids(&round["selected"]).iter().map(|client| client % 3).collect();
         kinds.sort_unstable();
         assert_eq!(kinds, [0, 1, 2], "{round}");

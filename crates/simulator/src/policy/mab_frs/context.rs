@@ -9,6 +9,9 @@ use fedgenie_core::state::{State, Stateful};
 /// 1, then R, Δ, U, D̃, seconds of computing, seconds of transfer.
 pub(super) type Context = [f64; 7];
 
+/// A deviation that is no larger a share of the mean is the rounding of numbers that are alike.
+const ALIKE: f64 = 1e-12;
+
 /// Of all clients.
 #[derive(Debug)]
 pub(super) struct Contexts {
@@ -53,7 +56,7 @@ impl Contexts {
             let sd = sqrt(values().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count);
             for client in available {
                 let value = &mut self.contexts[client.index()][feature];
-                *value = if sd > 0.0 { (*value - mean) / sd } else { 0.0 };
+                *value = if sd > ALIKE * mean.abs() { (*value - mean) / sd } else { 0.0 };
             }
         }
     }
