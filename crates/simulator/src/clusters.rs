@@ -123,7 +123,9 @@ pub struct ClusterContext<'a> {
 
 /// Makes a rule, once for each run.
 #[derive(Clone)]
-pub struct ClusterFactory(pub Arc<dyn Fn(&ClusterContext<'_>) -> Box<dyn ClusterPolicy> + Send + Sync>);
+pub struct ClusterFactory(pub Arc<MakesRule>);
+
+type MakesRule = dyn Fn(&ClusterContext<'_>) -> Box<dyn ClusterPolicy> + Send + Sync;
 
 impl std::fmt::Debug for ClusterFactory {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -96,6 +96,22 @@ fn report() -> Report {
             }),
             figure(Chart::Intervals { value: axis("difference"), rows: vec![(text("label"), text("first"), known)] }),
         ],
+        why: vec![Why {
+            id: "why".to_owned(),
+            policy: text("chooser"),
+            words: vec![text("sentence")],
+            figures: vec![0],
+            decisions: vec![Decided {
+                heading: text("decision"),
+                note: text("note"),
+                table: Table {
+                    columns: vec![text("client"), text("index")],
+                    rows: vec![vec![text("7"), text("–")]; 2],
+                },
+                is_chosen: vec![true, false],
+            }],
+            data: Table::default(),
+        }],
     }
 }
 
@@ -116,10 +132,24 @@ fn no_text_becomes_an_element() {
             .into_iter()
             .chain([
                 "against", "lower", "column", "cell", "figure", "caption", "summary", "panel", "row", "part", "label",
+                "chooser", "sentence", "decision", "note", "index", "7",
             ])
     {
         assert!(page.contains(&format!("{word} &#60;script&#62;")), "{word} is not shown as it is");
     }
+}
+
+/// A figure stands in one of the two sections, and who was chosen is marked.
+#[test]
+fn decisions_have_a_section_of_their_own() {
+    let page = html(&report());
+    let (before, section) = page.split_once("<section id=\"why\"").unwrap();
+    assert!(!before.contains("id=\"figure-1\"") && before.contains("id=\"figure-2\""));
+    assert!(section.contains("id=\"figure-1\"") && !section.contains("id=\"figure-2\""));
+    assert_eq!((section.matches("<tr class=\"chosen\">").count(), section.matches("decision\" open>").count()), (1, 1));
+    let mut none = report();
+    none.why.clear();
+    assert!(!html(&none).contains("id=\"why\""));
 }
 
 #[test]
