@@ -14,6 +14,7 @@ mod conformance;
 mod contracts;
 mod data_sources;
 mod devices;
+mod dmrl;
 mod explained;
 mod golden;
 mod golden_learning;

@@ -60,19 +60,6 @@ fn report() -> Report {
             is_better: Some(true),
         }],
         results: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
-        why: vec![Why {
-            id: "why-1".to_owned(),
-            policy: text("policy"),
-            words: vec![text("word")],
-            figures: vec![0],
-            decisions: vec![Decided {
-                heading: text("heading"),
-                note: text("note"),
-                table: Table { columns: vec![text("number")], rows: vec![vec![text("candidate")]] },
-                is_chosen: vec![true],
-            }],
-            data: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
-        }],
         series: vec![Series { label: text("first"), style: Style::of_index(0) }],
         figures: vec![
             figure(Chart::Lines {

@@ -12,8 +12,8 @@
 //!
 //! With `by = "groups"`, whole groups (users, writers) go to clients, at least one to each, and sizes come as near as a
 //! search finds: groups in random order, each to the client that lacks most; then, as long as that brings the two
-//! nearer to their sizes, the client furthest above its size gives the one furthest below a group, for nothing, for
-//! another group or for several.
+//! nearer to their sizes, the client furthest above its size gives the one furthest below, or else another, a group,
+//! for nothing, for another group or for several.
 //!
 //! # Source
 //! The User Balance Index of MAB-FRS, eqs. (29) and (30), there 0.0146 and 0.1172 for 8 clients and 100,000 ratings.

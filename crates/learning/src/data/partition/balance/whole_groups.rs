@@ -37,13 +37,23 @@ pub(super) fn assign(order: &[usize], counts: &[usize], wanted: &[usize]) -> Vec
 /// The most groups, from the largest, that are tried for several others.
 const TRIED: usize = 16;
 
-/// Brings the client furthest above its size and the one furthest below it nearer to them; false if nothing does.
+/// Brings two clients nearer to their sizes: the one furthest above with the one furthest below, or another; or the
+/// latter with another that is above it. False if nothing does.
 fn exchange(clients: &mut [Client]) -> bool {
-    let excess = |client: &usize| clients[*client].excess;
-    // The first among equals.
-    let above = (0..clients.len()).rev().max_by_key(excess).expect("there are clients");
-    let below = (0..clients.len()).min_by_key(excess).expect("there are clients");
+    let mut order: Vec<usize> = (0..clients.len()).collect();
+    order.sort_by_key(|&client| clients[client].excess);
+    let (below, above) = (order[0], order[order.len() - 1]);
+    let with_above = order.iter().map(|&other| (above, other));
+    let with_below = order.iter().rev().map(|&other| (other, below));
+    with_above.chain(with_below).any(|(above, below)| exchange_of(clients, above, below))
+}
+
+/// The exchange of these two that brings them nearest to their sizes.
+fn exchange_of(clients: &mut [Client], above: usize, below: usize) -> bool {
     let (over, under) = (clients[above].excess, clients[below].excess);
+    if over <= under {
+        return false;
+    }
     // What is left of both, squared, if so many examples change hands; best is half the difference.
     let left = |moved: i64| (over - moved).pow(2) + (under + moved).pow(2);
     let back_for = |size: usize| (size as i64 - (over - under) / 2).max(0) as usize;
