@@ -250,7 +250,7 @@ impl Experiment {
             let world = self.world_of(first, cache)?;
             scenario.check_measured(first.arm, &world.measures)?;
             for arm in arms.into_iter().map(|arm| &scenario.arms[arm]) {
-                world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+                world.policies(&arm.source()).map_err(|error| scenario.explain_policy(&arm.label, error))?;
             }
             warnings.extend(world.warnings);
             for &seed in &seeds[1..] {
@@ -275,7 +275,7 @@ impl Experiment {
     ) -> Result<RunSummary, Error> {
         let scenario = &self.points[id.point].1;
         let arm = &scenario.arms[id.arm];
-        let policies = world.policies(&arm.policy).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+        let policies = world.policies(&arm.source()).map_err(|error| scenario.explain_policy(&arm.label, error))?;
         let sections = scenario.sections_of(id.arm);
         let settings = RunSettings {
             evaluate: sections.evaluate.plan(sections.stop.end()),

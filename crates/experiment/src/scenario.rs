@@ -113,6 +113,8 @@ pub struct Arm {
     pub label: String,
     /// Kind and parameters, defaults written out; or what a program made it of.
     pub policy: PolicySource,
+    /// Most clients that it may choose at once; as many as the protocol says if none.
+    pub cohort: Option<u32>,
     /// What it overrides of the scenario, by path.
     pub with: Vec<Override>,
     /// Index of its own scenario among [`Scenario::variants`]; none if what it overrides changes nothing.
@@ -262,6 +264,12 @@ impl Scenario {
 }
 
 impl Arm {
+    /// Its policy, with the limit of the arm.
+    pub fn source(&self) -> PolicySource {
+        let policy = self.policy.clone();
+        self.cohort.map_or(policy.clone(), |cohort| PolicySource::Limited(Box::new(policy), cohort))
+    }
+
     /// Path and value, as text, of what it overrides.
     pub fn overridden(&self) -> BTreeMap<String, String> {
         self.with.iter().map(|entry| (entry.path.clone(), entry.text())).collect()
@@ -278,6 +286,7 @@ impl Arm {
                 body.extend(parameters);
             }
         }
+        body.extend(self.cohort.map(|cohort| ("cohort".to_owned(), i64::from(cohort).into())));
         if !self.with.is_empty() {
             let with = self.with.iter().map(|entry| (entry.path.clone(), to_toml(&entry.value))).collect();
             body.insert("with".to_owned(), toml::Value::Table(with));
@@ -334,10 +343,22 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
             return Err(ScenarioError::new(tree, path, unknown_name("policy", &kind, &names)));
         }
         let with = body.take("with").map_or_else(|| Ok(Vec::new()), |with| with::read_overrides(&with, &path))?;
+        let cohort = body.take("cohort").map(|cohort| read_cohort(&cohort, &path)).transpose()?;
         let policy = PolicySource::Scenario(read_kind(&kind, &body, &path)?);
-        arms.push(Arm { label: label.clone(), policy, with, variant: None });
+        arms.push(Arm { label: label.clone(), policy, cohort, with, variant: None });
     }
     Ok(arms)
+}
+
+/// The most clients that a policy may choose at once.
+fn read_cohort(node: &Node, path: &str) -> Result<u32, ScenarioError> {
+    match node.value {
+        Value::Integer(cohort) if (1..=i64::from(u32::MAX)).contains(&cohort) => Ok(cohort as u32),
+        _ => {
+            let message = format!("found {}; expected a number of clients of at least 1", node.value.describe());
+            Err(ScenarioError::at(&node.origin, format!("{path}.cohort"), message))
+        }
+    }
 }
 
 /// The points of a tree's sweep and the tree of each. Without a sweep, the tree itself.

@@ -16,6 +16,7 @@ pub mod cs_ucb_q;
 mod explanation;
 mod feedback;
 pub mod genie;
+mod limited;
 pub mod mab_frs;
 mod means;
 pub mod power_of_choice;
@@ -349,6 +350,8 @@ pub enum PolicySource {
     Scenario(PolicyConfig),
     /// A program that uses this library.
     Outside(Factory),
+    /// Another one's, that may choose at most so many clients at once.
+    Limited(Box<Self>, u32),
 }
 
 impl PolicySource {
@@ -360,14 +363,16 @@ impl PolicySource {
         match self {
             Self::Scenario(config) => config.build(context),
             Self::Outside(factory) => factory(context),
+            Self::Limited(source, most) => limited::build(source, *most as usize, context),
         }
     }
 
     /// Kind and parameters, of a policy of the catalogue.
-    pub const fn config(&self) -> Option<&PolicyConfig> {
+    pub fn config(&self) -> Option<&PolicyConfig> {
         match self {
             Self::Scenario(config) => Some(config),
             Self::Outside(_) => None,
+            Self::Limited(source, _) => source.config(),
         }
     }
 }
@@ -383,6 +388,7 @@ impl std::fmt::Debug for PolicySource {
         match self {
             Self::Scenario(config) => config.fmt(formatter),
             Self::Outside(_) => formatter.write_str("Outside"),
+            Self::Limited(source, most) => write!(formatter, "{source:?}, at most {most}"),
         }
     }
 }

@@ -34,7 +34,7 @@ impl Experiment {
         let policy = PolicySource::Outside(Arc::new(factory));
         for (_, scenario) in &mut self.points {
             let (label, policy) = (label.to_owned(), policy.clone());
-            scenario.arms.push(Arm { label, policy, with: Vec::new(), variant: None });
+            scenario.arms.push(Arm { label, policy, cohort: None, with: Vec::new(), variant: None });
         }
         self.resolved.push_str(&format!("\n# The policy {label} is added by a program.\n"));
         Ok(())

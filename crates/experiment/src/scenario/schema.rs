@@ -60,6 +60,11 @@ fn policy_schema(generator: &mut SchemaGenerator) -> (Value, Value) {
             "type": "object",
             "description": "What this policy overrides of the scenario, by path, such as \"protocol.synchronous.cohort\" = 8.",
         });
+        body["properties"]["cohort"] = json!({
+            "type": "integer",
+            "minimum": 1,
+            "description": "Most clients that this policy chooses at once; the protocol's cohort without it.",
+        });
         let mut labelled = body.clone();
         labelled["properties"]["kind"] = json!({ "type": "string" });
         by_label.insert(entry.name.to_owned(), labelled);
