@@ -110,6 +110,11 @@ pub struct RowRegularisation {
 }
 
 impl RowRegularisation {
+    /// Whether there is anything to do.
+    pub(super) fn is_some(self) -> bool {
+        self != Self::default()
+    }
+
     /// Whether rows must be kept as they were.
     pub(super) fn needs_starts(self) -> bool {
         self.proximal != 0.0
@@ -117,11 +122,8 @@ impl RowRegularisation {
 
     /// Adjusts the slopes of the rows that a step moves.
     #[inline(always)]
-    pub(super) fn apply<const VECTORS: usize>(self, local: &mut LocalRows) {
-        if self == Self::default() {
-            return;
-        }
-        let vectors = if VECTORS == 0 { local.vectors } else { VECTORS };
+    pub(super) fn apply(self, local: &mut LocalRows) {
+        let vectors = local.vectors;
         let LocalRows { rows, starts, slopes, met, .. } = local;
         let scale = match self.clip {
             Some(most) => clip_factor(norm(vectors, slopes, met), most),

@@ -32,17 +32,19 @@ impl Kernel for Step<'_> {
         let Self { triplets, losses, rows, extra, rule } = self;
         // Rows of one and two vectors have loops of known length.
         match rows.vectors {
-            1 => step::<1>(triplets, losses, rows, extra, rule),
-            2 => step::<2>(triplets, losses, rows, extra, rule),
-            4 => step::<4>(triplets, losses, rows, extra, rule),
-            _ => step::<0>(triplets, losses, rows, extra, rule),
+            _ if extra.is_some() => step::<0, true>(triplets, losses, rows, extra, rule),
+            1 => step::<1, false>(triplets, losses, rows, extra, rule),
+            2 => step::<2, false>(triplets, losses, rows, extra, rule),
+            4 => step::<4, false>(triplets, losses, rows, extra, rule),
+            _ => step::<0, false>(triplets, losses, rows, extra, rule),
         }
     }
 }
 
-/// The step on rows of `VECTORS` vectors; 0 stands for any other number.
+/// The step on rows of `VECTORS` vectors; 0 stands for any other number. Whether slopes are regularised is known when
+/// compiled: plain steps do not look.
 #[inline(always)]
-fn step<const VECTORS: usize>(
+fn step<const VECTORS: usize, const REGULARISED: bool>(
     triplets: &[Triple],
     losses: &mut [f32],
     local: &mut LocalRows,
@@ -89,7 +91,9 @@ fn step<const VECTORS: usize>(
             }
         }
     }
-    extra.apply::<VECTORS>(local);
+    if REGULARISED {
+        extra.apply(local);
+    }
     rule.apply::<VECTORS>(local);
 }
 
