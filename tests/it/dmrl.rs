@@ -133,7 +133,8 @@ fn projected(tensors: &Tensors, mode: &str, features: &[f64]) -> Vec<f64> {
 
 fn layered(tensors: &Tensors, name: &str, input: &[f64]) -> Vec<f64> {
     let (weight, bias) = (&tensors[&format!("{name}.weight")].1, &tensors[&format!("{name}.bias")].1);
-    let row = |row: usize| weight[row * input.len()..][..input.len()].iter().zip(input).map(|(w, x)| w * x).sum::<f64>();
+    let row =
+        |row: usize| weight[row * input.len()..][..input.len()].iter().zip(input).map(|(w, x)| w * x).sum::<f64>();
     (0..bias.len()).map(|index| row(index) + bias[index]).collect()
 }
 
@@ -230,7 +231,8 @@ fn one_step_from_given_weights_with_given_negatives_is_that_of_the_definition() 
     place.write("ratings.csv", RATINGS);
     place.write("text.csv", TEXT);
     place.write("triplets.csv", TRIPLETS);
-    let image: Vec<Vec<f64>> = (0..5).map(|item| (0..3).map(|j| scrambled(900 + 3 * item + j, 1.0)).collect()).collect();
+    let image: Vec<Vec<f64>> =
+        (0..5).map(|item| (0..3).map(|j| scrambled(900 + 3 * item + j, 1.0)).collect()).collect();
     let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (5, 3), }\n";
     let mut npy = b"\x93NUMPY\x01\x00".to_vec();
     npy.extend((header.len() as u16).to_le_bytes());
@@ -252,14 +254,7 @@ fn one_step_from_given_weights_with_given_negatives_is_that_of_the_definition() 
     let end = from_safetensors(&place.read("out/runs/random-s1/model.safetensors"));
     // Items by ascending id; item 20 has no text: zeros.
     let text = [[1.0, 0.25], [0.0, 0.0], [-0.75, 0.5], [0.0, 2.0], [0.5, -1.0]].map(|row| row.to_vec()).to_vec();
-    let examples = [
-        (0, 0, [3, 4]),
-        (1, 2, [1, 3]),
-        (0, 1, [4, 2]),
-        (2, 3, [0, 2]),
-        (1, 4, [1, 0]),
-        (0, 0, [2, 2]),
-    ];
+    let examples = [(0, 0, [3, 4]), (1, 2, [1, 3]), (0, 1, [4, 2]), (2, 3, [0, 2]), (1, 4, [1, 0]), (0, 0, [2, 2])];
     let world = World { text, image, examples: examples.to_vec() };
     let loss = world.loss(&start);
     assert_eq!(end.keys().collect::<Vec<_>>(), start.keys().collect::<Vec<_>>());
@@ -316,7 +311,10 @@ schedule = { exponential = { decay = 0.9 } }
 
 const PROTOCOLS: [(&str, &str); 4] = [
     ("[protocol.synchronous]\ncohort = 3\n", "[policy.random]\n[policy.power-of-choice]\n"),
-    ("[protocol.deadline]\ncohort = 3\ndeadline = \"0.5 s\"\nlate = { carry = {} }\n", "[policy.random]\n[policy.round-robin]\n"),
+    (
+        "[protocol.deadline]\ncohort = 3\ndeadline = \"0.5 s\"\nlate = { carry = {} }\n",
+        "[policy.random]\n[policy.round-robin]\n",
+    ),
     ("[protocol.buffered]\nconcurrency = 4\nbuffer = 2\n", "[policy.random]\n"),
     ("[protocol.hierarchical]\nedges = 2\ncohort = 2\nedge_rounds = 2\n", "[policy.random]\n"),
 ];
@@ -378,7 +376,11 @@ fn what_is_missing_is_said() {
 fn what_does_not_fit_is_named_with_its_key() {
     let text = format!("{BASE}[protocol.synchronous]\ncohort = 3\n[policy.random]\n");
     for (from, to, says) in [
-        ("factors = 2", "factors = 3", "task.recommendation.model.dmrl.factors: found 3; expected a divisor of dim = 8"),
+        (
+            "factors = 2",
+            "factors = 3",
+            "task.recommendation.model.dmrl.factors: found 3; expected a divisor of dim = 8",
+        ),
         ("factors = 2", "factors = 0", "task.recommendation.model.dmrl.factors"),
         ("hidden = 6", "hidden = 0", "task.recommendation.model.dmrl.hidden"),
         ("dim = 8", "dim = 8\nnegatives = 0", "task.recommendation.model.dmrl.negatives"),
@@ -407,8 +409,10 @@ fn files_that_do_not_fit_are_named_with_their_line() {
         ("text.csv", "movie,x\n10,1\n10,2\n", "text.csv:3: item \"10\" has a row already, in line 2"),
         ("start.safetensors", "nonsense", "start.safetensors: is no safetensors file"),
     ] {
-        let without_start = SCENARIO.replace("start = \"start.safetensors\"\n", "").replace("image = \"image.npy\"\n", "");
-        let text = if file.starts_with("start") { SCENARIO.replace("image = \"image.npy\"\n", "") } else { without_start };
+        let without_start =
+            SCENARIO.replace("start = \"start.safetensors\"\n", "").replace("image = \"image.npy\"\n", "");
+        let text =
+            if file.starts_with("start") { SCENARIO.replace("image = \"image.npy\"\n", "") } else { without_start };
         let place = Workplace::with(&text);
         place.write("ratings.csv", RATINGS);
         place.write("text.csv", TEXT);
