@@ -64,6 +64,12 @@ cohort = 1
 [policy.random]
 "#;
 
+/// A run that succeeds; warnings are not errors here.
+fn run(place: &Workplace, file: &str, folder: &str, more: &[&str]) {
+    let answer = place.fedgenie(&[&["run", file, "--out", folder, "--models"], more].concat());
+    assert_eq!(answer.code, 0, "{answer:?}");
+}
+
 /// Names and shapes of all tensors.
 fn shapes() -> Vec<(&'static str, Vec<usize>)> {
     vec![
@@ -250,7 +256,7 @@ fn one_step_from_given_weights_with_given_negatives_is_that_of_the_definition() 
         })
         .collect();
     place.write("start.safetensors", to_safetensors(&start));
-    place.run_into("out", &["--models"]);
+    run(&place, "scenario.toml", "out", &[]);
     let end = from_safetensors(&place.read("out/runs/random-s1/model.safetensors"));
     // Items by ascending id; item 20 has no text: zeros.
     let text = [[1.0, 0.25], [0.0, 0.0], [-0.75, 0.5], [0.0, 2.0], [0.5, -1.0]].map(|row| row.to_vec()).to_vec();
@@ -342,10 +348,10 @@ fn every_protocol_on_any_number_of_threads() {
 
 #[test]
 fn contributions_are_compared_in_hindsight_and_everything_travels() {
-    let meter = "[regret]\ncounterfactual = true\nutility = { contribution = {} }\nkappa = 0.5\n";
+    let meter = "[regret]\ncounterfactual = true\nmeters = []\nutility = { contribution = {} }\nkappa = 0.5\n";
     let text = format!("{BASE}[protocol.synchronous]\ncohort = 3\n{meter}[policy.random]\n");
     let place = Workplace::with(&text);
-    place.run_into("out", &["--models"]);
+    run(&place, "scenario.toml", "out", &[]);
     assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
     let rounds = place.lines("out/runs/random-s1/rounds.jsonl");
     assert!(rounds.iter().skip(1).all(|round| round["regret"]["counterfactual"].as_f64().unwrap() >= -1e-9));
@@ -359,7 +365,7 @@ fn contributions_are_compared_in_hindsight_and_everything_travels() {
     let start = "[task.recommendation]\nstart = \"out/runs/random-s1/model.safetensors\"\n";
     place.write("again.toml", text.replace("[task.recommendation]\n", start));
     let still = ["--set", "training.optimizer={sgd={lr=1e-30}}", "--set", "training.proximal=0.0"];
-    place.run_file("again.toml", "second", &still);
+    run(&place, "again.toml", "second", &still);
     let last = |folder: &str| place.json(&format!("{folder}/summary.json"))["runs"][0]["final"]["test_auc"].clone();
     assert_eq!(last("out"), last("second"), "a step that moves nothing keeps the model");
 }

@@ -64,13 +64,13 @@ mod tests {
 
     #[test]
     fn a_preset_is_the_groups_that_it_stands_for() {
-        let group = |speed: u32, rate: &str| {
+        let group = |speed: f64, rate: &str| {
             let rate = format!("{rate} Mbit/s");
-            let name = format!("{} cores, {rate}", speed / 2_000);
+            let name = format!("{} cores, {rate}", speed / 2_000.0);
             let device = json!({"samples_per_second": speed, "downlink": rate, "uplink": rate});
             json!({"name": name, "count": 2, "device": device})
         };
-        let groups = [group(16_000, "1600"), group(16_000, "100"), group(4_000, "6"), group(4_000, "2")];
+        let groups = [group(16_000.0, "1600"), group(16_000.0, "100"), group(4_000.0, "6"), group(4_000.0, "2")];
         let (preset, whole) = (parsed(json!({"preset": "mab-frs"})), parsed(json!({ "group": groups })));
         assert_eq!(preset.client_count().unwrap(), 8);
         let sgd = OptimizerConfig::Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
@@ -86,7 +86,7 @@ mod tests {
         for (key, value) in [
             ("clients", json!(8)),
             ("group", json!([{"count": 8}])),
-            ("device", json!({"samples_per_second": 5, "downlink": "1 Mbit/s", "uplink": "1 Mbit/s"})),
+            ("device", json!({"samples_per_second": 5.0, "downlink": "1 Mbit/s", "uplink": "1 Mbit/s"})),
         ] {
             let error = parsed(json!({"preset": "mab-frs", key: value})).client_count().unwrap_err();
             assert_eq!(error.path, format!("population.{key}"));
