@@ -264,7 +264,10 @@ impl WorldPlan {
         let Some(clients) = clients else { return Ok(Cow::Borrowed(&self.population)) };
         match self.population.clients {
             Some(given) if given != clients => {
-                let message = format!("found {given}; the data say {clients}: write that, or leave the key out");
+                let message = format!(
+                    "found {given}; the data say {clients} with this partition: write that, leave the key out, \
+                     or take a partition that deals the data to so many clients, such as partition = \"iid\""
+                );
                 Err(WorldError::scenario("population.clients", message))
             }
             _ => Ok(Cow::Owned(PopulationConfig { clients: Some(clients), ..self.population.clone() })),

@@ -8,13 +8,13 @@
 //!
 //! | utility | `S_i` |
 //! |---|---|
-//! | [`loss_drop`] | test loss of the model sent less that of the client's own model |
+//! | [`loss_drop`] | loss of the model sent less that of the client's own model |
 //! | [`contribution`] | relevance × reputation, plus data quality |
 //! | [`aggregate`] | none: a set is worth what metrics say of its aggregate |
 //!
 //! # Inputs
-//! The test data belong to nobody: a simulator may look at them, a server could not. The functions are plain functions
-//! of numbers, for whoever has those numbers from elsewhere.
+//! Models are scored on the task's validation data, or else on its test data. They belong to nobody: a simulator may look
+//! at them, a server could not. The functions are plain functions of numbers, for whoever has those numbers from elsewhere.
 //!
 //! # Determinism
 //! Draws nothing; sums run in the order of parameters, examples and candidates.
@@ -40,6 +40,11 @@ pub trait UtilitySettings {
 
     /// Whether it looks at the losses of the candidates' own examples.
     fn needs_data_quality(&self) -> bool {
+        false
+    }
+
+    /// Whether it compares losses of models.
+    fn needs_loss(&self) -> bool {
         false
     }
 
@@ -91,25 +96,30 @@ impl UtilityConfig {
         self.settings().of_sets()
     }
 
+    /// Whether it compares losses of models.
+    pub fn needs_loss(&self) -> bool {
+        self.settings().needs_loss()
+    }
+
     /// Whether it looks at the losses of the candidates' own examples.
     pub fn needs_data_quality(&self) -> bool {
         self.settings().needs_data_quality()
     }
 }
 
-/// A model's score on the test data.
+/// A model's score on the validation data, or else on the test data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelScore {
     /// Mean loss.
     pub loss: f64,
-    /// `Q`: the accuracy of a classifier, the negative mean loss of any other model.
+    /// `Q`: the task's main measure, negated where smaller is better.
     pub quality: f64,
 }
 
 /// The score of a client's own update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdateScore {
-    /// The client's model on the test data.
+    /// The client's model.
     pub model: ModelScore,
     /// `δ`, see [`contribution::deviation`].
     pub deviation: f64,

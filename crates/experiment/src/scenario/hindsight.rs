@@ -15,6 +15,8 @@ impl RegretConfig {
             self.utility.get_or_insert_default();
             let of_sets = self.utility.as_ref().is_some_and(|utility| utility.of_sets().is_some());
             self.kappa.get_or_insert(if of_sets { 0.0 } else { KAPPA });
+            self.size.get_or_insert_default();
+            self.every.get_or_insert(1);
         }
     }
 

@@ -197,7 +197,8 @@ pub struct RegretConfig {
     /// Weight of the round's time, for `counterfactual`; 0.5 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kappa: Option<f64>,
-    /// Unit of the round's time, for `counterfactual`; if left out, the 80th percentile of the clients' mean latencies.
+    /// Unit of the round's time, for `counterfactual`; if left out, the 80th percentile over clients of the
+    /// sum of their phases' mean durations, without losses and timeouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_semi: Option<Duration>,
     /// How many clients the sets have that `counterfactual` compares with: `exactly` the cohort, which is the default,

@@ -11,7 +11,8 @@
 //! is `(1 − αs) w + αs w_k`). An update older than `max_staleness` is late: it is not used.
 //!
 //! A lost client counts as busy until `timeout` after dispatch, when the server stops waiting for it. A selection
-//! chooses one client: a policy's m is 1 and its t counts selections. Policies that probe clients first cannot be used.
+//! chooses one client: a policy's m is 1 and its t counts selections. A policy that asks clients first waits for their
+//! answers before each selection, while jobs go on.
 //!
 //! | `staleness` | weight of an update `s` rounds old |
 //! |---|---|

@@ -23,6 +23,12 @@ pub(super) fn define(
         return Err(WorldError::scenario(PATH, message));
     }
     let HindsightPlan { utility, kappa, size, every, .. } = plan.clone();
+    let has_loss = measures.is_some_and(|measures| measures.of_data.iter().any(|measure| measure.name == "loss"));
+    if utility.needs_loss() && !has_loss {
+        let message = "loss-drop, which is the default, compares losses, and this task measures none; take \
+                       { contribution = {} }, or a metric: { aggregate = { test_auc = 1.0 } }";
+        return Err(WorldError::scenario("regret.utility", message));
+    }
     if let Some(weights) = utility.of_sets() {
         check_metrics(weights, measures, matches!(rule, Rule::Hierarchical(_)))?;
         let (clients, ask) = match rule {

@@ -13,7 +13,8 @@
 //! Sets are enumerated: at most 20,000 in a round, and more are refused with their number.
 //!
 //! # Source
-//! This project; `{ valid_hr_20 = λ, item_staleness = −(1 − λ) }` is the reward (17) of ProxyRL-FRS.
+//! This project. The reward (17) of ProxyRL-FRS has this form: λ times a hit ratio less (1 − λ) times the staleness of
+//! items, of a task that measures both.
 //!
 //! # Deviations from the source
 //! κ is 0 if it is left out: time has no price unless the scenario says so.

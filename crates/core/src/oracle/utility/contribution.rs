@@ -1,8 +1,8 @@
 //! Contribution score of MAB-FRS: relevance × reputation, plus data quality.
 //!
 //! # Definition
-//! With `Q_t` the quality of the model that round `t` sends (test accuracy of a classifier, negative mean test loss of
-//! any other model) and `Q_t^i` that of the model which client `i` makes of it:
+//! With `Q_t` the quality of the model that round `t` sends (the task's main measure on validation data, or else test
+//! data, negated where smaller is better) and `Q_t^i` that of the model which client `i` makes of it:
 //!
 //! ```text
 //! Δ_i = Q_t^i − Q_t           R_i ← γ·Δ_i + (1 − γ)·R_i,  0 at first                               (9)
@@ -16,7 +16,8 @@
 //! of nobody else. `S_i` of any candidate is formed with what `R_i` would become: `γ·Δ_i + (1 − γ)·R_i`.
 //!
 //! # Inputs
-//! Test data, the clients' models, and the losses of the model sent on the clients' own examples.
+//! Validation or test data, the clients' models, and the losses of the model sent on the clients' own examples; of a task
+//! without such losses, `D̃ = 0`.
 //!
 //! # Source
 //! J. Liu, M. Goudarzi, A. N. Toosi, "An ML-driven participant selection technique for federated recommendation system
@@ -33,10 +34,11 @@
 //! - The losses of (12) are those of the model sent, before the client trains. The pool of the normalisation is
 //!   everybody who could be chosen in the round; where all `D` are alike, `D̃ = 0`. A client without examples has
 //!   `D = 0`.
-//! - The paper's examples for `Q` are held by the server ("validation"); here they are the test data.
+//! - The paper's examples for `Q` are held by the server ("validation"); a task without validation data has its test
+//!   data in their place.
 //!
 //! # Cost
-//! A pass over the test data for each candidate, and one over its own examples, one at a time, because losses are
+//! A pass over the validation or test data for each candidate, and one over its own examples, one at a time, because losses are
 //! squared one by one.
 //!
 //! # Determinism

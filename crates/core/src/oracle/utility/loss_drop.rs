@@ -1,11 +1,12 @@
-//! Loss drop: by how much a client's own update lowers the test loss.
+//! Loss drop: by how much a client's own update lowers the loss.
 //!
 //! # Definition
 //! `S_i = L(w_t) − L(w_t^i)`: mean loss of the model `w_t` that the round sends less that of the model `w_t^i` that
-//! client `i` makes of it, both on all test examples. Positive if the update helps, on its own.
+//! client `i` makes of it, both on all validation examples, or on all test examples where the task has no validation
+//! data. Positive if the update helps, on its own.
 //!
 //! # Inputs
-//! Test data, which a simulator has and a server does not.
+//! Validation or test data, which a simulator has and a server does not; a task that measures a loss.
 //!
 //! # Source
 //! This project.
@@ -15,7 +16,7 @@
 //! its members do one by one, not what they do together.
 //!
 //! # Cost
-//! One pass over the test data for each candidate that has trained, and one for the model sent.
+//! One pass over these data for each candidate that has trained, and one for the model sent.
 //!
 //! # Determinism
 //! Draws nothing.
@@ -37,6 +38,10 @@ use serde::{Deserialize, Serialize};
 pub struct Config {}
 
 impl UtilitySettings for Config {
+    fn needs_loss(&self) -> bool {
+        true
+    }
+
     fn begin(&self, _: usize) -> Box<dyn UtilityRun> {
         Box::new(*self)
     }
