@@ -267,14 +267,14 @@ fn one_step_from_given_weights_with_given_negatives_is_that_of_the_definition() 
     for (name, (shape, values)) in &start {
         assert_eq!(&end[name].0, shape);
         let mut has_slope = false;
-        for entry in 0..values.len() {
+        for (entry, value) in values.iter().enumerate() {
             let at = |step: f64| {
                 let mut moved = start.clone();
                 moved.get_mut(name).unwrap().1[entry] += step;
                 world.loss(&moved)
             };
             let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
-            let found = (values[entry] - end[name].1[entry]) / 0.5;
+            let found = (value - end[name].1[entry]) / 0.5;
             assert!((found - slope).abs() < 2e-6, "{name}[{entry}]: {found} {slope}");
             has_slope |= slope.abs() > 1e-4;
         }

@@ -73,9 +73,8 @@ fn solved(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
     for pivot in 0..right.len() {
         for other in (0..right.len()).filter(|&other| other != pivot) {
             let times = matrix[other][pivot] / matrix[pivot][pivot];
-            for column in 0..right.len() {
-                matrix[other][column] -= times * matrix[pivot][column];
-            }
+            let from = matrix[pivot].clone();
+            matrix[other].iter_mut().zip(from).for_each(|(entry, from)| *entry -= times * from);
             right[other] -= times * right[pivot];
         }
     }

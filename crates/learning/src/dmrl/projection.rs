@@ -246,8 +246,8 @@ impl Kernel for Activate<'_> {
                 if let Some(threshold) = threshold {
                     let noise: &[u16; LANES] =
                         noise[row * columns + column..].first_chunk().expect("there is noise for every number");
-                    for lane in 0..LANES {
-                        factor.0[lane] = if noise[lane] >= threshold { factor.0[lane] } else { 0.0 };
+                    for (factor, &noise) in factor.0.iter_mut().zip(noise) {
+                        *factor = if noise >= threshold { *factor } else { 0.0 };
                     }
                 }
                 factor.store(&mut factors[place..]);

@@ -15,7 +15,7 @@ pub(super) enum Estimator {
     Mean(SampleMeans),
     Discounted { factor: f64, sums: Vec<Discounted> },
     Window { size: usize, last: Vec<Vec<f64>> },
-    Contextual(Ridge<7>),
+    Contextual(Box<Ridge<7>>),
 }
 
 /// Sums of rewards and of weights, as they stood when the client was pulled last.
@@ -41,7 +41,7 @@ impl Stateful for Estimator {
             Self::Mean(means) => state.field(means),
             Self::Discounted { factor: _, sums } => state.field(sums),
             Self::Window { size: _, last } => state.field(last),
-            Self::Contextual(ridge) => state.field(ridge),
+            Self::Contextual(ridge) => state.field(&mut **ridge),
         }
     }
 }
@@ -66,7 +66,7 @@ impl Estimate {
             Self::Contextual { ridge } => {
                 let ridge = check("ridge", ridge, f64::MIN_POSITIVE.., "a number above 0")
                     .map_err(|complaint| below(complaint, "contextual"))?;
-                Estimator::Contextual(Ridge::new(ridge))
+                Estimator::Contextual(Box::new(Ridge::new(ridge)))
             }
         })
     }

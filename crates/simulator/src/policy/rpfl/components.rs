@@ -70,10 +70,9 @@ fn eigen(mut matrix: Vec<Vec<f64>>) -> (Vec<f64>, Vec<Vec<f64>>) {
                 for row in &mut matrix {
                     (row[p], row[q]) = (cosine * row[p] - sine * row[q], sine * row[p] + cosine * row[q]);
                 }
-                for column in 0..count {
-                    let (above, below) = (matrix[p][column], matrix[q][column]);
-                    matrix[p][column] = cosine * above - sine * below;
-                    matrix[q][column] = sine * above + cosine * below;
+                let (head, tail) = matrix.split_at_mut(q);
+                for (above, below) in head[p].iter_mut().zip(&mut tail[0]) {
+                    (*above, *below) = (cosine * *above - sine * *below, sine * *above + cosine * *below);
                 }
                 for row in &mut vectors {
                     (row[p], row[q]) = (cosine * row[p] - sine * row[q], sine * row[p] + cosine * row[q]);
