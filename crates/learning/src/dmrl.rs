@@ -11,7 +11,7 @@
 //! - the score `r` is the sum of `s` over factors.
 //!
 //! An example is a positive pair with `K` negatives, its loss the mean of `max(0, margin − r⁺ + r⁻)` over them. The loss of
-//! a batch is the mean over its examples and `disentangle` times the mean distance correlation ([`distance`]) over
+//! a batch is the mean over its examples and `disentangle` times the mean distance correlation (`distance`) over
 //! channels and pairs of factors, whose rows are the batch's positive pairs; it is 0 for one row or one factor. While
 //! training, hidden numbers of (text, image) are dropped with probability `dropout`, those left scaled up.
 //!
