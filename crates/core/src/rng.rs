@@ -42,9 +42,9 @@ pub enum Purpose {
     /// Examples of a data set. Synthetic features: entity = example, index = 0; prototypes of image classes: entity =
     /// class, index = 1; synthetic test images: entity = example, index = 2. Which rows of a table are for testing:
     /// entity = 0, index = 3. Ratings: which are held out of all, entity = 0, index = 4, or of each user's, entity =
-    /// user, index = 5; synthetic ones, entity = item, index = 6, and entity = user, index = 7; negatives of a client.s loss,
-    /// entity = client, index = 8; features of synthetic items: 9 to 12; negatives of test and validation losses, entity =
-    /// user, index = 13 and 14.
+    /// user, index = 5; synthetic ones, entity = item, index = 6, and entity = user, index = 7; negatives of a client's
+    /// loss, entity = client, index = 8; features of synthetic items, index = 9 to 12; negatives of test and validation
+    /// losses, entity = user, index = 13 and 14.
     Example = 7,
     /// Which examples go to which client: entity and index as the partition documents.
     Partition = 8,
@@ -131,6 +131,26 @@ fn uniform_from(bits: u64) -> f64 {
     (((bits >> 11) as f64 + 0.5) * STEP).min(1.0 - STEP)
 }
 
+/// Whole blocks of 16 words of a stream, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks {
+    key: [u32; 8],
+    stream: u64,
+    next: u64,
+}
+
+impl Blocks {
+    /// The next `COUNT` blocks, word by word: entry `[w][n]` is word `w` of block `n`.
+    ///
+    /// Inlined, so that it is compiled with the processor features of its caller.
+    #[inline(always)]
+    pub fn take<const COUNT: usize>(&mut self) -> [[u32; COUNT]; WORDS] {
+        let words = chacha::blocks(&self.key, self.stream, self.next);
+        self.next += COUNT as u64;
+        words
+    }
+}
+
 /// One stream of random numbers, consumed from its beginning.
 #[derive(Clone, Debug)]
 pub struct StreamRng {
@@ -169,6 +189,14 @@ impl StreamRng {
         for _ in 0..(count - left) % per_block {
             self.bits();
         }
+    }
+
+    /// The next `count` whole blocks, to be made many at a time. What is left of the block at hand is left out.
+    pub fn blocks(&mut self, count: u64) -> Blocks {
+        let blocks = Blocks { key: self.key, stream: self.stream, next: self.block };
+        self.block += count;
+        self.next = WORDS;
+        blocks
     }
 
     /// A uniform variate in the open interval (0, 1), on a grid of 2^-53 shifted by half a step.
@@ -218,6 +246,26 @@ mod tests {
                 });
                 assert_eq!([0; 20].map(|_| skipped.bits()), [0; 20].map(|_| drawn.bits()), "{first}, {count}");
             }
+        }
+    }
+
+    #[test]
+    fn blocks_are_the_words_that_would_be_drawn() {
+        for drawn in [0, 1, 8, 11] {
+            let mut rng = Streams::new(5).stream(Purpose::Latency, 1, 2);
+            (0..drawn).for_each(|_| _ = rng.bits());
+            let mut one_by_one = rng.clone();
+            let mut blocks = rng.blocks(9);
+            let words: Vec<[[u32; 3]; 16]> = (0..3).map(|_| blocks.take()).collect();
+            // The rest of the block at hand.
+            (0..(8 - drawn % 8) % 8).for_each(|_| _ = one_by_one.bits());
+            for block in 0..9 {
+                for word in (0..16).step_by(2) {
+                    let [low, high] = [word, word + 1].map(|word| words[block / 3][word][block % 3]);
+                    assert_eq!(one_by_one.bits(), u64::from(high) << 32 | u64::from(low));
+                }
+            }
+            assert_eq!(rng.bits(), one_by_one.bits());
         }
     }
 

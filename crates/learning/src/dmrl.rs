@@ -1,19 +1,20 @@
 //! Multimodal recommendation with disentangled factors: users, items, text and images, joined by attention.
 //!
 //! # Definition
-//! User `u` and item `i` have embeddings of `d` numbers; an item's text and image features, as far as there are any, are
-//! brought to `d` numbers by two layers each, `LReLU(W₂ LReLU(W₁ x + b₁) + b₂)` with slope 0.01 below zero. Each of
-//! these *channels* (user, id, text, image) is cut into `F` blocks, the factors. For a pair and a factor `f`, `h` is the
-//! user's block followed by the item's, one for each channel;
+//! User `u` and item `i` have embeddings of `d` numbers; an item's text and image features, as far as there are any,
+//! are brought to `d` numbers by two layers each, `LReLU(W₂ LReLU(W₁ x + b₁) + b₂)` with slope 0.01 below zero. Each of
+//! these *channels* (user, id, text, image) is cut into `F` blocks, the factors. For a pair and a factor `f`, `h` is
+//! the user's block followed by the item's, one for each channel;
 //!
 //! - `α = softmax(A₂ tanh(A₁ h + b₁) + b₂)`, one network for all factors, an output for each channel;
-//! - `s = Σ_c α_c GELU(p · e_c)` over the channels of the item (the user's `α` is not used), GELU by the error function;
+//! - `s = Σ_c α_c GELU(p · e_c)` over the channels of the item (the user's `α` is not used), GELU by the error
+//!   function;
 //! - the score `r` is the sum of `s` over factors.
 //!
-//! An example is a positive pair with `K` negatives, its loss the mean of `max(0, margin − r⁺ + r⁻)` over them. The loss of
-//! a batch is the mean over its examples and `disentangle` times the mean distance correlation (`distance`) over
-//! channels and pairs of factors, whose rows are the batch's positive pairs; it is 0 for one row or one factor. While
-//! training, hidden numbers of (text, image) are dropped with probability `dropout`, those left scaled up.
+//! An example is a positive pair with `K` negatives, its loss the mean of `max(0, margin − r⁺ + r⁻)` over them. The
+//! loss of a batch is the mean over its examples and `disentangle` times the mean distance correlation (`distance.rs`)
+//! over channels and pairs of factors, whose rows are the batch's positive pairs; it is 0 for one row or one factor.
+//! While training, hidden numbers of (text, image) are dropped with probability `dropout`, those left scaled up.
 //!
 //! # Inputs
 //! The tables of users and items, the weights, the features of items; pairs with their negatives. Everything is `f32`.
@@ -33,10 +34,10 @@
 //! negative; it allocates nothing once a worker has seen a batch of its size.
 //!
 //! # Determinism
-//! Stream (ModelInit, 0, 0): items, users row by row, then the layers in the order of their tensors. Examples of a batch lie in lanes; sums over hidden numbers, features
-//! and dimensions take one fused multiply-add for each term in ascending order; sums over examples keep 16 sums, folded
-//! in halves, or take them in the order of examples, block by block: each negative, then the positives. So neither path
-//! nor threads change a bit.
+//! Stream (ModelInit, 0, 0): the tensors in their order, row by row. Examples of a batch lie in lanes; sums over hidden
+//! numbers, features and dimensions take one fused multiply-add for each term in ascending order; sums over examples
+//! keep 16 sums, folded in halves, or take them in the order of examples, block by block: each negative, then the
+//! positives. So neither path nor threads change a bit.
 
 mod attention;
 mod block;

@@ -63,6 +63,54 @@ pub fn block(key: &[u32; 8], stream: u64, counter: u64) -> [u32; WORDS] {
     words
 }
 
+/// The words of `COUNT` blocks from `counter` on, word by word: `words[w][n]` is word `w` of block `counter + n`.
+///
+/// Inlined, so that it is compiled with the processor features of its caller.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "loops over blocks are the same for all words")]
+pub fn blocks<const COUNT: usize>(key: &[u32; 8], stream: u64, counter: u64) -> [[u32; COUNT]; WORDS] {
+    let mut start = [[0; COUNT]; WORDS];
+    let constants = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
+    for word in 0..4 {
+        start[word] = [constants[word]; COUNT];
+    }
+    for word in 0..8 {
+        start[4 + word] = [key[word]; COUNT];
+    }
+    for block in 0..COUNT {
+        let counter = counter.wrapping_add(block as u64);
+        (start[12][block], start[13][block]) = (counter as u32, (counter >> 32) as u32);
+    }
+    (start[14], start[15]) = ([stream as u32; COUNT], [(stream >> 32) as u32; COUNT]);
+    let mut state = start;
+    for _ in 0..4 {
+        for [a, b, c, d] in [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]] {
+            quarter_round(&mut state, a, b, c, d);
+        }
+        for [a, b, c, d] in [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]] {
+            quarter_round(&mut state, a, b, c, d);
+        }
+    }
+    for word in 0..WORDS {
+        for block in 0..COUNT {
+            state[word][block] = state[word][block].wrapping_add(start[word][block]);
+        }
+    }
+    state
+}
+
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "loops over blocks are the same for all words")]
+fn quarter_round<const COUNT: usize>(state: &mut [[u32; COUNT]; WORDS], a: usize, b: usize, c: usize, d: usize) {
+    for (to, from, turned, bits) in [(a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)] {
+        for block in 0..COUNT {
+            let sum = state[to][block].wrapping_add(state[from][block]);
+            state[to][block] = sum;
+            state[turned][block] = (state[turned][block] ^ sum).rotate_left(bits);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +131,11 @@ mod tests {
                 library.set_word_pos(u128::from(counter) * WORDS as u128);
                 let expected: [u32; WORDS] = std::array::from_fn(|_| library.next_u32());
                 assert_eq!(block(&key, stream, counter), expected, "stream {stream}, block {counter}");
+                let together = blocks::<8>(&key, stream, counter);
+                for later in 0..8 {
+                    let one = block(&key, stream, counter + later);
+                    assert_eq!(together.map(|word| word[later as usize]), one, "stream {stream}, block {counter}");
+                }
             }
         }
     }

@@ -19,8 +19,8 @@
 //! Stream (Partition, 0, 0) puts all examples in a random order, the same one for every kind of partition. Weights of
 //! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3)
 //! puts shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0,
-//! 5) is the order of examples that [`two_level::split_by_shares`] deals to servers, (Partition, 0, 6) that of groups in
-//! [`balance`]. Ties go to the smaller client
+//! 5) is the order of examples that [`two_level::split_by_shares`] deals to servers, (Partition, 0, 6) that of groups
+//! in [`balance`]. Ties go to the smaller client
 //! number.
 
 pub mod balance;

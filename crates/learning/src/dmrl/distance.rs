@@ -5,8 +5,8 @@
 //! `A_ij = a_ij − a̅_i − a̅_j + a̅`. For two blocks `v = mean(A ∘ B)`, `dCov = √(max(v, 0) + 1e-8)` and
 //! `dCor = dCov_xy / √(dCov_xx dCov_yy)`. The sum over all pairs of blocks is added to the loss with a weight.
 //!
-//! `∂v_xy/∂a_ij = B_ij/n²`, because centring is its own adjoint; and with `G = ∂/∂a`, `H = G/a`, the slope by row `i` is
-//! `2 Σ_j H_ij (x_i − x_j)`. Rows that are equal have no slope between them.
+//! `∂v_xy/∂a_ij = B_ij/n²`, because centring is its own adjoint; and with `G = ∂/∂a`, `H = G/a`, the slope by row `i`
+//! is `2 Σ_j H_ij (x_i − x_j)`. Rows that are equal have no slope between them.
 //!
 //! # Source
 //! G. J. Székely, M. L. Rizzo, N. K. Bakirov, "Measuring and testing dependence by correlation of distances", Annals of
@@ -48,6 +48,8 @@ pub struct Distances {
     squares: Vec<f32>,
     /// Mean distance of each row, by block.
     means: Vec<f32>,
+    /// Mean of these, by block.
+    centres: Vec<f32>,
     /// One centred row of each block.
     centred: Vec<f32>,
     /// `Σ_j H_ij` by row, of one block.
@@ -55,6 +57,7 @@ pub struct Distances {
     product: Vec<f32>,
     /// Mean products of centred distances, and what multiplies them in slopes.
     covariances: Vec<f64>,
+    slopes: Vec<f64>,
     factors: Vec<f32>,
 }
 
@@ -76,12 +79,14 @@ impl Distances {
             let means = &mut self.means[factor * row..][..row];
             run(path, Fill { values, stride, width, rows, row, squares, means });
         }
-        let centres: Vec<f32> = self
-            .means
-            .chunks_exact(row)
-            .take(factors)
-            .map(|means| (means[..rows].iter().map(|&mean| f64::from(mean)).sum::<f64>() / rows as f64) as f32)
-            .collect();
+        self.centres.clear();
+        self.centres.extend(
+            self.means
+                .chunks_exact(row)
+                .take(factors)
+                .map(|means| (means[..rows].iter().map(|&mean| f64::from(mean)).sum::<f64>() / rows as f64) as f32),
+        );
+        let centres = &self.centres[..];
         self.centred.resize(factors * row, 0.0);
         self.covariances.clear();
         self.covariances.resize(factors * factors, 0.0);
@@ -89,24 +94,17 @@ impl Distances {
         let shape = Shape { factors, rows, row };
         run(
             path,
-            Covariances {
-                shape,
-                squares,
-                means,
-                centres: &centres,
-                centred: &mut self.centred,
-                sums: &mut self.covariances,
-            },
+            Covariances { shape, squares, means, centres, centred: &mut self.centred, sums: &mut self.covariances },
         );
         let count = (rows * rows) as f64;
-        let sum = combine(&mut self.covariances, factors, count, weight, &mut self.factors);
+        let sum = combine(&mut self.covariances, factors, (count, weight), &mut self.slopes, &mut self.factors);
         run(
             path,
             Slopes {
                 shape,
                 squares: &mut self.squares,
                 means: &self.means,
-                centres: &centres,
+                centres,
                 centred: &mut self.centred,
                 factors: &self.factors,
             },
@@ -131,13 +129,20 @@ impl Distances {
 
 /// The sum of correlations, and for each pair of blocks the factor of the second's centred distances in the slopes of
 /// the first's.
-fn combine(covariances: &mut [f64], factors: usize, count: f64, weight: f64, out: &mut Vec<f32>) -> f64 {
+fn combine(
+    covariances: &mut [f64],
+    factors: usize,
+    (count, weight): (f64, f64),
+    table: &mut Vec<f64>,
+    out: &mut Vec<f32>,
+) -> f64 {
     covariances.iter_mut().for_each(|sum| *sum /= count);
     let squared = |x: usize, y: usize| covariances[x.min(y) * factors + x.max(y)];
     let root = |x, y| sqrt(squared(x, y).max(0.0) + SMALL);
     // The slope of a root by its mean product.
     let slope = |x, y| if squared(x, y) > 0.0 { 0.5 / root(x, y) } else { 0.0 };
-    let mut table = vec![0.0; factors * factors];
+    table.clear();
+    table.resize(factors * factors, 0.0);
     let mut sum = 0.0;
     for x in 0..factors {
         for y in x + 1..factors {
@@ -154,7 +159,7 @@ fn combine(covariances: &mut [f64], factors: usize, count: f64, weight: f64, out
         }
     }
     out.clear();
-    out.extend(table.into_iter().map(|factor| (weight * factor / count) as f32));
+    out.extend(table.iter().map(|factor| (weight * factor / count) as f32));
     sum
 }
 

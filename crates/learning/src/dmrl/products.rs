@@ -10,6 +10,9 @@
 
 use crate::lanes::{Kernel, LANES, Lanes, fold, transpose};
 
+/// Numbers read at once from a row.
+const RUN: usize = 8;
+
 /// A matrix row by row, or turned: column by column.
 #[derive(Clone, Copy, Debug)]
 pub struct Left<'a> {
@@ -124,7 +127,28 @@ impl Product<'_> {
                 first[index] = &left.values[(row + index) * left.stride..][..depth];
             }
         }
-        for term in 0..depth {
+        let mut term = 0;
+        if !TURNED {
+            // Numbers of a row are read at once, so that there is one check for all of them.
+            while term + RUN <= depth {
+                let mut factors = [[0.0; RUN]; ROWS];
+                for index in 0..ROWS {
+                    factors[index] = *first[index][term..].first_chunk().expect("a run lies inside its row");
+                }
+                let windows = &right.values[term * right.stride + column..];
+                for step in 0..RUN {
+                    let window = windows[step * right.stride..][..VECTORS * LANES].as_chunks::<LANES>().0;
+                    for index in 0..ROWS {
+                        let factor = Lanes::splat(factors[index][step]);
+                        for v in 0..VECTORS {
+                            sums[index][v] = factor.mul_add(Lanes(window[v]), sums[index][v]);
+                        }
+                    }
+                }
+                term += RUN;
+            }
+        }
+        for term in term..depth {
             let window = right.values[term * right.stride + column..][..VECTORS * LANES].as_chunks::<LANES>().0;
             let mut factors = [0.0; ROWS];
             if TURNED {

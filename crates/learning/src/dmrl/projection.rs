@@ -2,13 +2,14 @@
 //!
 //! # Determinism
 //! Sums take one fused multiply-add for each term, in ascending order, and begin with the bias. Dropout: 16 bits for
-//! each number, in the order hidden number, column (up to whole vectors); four share a draw, low bits first; a number is
+//! each number, from the stream's next whole blocks, eight at a time. 16 numbers, in the order hidden number, column
+//! (up to whole vectors), take the same word of each of eight blocks, its low bits and then its high bits. A number is
 //! kept where its bits are at least `rate · 2^16`, rounded.
 
 use super::attention::RowSums;
 use super::products::{Begin, Gather, Left, Product, Right, Turn};
 use crate::lanes::{Kernel, LANES, Lanes, Path, run};
-use fedgenie_core::rng::StreamRng;
+use fedgenie_core::rng::{Blocks, StreamRng};
 
 /// Slope of LeakyReLU below zero.
 pub const LEAK: f32 = 0.01;
@@ -58,11 +59,13 @@ pub struct Projection {
     factors: Vec<f32>,
     hidden_rows: Vec<f32>,
     slopes: Vec<f32>,
-    noise: Vec<u16>,
     /// Slopes of weights, rows filled up to whole vectors.
     first: Vec<f32>,
     second: Vec<f32>,
 }
+
+/// Words of a block of a stream.
+const WORDS: usize = 16;
 
 const fn whole(count: usize) -> usize {
     count.div_ceil(LANES) * LANES
@@ -105,16 +108,12 @@ impl Projection {
                 out_stride: stride,
             },
         );
-        let threshold = noise.map(|noise| {
-            self.noise.clear();
-            for _ in 0..hidden * columns / 4 {
-                let bits = noise.rng.bits();
-                self.noise.extend([0, 16, 32, 48].map(|shift| (bits >> shift) as u16));
-            }
-            noise.threshold
+        let noise = noise.map(|noise| {
+            let vectors = hidden * columns / LANES;
+            (noise.threshold, noise.rng.blocks(8 * vectors.div_ceil(WORDS) as u64))
         });
         let (values, factors) = (&mut self.hidden[..], &mut self.factors[..]);
-        run(path, Activate { values, factors, noise: &self.noise, threshold, rows: hidden, stride, columns });
+        run(path, Activate { values, factors, noise, rows: hidden, stride, columns });
         run(
             path,
             Product {
@@ -223,8 +222,8 @@ impl Projection {
 struct Activate<'a> {
     values: &'a mut [f32],
     factors: &'a mut [f32],
-    noise: &'a [u16],
-    threshold: Option<u16>,
+    /// Numbers below the first of 2^16 are dropped.
+    noise: Option<(u16, Blocks)>,
     rows: usize,
     stride: usize,
     columns: usize,
@@ -235,20 +234,32 @@ impl Kernel for Activate<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        let Self { values, factors, noise, threshold, rows, stride, columns } = self;
-        let scale = threshold.map_or(1.0, |threshold| 65_536.0 / (65_536.0 - f32::from(threshold)));
+        let Self { values, factors, noise, rows, stride, columns } = self;
+        let (threshold, mut blocks) = match noise {
+            Some((threshold, blocks)) => (threshold, Some(blocks)),
+            None => (0, None),
+        };
+        let scale = 65_536.0 / (65_536.0 - f32::from(threshold));
         let (kept, leaked) = (scale, scale * LEAK);
+        let threshold = u32::from(threshold);
+        let mut words = [[0_u32; 8]; WORDS];
+        let mut vector = 0;
         for row in 0..rows {
             for column in (0..columns).step_by(LANES) {
+                if vector % WORDS == 0
+                    && let Some(blocks) = &mut blocks
+                {
+                    words = blocks.take();
+                }
+                let bits = &words[vector % WORDS];
+                vector += 1;
                 let place = row * stride + column;
                 let value = Lanes::load(&values[place..]);
                 let mut factor = value.map(|x| if x > 0.0 { kept } else { leaked });
-                if let Some(threshold) = threshold {
-                    let noise: &[u16; LANES] =
-                        noise[row * columns + column..].first_chunk().expect("there is noise for every number");
-                    for (factor, &noise) in factor.0.iter_mut().zip(noise) {
-                        *factor = if noise >= threshold { *factor } else { 0.0 };
-                    }
+                for (lane, &bits) in bits.iter().enumerate() {
+                    let (low, high) = (bits & 0xffff, bits >> 16);
+                    factor.0[lane] = if low >= threshold { factor.0[lane] } else { 0.0 };
+                    factor.0[lane + 8] = if high >= threshold { factor.0[lane + 8] } else { 0.0 };
                 }
                 factor.store(&mut factors[place..]);
                 (value * factor).store(&mut values[place..]);

@@ -135,8 +135,8 @@ fn neither_path_nor_an_earlier_batch_changes_a_bit() {
     }
 }
 
-/// One user and two items with embeddings of one number, no features, an attention whose first layer is zero: `α` is the
-/// softmax of the second layer's bias.
+/// One user and two items with embeddings of one number, no features, an attention whose first layer is zero: `α` is
+/// the softmax of the second layer's bias.
 #[test]
 fn a_pair_by_hand() {
     let shape = Shape { users: 1, items: 2, dim: 1, factors: 1, hidden: 1, attention: 1, features: [None; 2] };

@@ -7,8 +7,8 @@
 //! feature, `<f4` or `<f8` in C order, with a row for each item of the ratings by ascending id.
 //!
 //! # Trust
-//! None: an id that is there twice, a number that is missing, not finite or too many, or an array of another height than
-//! there are items is an error with file and line, or byte.
+//! None: an id that is there twice, a number that is missing, not finite or too many, or an array of another height
+//! than there are items is an error with file and line, or byte.
 
 use super::Ids;
 use crate::data::DataError;

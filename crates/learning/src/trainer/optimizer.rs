@@ -50,6 +50,7 @@
 //! ```
 
 use super::TrainingError;
+use crate::lanes::{Kernel, Path, run};
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::math::float::{sqrt, sqrt_f32};
 use schemars::JsonSchema;
@@ -375,7 +376,7 @@ impl Optimizer {
                     root: (1.0 / sqrt(1.0 - beta_powers[1])) as f32,
                     epsilon,
                 };
-                pass.adam::<ADJUSTED>(&settings, first, second);
+                run(Path::detect(), AdamPass::<'_, ADJUSTED> { pass, settings: &settings, first, second });
             }
         }
     }
@@ -408,6 +409,23 @@ struct Adam {
     epsilon: f32,
 }
 
+/// A step of Adam, which divides and takes roots: worth the processor's widest vectors.
+struct AdamPass<'a, const ADJUSTED: bool> {
+    pass: Pass<'a>,
+    settings: &'a Adam,
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+}
+
+impl<const ADJUSTED: bool> Kernel for AdamPass<'_, ADJUSTED> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        self.pass.adam::<ADJUSTED>(self.settings, self.first, self.second);
+    }
+}
+
 impl Pass<'_> {
     fn descend<const ADJUSTED: bool>(self, lr: f32) {
         let Self { parameters, gradient, start, scale, pull, decay } = self;
@@ -435,6 +453,7 @@ impl Pass<'_> {
         }
     }
 
+    #[inline(always)]
     fn adam<const ADJUSTED: bool>(self, settings: &Adam, first: &mut [f32], second: &mut [f32]) {
         let Self { parameters, gradient, start, scale, pull, decay } = self;
         let &Adam { shrink, lr, keep, take, root, epsilon } = settings;

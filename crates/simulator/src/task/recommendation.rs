@@ -6,11 +6,10 @@
 //! | `mf` | a user's score of an item is the product of two rows; Bayesian personalised ranking on triplets of a user, an item that the user rated, and one that the user is not known to have rated | `items.weight`, of which an update has the rows that the job moved; rows of users stay with clients |
 //! | `dmrl` | embeddings of users and items, text and images, joined by attention; a margin between positives and negatives | all tensors, whole, both ways |
 //!
-//! Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`,
-//! `precision_k`, `f1_k`: means over the users who have a relevant and an irrelevant candidate. Candidates are all
-//! items but those of the user's training ratings, for testing also those of validation. A client's own data are the
-//! test ratings of its users. With `dmrl` also `loss`: the mean over held-out pairs, with negatives that are fixed for a
-//! seed.
+//! Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`, `precision_k`,
+//! `f1_k`: means over the users who have a relevant and an irrelevant candidate. Candidates are all items but those of
+//! the user's training ratings, for testing also those of validation. A client's own data are the test ratings of its
+//! users. With `dmrl` also `loss`: the mean over held-out pairs, with negatives that are fixed for a seed.
 //!
 //! # Inputs
 //! | key | meaning |
@@ -55,8 +54,8 @@
 //! A round of evaluation takes users × items × dimensions operations, and never users × items of memory.
 //!
 //! # Determinism
-//! First rows of `mf`: streams (model-init, 0, 0) and (model-init, user, 1); `dmrl`: (model-init, 0, 0). A job: streams (batch-order, client, job) and
-//! (training-noise, client, job). The bytes of `mf` follow from the same draws.
+//! First rows of `mf`: streams (model-init, 0, 0) and (model-init, user, 1); `dmrl`: (model-init, 0, 0). A job: streams
+//! (batch-order, client, job) and (training-noise, client, job). The bytes of `mf` follow from the same draws.
 //!
 //! # Example
 //! ```toml

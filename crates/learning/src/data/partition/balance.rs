@@ -2,13 +2,13 @@
 //!
 //! # Definition
 //! The User Balance Index of a partition is the smallest size over the largest. For an index `b` and `K` clients,
-//! client `k = 0, …, K − 1` has a share of the examples proportional to
-//! `b^(k/(K−1))` (exponential) or `1 − (1 − b)·k/(K−1)` (linear),
-//! so that client 0 is the largest and the exact shares have the index `b`. Every exact size is rounded down or up,
-//! whichever gives, among all such roundings that add up, the index nearest to `b`: for the smallest and for the
-//! largest client both ways are tried, and the others follow by largest remainders; on ties plain largest remainders
-//! win. With `largest = "last"`, client `K − 1` is the largest and client 0 the smallest; with `shuffled`, the sizes go to
-//! the clients in random order. The exact size of the smallest client has to be at least 1; since it grows with `b`, a smaller `b` is out of reach.
+//! client `k = 0, …, K − 1` has a share of the examples proportional to `b^(k/(K−1))` (exponential) or `1 − (1 −
+//! b)·k/(K−1)` (linear), so that client 0 is the largest and the exact shares have the index `b`. Every exact size is
+//! rounded down or up, whichever gives, among all such roundings that add up, the index nearest to `b`: for the
+//! smallest and for the largest client both ways are tried, and the others follow by largest remainders; on ties plain
+//! largest remainders win. With `largest = "last"`, client `K − 1` is the largest and client 0 the smallest; with
+//! `shuffled`, the sizes go to the clients in random order. The exact size of the smallest client has to be at least 1;
+//! since it grows with `b`, a smaller `b` is out of reach.
 //!
 //! With `by = "groups"`, whole groups (users, writers) go to clients, at least one to each, and sizes come as near as a
 //! search finds: groups in random order, each to the client that lacks most; then, as long as that brings the two
@@ -23,8 +23,8 @@
 //! rounds every size down and so leaves examples over; here every example is dealt out.
 //!
 //! # Cost
-//! O(n + K ln K) time, O(n + K) memory; by groups, of which there are `G`, O(G·(K + ln G)) for the first deal and O(G ln
-//! G) for each exchange, of which there are few.
+//! O(n + K ln K) time, O(n + K) memory; by groups, of which there are `G`, O(G·(K + ln G)) for the first deal and O(G
+//! ln G) for each exchange, of which there are few.
 //!
 //! # Determinism
 //! Stream (Partition, 0, 3) for the clients' order by size, if shuffled; stream (Partition, 0, 0) for that of examples;

@@ -105,7 +105,8 @@ mod tests {
     fn groups_are_exchanged_until_sizes_are_met() {
         // In this order 5 goes to client 0 (lacks 6), 4 to client 1 (lacks 5), 1 to 0 (both lack 1), 1 to 1.
         assert_eq!(assign(&[0, 1, 2, 3], &[5, 4, 1, 1], &[6, 5]), [0, 1, 0, 1]);
-        // 3 and 4 to client 0 (both lack 3 then), 2 to client 1, which has none: 7 and 2, wanted 6 and 3; 3 for 2 meets both.
+        // 3 and 4 to client 0 (both lack 3 then), 2 to client 1, which has none: 7 and 2, wanted 6 and 3; 3 for 2 meets
+        // both.
         assert_eq!(assign(&[0, 1, 2], &[3, 4, 2], &[6, 3]), [1, 0, 0]);
         // The last two are kept for those who have none.
         assert_eq!(assign(&[0, 1, 2, 3], &[9, 9, 9, 9], &[34, 1, 1]), [0, 0, 1, 2]);
