@@ -47,10 +47,10 @@ impl Tensors<'_> {
             let hidden: Vec<f64> = self.layer("attention.0", &all).into_iter().map(f64::tanh).collect();
             let logits = self.layer("attention.2", &hidden);
             let total: f64 = logits.iter().map(|logit| logit.exp()).sum();
-            for channel in 1..channels.len() {
+            for (channel, logit) in logits.iter().enumerate().skip(1) {
                 let product: f64 = block(0).iter().zip(block(channel)).map(|(p, e)| p * e).sum();
                 let gelu = product * 0.5 * (1.0 + libm::erf(product / 2.0_f64.sqrt()));
-                score += logits[channel].exp() / total * gelu;
+                score += logit.exp() / total * gelu;
             }
         }
         score
