@@ -91,5 +91,10 @@ fn main() {
     let private = PrivateView::of(&kept);
     let state = ModelState { model, private, round: Round(1), moved: &[], memories: &[] };
     let mut values = vec![0.0; 1 + 2 * 5 + 1];
-    tell("dmrl-evaluation", times(runs, || _ = task.evaluate(On::Test, &state, true, &mut values)));
+    tell(
+        "dmrl-evaluation",
+        times(runs, || {
+            task.evaluate(On::Test, &state, true, &mut values);
+        }),
+    );
 }

@@ -12,7 +12,7 @@
 
 use super::Shape;
 use crate::lanes::functions::{exp, gelu, gelu_derivative, tanh};
-use crate::lanes::{Kernel, LANES, Lanes, fold};
+use crate::lanes::{Kernel, LANES, Lanes};
 
 /// The most channels: user, id, text, image.
 pub const CHANNELS: usize = 4;
@@ -243,15 +243,7 @@ impl Kernel for RowSums<'_> {
             for column in (0..self.columns).step_by(LANES) {
                 sum = sum + Lanes::load(&row[column..]);
             }
-            *out += folded(&sum);
+            *out += sum.sum();
         }
     }
-}
-
-/// The sum of all lanes.
-///
-/// Never inlined: seeing this, LLVM would shuffle lanes in the loop before it.
-#[inline(never)]
-pub fn folded(sum: &Lanes) -> f32 {
-    fold(&sum.0)
 }

@@ -22,7 +22,7 @@
 #![allow(clippy::needless_range_loop, reason = "loops over indices of a tile are the same for all its arrays")]
 
 use super::products::{Begin, Left, Product, Right};
-use crate::lanes::{Kernel, LANES, Lanes, Path, fold, run, transpose};
+use crate::lanes::{Kernel, LANES, Lanes, Path, run, transpose};
 use fedgenie_core::math::float::sqrt;
 
 /// Added to a squared distance, and to a squared covariance.
@@ -225,15 +225,9 @@ impl Kernel for Fill<'_> {
             for vector in distances.as_chunks::<LANES>().0 {
                 sum = sum + Lanes(*vector);
             }
-            *mean = folded(&sum) / rows as f32;
+            *mean = sum.sum() / rows as f32;
         }
     }
-}
-
-/// Never inlined: seeing this, LLVM would shuffle lanes in the loop before it.
-#[inline(never)]
-fn folded(sum: &Lanes) -> f32 {
-    fold(&sum.0)
 }
 
 /// The centred distances of one row: `centred` gets a row for each block.
@@ -284,7 +278,7 @@ impl Kernel for Covariances<'_> {
                     for vector in 0..one.len() {
                         sum = Lanes(one[vector]).mul_add(Lanes(other[vector]), sum);
                     }
-                    sums[x * factors + y] += f64::from(folded(&sum));
+                    sums[x * factors + y] += f64::from(sum.sum());
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Loss and slopes of a batch, block by block.
 
-use super::attention::{CHANNELS, folded};
+use super::attention::CHANNELS;
 use super::block::{Block, Setting, Users};
 use super::distance::{Blocks, Distances};
 use super::projection::{LayerSlopes, Layers, Noise, room};
@@ -251,10 +251,10 @@ impl Network<'_> {
             block.write(shape, &mut slopes);
         }
         for (slope, sum) in slopes.second.iter_mut().zip(&*sums) {
-            *slope = folded(sum);
+            *slope = sum.sum();
         }
         for (slope, sum) in slopes.second_bias.iter_mut().zip(&sums[CHANNELS * shape.attention..]) {
-            *slope = folded(sum);
+            *slope = sum.sum();
         }
         let ranking = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / count as f64;
         Loss { ranking, correlation }

@@ -256,7 +256,7 @@ impl Kernel for Activate<'_> {
                 let place = row * stride + column;
                 let value = Lanes::load(&values[place..]);
                 let mut factor = value.map(|x| if x > 0.0 { kept } else { leaked });
-                for (lane, &bits) in bits.iter().enumerate() {
+                for (lane, bits) in bits.iter().enumerate() {
                     let (low, high) = (bits & 0xffff, bits >> 16);
                     factor.0[lane] = if low >= threshold { factor.0[lane] } else { 0.0 };
                     factor.0[lane + 8] = if high >= threshold { factor.0[lane + 8] } else { 0.0 };
