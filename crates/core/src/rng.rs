@@ -253,12 +253,12 @@ mod tests {
     fn blocks_are_the_words_that_would_be_drawn() {
         for drawn in [0, 1, 8, 11] {
             let mut rng = Streams::new(5).stream(Purpose::Latency, 1, 2);
-            (0..drawn).for_each(|_| drop(rng.bits()));
+            rng.skip(drawn);
             let mut one_by_one = rng.clone();
             let mut blocks = rng.blocks(9);
             let words: Vec<[[u32; 3]; 16]> = (0..3).map(|_| blocks.take()).collect();
             // The rest of the block at hand.
-            (0..(8 - drawn % 8) % 8).for_each(|_| drop(one_by_one.bits()));
+            one_by_one.skip((8 - drawn % 8) % 8);
             for block in 0..9 {
                 for word in (0..16).step_by(2) {
                     let [low, high] = [word, word + 1].map(|word| words[block / 3][word][block % 3]);

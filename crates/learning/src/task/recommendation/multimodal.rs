@@ -1,7 +1,7 @@
 //! The same by users, items, text and images: all parameters travel, whole, both ways.
 //!
 //! # Definition
-//! The model is [`dmrl`](crate::dmrl). A client's examples are the positive pairs that it holds, but those of users who
+//! The model is [`dmrl`]. A client's examples are the positive pairs that it holds, but those of users who
 //! rated, as far as the client knows, everything: they have no negative. A client may hold pairs of many users, and a
 //! user's pairs may lie at several clients; the *home* of a user is the client with most of them, the first among
 //! equals.
