@@ -278,19 +278,19 @@ fn one_policy_may_choose_fewer() {
     let place = Workplace::with(&scenario(&[regret, few].concat()));
     place.run_into("out", &[]);
     let most = |arm: &str| {
-        let rounds = place.lines(&format!("out/runs/{arm}-s1/rounds.jsonl"));
+        let rounds = place.lines(&format!("out/runs/{arm}-s3/rounds.jsonl"));
         rounds.iter().map(|round| round["selected"].as_array().unwrap().len()).max().unwrap()
     };
     assert_eq!(most("few"), 1);
     assert!(most("many") > 1);
-    let others = place.json("out/runs/many-s1/run.json");
+    let others = place.json("out/runs/many-s3/run.json");
     let resolved = place.text("out/scenario.toml");
     let policy = resolved.split_once("[policy.few]").unwrap().1;
     assert!(policy.contains("cohort = 1"), "{resolved}");
     assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
     place.write("without.toml", scenario(&format!("{regret}[policy.many]\nkind = \"random\"\n")));
     place.run_file("without.toml", "without", &[]);
-    assert_eq!(place.json("without/runs/many-s1/run.json")["digest"], others["digest"], "99 is no limit");
+    assert_eq!(place.json("without/runs/many-s3/run.json")["digest"], others["digest"], "99 is no limit");
     for wrong in ["0", "-1", "1.5", "\"two\""] {
         let text = scenario(&[regret, &few.replace("cohort = 1\n", &format!("cohort = {wrong}\n"))].concat());
         let answer = Workplace::with(&text).fedgenie(&["run", SCENARIO]);

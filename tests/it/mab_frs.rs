@@ -457,7 +457,8 @@ fn rpfl_selects_one_client_of_each_kind() {
     place.write("a.csv", &table);
     place.run_into("out", &[]);
     let rounds = place.lines("out/runs/rpfl-s1/rounds.jsonl");
-    // Seven clients, three a round: all are heard after three rounds, and who is selected twice in the third comes last.
+    // Seven clients, three a round: all are heard after three rounds, and who is selected twice in the third comes
+    // last.
     let firsts: Vec<Vec<usize>> = rounds[..3].iter().map(|round| ids(&round["selected"])).collect();
     assert_eq!(firsts, [vec![0, 1, 2], vec![3, 4, 5], vec![6, 0, 1]]);
     for round in &rounds[3..] {

@@ -26,8 +26,8 @@
 //! `rounds.jsonl` a judged round has `hindsight`: `best` (ids), `best_value`, `own_value`.
 //!
 //! *Edge servers* (`hierarchical`): each of their rounds is judged among the server's own clients, from the model that
-//! the server sends them. The regret of a round of the cloud is the mean over the servers that selected in it of the sum
-//! over their rounds; `hindsight` has lists with one entry per round of an edge server, in the order in which they
+//! the server sends them. The regret of a round of the cloud is the mean over the servers that selected in it of the
+//! sum over their rounds; `hindsight` has lists with one entry per round of an edge server, in the order in which they
 //! closed, with `server` and `turn`.
 //!
 //! *One by one* (`buffered`): each selection is of one client, and is compared with the best single candidate of that
@@ -36,21 +36,22 @@
 //!
 //! # Inputs
 //! Rounds in which all who are asked are waited for (not `over-selection` with `take` below `ask`), late updates are
-//! dropped, and there is no quorum; latencies that do not depend on when a job begins (no traced links, nobody goes away
-//! in the middle of a job). Everything else is refused.
+//! dropped, and there is no quorum; latencies that do not depend on when a job begins (no traced links, nobody goes
+//! away in the middle of a job). Everything else is refused.
 //!
 //! # Source
 //! The value is (14)–(16) of MAB-FRS (see [`super::utility::contribution`]), with the latency of the simulated job for
 //! (14). That its optimum can be found and measured is this project's.
 //!
 //! # Deviations from the source
-//! The number of clients is fixed to `m`, unless `size = "at-most"`. The paper leaves κ and `T_semi` open: defaults are κ = 0.5, and for `T_semi`
-//! the 80th percentile (nearest rank) over clients of the sum of their phases' mean durations, without losses and
-//! timeouts.
+//! The number of clients is fixed to `m`, unless `size = "at-most"`. The paper leaves κ and `T_semi` open: defaults
+//! are κ = 0.5, and for `T_semi` the 80th percentile (nearest rank) over clients of the sum of their phases' mean
+//! durations, without losses and timeouts.
 //!
 //! # Cost
 //! A round trains and tests all clients that could be chosen, and would arrive, instead of those that were; updates of
-//! those that were chosen are trained once, twice where clients are chosen one by one. The solve is O(K log K). Memory: the parameters of all candidates.
+//! those that were chosen are trained once, twice where clients are chosen one by one. The solve is O(K log K).
+//! Memory: the parameters of all candidates.
 //!
 //! # Determinism
 //! Draws only what the clients' training draws. Nothing else of the run changes: the clock, the accounts, the model and

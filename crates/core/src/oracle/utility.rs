@@ -13,8 +13,9 @@
 //! | [`aggregate`] | none: a set is worth what metrics say of its aggregate |
 //!
 //! # Inputs
-//! Models are scored on the task's validation data, or else on its test data. They belong to nobody: a simulator may look
-//! at them, a server could not. The functions are plain functions of numbers, for whoever has those numbers from elsewhere.
+//! Models are scored on the task's validation data, or else on its test data. They belong to nobody: a simulator may
+//! look at them, a server could not. The functions are plain functions of numbers, for whoever has those numbers from
+//! elsewhere.
 //!
 //! # Determinism
 //! Draws nothing; sums run in the order of parameters, examples and candidates.

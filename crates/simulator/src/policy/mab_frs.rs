@@ -5,11 +5,11 @@
 //!
 //! ```text
 //! R_i ← γ·Δ_i + (1 − γ)·R_i,  Δ_i = Q_i − Q_{t−1}           quality of i's own model less that of the model sent  (9)
-//! U_i = exp(−δ_i) if Q_t > Q_{t−1}, else 1 − exp(−δ_i)      δ_i: mean |w_i − w_t|                            (10), (11)
+//! U_i = exp(−δ_i) if Q_t > Q_{t−1}, else 1 − exp(−δ_i)      δ_i: mean |w_i − w_t|                       (10), (11)
 //! D_i = examples × root mean square of the losses; D̃_i: min–max over everybody heard so far                      (12)
 //! S_i = a·U_i·R_i + b·D̃_i                                                                                        (13)
 //! r_i = S_i − κ·T̃_i,  T̃_i = T_i/T_semi                     what is learned of client i                 (Algorithm 1)
-//! I_i = μ̂_i + ρ·sqrt(ln t/(n_i + prior_count))              μ̂_i: an estimate of r_i, 0 before the first           (28)
+//! I_i = μ̂_i + ρ·sqrt(ln t/(n_i + prior_count))              μ̂_i: an estimate of r_i, 0 before the first     (28)
 //! ```
 //!
 //! and the `m` clients with the largest `I` are selected.
@@ -22,13 +22,13 @@
 //! | `prior_count` | 1 is (28); 0 is (17), where unseen clients come first |
 //! | `selection` | `"index"`: the `m` best. `"joint"`: the set of at most `m` clients that maximises `Σ Ŝ − κ·max T̂`, (16), exactly; `"joint-greedy"`: by the rule below (16). Ŝ is estimated as r is, plus the bonus; T̂ is the client's mean effective latency, before that the declared one |
 //!
-//! Context (24): `R, Δ, U, D̃`, seconds of computing, seconds of transfer. Each entry is standardised over the available
-//! clients (divisor n; 0 where all are alike); values are the last known ones, 0 before that, times the declared ones. λ
-//! is added to every feature, the constant 1 included.
+//! Context (24): `R, Δ, U, D̃`, seconds of computing, seconds of transfer. Each entry is standardised over the
+//! available clients (divisor n; 0 where all are alike); values are the last known ones, 0 before that, times the
+//! declared ones. λ is added to every feature, the constant 1 included.
 //!
-//! A client that is late or lost has `S = 0` and the deadline's T̃; the pull counts, R and D stay. One that arrives without
-//! an update (no examples), or whose numbers are not finite, has `S = 0` as well. Nothing is learned from a job that was
-//! called off, nor from an update that joins a later round.
+//! A client that is late or lost has `S = 0` and the deadline's T̃; the pull counts, R and D stay. One that arrives
+//! without an update (no examples), or whose numbers are not finite, has `S = 0` as well. Nothing is learned from a
+//! job that was called off, nor from an update that joins a later round.
 //!
 //! # Inputs
 //! Of each update: examples, root mean square of losses, quality, deviation; the quality of each model that the server
@@ -45,12 +45,12 @@
 //! gives none.
 //!
 //! # Deviations from the source
-//! - (25) and (27) credit every selected arm with the whole round's reward, Algorithm 1 with its own; (17) and (28) have
-//!   different bonuses. Both ways are here, Algorithm 1 and (28) the defaults.
+//! - (25) and (27) credit every selected arm with the whole round's reward, Algorithm 1 with its own; (17) and (28)
+//!   have different bonuses. Both ways are here, Algorithm 1 and (28) the defaults.
 //! - γ is the memory of (9) and the discount of (20); here they are two numbers.
 //! - Q is the task's main measure on validation data, or else test data, which a server need not have.
-//! - With `"joint"` clients that were never seen and have an infinite bonus are taken first, smallest ids first, and the
-//!   best others fill the places left.
+//! - With `"joint"` clients that were never seen and have an infinite bonus are taken first, smallest ids first, and
+//!   the best others fill the places left.
 //!
 //! # Cost
 //! An evaluation of each update and of each model. `evaluation_time` is the server's time per validated update, spent
@@ -86,8 +86,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utility::{Pull, Utilities};
 
-/// Parameters of `mab-frs`. Where `[regret]` has `utility = { contribution = … }`, what is left out of the first five is
-/// taken from there.
+/// Parameters of `mab-frs`. Where `[regret]` has `utility = { contribution = … }`, what is left out of the first five
+/// is taken from there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {

@@ -9,8 +9,8 @@
 //! 2. clusters the projections by Lloyd's algorithm, `clusters` of them, at most the cohort: the first centre is the
 //!    point farthest from the mean, each next one the point farthest from its nearest centre;
 //! 3. gives every cluster one seat, and the other seats in proportion to the clusters' sizes by largest remainders;
-//! 4. fills a cluster's seats with those of it that can be selected, least selected first, and seats that it cannot fill
-//!    with any others by the same rule.
+//! 4. fills a cluster's seats with those of it that can be selected, least selected first, and seats that it cannot
+//!    fill with any others by the same rule.
 //!
 //! # Inputs
 //! What each update changed of each trained parameter. Rounds of one server.

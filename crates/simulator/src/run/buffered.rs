@@ -88,8 +88,8 @@ impl<'w> Buffered<'w> {
         }
     }
 
-    /// Selects one client after the other until enough are at work, there are no candidates, or those who are asked take
-    /// time to answer; then a timer rings.
+    /// Selects one client after the other until enough are at work, there are no candidates, or those who are asked
+    /// take time to answer; then a timer rings.
     fn fill(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         if self.at_work == self.rule.concurrency {
             return Ok(());

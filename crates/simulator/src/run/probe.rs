@@ -1,5 +1,5 @@
-//! What a server asks clients before a selection: their answers, the bytes that they move, and the time that the slowest
-//! of them takes.
+//! What a server asks clients before a selection: their answers, the bytes that they move, and the time that the
+//! slowest of them takes.
 //!
 //! Clients answer at once, from the model of that moment; the protocol lets the time pass before it selects.
 

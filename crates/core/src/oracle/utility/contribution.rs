@@ -16,8 +16,8 @@
 //! of nobody else. `S_i` of any candidate is formed with what `R_i` would become: `γ·Δ_i + (1 − γ)·R_i`.
 //!
 //! # Inputs
-//! Validation or test data, the clients' models, and the losses of the model sent on the clients' own examples; of a task
-//! without such losses, `D̃ = 0`.
+//! Validation or test data, the clients' models, and the losses of the model sent on the clients' own examples; of a
+//! task without such losses, `D̃ = 0`.
 //!
 //! # Source
 //! J. Liu, M. Goudarzi, A. N. Toosi, "An ML-driven participant selection technique for federated recommendation system
@@ -38,8 +38,8 @@
 //!   data in their place.
 //!
 //! # Cost
-//! A pass over the validation or test data for each candidate, and one over its own examples, one at a time, because losses are
-//! squared one by one.
+//! A pass over the validation or test data for each candidate, and one over its own examples, one at a time, because
+//! losses are squared one by one.
 //!
 //! # Determinism
 //! Draws nothing.

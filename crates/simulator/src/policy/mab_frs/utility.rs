@@ -105,8 +105,8 @@ impl Utilities {
         &self.known[client.index()]
     }
 
-    /// `D̃` of all clients: the smallest `D` that was heard of is 0, the largest 1; 0 of those never heard, and of all if
-    /// they are alike.
+    /// `D̃` of all clients: the smallest `D` that was heard of is 0, the largest 1; 0 of those never heard, and of all
+    /// if they are alike.
     pub fn scaled(&self) -> Vec<f64> {
         let mut heard: Vec<f64> = self.known.iter().filter_map(|known| known.data_quality).collect();
         min_max(&mut heard);

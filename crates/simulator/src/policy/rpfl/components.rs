@@ -45,7 +45,8 @@ fn centre(products: &mut [Vec<f64>]) {
 /// Sweeps after which the off-diagonal of any matrix has vanished: convergence is quadratic.
 const SWEEPS: usize = 60;
 
-/// Eigenvalues of a symmetric matrix, and the eigenvectors as columns, by Jacobi's rotations in rows and columns in turn.
+/// Eigenvalues of a symmetric matrix, and the eigenvectors as columns, by Jacobi's rotations in rows and columns in
+/// turn.
 ///
 /// Source: G. H. Golub, C. F. Van Loan, *Matrix Computations*, 4th edition, section 8.5 (cyclic Jacobi).
 fn eigen(mut matrix: Vec<Vec<f64>>) -> (Vec<f64>, Vec<Vec<f64>>) {

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// Table II of MAB-FRS: four clients with 8 cores at 1600, 1600, 100 and 100 Mbit/s each way, then four with 2
-    /// cores at 6, 6, 2 and 2 Mbit/s. The speeds are not the table's: 16,000 examples per second for 8 cores, 4,000 for 2.
+    /// cores at 6, 6, 2 and 2 Mbit/s. The speeds are not the table's: 16,000 examples per second for 8 cores, 4,000
+    /// for 2.
     MabFrs,
 }
 
