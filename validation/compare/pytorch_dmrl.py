@@ -214,6 +214,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="turns of PyTorch and FedGenie")
     parser.add_argument("--bench", nargs="?", const=BENCH, help=f"also run FedGenie's benchmark; by default: {BENCH}")
     options = parser.parse_args()
+    # A forked process can have threads of its own only if this one never had any.
+    torch.set_num_threads(1)
     material = data()
     # The largest client is nearly half of the work: it has a process of its own.
     layouts = {"two processes": (1, [[0], list(range(1, 8))]), "two threads": (2, [list(range(8))])}
