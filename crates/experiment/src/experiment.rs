@@ -315,7 +315,7 @@ impl Experiment {
         let mut summary = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
         summary.with = arm.overridden();
         (summary.metrics, summary.outcomes) = metered.finish();
-        summary.bound = bound(world, &arm.policy);
+        summary.bound = bound(world, &arm.policy, arm.cohort);
         summary.warnings = got_worse(world, &summary).into_iter().collect();
         summary.measured = metrics;
         if let Some(task) = &world.task {
@@ -328,15 +328,17 @@ impl Experiment {
 }
 
 /// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward
-/// that regret is measured in, exactly, with everybody there and every update waited for.
-fn bound(world: &World, policy: &PolicySource) -> Option<Bound> {
+/// that regret is measured in, exactly, with everybody there and every update waited for, and that may choose as many
+/// clients as the protocol says.
+fn bound(world: &World, policy: &PolicySource, most: Option<u32>) -> Option<Bound> {
     let (Some(PolicyConfig::Bsfl(config)), Rule::Rounds(rule), Some(truth)) =
         (policy.config(), &world.protocol.rule, &world.truth)
     else {
         return None;
     };
     let waits_for_all = rule.ask == rule.take && rule.cut.is_none() && world.population.availability().is_always();
-    if !waits_for_all || !truth.meters.contains(&Meter::Mean) || !config.maximises(&truth.genie.reward) {
+    let is_limited = most.is_some_and(|most| (most as usize) < rule.ask);
+    if is_limited || !waits_for_all || !truth.meters.contains(&Meter::Mean) || !config.maximises(&truth.genie.reward) {
         return None;
     }
     Bound::of(&truth.genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
