@@ -298,3 +298,14 @@ fn one_policy_may_choose_fewer() {
         assert!(answer.stderr.contains("policy.few.cohort: found"), "{answer:?}");
     }
 }
+
+/// Theorem 1 is about a policy that chooses as many clients as the regret is measured for.
+#[test]
+fn no_bound_is_drawn_for_a_policy_that_chooses_fewer() {
+    let regret = "[regret]\ntau_min = \"10 ms\"\nquantum = 0.25\nmeters = [\"mean\"]\n";
+    let arms = "[policy.bsfl]\n[policy.few]\nkind = \"bsfl\"\ncohort = 1\n[policy.many]\nkind = \"bsfl\"\ncohort = 3\n";
+    let place = Workplace::with(&scenario(&[regret, arms].concat()));
+    place.run_into("out", &[]);
+    let has_bound = |arm: &str| !place.json(&format!("out/runs/{arm}-s3/run.json"))["bound"].is_null();
+    assert_eq!(["bsfl", "few", "many"].map(has_bound), [true, false, true]);
+}
