@@ -27,8 +27,12 @@ impl ScenarioRuns {
     /// The runs of a policy at a point, in the order of seeds.
     ///
     /// # Errors
-    /// If the scenario has no such policy.
+    /// If the scenario has no such policy or no such point.
     pub fn of(&self, policy: &str, point: usize) -> Result<Vec<&RunSummary>, Error> {
+        let points = self.experiment.points.len();
+        if point >= points {
+            return Err(Error::Usage(format!("there is no point {point}: the scenario has {points}, from 0 on")));
+        }
         let runs: Vec<_> = self.runs.iter().filter(|run| run.arm == policy && run.point == point).collect();
         if runs.is_empty() {
             let known: Vec<_> = self.experiment.first().arms.iter().map(|arm| arm.label.as_str()).collect();

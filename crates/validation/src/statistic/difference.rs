@@ -11,6 +11,9 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     scenario: String,
+    /// Of its sweep: 0 is the first point.
+    #[serde(default)]
+    point: usize,
     /// This policy …
     policy: String,
     /// … minus each of these.
@@ -30,7 +33,7 @@ impl Config {
         }
         let completed = context.runs(&self.scenario)?;
         let values = |policy: &str| -> Result<Vec<f64>, Error> {
-            completed.of(policy, 0)?.into_iter().map(|run| number(run, &self.value, self.at_s)).collect()
+            completed.of(policy, self.point)?.into_iter().map(|run| number(run, &self.value, self.at_s)).collect()
         };
         let mine = values(&self.policy)?;
         let mut measured = Vec::new();

@@ -22,6 +22,9 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     scenario: String,
+    /// Of its sweep: 0 is the first point.
+    #[serde(default)]
+    point: usize,
     /// This policy …
     policy: String,
     /// … over each of these.
@@ -82,7 +85,7 @@ impl Config {
             return usage(format!("{} is compared with itself", self.policy));
         }
         let completed = context.runs(&self.scenario)?;
-        let values = |policy: &str| Values::of(&completed.of(policy, 0)?, &self.value);
+        let values = |policy: &str| Values::of(&completed.of(policy, self.point)?, &self.value);
         let mine = values(&self.policy)?;
         let title = format!("Ratios of {}: {} over others, paired by seed", self.value, self.policy);
         let columns = ["over", "geometric mean", "pairs", "runs of the policy that never reach it", "of the other"];

@@ -11,6 +11,9 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     scenario: String,
+    /// Of its sweep: 0 is the first point.
+    #[serde(default)]
+    point: usize,
     policies: Vec<String>,
     /// Of `summary.json`: `regret.mean`, `final.test_loss`, ….
     value: String,
@@ -25,7 +28,7 @@ impl Config {
         let completed = context.runs(&self.scenario)?;
         let mut measured = Vec::new();
         for policy in &self.policies {
-            let runs = completed.of(policy, 0)?;
+            let runs = completed.of(policy, self.point)?;
             let values = runs.iter().map(|run| number(run, &self.value, self.at_s)).collect::<Result<Vec<_>, _>>()?;
             let Some(found) = estimate(&values) else {
                 return super::usage(format!("{} of {policy} is not finite", self.value));
