@@ -14,6 +14,7 @@ mod theorem;
 mod utility;
 mod value;
 mod variance_ratio;
+mod variance_shares;
 
 use super::laboratory::Context;
 use fedgenie_core::math::statistics::Estimate;
@@ -106,6 +107,7 @@ statistics! {
     "difference" => difference::Difference;
     "ratio" => ratio::Ratio;
     "variance-ratio" => variance_ratio::VarianceRatio;
+    "variance-shares" => variance_shares::VarianceShares;
     "growth" => growth::Growth;
     "theorem-1" => theorem::Theorem;
     "genie-loss" => genie_loss::GenieLoss;
