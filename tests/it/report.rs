@@ -90,6 +90,7 @@ fn figures_hold_what_the_records_hold() {
         "jain",
         "unique-clients",
         "gini",
+        "examples",
         "difference-final-test_loss",
         "difference-regret-mean",
         "difference-regret-realised",
@@ -356,6 +357,34 @@ fn an_unfinished_folder_is_told_from_no_folder() {
     let answer = place.fedgenie(&["run", "out/scenario.toml", "--out", "out", "--resume"]);
     assert_eq!(answer.code, 0, "{answer:?}");
     assert_eq!(report(&place, &["out"]).results.rows.len(), 2);
+}
+
+/// A sweep over who holds how much: sizes and the aimed-at metric are drawn point by point.
+#[test]
+fn a_sweep_of_partitions_shows_sizes_and_courses() {
+    let base = changed(&changed(BASE, "rounds = 150", "rounds = 20"), "seeds = 4", "seeds = 2");
+    let sweep = "[sweep]\n\"task.linear-regression.partition\" = [{ user-balance = { profile = \"linear\", index = 0.2 } }, \"iid\"]\n";
+    let place = Workplace::with(&format!("{base}{sweep}"));
+    place.run_into("out", &[]);
+    let found = report(&place, &["out"]);
+    let summary = place.json("out/summary.json");
+    for point in 0..2 {
+        let of_point = |run: &&serde_json::Value| run["point"] == point && run["arm"] == "random";
+        let mut expected = [0.0; 8];
+        for run in summary["runs"].as_array().unwrap().iter().filter(of_point) {
+            let sizes = run["partition"]["sizes"].as_array().unwrap();
+            assert_eq!(sizes.len(), 8);
+            expected.iter_mut().zip(sizes).for_each(|(sum, size)| *sum += size.as_f64().unwrap() / 2.0);
+        }
+        let drawn = figure(&found, &format!("examples-p{point}"));
+        let drawn = parts(drawn)["training examples"];
+        assert!(drawn.iter().sum::<f64>() > 100.0);
+        drawn.iter().zip(expected).for_each(|(&drawn, expected)| assert_close(drawn, expected));
+        let course = figure(&found, &format!("test_loss-p{point}-time"));
+        let Chart::Lines { x, marks, .. } = &course.chart else { panic!("lines") };
+        assert!(x.label == "virtual time" && marks.len() == 1);
+        assert!(last(course, "random") > 0.0 && course.title.contains("partition = "));
+    }
 }
 
 /// A sweep that one of the policies does not feel, over few points.

@@ -2,6 +2,7 @@
 
 mod compared;
 mod course;
+mod examples;
 mod rounds;
 mod swept;
 mod totals;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
     let mut figures = Vec::new();
     if study.is_sweep() {
+        figures.extend(swept::courses(study));
         figures.extend(swept::quantities(study, warnings));
         figures.extend(swept::selections(study));
         figures.extend(swept::selections_over_rounds(study));
@@ -31,6 +33,7 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
         figures.extend(course::participation(study));
         figures.extend(compared::gini(study));
     }
+    figures.extend(examples::examples(study));
     figures.extend(compared::differences(study));
     if study.is_sweep() {
         figures.iter_mut().for_each(|figure| shorten(&mut figure.summary));
@@ -40,6 +43,12 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
     }
     figures
 }
+
+/// The most bars of a figure.
+const MOST_BARS: usize = 48;
+
+/// The most points of which something is drawn for each.
+const MOST_COURSES: usize = 6;
 
 /// The most sentences under a figure of a sweep.
 const MOST_SENTENCES: usize = 12;

@@ -3,7 +3,7 @@
 use super::super::model::{Axis, Chart, Figure, Line, LineKind, Panel, Scale};
 use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
-use super::{either, how_intervals_are_shown, marks, mean_words, whiskers};
+use super::{MOST_COURSES, either, how_intervals_are_shown, marks, mean_words, whiskers};
 
 /// The kinds of sweeps.
 enum Swept {
@@ -224,8 +224,23 @@ pub(super) fn selections_over_rounds(study: &Study<'_>) -> Option<Figure> {
     Some(Figure { id: "selections-rounds".to_owned(), ..figure })
 }
 
-/// The most points of which something is drawn over rounds.
-const MOST_COURSES: usize = 6;
+/// The metrics that have targets, over virtual time at every point, where there are few.
+pub(super) fn courses(study: &Study<'_>) -> Vec<Figure> {
+    if study.points.len() > MOST_COURSES {
+        return Vec::new();
+    }
+    let targets = study.targets();
+    let aimed_at = |figure: &Figure| targets.iter().any(|reached| id(&reached.target.metric) == figure.id);
+    let of_point = |point: usize| {
+        let named = move |figure: Figure| Figure {
+            id: format!("{}-p{point}-time", figure.id),
+            title: format!("{}, {}", figure.title, study.point_words(point)),
+            ..figure
+        };
+        super::course::metrics(&study.at(point)).into_iter().filter(aimed_at).map(named).collect::<Vec<Figure>>()
+    };
+    (0..study.points.len()).flat_map(of_point).collect()
+}
 
 /// The mean regret over rounds at every point, where there are few.
 pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {

@@ -2,10 +2,8 @@
 
 use super::super::model::{Axis, Chart, Figure};
 use super::super::study::{Study, linear, rounded};
+use super::MOST_BARS;
 use fedgenie_experiment::experiment::{RunSummary, number};
-
-/// The most bars of a figure.
-const MOST_BARS: usize = 48;
 
 /// A part of a bar: its label, and its length in a run.
 type Part = (&'static str, fn(&RunSummary) -> f64);

@@ -19,6 +19,9 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float;
 use serde::{Deserialize, Serialize};
 
+/// The most clients of which every size is told.
+pub const MOST_SIZES: usize = 1_000;
+
 /// The unevenness of a partition, in sizes and classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Skew {
@@ -32,6 +35,9 @@ pub struct Skew {
     pub balance_index: f64,
     /// Gini coefficient of the sizes, from 0 to 1; 0 if nothing was dealt out.
     pub size_gini: f64,
+    /// Examples of each client, in order, where there are at most [`MOST_SIZES`] clients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<usize>,
     /// About classes; none for a regression, or if nothing was dealt out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelSkew>,
@@ -56,6 +62,7 @@ impl Partition {
     /// If the partition is of a larger data set.
     pub fn skew(&self, data: &Dataset) -> Skew {
         let mut sizes: Vec<usize> = self.offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
+        let told = if sizes.len() <= MOST_SIZES { sizes.clone() } else { Vec::new() };
         sizes.sort_unstable();
         Skew {
             smallest: sizes[0],
@@ -63,6 +70,7 @@ impl Partition {
             empty: sizes.iter().filter(|&&size| size == 0).count(),
             balance_index: balance_index(&sizes),
             size_gini: gini(&sizes),
+            sizes: told,
             labels: self.label_skew(data),
         }
     }
