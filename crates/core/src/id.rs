@@ -86,7 +86,7 @@ impl fmt::Display for Turn {
 
 /// What the random numbers of a client's job belong to beside the client: the turn in which the client was selected, or
 /// the count of its jobs where a policy chooses one client at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobNumber(pub u32);
 
@@ -104,7 +104,7 @@ impl fmt::Display for JobNumber {
 
 /// A round of the server, or of the cloud: the version of the global model that it makes. Numbered from 1 as in the
 /// literature; 0 is the model that a run starts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Round(pub u32);
 

@@ -22,13 +22,14 @@ mod queue;
 
 pub use queue::{EventQueue, Handle};
 
+use crate::state::{State, Stateful};
 use crate::time::VirtualTime;
 use priority_queue::PriorityQueue;
 use std::cmp::Reverse;
 use std::hash::Hash;
 
 /// Where an event stands among all others: earlier time first, then lower class, then earlier scheduling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Key {
     /// When the event happens.
     pub time: VirtualTime,
@@ -47,6 +48,14 @@ impl Key {
     /// The class given when the event was scheduled.
     pub const fn class(self) -> u8 {
         (self.order >> Self::SEQUENCE_BITS) as u8
+    }
+}
+
+impl Stateful for Key {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { time, order } = self;
+        state.field(time);
+        state.field(order);
     }
 }
 
@@ -93,6 +102,27 @@ impl<E: Copy, T: Hash + Eq> Default for Kernel<E, T> {
             ties: Ties::Fifo,
             queue: EventQueue::default(),
             timers: PriorityQueue::new(),
+        }
+    }
+}
+
+/// All but the way of breaking ties.
+impl<E, T> Stateful for Kernel<E, T>
+where
+    E: Copy + Default + Stateful,
+    T: Clone + Default + Eq + Hash + Stateful,
+{
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { now, sequence, ties: _, queue, timers } = self;
+        state.field(now);
+        state.field(sequence);
+        state.field(queue);
+        // By key, so that the bytes do not depend on the layout of the heap.
+        let mut list: Vec<(T, Key)> = timers.iter().map(|(timer, Reverse(key))| (timer.clone(), *key)).collect();
+        list.sort_unstable_by_key(|(_, key)| *key);
+        state.field(&mut list);
+        if state.is_loading() {
+            *timers = list.into_iter().map(|(timer, key)| (timer, Reverse(key))).collect();
         }
     }
 }

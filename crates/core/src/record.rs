@@ -7,6 +7,7 @@ mod encode;
 mod words;
 
 use crate::id::{ClientId, EdgeId, Round, Turn};
+use crate::state::{State, Stateful};
 use crate::time::{Span, VirtualTime};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,15 +16,22 @@ use std::fmt;
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The three phases of a client's job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// The model travels from the server to the client.
+    #[default]
     Download,
     /// The client trains.
     Compute,
     /// The update travels from the client to the server.
     Upload,
+}
+
+impl Stateful for Phase {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.choice(self, &Self::ALL);
+    }
 }
 
 impl Phase {
@@ -56,15 +64,22 @@ impl fmt::Display for Phase {
 }
 
 /// Why a job was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DropReason {
     /// The dropout hazard of the phase struck.
+    #[default]
     Hazard,
     /// The device went away, and jobs of such devices are lost.
     Away,
     /// The phase would never end: the device is away for good, or nothing moves on its link any more.
     Stalled,
+}
+
+impl Stateful for DropReason {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.choice(self, &[Self::Hazard, Self::Away, Self::Stalled]);
+    }
 }
 
 /// How a job ended. Every dispatched job ends in exactly one outcome.
@@ -103,6 +118,15 @@ pub struct Regret {
     /// to no digest.
     #[serde(default, rename = "counterfactual", skip_serializing_if = "Option::is_none")]
     pub hindsight: Option<f64>,
+}
+
+impl Stateful for Regret {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { mean, realised, expected, expected_exact, hindsight } = self;
+        for meter in [mean, realised, expected, expected_exact, hindsight] {
+            state.field(meter);
+        }
+    }
 }
 
 impl Regret {

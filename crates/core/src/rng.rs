@@ -14,6 +14,7 @@
 
 mod chacha;
 
+use crate::state::{State, Stateful};
 use chacha::{WORDS, block};
 
 /// What a draw is for. The numbers are part of the replay contract: never change or reuse one.
@@ -161,6 +162,20 @@ pub struct StreamRng {
     words: [u32; WORDS],
     /// The next word of the block at hand; all are used up at first, so that a stream that is never read costs little.
     next: usize,
+}
+
+/// How far it was read; which stream it is, is known from where it stands.
+impl Stateful for StreamRng {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { key, stream, block: next_block, words, next } = self;
+        state.field(next_block);
+        state.field(next);
+        let has_words = *next < WORDS;
+        state.require(*next <= WORDS && next.is_multiple_of(2) && (*next_block > 0 || !has_words));
+        if state.is_loading() && !state.is_refused() && has_words {
+            *words = block(key, *stream, *next_block - 1);
+        }
+    }
 }
 
 impl StreamRng {

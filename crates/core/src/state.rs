@@ -25,6 +25,7 @@
 
 use crate::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use crate::time::{Span, VirtualTime};
+use std::sync::Arc;
 
 /// Bytes that do not fit the component that reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,8 +105,37 @@ impl State<'_> {
         }
     }
 
+    /// Items whose number is that of a new component.
+    pub fn fields<T: Stateful>(&mut self, items: &mut [T]) {
+        items.iter_mut().for_each(|item| self.field(item));
+    }
+
+    /// One of a few values, by its place among them.
+    pub fn choice<T: Copy + PartialEq>(&mut self, value: &mut T, all: &[T]) {
+        let mut place = all.iter().position(|known| known == value).unwrap_or(all.len()) as u64;
+        self.field(&mut place);
+        match all.get(place as usize) {
+            Some(known) => *value = *known,
+            None => self.require(false),
+        }
+    }
+
+    /// Refuses what was loaded unless this holds. What is saved always does.
+    pub fn require(&mut self, holds: bool) {
+        if let Self::Loading(rest) = self
+            && !holds
+        {
+            *rest = None;
+        }
+    }
+
+    /// Whether what was loaded so far was refused, or ended too early.
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::Loading(None))
+    }
+
     /// The length of a list whose items have at least one byte; 0 if there cannot be so many.
-    fn length(&mut self, length: usize) -> usize {
+    pub fn length(&mut self, length: usize) -> usize {
         let mut length = length as u64;
         self.field(&mut length);
         match self {
@@ -129,7 +159,7 @@ macro_rules! numbers {
         })+
     };
 }
-numbers!(u8, u32, u64, i64, f32, f64);
+numbers!(u8, u32, u64, u128, i64, f32, f64);
 
 macro_rules! wrapped {
     ($($wrapped:ty),+) => {
@@ -182,6 +212,28 @@ impl<T: Stateful + Default> Stateful for Vec<T> {
     }
 }
 
+impl Stateful for String {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut bytes = std::mem::take(self).into_bytes();
+        state.field(&mut bytes);
+        match Self::from_utf8(bytes) {
+            Ok(text) => *self = text,
+            Err(_) => state.require(false),
+        }
+    }
+}
+
+impl Stateful for Arc<[f32]> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let length = state.length(self.len());
+        if state.is_loading() {
+            *self = (0..length).map(|_| f32::from_le_bytes(state.bytes([0; 4]))).collect();
+        } else {
+            self.iter().for_each(|&(mut number)| state.field(&mut number));
+        }
+    }
+}
+
 impl<T: Stateful, const N: usize> Stateful for [T; N] {
     fn exchange(&mut self, state: &mut State<'_>) {
         self.iter_mut().for_each(|item| state.field(item));
@@ -206,6 +258,10 @@ mod tests {
         more: [Vec<u8>; 2],
         time: VirtualTime,
         turn: Turn2,
+        name: String,
+        model: Arc<[f32]>,
+        wide: u128,
+        chosen: char,
     }
 
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -213,12 +269,16 @@ mod tests {
 
     impl Stateful for Everything {
         fn exchange(&mut self, state: &mut State<'_>) {
-            let Self { numbers, list, more, time, turn } = self;
+            let Self { numbers, list, more, time, turn, name, model, wide, chosen } = self;
             state.field(numbers);
             state.field(list);
             state.field(more);
             state.field(time);
             state.field(&mut turn.0);
+            state.field(name);
+            state.field(model);
+            state.field(wide);
+            state.choice(chosen, &['\0', 'a', 'b']);
         }
     }
 
@@ -229,6 +289,10 @@ mod tests {
             more: [vec![1, 2, 3], Vec::new()],
             time: VirtualTime(5),
             turn: Turn2(u64::MAX),
+            name: "näme".to_owned(),
+            model: [0.5, f32::NEG_INFINITY].into(),
+            wide: u128::MAX - 7,
+            chosen: 'b',
         }
     }
 

@@ -23,6 +23,7 @@
 //! assert_eq!(layout.update_bytes(2), 4 * (3 + 2 * (2 + 1)));
 //! ```
 
+use fedgenie_core::state::{State, Stateful};
 use std::ops::Range;
 
 /// Bytes of a parameter, and of the id of a row.
@@ -228,6 +229,18 @@ pub struct Update {
     pub loss_rms: Option<f64>,
     /// Whether a parameter or a loss is not finite; training stops at the first such loss.
     pub diverged: bool,
+}
+
+impl Stateful for Update {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { parameters, rows, private, first_loss, loss_rms, diverged } = self;
+        state.field(parameters);
+        state.field(rows);
+        state.field(private);
+        state.field(first_loss);
+        state.field(loss_rms);
+        state.field(diverged);
+    }
 }
 
 impl Update {

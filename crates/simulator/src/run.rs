@@ -20,6 +20,7 @@ mod accounts;
 mod audit;
 mod buffered;
 mod candidates;
+mod checkpoint;
 mod clusters;
 mod cohort;
 mod engine;

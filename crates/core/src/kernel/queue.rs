@@ -4,9 +4,10 @@
 //! marked by the generation of its slot, until it surfaces or until half of the heap is dead and is swept out.
 
 use super::Key;
+use crate::state::{State, Stateful};
 
 /// Names one scheduled event, for [`EventQueue::cancel`]. A handle of an event that is gone names nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handle {
     slot: u32,
     generation: u32,
@@ -15,7 +16,15 @@ pub struct Handle {
 /// Children of a heap node.
 const ARITY: usize = 4;
 
-#[derive(Clone, Copy, Debug)]
+impl Stateful for Handle {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { slot, generation } = self;
+        state.field(slot);
+        state.field(generation);
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
 struct Entry<E> {
     key: Key,
     handle: Handle,
@@ -35,6 +44,30 @@ pub struct EventQueue<E> {
 impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         Self { heap: Vec::new(), generations: Vec::new(), free_slots: Vec::new(), dead: 0 }
+    }
+}
+
+impl<E: Stateful> Stateful for Entry<E> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { key, handle, event } = self;
+        state.field(key);
+        state.field(handle);
+        state.field(event);
+    }
+}
+
+/// As it stands, dead entries included: handles outside go on to name what they named.
+impl<E: Copy + Default + Stateful> Stateful for EventQueue<E> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { heap, generations, free_slots, dead } = self;
+        state.field(heap);
+        state.field(generations);
+        state.field(free_slots);
+        state.field(dead);
+        let slots = generations.len();
+        let is_slot = |slot: u32| (slot as usize) < slots;
+        let fits = heap.iter().all(|entry| is_slot(entry.handle.slot)) && free_slots.iter().all(|&slot| is_slot(slot));
+        state.require(fits && *dead <= heap.len());
     }
 }
 

@@ -71,6 +71,7 @@
 use super::utility::UtilityConfig;
 use super::{Exact, Instance, TIE};
 use crate::math::sum::CompensatedSum;
+use crate::state::{State, Stateful};
 use crate::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,6 +142,13 @@ pub struct HindsightRegret {
     /// Of the last round that was judged.
     last: Judgement,
     sum: CompensatedSum,
+}
+
+/// The sum: the last round's judgement has been read.
+impl Stateful for HindsightRegret {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.sum);
+    }
 }
 
 impl HindsightRegret {

@@ -35,6 +35,7 @@ use crate::id::ClientId;
 use crate::law::ExpectedMinimum;
 use crate::math::sum::CompensatedSum;
 use crate::record::Regret;
+use crate::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -142,6 +143,13 @@ pub struct MeteredRound<'a> {
     pub available: &'a [ClientId],
     /// Who was.
     pub selected: &'a [ClientId],
+}
+
+/// The sums: all else follows from the genie.
+impl Stateful for Meters {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.sums);
+    }
 }
 
 impl Meters {

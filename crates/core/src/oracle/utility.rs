@@ -27,6 +27,7 @@ pub mod loss_drop;
 use crate::components;
 use crate::config::Complaint;
 use crate::id::ClientId;
+use crate::state::{State, Stateful};
 use std::collections::BTreeMap;
 
 /// A utility's part of a scenario.
@@ -59,7 +60,7 @@ pub trait UtilitySettings {
 }
 
 /// A utility during one run, with what it remembers.
-pub trait UtilityRun: std::fmt::Debug + Send {
+pub trait UtilityRun: std::fmt::Debug + Stateful + Send {
     /// Appends `S_i` of each client, in their order. `sent` is the model that the round sends.
     fn values(&self, sent: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>);
 
@@ -142,6 +143,12 @@ pub struct HindsightClient {
 pub struct Utility {
     config: UtilityConfig,
     run: Box<dyn UtilityRun>,
+}
+
+impl Stateful for Utility {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut *self.run);
+    }
 }
 
 impl Utility {

@@ -118,7 +118,7 @@ fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
         };
         (name.clone(), metrics.iter().filter_map(of).collect::<Vec<_>>().join(", "))
     };
-    first.reference.keys().map(words).collect()
+    first.reference.keys().map(words).filter(|(_, words)| !words.is_empty()).collect()
 }
 
 /// The metrics on test data; where they are many, the loss and the main one.

@@ -48,6 +48,7 @@ use crate::layout::Layout;
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::float::sqrt;
+use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -187,6 +188,14 @@ pub struct ServerOptimizer {
     first: Vec<f64>,
     /// `v`; empty without it.
     second: Vec<f64>,
+}
+
+/// What it remembers.
+impl Stateful for ServerOptimizer {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.fields(&mut self.first);
+        state.fields(&mut self.second);
+    }
 }
 
 impl ServerOptimizer {

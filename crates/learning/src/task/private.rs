@@ -1,6 +1,7 @@
 //! What clients keep to themselves: one table for a run, with entries for those who have trained.
 
 use fedgenie_core::id::ClientId;
+use fedgenie_core::state::{State, Stateful};
 use std::sync::Arc;
 
 /// What every client keeps. A client without an entry keeps what its task starts it with.
@@ -8,6 +9,12 @@ use std::sync::Arc;
 pub struct PrivateTable {
     /// Empty where nobody keeps anything.
     kept: Vec<Option<Arc<[f32]>>>,
+}
+
+impl Stateful for PrivateTable {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.fields(&mut self.kept);
+    }
 }
 
 impl PrivateTable {

@@ -1,5 +1,7 @@
 //! How evenly selections are spread over clients.
 
+use fedgenie_core::state::{State, Stateful};
+
 /// Running sums over the clients' numbers of selections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Participation {
@@ -7,6 +9,15 @@ pub struct Participation {
     unique: u64,
     selections: u64,
     squares: u128,
+}
+
+impl Stateful for Participation {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { clients: _, unique, selections, squares } = self;
+        state.field(unique);
+        state.field(selections);
+        state.field(squares);
+    }
 }
 
 impl Participation {

@@ -5,6 +5,7 @@
 
 use crate::population::Cursors;
 use fedgenie_core::id::ClientId;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
 use std::cell::OnceCell;
 
@@ -13,6 +14,14 @@ use std::cell::OnceCell;
 pub struct Busy {
     bits: Vec<u64>,
     count: usize,
+}
+
+impl Stateful for Busy {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { bits, count } = self;
+        state.fields(bits);
+        state.field(count);
+    }
 }
 
 impl Busy {

@@ -6,6 +6,7 @@
 //! differing event can be named. The `timeline` chain holds everything but trained values, the `model` chain those.
 
 use fedgenie_core::record::{Record, Stream};
+use fedgenie_core::state::{State, Stateful};
 
 /// A chain of hashes.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +15,15 @@ pub struct Chain {
     bytes: Vec<u8>,
     /// Where each record of the round ends in `bytes`.
     ends: Vec<u32>,
+}
+
+/// Between rounds: the records of the round under way are no part of it.
+impl Stateful for Chain {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { link, bytes, ends } = self;
+        assert!(bytes.is_empty() && ends.is_empty(), "a chain is saved between rounds");
+        state.field(link);
+    }
 }
 
 impl Chain {
@@ -66,6 +76,14 @@ pub struct Digests {
     pub timeline: Chain,
     /// Trained values.
     pub model: Chain,
+}
+
+impl Stateful for Digests {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { timeline, model } = self;
+        state.field(timeline);
+        state.field(model);
+    }
 }
 
 impl Digests {

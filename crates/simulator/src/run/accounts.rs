@@ -1,6 +1,7 @@
 //! What a run has cost: traffic, computing, jobs, and what of it was wasted.
 
 use fedgenie_core::record::Phase;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use std::ops::AddAssign;
 
@@ -41,6 +42,20 @@ pub(super) struct Cost {
     pub down_bytes: u64,
     /// Bytes to the server.
     pub up_bytes: u64,
+}
+
+impl Stateful for Accounts {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { rounds, dispatched, arrived, down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, .. } = self;
+        for count in [rounds, dispatched, arrived, down_bytes, up_bytes, edge_down_bytes, edge_up_bytes] {
+            state.field(count);
+        }
+        let Self { compute, wasted_compute, wasted_down_bytes, wasted_up_bytes, .. } = self;
+        state.field(compute);
+        state.field(wasted_compute);
+        state.field(wasted_down_bytes);
+        state.field(wasted_up_bytes);
+    }
 }
 
 impl AddAssign for Cost {

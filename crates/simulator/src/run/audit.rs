@@ -16,6 +16,7 @@ use super::jobs::Job;
 use super::{Accounts, RunError};
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::record::{Phase, Record};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
 use std::collections::VecDeque;
 
@@ -43,6 +44,29 @@ pub(super) struct Audit {
     settled: u64,
     /// Bytes to and from clients that belong to no job.
     probed: (u64, u64),
+}
+
+impl Stateful for ClientAccount {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { down_bytes, up_bytes, compute } = self;
+        state.field(down_bytes);
+        state.field(up_bytes);
+        state.field(compute);
+    }
+}
+
+/// All but the recent records, which only messages have.
+impl Stateful for Audit {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { clock, recent: _, account_of, clients, settled, probed } = self;
+        state.field(clock);
+        state.fields(account_of);
+        state.field(clients);
+        state.field(settled);
+        state.field(probed);
+        let known = clients.len();
+        state.require(account_of.iter().all(|&index| index == NO_ACCOUNT || (index as usize) < known));
+    }
 }
 
 impl Audit {

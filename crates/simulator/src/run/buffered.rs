@@ -5,7 +5,7 @@ use super::engine::{Engine, Event, THE_SERVER, Timer};
 use super::hindsight::{HindsightMeter, Window};
 use super::jobs::{JobId, Names};
 use super::learning::{Intake, Work};
-use super::probe::{Asked, Asking, Pending, carry_out};
+use super::probe::{Answered, Asked, Asking, Pending, carry_out};
 use super::question::{Asker, Question, SelectionStreams, view};
 use super::server::{Closing, Server, Told, numbered};
 use crate::policy::{Feedback, JobReport, Policy, Waited};
@@ -14,6 +14,7 @@ use crate::recorder::RoundJobs;
 use crate::world::World;
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::record::{Outcome, Record};
+use fedgenie_core::state::State;
 use fedgenie_core::time::VirtualTime;
 
 /// Jobs in a row that may end without an update, beside a hundred for each client at work.
@@ -56,6 +57,27 @@ impl<'w> Buffered<'w> {
             jobs: RoundJobs::default(),
             hindsight: HindsightMeter::new(world, Window::of_one(rule)),
         }
+    }
+
+    /// Between rounds; jobs and a question may be under way.
+    pub fn exchange(&mut self, world: &World, state: &mut State<'_>) {
+        let Self { rule: _, choice: _, jobs: _, buffer, .. } = self;
+        assert!(buffer.is_empty(), "a round has settled its updates");
+        let Self { policy, at_work, turn, numbers, without_update, asked, hindsight, .. } = self;
+        state.field(&mut **policy);
+        state.field(at_work);
+        state.field(turn);
+        state.fields(numbers);
+        state.field(without_update);
+        let mut is_asked = asked.is_some();
+        state.field(&mut is_asked);
+        if state.is_loading() {
+            let streams = || SelectionStreams::new(world, Asker::Server, *turn);
+            let (answered, until) = (Answered::default(), VirtualTime::START);
+            *asked = is_asked.then(|| Pending { streams: streams(), answered, until });
+        }
+        asked.iter_mut().for_each(|asked| state.field(asked));
+        hindsight.iter_mut().for_each(|meter| state.field(meter));
     }
 
     /// Plays until the model has changed once.

@@ -7,6 +7,7 @@ use crate::policy::{Feedback, RoundReport};
 use crate::recorder::ClusterState;
 use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::rng::Purpose;
+use fedgenie_core::state::{State, Stateful};
 
 /// The random numbers of the decision: apart from those of edge servers, from 0, and of the cloud, 2^32 − 1.
 const ENTITY: u32 = u32::MAX - 1;
@@ -16,6 +17,16 @@ pub(super) struct ClusterDecision {
     policy: Box<dyn ClusterPolicy>,
     count: u32,
     state: ClusterState,
+}
+
+impl Stateful for ClusterDecision {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { policy, count, state: ClusterState { assignment, reassignments } } = self;
+        state.field(&mut **policy);
+        state.fields(assignment);
+        state.field(reassignments);
+        state.require(assignment.iter().all(|cluster| *cluster < *count));
+    }
 }
 
 impl ClusterDecision {

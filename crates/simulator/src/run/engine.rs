@@ -6,6 +6,7 @@ mod phases;
 use super::accounts::Cost;
 use super::audit::Audit;
 use super::candidates::Scopes;
+use super::checkpoint::Shared;
 use super::jobs::{Job, JobId, Jobs, Names};
 use super::learning::Sent;
 use super::{Accounts, RunError};
@@ -17,6 +18,7 @@ use fedgenie_core::id::{ClientId, EdgeId, JobNumber};
 use fedgenie_core::kernel::{Handle, Kernel, Occurrence};
 use fedgenie_core::record::{DropReason, Outcome, Phase, Record};
 use fedgenie_core::rng::Purpose;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::task::JobKey;
 
@@ -38,8 +40,41 @@ enum Scheduled {
     Travelled(EdgeId),
 }
 
+/// Until it is loaded.
+impl Default for Scheduled {
+    fn default() -> Self {
+        Self::Travelled(THE_SERVER)
+    }
+}
+
+impl Stateful for Scheduled {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut kind = match self {
+            Self::PhaseEnded(_) => 0,
+            Self::Lost(..) => 1,
+            Self::Travelled(_) => 2,
+        };
+        state.choice(&mut kind, &[0_u8, 1, 2]);
+        if state.is_loading() {
+            *self = match kind {
+                0 => Self::PhaseEnded(JobId::default()),
+                1 => Self::Lost(JobId::default(), DropReason::default()),
+                _ => Self::default(),
+            };
+        }
+        match self {
+            Self::PhaseEnded(id) => state.field(id),
+            Self::Lost(id, reason) => {
+                state.field(id);
+                state.field(reason);
+            }
+            Self::Travelled(edge) => state.field(edge),
+        }
+    }
+}
+
 /// What a protocol waits for beside its jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Timer {
     /// The round has to close; of an edge server, where there are any.
     Boundary(EdgeId),
@@ -50,7 +85,35 @@ pub(super) enum Timer {
     /// The server stops waiting for a job.
     Patience(JobId),
     /// The cloud stops waiting.
+    #[default]
     Cloud,
+}
+
+impl Stateful for Timer {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut kind = match self {
+            Self::Boundary(_) => 0,
+            Self::Probe(_) => 1,
+            Self::Wake(_) => 2,
+            Self::Patience(_) => 3,
+            Self::Cloud => 4,
+        };
+        state.choice(&mut kind, &[0_u8, 1, 2, 3, 4]);
+        if state.is_loading() {
+            *self = match kind {
+                0 => Self::Boundary(THE_SERVER),
+                1 => Self::Probe(THE_SERVER),
+                2 => Self::Wake(THE_SERVER),
+                3 => Self::Patience(JobId::default()),
+                _ => Self::Cloud,
+            };
+        }
+        match self {
+            Self::Boundary(edge) | Self::Probe(edge) | Self::Wake(edge) => state.field(edge),
+            Self::Patience(id) => state.field(id),
+            Self::Cloud => {}
+        }
+    }
 }
 
 /// What a protocol sees of the course of time.
@@ -97,6 +160,21 @@ impl<'w> Engine<'w> {
             scopes: Scopes::new(world),
             cursors: world.population.availability().cursors(&world.streams),
         }
+    }
+
+    /// All that has happened. Draws follow from streams, and who can be chosen from the rest.
+    pub fn exchange(&mut self, state: &mut State<'_>, models: &mut Shared) {
+        let Self { world, sink: _, digests, accounts, jobs, audit, kernel, busy, scopes: _, cursors: _ } = self;
+        state.field(digests);
+        state.field(accounts);
+        let drawn = |Names { client, number, .. }: Names| {
+            let is_there = client.index() < world.population.len();
+            is_there.then(|| job_of(world, Purpose::Latency, client, number).ok()).flatten()
+        };
+        jobs.exchange(state, models, drawn);
+        state.field(audit);
+        state.field(kernel);
+        state.field(busy);
     }
 
     pub const fn now(&self) -> VirtualTime {
@@ -148,15 +226,7 @@ impl<'w> Engine<'w> {
         client: ClientId,
         number: JobNumber,
     ) -> Result<(JobDraw, [u64; 2]), LatencyError> {
-        let World { population, streams, training, .. } = self.world;
-        let (transfer, shares) = match &self.world.task {
-            Some(task) if !task.sends_all() => {
-                let transfer = task.transfer(JobKey { client, number }, &self.world.context());
-                (transfer, transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64))
-            }
-            _ => ([training.payload_bytes; 2], [1.0; 2]),
-        };
-        Ok((population.draw(streams, purpose, client, number, shares)?, transfer))
+        job_of(self.world, purpose, client, number)
     }
 
     /// A job that has not begun.
@@ -312,4 +382,22 @@ impl<'w> Engine<'w> {
         self.accounts.waste(wasted);
         Ok(self.accounts)
     }
+}
+
+/// See [`Engine::job`].
+fn job_of(
+    world: &World,
+    purpose: Purpose,
+    client: ClientId,
+    number: JobNumber,
+) -> Result<(JobDraw, [u64; 2]), LatencyError> {
+    let World { population, streams, training, .. } = world;
+    let (transfer, shares) = match &world.task {
+        Some(task) if !task.sends_all() => {
+            let transfer = task.transfer(JobKey { client, number }, &world.context());
+            (transfer, transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64))
+        }
+        _ => ([training.payload_bytes; 2], [1.0; 2]),
+    };
+    Ok((population.draw(streams, purpose, client, number, shares)?, transfer))
 }

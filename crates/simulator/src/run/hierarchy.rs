@@ -17,6 +17,7 @@ use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::law::Law;
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::rng::Purpose;
+use fedgenie_core::state::State;
 use fedgenie_core::time::{Span, VirtualTime};
 
 /// The state of the protocol.
@@ -90,6 +91,17 @@ impl<'w> Hierarchy<'w> {
             returned: Vec::new(),
             jobs: RoundJobs::default(),
         }
+    }
+
+    /// Between rounds of the cloud: no edge server is at work.
+    pub fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { rule: _, edges, shares: _, cloud, clusters, chosen: _, returned: _, jobs: _ } = self;
+        edges.iter_mut().for_each(|edge| edge.exchange(state));
+        let Cloud { policy, turn, edges: _, sizes: _, shares: _, counts } = cloud;
+        policy.iter_mut().for_each(|policy| state.field(&mut **policy));
+        state.field(turn);
+        state.fields(counts);
+        clusters.iter_mut().for_each(|clusters| state.field(clusters));
     }
 
     /// The clients of each edge server, and its cluster.

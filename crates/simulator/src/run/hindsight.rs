@@ -17,6 +17,7 @@ use fedgenie_core::oracle::hindsight::{Hindsight, HindsightRegret, Judgement, Se
 use fedgenie_core::oracle::utility::contribution::data_quality;
 use fedgenie_core::oracle::utility::{HindsightClient, Utility};
 use fedgenie_core::rng::Purpose;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::JobKey;
@@ -94,6 +95,15 @@ pub(super) struct HindsightMeter<'w> {
     updates: Vec<Update>,
     /// `S_i` of the candidates of the last round.
     pub utilities: Vec<f64>,
+}
+
+/// What it remembers and has added up.
+impl Stateful for HindsightMeter<'_> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { hindsight: _, window: _, utility, regret, updates: _, utilities: _ } = self;
+        state.field(utility);
+        state.field(regret);
+    }
 }
 
 impl<'w> HindsightMeter<'w> {

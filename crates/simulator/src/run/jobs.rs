@@ -1,6 +1,7 @@
 //! Jobs under way: a slab, so that an event can name its job by a small number.
 
 use super::accounts::Cost;
+use super::checkpoint::Shared;
 use super::learning::Sent;
 use crate::policy::{JobReport, Waited};
 use crate::population::JobDraw;
@@ -8,15 +9,22 @@ use crate::recorder::DroppedJob;
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{DropReason, Outcome, Phase, PhaseSpans};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
 use std::ops::{Index, IndexMut};
 
 /// The slot of a job in [`Jobs`]; reused once the job is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct JobId(u32);
 
+impl Stateful for JobId {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.0);
+    }
+}
+
 /// What a job is called by: its client, and the numbers of those that have to do with it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Names {
     pub client: ClientId,
     /// The selection of the client's policy that it belongs to.
@@ -25,6 +33,16 @@ pub(super) struct Names {
     pub round: Round,
     /// What its draws belong to, beside the client.
     pub number: JobNumber,
+}
+
+impl Stateful for Names {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { client, turn, round, number } = self;
+        state.field(client);
+        state.field(turn);
+        state.field(round);
+        state.field(number);
+    }
 }
 
 /// One client's job.
@@ -88,6 +106,26 @@ impl Job {
             paused: Span::ZERO,
             bytes: (0, 0),
         }
+    }
+
+    /// All that has happened to it; what it is called by and what was drawn for it are known.
+    fn exchange(&mut self, state: &mut State<'_>, models: &mut Shared) {
+        let Self { client: _, turn: _, round: _, number: _, transfer: _, draw: _, .. } = self;
+        let Self { dispatched, phase, phase_began, pending, sent, arrived_at, lost, .. } = self;
+        state.field(dispatched);
+        state.field(phase);
+        state.field(phase_began);
+        state.field(pending);
+        models.exchange_sent(sent, state);
+        state.field(arrived_at);
+        state.field(lost);
+        let Self { is_late, is_concluded, active, elapsed, paused, bytes, .. } = self;
+        state.field(is_late);
+        state.field(is_concluded);
+        state.field(active);
+        state.field(elapsed);
+        state.field(paused);
+        state.field(bytes);
     }
 
     /// Time in each phase until `now`, pauses included.
@@ -164,6 +202,42 @@ impl Jobs {
     pub fn remove(&mut self, id: JobId) {
         self.free.push(id.0);
         self.slots[id.0 as usize] = None;
+    }
+
+    /// All jobs; what was drawn for one, and the bytes that it moves, follow from what it is called by.
+    pub fn exchange(
+        &mut self,
+        state: &mut State<'_>,
+        models: &mut Shared,
+        drawn: impl Fn(Names) -> Option<(JobDraw, [u64; 2])>,
+    ) {
+        let Self { slots, free } = self;
+        state.field(free);
+        let count = state.length(slots.len());
+        if state.is_loading() {
+            slots.clear();
+            slots.resize_with(count, || None);
+        }
+        for slot in &mut *slots {
+            let mut names = slot.as_ref().map(|job| Names {
+                client: job.client,
+                turn: job.turn,
+                round: job.round,
+                number: job.number,
+            });
+            state.field(&mut names);
+            let Some(names) = names else { continue };
+            if state.is_loading() {
+                *slot = drawn(names).map(|(draw, transfer)| Job::new(names, transfer, draw, VirtualTime::START));
+                state.require(slot.is_some());
+            }
+            if let Some(job) = slot {
+                job.exchange(state, models);
+            }
+        }
+        let empty = slots.iter().filter(|slot| slot.is_none()).count();
+        let is_empty = |&slot: &u32| slots.get(slot as usize).is_some_and(Option::is_none);
+        state.require(free.len() == empty && free.iter().all(is_empty));
     }
 
     pub const fn live(&self) -> usize {

@@ -9,12 +9,14 @@ pub(super) use hindsight::{EdgeState, Past, Snapshot};
 pub(super) use intake::{EdgeModel, Intake, Sent, Trained, Work};
 
 use super::RunError;
+use super::checkpoint::Shared;
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_core::oracle::utility::contribution::deviation;
+use fedgenie_core::state::State;
 use fedgenie_learning::aggregate::{AggregationConfig, Aging, Contribution, ServerConfig, ServerOptimizer, Weighting};
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::task::{self, Context, Job, ModelState, Need, PrivateTable, PrivateView, Task};
@@ -73,6 +75,17 @@ impl<'w> Learning<'w> {
             round: Round(0),
             updates: Vec::new(),
         }
+    }
+
+    /// The models, and what clients and servers keep.
+    pub fn exchange(&mut self, state: &mut State<'_>, shared: &mut Shared) {
+        let Self { world: _, task: _, layout: _, models, servers, private, moved, memories, round, updates: _ } = self;
+        models.iter_mut().for_each(|model| shared.exchange(model, state));
+        state.fields(servers);
+        state.field(private);
+        state.fields(moved);
+        memories.iter_mut().for_each(|memory| state.fields(memory));
+        state.field(round);
     }
 
     /// What a client of a cluster is sent now.

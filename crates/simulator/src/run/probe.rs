@@ -11,6 +11,7 @@ use super::server::Server;
 use crate::policy::{Policy, Probe, ServerView, TrainingReport};
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::rng::Purpose;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::ProbeKind;
@@ -22,6 +23,15 @@ pub(super) struct Answered {
     losses: Vec<(ClientId, f64)>,
     answers: Vec<f64>,
     trained: Vec<(Trained, Update)>,
+}
+
+impl Stateful for Answered {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { losses, answers, trained } = self;
+        state.field(losses);
+        state.field(answers);
+        state.field(trained);
+    }
 }
 
 impl Answered {
@@ -45,6 +55,15 @@ pub(super) struct Pending {
     pub answered: Answered,
     /// When the slowest has answered.
     pub until: VirtualTime,
+}
+
+impl Stateful for Pending {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { streams, answered, until } = self;
+        state.field(streams);
+        state.field(answered);
+        state.field(until);
+    }
 }
 
 /// Who asks, and with which model.

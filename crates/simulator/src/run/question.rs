@@ -5,6 +5,7 @@ use crate::policy::{Candidates, Explanation, Policy, PolicyRng, Probe, Selection
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::rng::{Purpose, StreamRng};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
 
 /// Who asks a policy.
@@ -60,6 +61,14 @@ pub(super) type Explained = Option<serde_json::Map<String, serde_json::Value>>;
 pub(super) struct SelectionStreams {
     pub policy: StreamRng,
     solver: StreamRng,
+}
+
+impl Stateful for SelectionStreams {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { policy, solver } = self;
+        state.field(policy);
+        state.field(solver);
+    }
 }
 
 impl SelectionStreams {

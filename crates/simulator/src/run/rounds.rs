@@ -17,6 +17,7 @@ use crate::world::{Truth, World};
 use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
+use fedgenie_core::state::State;
 use fedgenie_core::time::VirtualTime;
 
 const BOUNDARY: Timer = Timer::Boundary(THE_SERVER);
@@ -64,6 +65,18 @@ impl<'w> Rounds<'w> {
             gains: Vec::new(),
             available_gains: Vec::new(),
         }
+    }
+
+    /// Between rounds.
+    pub fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { rule: _, jobs: _, speeds: _, gains: _, available_gains: _, .. } = self;
+        let Self { policy, turn, meters, hindsight, carried, cohort, joining, .. } = self;
+        assert!(cohort.jobs.is_empty() && joining.is_empty(), "a round has settled its jobs");
+        state.field(&mut **policy);
+        state.field(turn);
+        meters.iter_mut().for_each(|meters| state.field(meters));
+        hindsight.iter_mut().for_each(|meter| state.field(meter));
+        state.field(carried);
     }
 
     /// Plays one round.

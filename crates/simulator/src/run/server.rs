@@ -1,5 +1,6 @@
 //! The server of a run, or its cloud: the global model, what is known of the clients, and how a round ends.
 
+use super::checkpoint::Shared;
 use super::clusters::ClusterDecision;
 use super::engine::Engine;
 use super::hindsight::{Found, HindsightMeter, OpenRound};
@@ -11,7 +12,9 @@ use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundS
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::math::sum::CompensatedSum;
+use fedgenie_core::metric::interned;
 use fedgenie_core::record::{Record, Regret};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -72,6 +75,15 @@ pub(super) struct Judged {
     lost: f64,
     /// Of all rounds; none before the first that was judged.
     total: Option<CompensatedSum>,
+}
+
+impl Stateful for Judged {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { of_round, lost, total } = self;
+        assert!(of_round.is_empty(), "what was judged is recorded at the end of its round");
+        state.field(lost);
+        state.field(total);
+    }
 }
 
 impl Judged {
@@ -137,6 +149,28 @@ impl<'w> Server<'w> {
             explanations: Vec::new(),
             updates: RoundUpdates::default(),
         }
+    }
+
+    /// Between rounds: all but what belongs to a round under way.
+    pub fn exchange(&mut self, state: &mut State<'_>, models: &mut Shared) {
+        let Self { label: _, settings: _, mark: _, explanations: _, updates: _, .. } = self;
+        let Self { round, counts, participation, learning, metrics, reward, .. } = self;
+        state.field(round);
+        state.fields(counts);
+        state.field(participation);
+        if let Some(learning) = learning {
+            learning.exchange(state, models);
+        }
+        let mut named: Vec<(String, f64)> = metrics.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        state.field(&mut named);
+        *metrics = named.into_iter().map(|(name, value)| (interned(&name), value)).collect();
+        state.field(reward);
+        let Self { regret, group_selections, told_bytes, quality, hindsight, .. } = self;
+        state.field(regret);
+        group_selections.iter_mut().for_each(|(_, count)| state.field(count));
+        state.field(told_bytes);
+        state.field(quality);
+        state.field(hindsight);
     }
 
     /// Counts a selection that is being carried out.

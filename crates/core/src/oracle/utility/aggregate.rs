@@ -35,6 +35,7 @@
 
 use super::{HindsightClient, ModelScore, UtilityRun, UtilitySettings};
 use crate::config::Complaint;
+use crate::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,6 +68,10 @@ impl UtilitySettings for Config {
 /// A utility of sets gives single clients no value.
 #[derive(Debug)]
 struct Nothing;
+
+impl Stateful for Nothing {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
 
 impl UtilityRun for Nothing {
     fn values(&self, _: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>) {

@@ -54,6 +54,7 @@
 use super::{HindsightClient, ModelScore, UpdateScore, UtilityRun, UtilitySettings};
 use crate::config::{Complaint, check};
 use crate::math::float::{exp, expm1, sqrt};
+use crate::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -147,6 +148,12 @@ struct Contribution {
     reputations: Reputations,
 }
 
+impl Stateful for Contribution {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.reputations);
+    }
+}
+
 impl UtilityRun for Contribution {
     fn values(&self, sent: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>) {
         self.reputations.scores(&self.config, sent.quality, clients, values);
@@ -162,6 +169,14 @@ impl UtilityRun for Contribution {
 pub struct Reputations {
     reputations: Vec<f64>,
     previous: Option<f64>,
+}
+
+impl Stateful for Reputations {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { reputations, previous } = self;
+        state.fields(reputations);
+        state.field(previous);
+    }
 }
 
 impl Reputations {

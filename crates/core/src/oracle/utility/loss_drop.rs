@@ -29,6 +29,7 @@
 //! ```
 
 use super::{HindsightClient, ModelScore, UpdateScore, UtilityRun, UtilitySettings};
+use crate::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,10 @@ impl UtilitySettings for Config {
     fn begin(&self, _: usize) -> Box<dyn UtilityRun> {
         Box::new(*self)
     }
+}
+
+impl Stateful for Config {
+    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl UtilityRun for Config {

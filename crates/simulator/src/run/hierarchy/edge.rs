@@ -18,6 +18,7 @@ use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
+use fedgenie_core::state::State;
 use fedgenie_core::time::{Span, VirtualTime};
 use std::sync::Arc;
 
@@ -95,6 +96,17 @@ impl<'w> Edge<'w> {
             invested: Cost::default(),
             link: [Span::ZERO; 2],
         }
+    }
+
+    /// Between rounds of the cloud, when it rests; what belongs to its part in a round begins anew.
+    pub fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { policy, stage, turn, cluster, cohort, asked, hindsight, judged, .. } = self;
+        let rests = *stage == Stage::Idle && cohort.jobs.is_empty() && asked.is_none() && judged.is_none();
+        assert!(rests, "an edge server rests between rounds of the cloud");
+        state.field(&mut **policy);
+        state.field(turn);
+        state.field(cluster);
+        hindsight.iter_mut().for_each(|meter| state.field(meter));
     }
 
     /// The cloud's model sets out; `link` is how long it travels down and up.

@@ -4,6 +4,7 @@ use crate::policy::TrainingReport;
 use crate::protocol::Combine;
 use crate::run::jobs::Job;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::aggregate::Contribution;
 use fedgenie_learning::layout::{Layout, Update};
@@ -55,7 +56,7 @@ impl Work {
 }
 
 /// What an update said about its training, and what was found in it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::run) struct Trained {
     pub client: ClientId,
     pub turn: Turn,
@@ -70,6 +71,24 @@ pub(in crate::run) struct Trained {
     pub change: Option<Vec<f32>>,
     /// From dispatch to arrival.
     pub latency: Span,
+}
+
+impl Stateful for Trained {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, change, latency } =
+            self;
+        state.field(client);
+        state.field(turn);
+        state.field(round);
+        state.field(staleness);
+        state.field(examples);
+        state.field(loss);
+        for found in [loss_rms, quality, deviation] {
+            state.field(found);
+        }
+        state.field(change);
+        state.field(latency);
+    }
 }
 
 impl Trained {

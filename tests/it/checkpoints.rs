@@ -1,0 +1,245 @@
+//! A run that is saved after every round, and goes on in a new run that has loaded it, does what a run does that nobody
+//! touched: every policy under every protocol, every task, server optimizer and cluster rule of the catalogues.
+
+use super::support::SCENARIO;
+use fedgenie::experiment::Experiment;
+use fedgenie::record::Record;
+use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
+use fedgenie::run::{Evaluations, Run, RunSettings};
+use fedgenie::scenario::{catalogue, tree};
+use fedgenie::task::DataCache;
+use serde_json::{Value, json};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+const ROUNDS: usize = 7;
+
+/// Nine devices that come and go, whose links and processors differ.
+const NINE: &str = r#"
+name = "checkpoints"
+seeds = 1
+[stop]
+rounds = 7
+[population]
+clients = 9
+interrupted = "pause"
+[population.latency]
+download = { uniform = ["0.05 s", "0.2 s"] }
+compute = { exponential = { mean = { uniform = ["0.2 s", "2 s"] }, shift = "0.05 s" } }
+upload = { uniform = ["0.05 s", "0.2 s"] }
+[population.availability]
+on-off = { on = { exponential = { mean = "8 s" } }, off = { exponential = { mean = "2 s" } } }
+[training]
+batch = 8
+optimizer = { sgd = { lr = 0.05, momentum = 0.5 } }
+"#;
+
+/// Every protocol of the catalogue, with jobs that outlive their rounds and clients that are lost where that can be.
+fn protocols() -> Vec<&'static str> {
+    let of = |name: &str| match name {
+        "synchronous" => &["[protocol.synchronous]\ncohort = 3\n"][..],
+        "over-selection" => &["[protocol.over-selection]\nask = 4\ntake = 2\n"],
+        "deadline" => &[
+            "[population.dropout]\ncompute = \"0.1 /s\"\n[protocol.deadline]\ncohort = 4\ndeadline = \"1.2 s\"\nlate = { carry = {} }\n",
+        ],
+        "buffered" => &[
+            "[population.dropout]\ncompute = \"0.1 /s\"\n[protocol.buffered]\nconcurrency = 4\nbuffer = 3\ntimeout = \"4 s\"\n",
+        ],
+        "hierarchical" => &[
+            "[protocol.hierarchical]\nedges = 3\ncohort = 2\nedge_rounds = 2\n",
+            "[population.dropout]\ncompute = \"0.1 /s\"\n[protocol.hierarchical]\nedges = 3\ncohort = 2\nedge_rounds = 2\ndeadline = \"1.5 s\"\n\
+             [protocol.hierarchical.cloud]\ncohort = 2\ntimeout = \"4 s\"\npolicy = { round-robin = {} }\n",
+        ],
+        other => panic!("write down here with which parameters the protocol {other:?} is to be saved"),
+    };
+    named("protocol").into_iter().flat_map(|name| of(&name).iter().copied()).collect()
+}
+
+/// Every task of the catalogue, with all that its clients and servers can keep.
+fn tasks() -> Vec<String> {
+    let of = |name: &str| match name {
+        "none" => &["[task.none]\n"][..],
+        "linear-regression" => &["[task.linear-regression]\nexamples = 300\nfeatures = 4\n"],
+        "softmax-regression" => &[
+            "[task.softmax-regression]\ndata = { synthetic = { height = 4, width = 4, train = 120, test = 40 } }\npartition = \"iid\"\n",
+        ],
+        "classification" => &[
+            "[task.classification]\nmodel = { mlp = { hidden = [6] } }\ndata = { synthetic = { height = 4, width = 4, train = 120, test = 40 } }\npartition = \"iid\"\n",
+        ],
+        "scripted" => &[
+            "[task.scripted]\nmetric = \"test_accuracy\"\nbetter = \"higher\"\npayload = \"100 kB\"\nvalues = [0.1, 0.2, 0.3]\n\
+             effects = [-0.02, -0.02, -0.02, 0.0, 0.0, 0.0, 0.02, 0.02, 0.02]\ngains = [0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.3, 0.3, 0.3]\nnoise = 0.01\n",
+        ],
+        "recommendation" => &[
+            // Users' rows stay with their clients, and rows of items are moved now and then.
+            "[task.recommendation]\ndata = { synthetic = { users = 9, items = 30, ratings = 150 } }\ncutoffs = [5]\n\
+             transfer = { down = \"rows\", up = \"rows\" }\nmodel = { mf = { dimensions = 3 } }\n",
+            "[task.recommendation]\ndata = { synthetic = { users = 9, items = 30, ratings = 150, text = 3 } }\ncutoffs = [5]\n\
+             model = { dmrl = { dim = 4, factors = 2, hidden = 4, attention_hidden = 2 } }\n",
+        ],
+        other => panic!("write down here with which parameters the task {other:?} is to be saved"),
+    };
+    named("task").into_iter().flat_map(|name| of(&name).iter().map(|&text| text.to_owned())).collect()
+}
+
+fn named(kind: &str) -> Vec<String> {
+    let found: Vec<String> =
+        catalogue::components().into_iter().filter(|entry| entry.kind == kind).map(|entry| entry.name).collect();
+    assert!(!found.is_empty(), "{kind}");
+    found
+}
+
+/// Keeps what it is told, across runs.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<Value>>>);
+
+impl Sink for Kept {
+    fn record(&mut self, _: &Record<'_>) -> io::Result<()> {
+        Ok(())
+    }
+    fn round(&mut self, summary: &RoundSummary<'_>, _: bool, mark: &RoundMark) -> io::Result<()> {
+        let checksums = mark.checksums.len();
+        self.0.lock().unwrap().push(json!([summary.to_json(), mark.timeline, mark.model, checksums]));
+        Ok(())
+    }
+    fn wants_checksums(&self) -> bool {
+        true
+    }
+}
+
+/// What is left of a run at its end.
+#[derive(Debug, PartialEq)]
+struct Left {
+    rounds: Vec<Value>,
+    digests: [String; 2],
+    counts: Vec<u32>,
+    model: Option<Vec<u8>>,
+    ending: String,
+}
+
+/// Plays every policy of a scenario twice: in one go, and with a new run for each round. Returns how many could be.
+fn assert_kept(text: &str) -> usize {
+    let root = tree::parse(Path::new(SCENARIO), text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let experiment =
+        Experiment::from_tree(&root, Path::new("."), None).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let mut played = 0;
+    for id in experiment.runs() {
+        let world = experiment.world_of(&id, &DataCache::default()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let arm = &experiment.first().arms[id.arm];
+        if world.policies(&arm.source()).is_err() {
+            // Not under this protocol, or not with this task.
+            continue;
+        }
+        played += 1;
+        let start = |kept: &Kept| {
+            let settings = RunSettings {
+                evaluate: Evaluations { clients: true, servers: true, ..Evaluations::every(2) },
+                record_every: 1,
+                explain: true,
+                updates: true,
+                parallel: false,
+            };
+            Run::new(&world, &arm.label, world.policies(&arm.source()).unwrap(), settings, kept.clone())
+        };
+        let end = |run: Run<'_>, kept: Kept| {
+            let digests = [run.digests().timeline.hex(), run.digests().model.hex()];
+            let (counts, model) = (run.counts().to_vec(), run.model_file());
+            let ending = format!("{:?} {:?} {:?}", run.regret(), run.participation(), run.finish().unwrap());
+            Left { rounds: kept.0.lock().unwrap().clone(), digests, counts, model, ending }
+        };
+        let kept = Kept::default();
+        let mut run = start(&kept);
+        let context = |round| format!("{}, round {round}:\n{text}", arm.label);
+        (1..=ROUNDS).for_each(|round| run.step().unwrap_or_else(|error| panic!("{error}: {}", context(round))));
+        let whole = end(run, kept);
+
+        let kept = Kept::default();
+        let mut run = start(&kept);
+        for round in 1..=ROUNDS {
+            run.step().unwrap();
+            assert_eq!(kept.0.lock().unwrap()[round - 1], whole.rounds[round - 1], "{}", context(round));
+            let bytes = run.save();
+            run = start(&kept);
+            run.load(&bytes).unwrap_or_else(|error| panic!("{error}: {}", context(round)));
+            assert_eq!(run.save(), bytes, "what was loaded is saved again: {}", context(round));
+            for wrong in [&bytes[..bytes.len() - 1], &bytes[..bytes.len() / 2], &[], &[&bytes[..], &[0]].concat()[..]] {
+                assert!(start(&kept).load(wrong).is_err(), "{} of {} bytes", wrong.len(), bytes.len());
+            }
+        }
+        assert_eq!(end(run, kept), whole, "{}", context(ROUNDS));
+    }
+    played
+}
+
+/// Every policy of the catalogue, under every protocol that it can have.
+#[test]
+fn every_policy_under_every_protocol() {
+    let policies: String = named("policy").iter().map(|name| format!("[policy.{name}]\n")).collect();
+    let regret = "[regret]\ntau_min = \"50 ms\"\nalpha = 0.5\nbeta = 1.2\n";
+    let mut most = 0;
+    for protocol in protocols() {
+        let task = "[task.linear-regression]\nexamples = 300\nfeatures = 4\n";
+        // Rewards are of rounds of one server.
+        let is_in_rounds = !protocol.contains("buffered") && !protocol.contains("hierarchical");
+        let regret = if is_in_rounds { regret } else { "" };
+        let policies: String = match is_in_rounds {
+            true => policies.clone(),
+            // Without regret, and without its truth, some need parameters of their own, and some cannot be.
+            false => {
+                let more = |name: &String| match &**name {
+                    "bsfl" => "alpha = 1.0\nbeta = 1.2\ntau_min = \"50 ms\"\n",
+                    "rbcs-f" => "context_time = \"0.3 s\"\n",
+                    _ => "",
+                };
+                named("policy").iter().map(|name| format!("[policy.{name}]\n{}", more(name))).collect()
+            }
+        };
+        most = most.max(assert_kept(&format!("{NINE}{protocol}{task}{regret}{policies}")));
+    }
+    assert_eq!(most, named("policy").len(), "every policy plays in rounds of one server");
+}
+
+/// Every task and every server optimizer, under every protocol.
+#[test]
+fn every_task_and_server_optimizer_under_every_protocol() {
+    let servers = named("server");
+    let mut next = servers.iter().cycle();
+    for protocol in protocols() {
+        for task in tasks() {
+            let aggregation = match task.contains("none") || task.contains("scripted") {
+                true => String::new(),
+                false => format!("[aggregation]\nserver = {{ {} = {{}} }}\n", next.next().unwrap()),
+            };
+            let clients = if task.contains("recommendation") && !task.contains("dmrl") { "users = 9\n" } else { "" };
+            let task = task.replacen("[task.recommendation]\n", &format!("[task.recommendation]\n{clients}"), 1);
+            let text = format!("{NINE}{protocol}{task}{aggregation}[policy.random]\n");
+            assert_eq!(assert_kept(&text), 1, "{text}");
+        }
+    }
+    for server in &servers {
+        let task = "[task.linear-regression]\nexamples = 300\nfeatures = 4\n";
+        let text =
+            format!("{NINE}{}{task}[aggregation]\nserver = {{ {server} = {{}} }}\n[policy.random]\n", protocols()[0]);
+        assert_eq!(assert_kept(&text), 1, "{text}");
+    }
+}
+
+/// Cluster models with every rule, and regrets in hindsight with every utility.
+#[test]
+fn clusters_and_hindsight() {
+    let task = "[task.linear-regression]\nexamples = 300\nfeatures = 4\n";
+    let edges = "[protocol.hierarchical]\nedges = 3\ncohort = 2\n";
+    for rule in named("clusters") {
+        let clusters = format!("[clusters]\ncount = 2\ninitial = \"round-robin\"\nassign = {{ {rule} = {{}} }}\n");
+        assert_eq!(assert_kept(&format!("{NINE}{edges}{task}{clusters}[policy.random]\n")), 1);
+    }
+    for utility in named("utility") {
+        let of = if utility == "aggregate" { "test_loss = -1.0" } else { "" };
+        let regret = format!("[regret]\ncounterfactual = true\nmeters = []\nutility = {{ {utility} = {{ {of} }} }}\n");
+        for protocol in protocols() {
+            let text = format!("{NINE}{protocol}{task}{regret}[policy.random]\n");
+            assert_eq!(assert_kept(&text), 1, "{text}");
+        }
+    }
+}
