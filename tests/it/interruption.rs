@@ -1,4 +1,4 @@
-//! `fedgenie run` under SIGINT and SIGTERM: complete runs are kept, and the command is printed that makes the others.
+//! `fedgenie run` under SIGINT, SIGTERM and SIGHUP: complete runs are kept, and the command is printed that makes the others.
 #![cfg(unix)]
 
 use super::replay::BANDIT;
@@ -9,18 +9,18 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 /// Sends a signal to one process.
-fn signal(process: &Child, name: &str) {
+pub fn signal(process: &Child, name: &str) {
     let status = Command::new("kill").args([name, &process.id().to_string()]).status().unwrap();
     assert!(status.success());
 }
 
 /// How many runs of a folder are complete.
-fn complete(work: &Workplace, folder: &str) -> usize {
+pub fn complete(work: &Workplace, folder: &str) -> usize {
     let runs = fs::read_dir(work.path(&format!("{folder}/runs")));
     runs.into_iter().flatten().flatten().filter(|run| run.path().join("run.json").is_file()).count()
 }
 
-fn wait_for(mut is_there: impl FnMut() -> bool) {
+pub fn wait_for(mut is_there: impl FnMut() -> bool) {
     for _ in 0..6_000 {
         if is_there() {
             return;
@@ -31,7 +31,7 @@ fn wait_for(mut is_there: impl FnMut() -> bool) {
 }
 
 /// Runs whose rounds are short, and so many that they would take minutes.
-fn long() -> String {
+pub fn long() -> String {
     changed(&changed(BANDIT, "rounds = 30", "rounds = 2_000"), "seeds = 3", "seeds = 400")
 }
 
@@ -44,9 +44,48 @@ fn interrupted(work: &Workplace, more: &[&str], name: &str) -> Answer {
     Answer::of(process)
 }
 
+/// Whether this process, and so what it starts, is under `nohup`.
+fn ignores_hangups() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map_or("0", str::trim);
+    u64::from_str_radix(mask, 16).unwrap() & 1 == 1
+}
+
+/// A command that is to outlive its terminal does.
+#[test]
+fn a_hangup_that_is_ignored_stays_ignored() {
+    let work = Workplace::with(&changed(&long(), "seeds = 400", "seeds = 3"));
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" run scenario.toml --out out --quiet --threads 1"]);
+    let process = command.arg(env!("CARGO_BIN_EXE_fedgenie")).current_dir(work.path("")).spawn().unwrap();
+    wait_for(|| complete(&work, "out") >= 1);
+    signal(&process, "-HUP");
+    assert_eq!(process.wait_with_output().unwrap().status.code(), Some(0));
+    assert_eq!(complete(&work, "out"), 6);
+}
+
+/// While the scenario is read and its worlds are checked there is nothing to keep.
+#[test]
+fn a_signal_before_the_first_run_ends_the_process_at_once() {
+    let work = Workplace::new();
+    assert!(Command::new("mkfifo").arg(work.path(SCENARIO)).status().unwrap().success());
+    let process = work.start(&["run", SCENARIO, "--out", "out"]);
+    // It waits for somebody to write into the pipe; when it can be heard is not known from outside.
+    std::thread::sleep(Duration::from_millis(500));
+    signal(&process, "-INT");
+    let answer = Answer::of(process);
+    let expected = "fedgenie: interrupted before the first run\n";
+    assert_eq!((answer.code, answer.stderr.as_str()), (130, expected), "{answer:?}");
+    assert!(!work.path("out").exists());
+}
+
 #[test]
 fn complete_runs_are_kept_and_the_printed_command_makes_the_others() {
-    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+    for (name, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        if name == "-HUP" && ignores_hangups() {
+            eprintln!("skipped: whoever started the tests has SIGHUP ignored");
+            continue;
+        }
         let work = Workplace::with(&long());
         let answer = interrupted(&work, &["--overwrite", "--set", "title=\"It's long\""], name);
         assert_eq!((answer.code, answer.stdout.as_str()), (code, ""), "{answer:?}");
@@ -137,7 +176,7 @@ fn resuming_after_kills_gives_the_whole() {
 }
 
 /// Clients that take a hundred million steps.
-const LONG_ROUND: &str = r#"name = "long-round"
+pub const LONG_ROUND: &str = r#"name = "long-round"
 seeds = 1
 [stop]
 rounds = 2

@@ -12,7 +12,8 @@
 //! ```
 
 use super::cpu::Cpu;
-use super::{CurvePoint, Experiment, RunSummary, Summary, run_name};
+use super::summary::RunWithCurve;
+use super::{CurvePoint, Experiment, RunSummary, Summary, below, run_name};
 use crate::error::Error;
 use fedgenie_core::record::FORMAT_VERSION;
 use fedgenie_simulator::run::RunError;
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 pub use fedgenie_simulator::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, TIMELINE_FILE};
 
 /// The name of the program in its files.
-const TOOL: &str = "fedgenie";
+pub const TOOL: &str = "fedgenie";
 /// The list of everything in the folder, written last.
 pub const MANIFEST_FILE: &str = "manifest.json";
 /// The resolved scenario, written first.
@@ -156,7 +157,7 @@ impl Marker {
 
     /// A folder's, if it has one.
     pub(super) fn read(folder: &Path) -> Option<Self> {
-        let text = fs::read_to_string(folder.join(STATE_FOLDER).join(Self::FILE)).ok()?;
+        let text = below::read_to_string(folder, &format!("{STATE_FOLDER}/{}", Self::FILE)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -169,7 +170,8 @@ impl Marker {
 
 /// Whether FedGenie wrote the folder, or has begun to.
 pub fn is_result_folder(folder: &Path) -> bool {
-    folder.join(STATE_FOLDER).is_dir() || read_manifest(folder).is_ok_and(|manifest| manifest.tool == TOOL)
+    below::is_own_folder(&folder.join(STATE_FOLDER))
+        || read_manifest(folder).is_ok_and(|manifest| manifest.tool == TOOL)
 }
 
 /// The origin of a scenario that lies in a result folder.
@@ -195,15 +197,39 @@ impl Failure {
         match error {
             Error::Run { source: RunError::Io(_), .. } => None,
             Error::Run { source, .. } => Some(Self { error: source.to_string() }),
+            Error::Panicked { message, .. } => Some(Self { error: format!("panicked: {message}") }),
             _ => None,
         }
     }
 
     /// Of a run in a folder, if it failed.
     pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
-        let text = fs::read_to_string(folder.join(RUNS_FOLDER).join(run).join(FAILURE_FILE)).ok()?;
+        let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{FAILURE_FILE}")).ok()?;
         serde_json::from_str(&text).ok()
     }
+}
+
+/// A file as it was when its run was complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDigest {
+    /// Its length.
+    pub bytes: u64,
+    /// BLAKE3, in hexadecimal.
+    pub blake3: String,
+}
+
+/// `run.json`
+#[derive(Debug, Serialize)]
+pub(super) struct RunDocument<'a> {
+    #[serde(flatten)]
+    pub(super) run: RunWithCurve<'a>,
+    /// The other files of the run.
+    pub(super) files: BTreeMap<String, FileDigest>,
+}
+
+/// Files of a run that the manifest lists: all but the timeline, which a replay does not look at.
+pub(super) fn listed() -> impl Iterator<Item = &'static str> {
+    super::folder::RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
 }
 
 /// BLAKE3 in hexadecimal.
@@ -220,10 +246,19 @@ pub(super) fn hash_file(path: &Path) -> Result<String, Error> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// The summary and course of a run that is already complete in the folder.
+/// `run.json` of a run, where it is a plain file with JSON.
+pub(super) fn run_document(folder: &Path, run: &str) -> Option<Value> {
+    let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// The summary and course of a run that is complete in the folder.
 pub fn completed(folder: &Path, run: &str) -> Option<RunSummary> {
-    let text = fs::read_to_string(folder.join(RUNS_FOLDER).join(run).join(RUN_FILE)).ok()?;
-    let written: Value = serde_json::from_str(&text).ok()?;
+    summary_in(run_document(folder, run)?)
+}
+
+/// The summary and course in a `run.json`.
+pub(super) fn summary_in(written: Value) -> Option<RunSummary> {
     let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&written["curve"]).ok()?;
     let point = |point: CurvePoint<Map<String, Value>>| {
         // JSON has no NaN: the loss of a model that diverged is null.
@@ -257,7 +292,7 @@ pub fn shell_quoted(word: &str) -> String {
 /// If it is not there or is no manifest.
 pub fn read_manifest(folder: &Path) -> Result<Manifest, Error> {
     let path = folder.join(MANIFEST_FILE);
-    let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
+    let text = below::read_to_string(folder, MANIFEST_FILE).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             Error::Usage(format!("there is no {}; give a folder that `fedgenie run --out` wrote", path.display()))
         }
