@@ -14,7 +14,7 @@ use fedgenie::state::{State, Stateful};
 use fedgenie::task::DataCache;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_fedgenie");
 
@@ -279,20 +279,21 @@ fn a_part_is_carried_out_by_one_process() {
     refused(&["--overwrite"], "writes into");
     let mut second = start(&["--shard", "1/2"]);
     is_begun("random-s2", 1);
-    signal(&first, "-KILL");
-    first.wait().unwrap();
+    let killed = |process: &mut Child, number: u32| {
+        signal(process, "-KILL");
+        process.wait().unwrap();
+        fs::remove_dir_all(work.path(&format!("out/.fedgenie/process-{number}"))).unwrap();
+    };
+    killed(&mut first, 0);
     refused(&["--shard", "1/2"], "carries out shard 1/2 in");
     let mut again = start(&["--shard", "0/2"]);
     is_begun("random-s1", 0);
-    for process in [&mut second, &mut again] {
-        signal(process, "-KILL");
-        process.wait().unwrap();
-    }
+    killed(&mut second, 1);
+    killed(&mut again, 0);
     let mut whole = start(&["--resume"]);
     is_begun("random-s1", 0);
     refused(&["--shard", "1/2"], "carries out this experiment in");
-    signal(&whole, "-KILL");
-    whole.wait().unwrap();
+    killed(&mut whole, 0);
     assert_eq!(work.fedgenie(&["verify", "out"]).code, 1);
 }
 
@@ -303,30 +304,31 @@ fn a_part_is_carried_out_by_one_process() {
 #[test]
 fn nothing_is_written_or_deleted_behind_a_link() {
     use std::os::unix::fs::symlink;
-    let workplace = |links: &[(&str, &str)]| {
-        let work = Workplace::with(BANDIT);
-        work.run_into("out", &[]);
-        fs::remove_file(work.path("out/runs/random-s1/run.json")).unwrap();
-        work.write("mine.txt", "mine");
-        work.write("mine/bsfl-s1/rounds.jsonl", "mine");
-        work.write("mine/regret.csv", "mine");
-        for (name, target) in links {
-            let path = work.path("out").join(name);
-            if path.is_dir() {
-                fs::remove_dir_all(&path).unwrap();
-            } else if path.exists() {
-                fs::remove_file(&path).unwrap();
-            }
-            symlink(work.path(target), path).unwrap();
+    let original = Workplace::with(BANDIT);
+    original.run_into("out", &["--seeds", "1"]);
+    fs::remove_file(original.path("out/runs/random-s1/run.json")).unwrap();
+    original.write("mine.txt", "mine");
+    original.write("mine/bsfl-s1/rounds.jsonl", "mine");
+    original.write("mine/regret.csv", "mine");
+    let workplace = |(name, target): (&str, &str)| {
+        let work = Workplace::new();
+        let copied = Command::new("cp").arg("-r").arg(original.path(".")).arg(work.path("")).status();
+        assert!(copied.unwrap().success());
+        let path = work.path("out").join(name);
+        if path.is_dir() {
+            fs::remove_dir_all(&path).unwrap();
+        } else if path.exists() {
+            fs::remove_file(&path).unwrap();
         }
+        symlink(work.path(target), path).unwrap();
         work
     };
     let commands: [&[&str]; 6] = [
         &["report", "out"],
         &["report", "out", "--format", "csv"],
         &["report", "out", "--format", "svg"],
-        &["run", SCENARIO, "--out", "out", "--quiet", "--resume"],
-        &["run", SCENARIO, "--out", "out", "--quiet", "--overwrite"],
+        &["run", SCENARIO, "--out", "out", "--quiet", "--seeds", "1", "--resume"],
+        &["run", SCENARIO, "--out", "out", "--quiet", "--seeds", "1", "--overwrite"],
         &["verify", "out"],
     ];
     let files = [
@@ -354,7 +356,7 @@ fn nothing_is_written_or_deleted_behind_a_link() {
     let links = files.map(|name| (name, "mine.txt")).into_iter().chain(folders.map(|name| (name, "mine")));
     for link in links {
         for words in commands {
-            let work = workplace(&[link]);
+            let work = workplace(link);
             let answer = work.fedgenie(words);
             assert!((0..=2).contains(&answer.code), "{link:?}, {words:?}: {answer:?}");
             assert!(!answer.stderr.contains("panicked"), "{link:?}, {words:?}: {answer:?}");

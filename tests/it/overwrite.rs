@@ -73,14 +73,24 @@ fn a_folder_that_only_its_manifest_tells() {
 fn a_persons_folder_with_their_scenario() {
     for more in [&["--overwrite"][..], &["--resume"], &["--shard", "0/2"], &[]] {
         let work = Workplace::new();
-        let mine = [("scenario.toml", BANDIT), ("mine.svg", "<svg/>"), ("runs/bsfl-s1/rounds.jsonl", "{}")];
-        mine.iter().for_each(|(name, text)| work.write(&format!("exp/{name}"), text));
-        let words = [&["run", "exp/scenario.toml", "--out", "exp", "--quiet"], more].concat();
-        let answer = work.fedgenie(&words);
-        assert_eq!(answer.code, 2, "{answer:?}");
-        assert!(answer.stderr.contains("exp is not empty and holds no FedGenie experiment"), "{answer:?}");
-        mine.iter().for_each(|(name, text)| assert_eq!(work.text(&format!("exp/{name}")), *text));
-        assert_eq!(fs::read_dir(work.path("exp")).unwrap().count(), 3);
+        // An empty folder of FedGenie's among a person's files makes them none of its results.
+        for state in [None, Some("exp/.fedgenie"), Some("exp/.fedgenie/process-0")] {
+            state.into_iter().for_each(|state| fs::create_dir_all(work.path(state)).unwrap());
+            let mine = [
+                ("scenario.toml", BANDIT),
+                ("regret.svg", "<svg/>"),
+                ("report.html", "mine"),
+                ("runs/bsfl-s1/rounds.jsonl", "{}"),
+                ("figures/regret.csv", "mine"),
+            ];
+            mine.iter().for_each(|(name, text)| work.write(&format!("exp/{name}"), text));
+            let words = [&["run", "exp/scenario.toml", "--out", "exp", "--quiet"], more].concat();
+            let answer = work.fedgenie(&words);
+            assert_eq!(answer.code, 2, "{answer:?}");
+            assert!(answer.stderr.contains("exp is not empty and holds no FedGenie experiment"), "{answer:?}");
+            mine.iter().for_each(|(name, text)| assert_eq!(work.text(&format!("exp/{name}")), *text));
+            assert_eq!(fs::read_dir(work.path("exp")).unwrap().count(), 5 + usize::from(state.is_some()));
+        }
     }
 }
 

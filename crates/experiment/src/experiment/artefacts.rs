@@ -168,10 +168,13 @@ impl Marker {
     }
 }
 
-/// Whether FedGenie wrote the folder, or has begun to.
+/// Whether FedGenie wrote the folder, or has begun to. A folder that a process left before it wrote what is being run
+/// holds nothing else.
 pub fn is_result_folder(folder: &Path) -> bool {
-    below::is_own_folder(&folder.join(STATE_FOLDER))
-        || read_manifest(folder).is_ok_and(|manifest| manifest.tool == TOOL)
+    let entries = fs::read_dir(folder).into_iter().flatten().count();
+    let is_begun = entries == 1 && below::is_own_folder(&folder.join(STATE_FOLDER));
+    // In this order: a process that begins writes the marker before anything beside its folder.
+    is_begun || Marker::read(folder).is_some() || read_manifest(folder).is_ok_and(|manifest| manifest.tool == TOOL)
 }
 
 /// The origin of a scenario that lies in a result folder.

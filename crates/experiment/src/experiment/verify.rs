@@ -205,7 +205,7 @@ fn verify_run(
     // A world of a run that panicked may be what panics.
     let world = match guarded(run, || Ok(experiment.world_of(run, cache)?)) {
         Ok(world) => world,
-        Err(error) => return ended(run, &error, failure.as_ref()).map_or(Err(error), Ok),
+        Err(error) => return ended(run, &error, failure.as_ref()).ok_or(error),
     };
     let summary = match guarded(run, || experiment.run_one(run, &world, &mut comparison, threads, None)) {
         Ok(summary) => summary,
@@ -224,7 +224,7 @@ fn verify_run(
             return differs(Some(mismatch.round), mismatch.event.map(|event| event + 1), what);
         }
         Err(error) => {
-            let ended = ended(run, &error, failure.as_ref()).map_or(Err(error), Ok)?;
+            let ended = ended(run, &error, failure.as_ref()).ok_or(error)?;
             return match (&ended, comparison.left_over()?) {
                 (Ok(_), Some(what)) => differs(None, None, what),
                 _ => Ok(ended),
