@@ -89,9 +89,22 @@ fn damaged_runs_are_repeated() {
             assert_eq!(now, kept, "a whole run is not repeated");
         }
     }
-    // In a finished folder the manifest tells a number that was changed.
+    // A number that was changed, in a folder without a manifest and in one with it.
     let name = "out/runs/random-s2/run.json";
-    work.write(name, work.text(name).replacen("\"rounds\": 30,", "\"rounds\": 31,", 1));
+    for remove in [true, false] {
+        work.write(name, work.text(name).replacen("\"rounds\": 30,", "\"rounds\": 31,", 1));
+        if remove {
+            fs::remove_file(work.path("out/manifest.json")).unwrap();
+        }
+        let answer = work.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet", "--resume"]);
+        let expected = "fedgenie: warning: run random-s2: run.json is not the file that was written; it is repeated\n";
+        assert_eq!((answer.code, answer.stderr.as_str()), (0, expected), "{answer:?}");
+        assert_same_folders(&work, "whole", "out");
+    }
+    // Its own digest is left out as if an earlier version had written it: the manifest tells.
+    let mut document = work.json(name);
+    ["files", "blake3"].iter().for_each(|key| drop(document.as_object_mut().unwrap().remove(*key)));
+    work.write(name, serde_json::to_string(&document).unwrap());
     let answer = work.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet", "--resume"]);
     assert!(answer.stderr.contains("run.json is not the file that the manifest lists"), "{answer:?}");
     assert_same_folders(&work, "whole", "out");
@@ -147,7 +160,9 @@ fn runs_of_a_version_that_lists_no_files_are_kept_or_repeated() {
     let unlist = |run: &str| {
         let name = format!("out/runs/{run}/run.json");
         let mut document = work.json(&name);
-        document.as_object_mut().unwrap().remove("files").unwrap();
+        for key in ["files", "blake3"] {
+            document.as_object_mut().unwrap().remove(key).unwrap();
+        }
         work.write(&name, serde_json::to_string_pretty(&document).unwrap());
     };
     ["bsfl-s1", "random-s1", "bsfl-s2", "random-s2"].into_iter().for_each(unlist);

@@ -1,7 +1,7 @@
 //! `fedgenie run` under SIGINT, SIGTERM and SIGHUP: complete runs are kept, and the command is printed that makes the others.
 #![cfg(unix)]
 
-use super::replay::BANDIT;
+use super::replay::{BANDIT, LEARNING};
 use super::support::{Answer, SCENARIO, Workplace, assert_same_folders, changed};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -169,22 +169,51 @@ fn a_second_signal_ends_the_process_at_once() {
     assert!(!work.path("out/.fedgenie/process-0").exists());
 }
 
-/// Killed outright, over and over, an experiment gets to its end.
+/// Killed outright, over and over, an experiment gets to its end, whatever it writes.
 #[test]
 fn resuming_after_kills_gives_the_whole() {
-    let work = Workplace::with(&changed(&long(), "seeds = 400", "seeds = 8"));
-    work.run_into("whole", &[]);
-    let words = ["run", SCENARIO, "--out", "out", "--threads", "1", "--quiet", "--resume"];
-    for count in [1, 3, 6, 10] {
-        let mut process = work.start(&words);
-        wait_for(|| complete(&work, "out") >= count);
-        signal(&process, "-KILL");
-        process.wait().unwrap();
+    let swept = format!("{BANDIT}\n[sweep]\n\"regret.alpha\" = [1.0, 5.0]\n");
+    let cases: [(String, &[&str], &[usize]); 4] = [
+        (changed(&long(), "seeds = 400", "seeds = 8"), &[], &[1, 3, 6, 10]),
+        (changed(&long(), "seeds = 400", "seeds = 3"), &["--events", "--timeline"], &[0, 1, 4]),
+        (LEARNING.to_owned(), &["--models", "--events"], &[0, 1, 2]),
+        (changed(&swept, "rounds = 30", "rounds = 1_000"), &["--timeline"], &[2, 7]),
+    ];
+    for (scenario, more, counts) in cases {
+        let work = Workplace::with(&scenario);
+        work.run_into("whole", more);
+        let words = [&["run", SCENARIO, "--out", "out", "--threads", "1", "--quiet", "--resume"], more].concat();
+        for &count in counts {
+            let mut process = work.start(&words);
+            wait_for(|| complete(&work, "out") >= count && work.path("out/.fedgenie/process-0").exists());
+            signal(&process, "-KILL");
+            process.wait().unwrap();
+        }
+        assert_eq!(work.fedgenie(&["verify", "out"]).code, 1);
+        assert_eq!(work.fedgenie(&words).code, 0);
+        assert_same_folders(&work, "whole", "out");
+        assert!(!work.path("out/.fedgenie/process-0").exists());
     }
-    assert_eq!(work.fedgenie(&["verify", "out"]).code, 1);
-    assert_eq!(work.fedgenie(&words).code, 0);
+}
+
+/// One of two shards is killed: the other ends as if it had been alone, and the killed one is made again.
+#[test]
+fn a_killed_part_leaves_the_others_alone() {
+    let work = Workplace::with(&changed(&long(), "seeds = 400", "seeds = 6"));
+    work.run_into("whole", &[]);
+    let words = |shard| ["run", SCENARIO, "--out", "out", "--threads", "1", "--quiet", "--shard", shard];
+    let first = work.start(&words("0/3"));
+    let mut second = work.start(&words("1/3"));
+    wait_for(|| work.path("out/runs/random-s1/run.json").exists() || work.path("out/runs/bsfl-s3/run.json").exists());
+    signal(&second, "-KILL");
+    second.wait().unwrap();
+    let answer = Answer::of(first);
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
+    assert!(work.text("out/runs/bsfl-s1/rounds.jsonl") == work.text("whole/runs/bsfl-s1/rounds.jsonl"));
+    let answer = work.fedgenie(&["verify", "out"]);
+    assert!(answer.code == 1 && answer.stdout.contains("no difference"), "{answer:?}");
+    work.run_into("out", &["--resume"]);
     assert_same_folders(&work, "whole", "out");
-    assert!(!work.path("out/.fedgenie/process-0").exists());
 }
 
 /// Clients that take a hundred million steps.

@@ -17,6 +17,7 @@ pub mod files;
 mod folder;
 pub mod kept;
 mod outside;
+mod run_file;
 mod summary;
 mod table;
 pub mod verify;

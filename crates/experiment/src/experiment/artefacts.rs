@@ -12,18 +12,17 @@
 //! ```
 
 use super::cpu::Cpu;
-use super::summary::RunWithCurve;
-use super::{CurvePoint, Experiment, RunSummary, Summary, below, run_name};
+use super::{Experiment, Summary, below, run_name};
 use crate::error::Error;
 use fedgenie_core::record::FORMAT_VERSION;
 use fedgenie_simulator::run::RunError;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use super::run_file::completed;
 pub use fedgenie_simulator::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, TIMELINE_FILE};
 
 /// The name of the program in its files.
@@ -212,24 +211,6 @@ impl Failure {
     }
 }
 
-/// A file as it was when its run was complete.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileDigest {
-    /// Its length.
-    pub bytes: u64,
-    /// BLAKE3, in hexadecimal.
-    pub blake3: String,
-}
-
-/// `run.json`
-#[derive(Debug, Serialize)]
-pub(super) struct RunDocument<'a> {
-    #[serde(flatten)]
-    pub(super) run: RunWithCurve<'a>,
-    /// The other files of the run.
-    pub(super) files: BTreeMap<String, FileDigest>,
-}
-
 /// Files of a run that the manifest lists: all but the timeline, which a replay does not look at.
 pub(super) fn listed() -> impl Iterator<Item = &'static str> {
     super::folder::RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
@@ -247,31 +228,6 @@ pub(super) fn hash_file(path: &Path) -> Result<String, Error> {
     let mut file = fs::File::open(path).map_err(failed)?;
     io::copy(&mut file, &mut hasher).map_err(failed)?;
     Ok(hasher.finalize().to_hex().to_string())
-}
-
-/// `run.json` of a run, where it is a plain file with JSON.
-pub(super) fn run_document(folder: &Path, run: &str) -> Option<Value> {
-    let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).ok()?;
-    serde_json::from_str(&text).ok()
-}
-
-/// The summary and course of a run that is complete in the folder.
-pub fn completed(folder: &Path, run: &str) -> Option<RunSummary> {
-    summary_in(run_document(folder, run)?)
-}
-
-/// The summary and course in a `run.json`.
-pub(super) fn summary_in(written: Value) -> Option<RunSummary> {
-    let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&written["curve"]).ok()?;
-    let point = |point: CurvePoint<Map<String, Value>>| {
-        // JSON has no NaN: the loss of a model that diverged is null.
-        let metric = |(name, value): (String, Value)| (name.into(), value.as_f64().unwrap_or(f64::NAN));
-        let metrics = point.metrics.into_iter().map(metric).collect();
-        let CurvePoint { round, time_s, regret, unique_clients, jain, .. } = point;
-        CurvePoint { round, time_s, regret, metrics, unique_clients, jain }
-    };
-    let summary: RunSummary = serde_json::from_value(written).ok()?;
-    Some(RunSummary { curve: points.into_iter().map(point).collect(), ..summary })
 }
 
 /// The command that completes the experiment in a folder.

@@ -1,13 +1,10 @@
 //! Which runs of a result folder are whole, so that `--resume` need not repeat them.
 
-use super::artefacts::{
-    FileDigest, MARKS_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, read_manifest, run_document, summary_in,
-};
+use super::artefacts::{MARKS_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, read_manifest};
+use super::run_file::{FileDigest, RunFile};
 use super::{Experiment, RunId, RunSummary, below};
 use fedgenie_simulator::recorder::{RoundMark, read_marks};
-use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -47,36 +44,38 @@ impl KeptRuns<'_> {
         if !below::is_there(self.folder, &name) {
             return Found::Missing;
         }
-        let Some(document) = run_document(self.folder, &run.name) else {
+        let Some(file) = RunFile::read(self.folder, &run.name) else {
             return Found::Damaged(format!("{RUN_FILE} cannot be read"));
         };
-        let Some(summary) = summary_in(document.clone()) else {
+        let Some(summary) = file.summary() else {
             return Found::Damaged(format!("{RUN_FILE} is no summary of a run"));
         };
-        match self.damage(run, &name, &document, &summary) {
+        match self.damage(run, &name, &file, &summary) {
             Some(damage) => Found::Damaged(damage),
             None => Found::Complete(Box::new(summary)),
         }
     }
 
-    fn damage(&self, run: &RunId, name: &str, document: &Value, summary: &RunSummary) -> Option<String> {
+    fn damage(&self, run: &RunId, name: &str, file: &RunFile, summary: &RunSummary) -> Option<String> {
         let label = &self.experiment.points[run.point].1.arms[run.arm].label;
         if let Some(damage) = is_of_another(summary, label, run) {
             return Some(damage);
         }
-        let listed = self.manifest.as_ref().and_then(|manifest| manifest.files.get(name));
-        let is_as_listed = |digest: &String| below::digest(self.folder, name).is_ok_and(|(_, found)| found == *digest);
-        if !listed.is_none_or(is_as_listed) {
-            return Some(format!("{RUN_FILE} is not the file that the manifest lists"));
-        }
-        let has = |wanted: &&&str| match document.get("files") {
-            Some(files) => files.get(**wanted).is_some(),
+        let files = file.files().and_then(Result::ok);
+        let has = |wanted: &&&str| match &files {
+            Some(files) => files.contains_key(**wanted),
             None => below::is_there(self.folder, &format!("{RUNS_FOLDER}/{}/{wanted}", run.name)),
         };
         match self.wanted.iter().find(|wanted| !has(wanted)) {
             Some(wanted) => Some(format!("it was made without {wanted}")),
-            None => files_differ(self.folder, &run.name, document, summary),
+            None => files_differ(self.folder, &run.name, file, summary).or_else(|| self.is_not_as_listed(name)),
         }
+    }
+
+    fn is_not_as_listed(&self, name: &str) -> Option<String> {
+        let listed = self.manifest.as_ref()?.files.get(name)?;
+        let is_same = below::digest(self.folder, name).is_ok_and(|(_, found)| found == *listed);
+        (!is_same).then(|| format!("{RUN_FILE} is not the file that the manifest lists"))
     }
 }
 
@@ -88,9 +87,12 @@ fn is_of_another(summary: &RunSummary, label: &str, run: &RunId) -> Option<Strin
 }
 
 /// The first file of a run that is not what its `run.json` says.
-pub(super) fn files_differ(folder: &Path, run: &str, document: &Value, summary: &RunSummary) -> Option<String> {
-    let Some(files) = document.get("files") else { return records_differ(folder, run, summary).err() };
-    let Ok(files) = BTreeMap::<String, FileDigest>::deserialize(files) else {
+pub(super) fn files_differ(folder: &Path, run: &str, file: &RunFile, summary: &RunSummary) -> Option<String> {
+    if !file.is_whole {
+        return Some(format!("{RUN_FILE} is not the file that was written"));
+    }
+    let Some(files) = file.files() else { return records_differ(folder, run, summary).err() };
+    let Ok(files) = files else {
         return Some(format!("{RUN_FILE} lists no digests of files"));
     };
     if let Some(name) = [ROUNDS_FILE, MARKS_FILE].iter().find(|&&name| !files.contains_key(name)) {

@@ -13,6 +13,7 @@ use super::artefacts::{
     is_result_folder,
 };
 use super::execution::guarded;
+use super::run_file::RunFile;
 use super::{Experiment, Overrides, RunId, RunSummary, Threads, below, kept};
 use crate::error::Error;
 use fedgenie_simulator::run::RunError;
@@ -259,16 +260,12 @@ fn run_file_differs(folder: &Path, run: &RunId, summary: &RunSummary) -> Option<
     if below::is_there(folder, &format!("{RUNS_FOLDER}/{}/{FAILURE_FILE}", run.name)) {
         return Some(format!("there is a {FAILURE_FILE} beside {RUN_FILE}"));
     }
-    let Some(stored) = artefacts::run_document(folder, &run.name) else {
+    let Some(stored) = RunFile::read(folder, &run.name) else {
         return Some(format!("{RUN_FILE} cannot be read"));
     };
-    let mut compared = stored.clone();
-    compared.as_object_mut().map(|document| document.remove("files"));
-    let replayed = listing::as_read(&summary.with_curve());
-    if compared != replayed {
-        return Some(describe(RUN_FILE, &compared, &replayed));
-    }
-    kept::files_differ(folder, &run.name, &stored, summary)
+    let files = kept::files_differ(folder, &run.name, &stored, summary);
+    let (stored, replayed) = (stored.into_results(), listing::as_read(&summary.with_curve()));
+    if stored != replayed { Some(describe(RUN_FILE, &stored, &replayed)) } else { files }
 }
 
 /// The records of one round of a replay, as text.

@@ -1,11 +1,12 @@
 //! One run's files: written below the folder of the process, and given their names when the run has ended.
 
 use super::super::artefacts::{
-    EVENTS_FILE, FAILURE_FILE, Failure, FileDigest, ID_FILES, MARKS_FILE, MODEL_FILE, ROUNDS_FILE, RUN_FILE,
-    RUNS_FOLDER, RunDocument, TIMELINE_FILE,
+    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MODEL_FILE, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER,
+    TIMELINE_FILE,
 };
 use super::super::execution::{Outputs, Threads};
 use super::super::files::{sync_file, sync_folder, write_file, write_json};
+use super::super::run_file::{self, FileDigest};
 use super::super::{Experiment, RunId, RunSummary, below};
 use super::{ResultFolder, remove_file};
 use crate::error::Error;
@@ -45,7 +46,7 @@ impl ResultFolder {
             let (bytes, blake3) = below::digest(&unfinished, name).map_err(failed)?;
             files.insert(name.to_owned(), FileDigest { bytes, blake3 });
         }
-        write_json(&unfinished.join(RUN_FILE), &RunDocument { run: summary.with_curve(), files })?;
+        run_file::write(&unfinished.join(RUN_FILE), &summary, files)?;
         self.publish(run).map_err(failed)?;
         Ok(summary)
     }
