@@ -1,7 +1,7 @@
 //! Files below a folder that anybody may have written: only plain files are opened, and only below the folder.
 //!
-//! A name in a manifest may be that of a device, a pipe or a file elsewhere, and a file of a result folder may be a link
-//! to one. A link that stays below the folder is read; nothing is written or deleted behind any link.
+//! A name in a manifest may be that of a device, a pipe or a file elsewhere, and a file of a result folder may be a
+//! link to one. A link that stays below the folder is read; nothing is written or deleted behind any link.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
