@@ -152,6 +152,14 @@ fn runs_without_the_files_that_are_wanted_are_repeated() {
     }
 }
 
+/// A bandit has no model that `--models` could ask for.
+#[test]
+fn runs_are_not_repeated_for_a_file_that_they_cannot_have() {
+    let work = workplace();
+    work.run_into("out", &["--resume", "--models"]);
+    assert_eq!(work.fedgenie(&["verify", "out"]).code, 0);
+}
+
 /// `run.json` of an earlier version lists no files; the digests of rounds say whether it belongs to them.
 #[test]
 fn runs_of_a_version_that_lists_no_files_are_kept_or_repeated() {

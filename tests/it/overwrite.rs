@@ -119,7 +119,7 @@ fn the_scenario_in_a_result_folder() {
     assert_same_folders(&work, "fresh", "out");
 }
 
-/// Names in a manifest that lead out of the folder are not followed.
+/// Names in a list that lead out of the folder, or are of files that FedGenie does not write, are not followed.
 #[test]
 fn a_manifest_that_lists_files_elsewhere() {
     let work = workplace();
@@ -127,12 +127,20 @@ fn a_manifest_that_lists_files_elsewhere() {
     work.write("mine.txt", "mine");
     let mut manifest = work.json("out/manifest.json");
     let absolute = work.path("mine.txt").display().to_string();
-    for name in ["../mine.txt", &absolute] {
+    let notes = ["notes.txt", "my.toml", "figures/notes.txt", "pictures/mine.svg"];
+    notes.iter().for_each(|name| work.write(&format!("out/{name}"), "mine"));
+    for name in ["../mine.txt", &absolute].into_iter().chain(notes) {
         manifest["files"][name] = "".into();
+        let written = work.text("out/.fedgenie/written");
+        work.write("out/.fedgenie/written", format!("{written}{name}\n"));
     }
     manifest["failed"] = serde_json::json!(["../../fresh/runs/bsfl-s1"]);
     work.write("out/manifest.json", serde_json::to_string(&manifest).unwrap());
     work.run_into("out", &ONE_SEED);
     assert_eq!(work.text("mine.txt"), "mine");
+    for name in notes {
+        assert_eq!(work.text(&format!("out/{name}")), "mine", "{name}");
+        fs::remove_file(work.path(&format!("out/{name}"))).unwrap();
+    }
     assert_same_folders(&work, "fresh", "out");
 }

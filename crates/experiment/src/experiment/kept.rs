@@ -1,6 +1,6 @@
 //! Which runs of a result folder are whole, so that `--resume` need not repeat them.
 
-use super::artefacts::{MARKS_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, read_manifest};
+use super::artefacts::{MARKS_FILE, MODEL_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, read_manifest};
 use super::run_file::{FileDigest, RunFile};
 use super::{Experiment, RunId, RunSummary, below};
 use fedgenie_simulator::recorder::{RoundMark, read_marks};
@@ -30,7 +30,8 @@ pub struct KeptRuns<'a> {
 }
 
 impl Experiment {
-    /// The runs of this experiment in a folder; `wanted` are files that each has to have beside its records.
+    /// The runs of this experiment in a folder; `wanted` are files that each has to have beside its records, where it
+    /// can have them.
     pub fn kept<'a>(&'a self, folder: &'a Path, wanted: &'a [&'a str]) -> KeptRuns<'a> {
         KeptRuns { experiment: self, folder, wanted, manifest: read_manifest(folder).ok() }
     }
@@ -66,7 +67,10 @@ impl KeptRuns<'_> {
             Some(files) => files.contains_key(**wanted),
             None => below::is_there(self.folder, &format!("{RUNS_FOLDER}/{}/{wanted}", run.name)),
         };
-        match self.wanted.iter().find(|wanted| !has(wanted)) {
+        // A run without training has no model.
+        let trains = self.experiment.points[run.point].1.plan_of(run.arm).task.trains();
+        let is_made = |wanted: &&&str| trains || **wanted != MODEL_FILE;
+        match self.wanted.iter().filter(is_made).find(|wanted| !has(wanted)) {
             Some(wanted) => Some(format!("it was made without {wanted}")),
             None => files_differ(self.folder, &run.name, file, summary).or_else(|| self.is_not_as_listed(name)),
         }

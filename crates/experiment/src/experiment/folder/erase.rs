@@ -29,11 +29,19 @@ pub(super) fn erase(folder: &Path) -> Result<(), Error> {
     remove_if_empty(folder, RUNS_FOLDER);
     let mut files = written(folder);
     files.extend(manifest.iter().flat_map(|manifest: &Manifest| manifest.files.keys().cloned()));
-    files.iter().try_for_each(|name| remove(folder, name))?;
+    // Whatever a list says, FedGenie writes no other files but those that are named here.
+    files.iter().filter(|name| is_of_a_report(name)).try_for_each(|name| remove(folder, name))?;
     remove_if_empty(folder, FIGURES_FOLDER);
     // The lists go last: whoever is interrupted before can begin again.
     [PAGE_FILE, SUMMARY_FILE, MANIFEST_FILE].into_iter().try_for_each(|name| remove(folder, name))?;
     remove(folder, &format!("{STATE_FOLDER}/{WRITTEN_FILE}"))
+}
+
+/// Whether a name is that of a picture or of the data of one.
+fn is_of_a_report(name: &str) -> bool {
+    let in_figures = name.strip_prefix(FIGURES_FOLDER).and_then(|name| name.strip_prefix('/'));
+    let is_figure = |name: &str| is_picture(name) || name.ends_with(".csv") && !name.contains('/');
+    is_picture(name) || in_figures.is_some_and(is_figure)
 }
 
 /// Deletes a file that may not be there. One behind a link, or out of the folder, is somebody else's and stays.
