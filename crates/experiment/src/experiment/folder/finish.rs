@@ -23,8 +23,8 @@ impl ResultFolder {
     /// `draw` writes (page and pictures, into the folder that it is given), and returns the summary of all complete
     /// runs.
     ///
-    /// `known` are runs that need not be read again. Runs that are damaged are left out. Without a manifest a folder is unfinished: it is deleted first and
-    /// written last.
+    /// `known` are runs that need not be read again. Runs that are damaged are left out. Without a manifest a folder is
+    /// unfinished: it is deleted first and written last.
     ///
     /// # Errors
     /// If a file cannot be read back or written.
