@@ -1,4 +1,5 @@
-//! Ends that nobody chose: full disks and outputs, panics, processes killed at the start; and folders of one experiment.
+//! Ends that nobody chose: full disks and outputs, panics, processes killed at the start; and folders of one
+//! experiment.
 
 use super::interruption::{LONG_ROUND, complete, long, signal, wait_for};
 use super::replay::BANDIT;

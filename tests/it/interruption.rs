@@ -1,4 +1,5 @@
-//! `fedgenie run` under SIGINT, SIGTERM and SIGHUP: complete runs are kept, and the command is printed that makes the others.
+//! `fedgenie run` under SIGINT, SIGTERM and SIGHUP: complete runs are kept, and the command is printed that makes the
+//! others.
 #![cfg(unix)]
 
 use super::replay::{BANDIT, LEARNING};
@@ -79,7 +80,8 @@ fn a_signal_before_the_first_run_ends_the_process_at_once() {
     let work = Workplace::new();
     assert!(Command::new("mkfifo").arg(work.path(SCENARIO)).status().unwrap().success());
     let process = work.start(&["run", SCENARIO, "--out", "out"]);
-    // It waits for somebody to write into the pipe. Where the system does not tell that it listens, it has half a second.
+    // It waits for somebody to write into the pipe. Where the system does not tell that it listens for signals, it has
+    // half a second.
     match fs::read_to_string(format!("/proc/{}/status", process.id())) {
         Ok(_) => wait_for(|| catches(process.id(), 2)),
         Err(_) => std::thread::sleep(Duration::from_millis(500)),

@@ -1,9 +1,10 @@
 //! Replays a folder's runs and finds the first difference.
 //!
 //! The replay is compared, round by round, with the digests kept in `digests.bin`, with the lines of `rounds.jsonl`,
-//! with `events.jsonl.gz` where it is there, and in the end with `run.json`. The first round that differs is played once
-//! more to show its event. The manifest is believed nothing: what it says is compared with the scenario (`listing.rs`),
-//! and `summary.json` with what the replays come to. Runs that the folder or its summary lacks are named.
+//! with `events.jsonl.gz` where it is there, and in the end with `run.json`. The first round that differs is played
+//! once more to show its event. The manifest is believed nothing: what it says is compared with the scenario
+//! (`listing.rs`), and `summary.json` with what the replays come to. Runs that the folder or its summary lacks are
+//! named.
 
 mod listing;
 mod sinks;

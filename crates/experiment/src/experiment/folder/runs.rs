@@ -51,8 +51,8 @@ impl ResultFolder {
         Ok(summary)
     }
 
-    /// Ends the work on a run that ended early. Of one that failed, and would fail again, what it wrote stays beside the
-    /// reason; of another nothing stays. Returns the error, or that of a disk that cannot keep the reason.
+    /// Ends the work on a run that ended early. Of one that failed, and would fail again, what it wrote stays beside
+    /// the reason; of another nothing stays. Returns the error, or that of a disk that cannot keep the reason.
     pub(in super::super) fn give_up(&self, run: &RunId, error: Error) -> Error {
         let unfinished = self.process.path.join(&run.name);
         let failed = |source| Error::Write { path: unfinished.clone(), source };
