@@ -18,8 +18,8 @@ use std::path::PathBuf;
 /// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
 ///
 /// Exit codes: 0 good; 1 a check failed (verify found a difference or a missing run, a claim got an unexpected
-/// verdict); 2 bad usage or bad input; 3 a run failed; 4 a defect of FedGenie; 130 and 143 interrupted (Ctrl-C,
-/// SIGTERM).
+/// verdict); 2 bad usage or bad input; 3 a run failed, or the disk or standard output is full; 4 a defect of FedGenie;
+/// 129, 130 and 143 interrupted (SIGHUP, Ctrl-C, SIGTERM).
 #[derive(Debug, Parser)]
 #[command(name = "fedgenie", version, arg_required_else_help = true)]
 pub struct Arguments {
@@ -175,6 +175,7 @@ struct ValidateArguments {
 /// # Errors
 /// What ended the command.
 pub fn execute(arguments: Arguments) -> Result<u8, Error> {
+    interruption::outlive_limits_of_files();
     match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
@@ -193,10 +194,36 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
 
 /// Prints a result; a closed pipe is no error.
 fn print(text: &str) -> Result<(), Error> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::Write { path: PathBuf::from("standard output"), source })
-        }
-        _ => Ok(()),
+    let mut output = std::io::stdout().lock();
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.or_else(|source| printed(source).map_or(Ok(()), Err))
+}
+
+/// Why a result could not be printed; none if nobody reads it.
+fn printed(source: std::io::Error) -> Option<Error> {
+    let is_closed = source.kind() == std::io::ErrorKind::BrokenPipe;
+    (!is_closed).then(|| Error::Write { path: PathBuf::from("standard output"), source })
+}
+
+/// Writes a line to standard error. If that is full there is nobody to tell.
+pub fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Reads the arguments; what is printed in the place of a command (help, version, what is wrong) gives the exit code.
+///
+/// # Errors
+/// If help or version cannot be printed.
+pub fn arguments() -> Result<Result<Arguments, u8>, Error> {
+    let error = match Arguments::try_parse() {
+        Ok(arguments) => return Ok(Ok(arguments)),
+        Err(error) => error,
+    };
+    // Help and version are answers, not errors.
+    if error.use_stderr() {
+        say(&format!("fedgenie: {}", error.render().to_string().trim_end()));
+        return Ok(Err(2));
     }
+    let written = error.print().and_then(|()| std::io::stdout().flush());
+    written.err().and_then(printed).map_or(Ok(Err(0)), Err)
 }

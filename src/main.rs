@@ -2,7 +2,6 @@
 
 mod cli;
 
-use clap::Parser;
 use fedgenie::error::DEFECT;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -11,27 +10,16 @@ use std::process::ExitCode;
 const VIOLATED: u8 = 4;
 
 fn main() -> ExitCode {
-    let arguments = match cli::Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            // Help and version are answers, not errors.
-            let code = if error.use_stderr() { 2 } else { 0 };
-            match code {
-                0 => drop(error.print()),
-                _ => eprintln!("fedgenie: {}", error.render().to_string().trim_end()),
-            }
-            return ExitCode::from(code);
-        }
-    };
-    match catch_unwind(AssertUnwindSafe(|| cli::execute(arguments))) {
+    let command = || cli::arguments()?.map_or_else(Ok, cli::execute);
+    match catch_unwind(AssertUnwindSafe(command)) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
-            eprintln!("fedgenie: error: {error}");
+            cli::say(&format!("fedgenie: error: {error}"));
             ExitCode::from(error.exit_code())
         }
         // The panic's own message is on standard error already.
         Err(_) => {
-            eprintln!("fedgenie: error: {DEFECT}");
+            cli::say(&format!("fedgenie: error: {DEFECT}"));
             ExitCode::from(VIOLATED)
         }
     }

@@ -1,34 +1,45 @@
-//! Ctrl-C and SIGTERM during `fedgenie run`.
+//! Ctrl-C, SIGTERM and SIGHUP during `fedgenie run`.
 //!
 //! At the first signal no run is begun any more, and those under way end with their round; complete runs are kept. The
-//! second one ends the process at once, which loses no complete run either. On systems without these signals the
-//! process just ends.
+//! second one ends the process at once, which loses no complete run either; so does the first one before any run has
+//! begun. On systems without these signals the process just ends.
 
 use super::progress::Show;
 use fedgenie::experiment::Threads;
 use fedgenie::experiment::artefacts::shell_quoted;
 use std::ffi::OsString;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a shell adds to the number of the signal that ended a process.
 const SIGNALLED: i32 = 128;
 
+/// What a signal stops: the runs, and how this is said.
+type Running = Arc<Mutex<Option<(Arc<Threads>, Arc<Show>)>>>;
+
 /// Watches for signals until the process ends.
 pub struct Interruption {
     signal: Arc<AtomicI32>,
+    running: Running,
 }
 
 impl Interruption {
-    /// Begins to watch. `how_to_resume` is printed if the process ends at once.
+    /// Begins to watch. `how_to_resume` is printed if the process ends at once while runs are under way.
     #[cfg(unix)]
-    pub fn watch(threads: Arc<Threads>, progress: Arc<Show>, how_to_resume: String) -> std::io::Result<Self> {
-        use signal_hook::consts::{SIGINT, SIGTERM};
-        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
-        let first = Arc::new(AtomicI32::new(0));
-        let seen = first.clone();
+    pub fn watch(how_to_resume: String) -> std::io::Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        // `nohup` has SIGHUP ignored, so that a command outlives its terminal.
+        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))?;
+        let watching = Self { signal: Arc::default(), running: Arc::default() };
+        let (seen, running) = (watching.signal.clone(), watching.running.clone());
         std::thread::spawn(move || {
             for signal in signals.forever() {
+                let running = running.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let Some((threads, progress)) = running else {
+                    super::say("fedgenie: interrupted before the first run");
+                    std::process::exit(SIGNALLED + signal);
+                };
                 if seen.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_err() {
                     progress.note(&how_to_resume);
                     std::process::exit(SIGNALLED + signal);
@@ -39,19 +50,43 @@ impl Interruption {
                 );
             }
         });
-        Ok(Self { signal: first })
+        Ok(watching)
     }
 
     /// Does not watch.
     #[cfg(not(unix))]
-    pub fn watch(_: Arc<Threads>, _: Arc<Show>, _: String) -> std::io::Result<Self> {
-        Ok(Self { signal: Arc::new(AtomicI32::new(0)) })
+    pub fn watch(_: String) -> std::io::Result<Self> {
+        Ok(Self { signal: Arc::default(), running: Arc::default() })
+    }
+
+    /// From here on a signal stops these runs, and no longer the process.
+    pub fn runs_begin(&self, threads: Arc<Threads>, progress: Arc<Show>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some((threads, progress));
     }
 
     /// The exit code of the signal that came, if any.
     pub fn code(&self) -> Option<u8> {
         let signal = self.signal.load(Ordering::SeqCst);
         (signal != 0).then(|| u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX))
+    }
+}
+
+/// Whether the process was started with a signal ignored. Where the system does not tell, it is taken not to be.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+/// Has a file that grows beyond what the user allows (`ulimit -f`) be an error like that of a full disk, and not the
+/// end of the process.
+pub fn outlive_limits_of_files() {
+    #[cfg(unix)]
+    {
+        // The handler does nothing that anybody looks at: that it is there is enough. Without it nothing is worse.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     }
 }
 

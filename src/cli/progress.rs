@@ -1,5 +1,6 @@
 //! Progress of an experiment: a bar on a terminal, plain lines otherwise, nothing with `--quiet`.
 
+use super::say;
 use fedgenie::experiment::{Progress, RunId};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -41,8 +42,8 @@ impl Show {
     /// Writes a line to standard error that progress does not overwrite.
     pub fn note(&self, text: &str) {
         match self {
-            Self::Bar { bar, .. } => bar.suspend(|| eprintln!("{text}")),
-            _ => eprintln!("{text}"),
+            Self::Bar { bar, .. } => bar.suspend(|| say(text)),
+            _ => say(text),
         }
     }
 
@@ -61,7 +62,7 @@ impl Progress for Show {
             // At most about twenty lines, however many runs.
             Self::Lines => {
                 if done == total || done.is_multiple_of(total.div_ceil(20).max(1)) {
-                    eprintln!("{done}/{total} runs ({})", run.name);
+                    say(&format!("{done}/{total} runs ({})", run.name));
                 }
             }
             Self::Bar { bar, .. } => bar.inc(1),

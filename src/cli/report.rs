@@ -1,8 +1,9 @@
 //! `fedgenie report`
 
-use super::{ReportArguments, print};
+use super::{ReportArguments, print, say};
 use fedgenie::error::Error;
 use fedgenie::experiment::artefacts::{FIGURES_FOLDER, PAGE_FILE};
+use fedgenie::experiment::below::own;
 use fedgenie::experiment::note_written;
 use fedgenie::report::{FigureFormat, Report, write_figures, write_page};
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
     };
     let report = Report::load(&arguments.folders)?;
     for warning in &report.warnings {
-        eprintln!("fedgenie: warning: {warning}");
+        say(&format!("fedgenie: warning: {warning}"));
     }
     let target = |name: &str| match &arguments.folders[..] {
         _ if arguments.out.is_some() => arguments.out.clone().unwrap_or_default(),
@@ -35,6 +36,12 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
         }
         Some(format) => {
             let folder = target(FIGURES_FOLDER);
+            if let ([results], None) = (&arguments.folders[..], &arguments.out)
+                && own(results, &format!("{FIGURES_FOLDER}/figure")).is_err()
+            {
+                let message = format!("{} is a link or a file; give -o a folder for the figures", folder.display());
+                return Err(Error::Usage(message));
+            }
             if folder.is_file() {
                 let message = format!("{} is a file; give -o a folder for one file per figure", folder.display());
                 return Err(Error::Usage(message));

@@ -3,37 +3,47 @@
 use super::cpu;
 use super::interruption::{Interruption, resumption};
 use super::progress::Show;
-use super::{RunArguments, print};
+use super::{RunArguments, print, say};
 use fedgenie::error::Error;
+use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::{
-    Earlier, Experiment, INTERVAL_SEEDS, Outputs, Overrides, ResultFolder, RunId, RunSummary, Summary, Threads,
-    artefacts, execute, table,
+    Earlier, Experiment, INTERVAL_SEEDS, Outputs, Overrides, ResultFolder, RunId, RunSummary, Shard, Summary, Threads,
+    artefacts, below, execute, table,
 };
 use fedgenie::lanes::Path;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Most runs that are named.
+const SHOWN: usize = 5;
+
 pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     let options = RunFileOptions { events: arguments.events, timeline: timeline_of(arguments)? };
+    let how = how_to_resume(arguments);
+    let interruption = Interruption::watch(how.clone()).map_err(|error| Error::Threads(error.to_string()))?;
     let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments)?)?;
     let threads = Arc::new(Threads::new(arguments.threads)?);
     let cache = DataCache::default();
-    let mut runs = experiment.runs();
-    if let Some(shard) = &arguments.shard {
-        runs = shard_of(shard, runs)?;
-    }
-    let mut complete: Vec<RunSummary> = Vec::new();
+    let shard = arguments.shard.as_deref().map_or(Ok(Shard::WHOLE), shard_of)?;
+    let (mut runs, mut complete, mut damaged) = (shard.of(experiment.runs()), Vec::new(), Vec::new());
     if let (Some(folder), true) = (&arguments.out, arguments.resume) {
-        runs.retain(|run| match artefacts::completed(folder, &run.name) {
-            Some(summary) => {
-                complete.push(summary);
+        let wanted = wanted(arguments);
+        let kept = experiment.kept(folder, &wanted);
+        runs.retain(|run| match kept.find(run) {
+            Found::Complete(summary) => {
+                complete.push(*summary);
                 false
             }
-            None => true,
+            Found::Damaged(why) => {
+                damaged.push(format!("run {}: {why}", run.name));
+                true
+            }
+            Found::Missing => true,
         });
     }
     // Everything that can be wrong with the input is found before the first file is written.
@@ -42,45 +52,56 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         warnings.extend(cpu::warning(Path::detect()));
     }
     for warning in warnings {
-        eprintln!("fedgenie: warning: {warning}");
+        say(&format!("fedgenie: warning: {warning}"));
     }
-    let folder = arguments.out.as_ref().map(|path| ResultFolder::open(path, &experiment, earlier(arguments)));
-    let folder = folder.transpose()?;
+    let open = |path| ResultFolder::open(path, &experiment, earlier(arguments), shard);
+    let folder = arguments.out.as_deref().map(open).transpose()?;
+    say_repeated(&damaged);
     let progress = Arc::new(Show::new(arguments.quiet, runs.len()));
-    let how = how_to_resume(arguments);
-    let interruption = Interruption::watch(threads.clone(), progress.clone(), how.clone())
-        .map_err(|error| Error::Threads(error.to_string()))?;
+    interruption.runs_begin(threads.clone(), progress.clone());
     let outputs = folder.as_ref().map(|folder| Outputs { folder, files: &options, models: arguments.models });
     let results = execute(&experiment, &runs, outputs, &threads, &cache, &*progress);
     progress.end();
 
     let total = complete.len() + runs.len();
-    let mut code = 0;
-    let mut is_cancelled = false;
+    let (mut code, mut is_cancelled, mut full) = (0, false, None);
     for result in results {
         match result {
             Ok(summary) => complete.push(summary),
             Err(Error::Cancelled) => is_cancelled = true,
+            // A full disk is full for every run: once is enough.
+            Err(error) if error.is_of_output() => {
+                full.get_or_insert(error);
+            }
             Err(error @ (Error::Run { .. } | Error::Panicked { .. })) => {
-                eprintln!("fedgenie: error: {error}");
+                say(&format!("fedgenie: error: {error}"));
                 code = error.exit_code().max(code);
             }
             Err(error) => return Err(error),
         }
     }
+    let kept = format!("{} of {total} runs are complete", complete.len());
+    if let Some(error) = full {
+        return Ok(full_output(&error, &kept));
+    }
     if let (true, Some(code)) = (is_cancelled, interruption.code()) {
-        eprintln!("fedgenie: {} of {total} runs are complete", complete.len());
-        eprintln!("{how}");
+        say(&format!("fedgenie: {kept}\n{how}"));
         return Ok(code);
     }
-    let (summary, is_written) = conclude(folder, &experiment, complete)?;
+    let (summary, is_written) = match conclude(folder, &experiment, complete) {
+        Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
+        concluded => concluded?,
+    };
     for run in &summary.runs {
         for warning in &run.warnings {
-            eprintln!("fedgenie: warning: {}, seed {}: {warning}", run.arm, run.seed);
+            say(&format!("fedgenie: warning: {}, seed {}: {warning}", run.arm, run.seed));
         }
     }
+    if let (Some(folder), true) = (&arguments.out, is_written) {
+        say_left_out(&experiment, &summary, folder);
+    }
     if code > 0 && summary.runs.is_empty() && !arguments.json {
-        eprintln!("fedgenie: no run ended well");
+        say("fedgenie: no run ended well");
         return Ok(code);
     }
     if arguments.json {
@@ -90,6 +111,44 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         print(&report(&experiment, &summary, arguments, is_written))?;
     }
     Ok(interruption.code().unwrap_or(code))
+}
+
+/// Files that every run has to have beside its records.
+fn wanted(arguments: &RunArguments) -> Vec<&'static str> {
+    let files = [
+        (arguments.events, artefacts::EVENTS_FILE),
+        (arguments.timeline, artefacts::TIMELINE_FILE),
+        (arguments.models, artefacts::MODEL_FILE),
+    ];
+    files.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, name)| name).collect()
+}
+
+/// Says which complete runs are carried out again, and why.
+fn say_repeated(damaged: &[String]) {
+    for why in &damaged[..damaged.len().min(SHOWN)] {
+        say(&format!("fedgenie: warning: {why}; it is repeated"));
+    }
+    if damaged.len() > SHOWN {
+        say(&format!("fedgenie: warning: … and {} other runs are repeated", damaged.len() - SHOWN));
+    }
+}
+
+/// Says which runs of a folder are damaged, so that its summary is without them.
+fn say_left_out(experiment: &Experiment, summary: &Summary, folder: &std::path::Path) {
+    let summarised: BTreeSet<String> = summary.runs.iter().map(|run| experiment.name_of(run)).collect();
+    let is_left_out = |run: &RunId| {
+        let file = format!("{}/{}/{}", artefacts::RUNS_FOLDER, run.name, artefacts::RUN_FILE);
+        !summarised.contains(&run.name) && below::is_there(folder, &file)
+    };
+    for run in experiment.runs().iter().filter(|run| is_left_out(run)).take(SHOWN) {
+        say(&format!("fedgenie: warning: run {} is damaged and left out; --resume makes it again", run.name));
+    }
+}
+
+/// Says that a file cannot be written, what is kept, and how to go on, in one sentence. Returns the exit code.
+fn full_output(error: &Error, kept: &str) -> u8 {
+    say(&format!("fedgenie: error: {error}; {kept}, and `{}` makes the rest", resumption(std::env::args_os())));
+    error.exit_code()
 }
 
 /// What the arguments change of the scenario.
@@ -162,12 +221,9 @@ fn timeline_of(arguments: &RunArguments) -> Result<Option<RangeInclusive<u32>>, 
     }
 }
 
-fn shard_of(shard: &str, runs: Vec<RunId>) -> Result<Vec<RunId>, Error> {
-    let parts = shard.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
-    match parts {
-        Some((index, count)) if index < count => Ok(runs.into_iter().skip(index).step_by(count).collect()),
-        _ => Err(Error::Usage(format!("found --shard {shard}; expected I/N with I from 0 to N-1, such as 0/4"))),
-    }
+fn shard_of(shard: &str) -> Result<Shard, Error> {
+    let message = || format!("found --shard {shard}; expected I/N with I from 0 to N-1, such as 0/4");
+    Shard::parse(shard).ok_or_else(|| Error::Usage(message()))
 }
 
 fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, is_written: bool) -> String {

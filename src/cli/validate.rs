@@ -1,7 +1,7 @@
 //! `fedgenie validate`
 
 use super::progress::Show;
-use super::{ValidateArguments, print};
+use super::{ValidateArguments, print, say};
 use fedgenie::error::Error;
 use fedgenie::experiment::Threads;
 use fedgenie::experiment::cpu::Cpu;
@@ -47,7 +47,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     let mut results = Vec::new();
     for (index, claim) in claims.iter().enumerate() {
         if !arguments.quiet {
-            eprintln!("{}/{} {}: {}", index + 1, claims.len(), claim.name, claim.title);
+            say(&format!("{}/{} {}: {}", index + 1, claims.len(), claim.name, claim.title));
         }
         results.push(check(claim, &laboratory)?);
     }
@@ -79,7 +79,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     for file in files {
         fs::write(&file, &text).map_err(|source| Error::Write { path: file.clone(), source })?;
         if !arguments.quiet {
-            eprintln!("written to {}", file.display());
+            say(&format!("written to {}", file.display()));
         }
     }
     let unexpected = results.iter().flat_map(ClaimResult::rows).any(|row| !row.is_as_expected());

@@ -93,7 +93,12 @@ fn nothing_else_of_a_run_changes() {
         for run in ["random-s1", "bsfl-s2", "power-of-choice-s1", "cs-ucb-s2"] {
             let file = |folder: &str, name: &str| format!("{folder}/runs/{run}/{name}");
             assert_eq!(place.read(&file("with", "digests.bin")), place.read(&file("plain", "digests.bin")));
-            let (mut left, right) = (place.json(&file("with", "run.json")), place.json(&file("plain", "run.json")));
+            let [mut left, right] = ["with", "plain"].map(|folder| {
+                let mut run = place.json(&file(folder, "run.json"));
+                // Rounds have the number too, so that their digest differs, and that of this file.
+                ["files", "blake3"].iter().for_each(|key| drop(run.as_object_mut().unwrap().remove(*key).unwrap()));
+                run
+            });
             assert!(without(&mut left), "a run's file has it");
             assert_eq!(left, right);
             let (left, right) =

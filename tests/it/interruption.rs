@@ -1,7 +1,8 @@
-//! `fedgenie run` under SIGINT and SIGTERM: complete runs are kept, and the command is printed that makes the others.
+//! `fedgenie run` under SIGINT, SIGTERM and SIGHUP: complete runs are kept, and the command is printed that makes the
+//! others.
 #![cfg(unix)]
 
-use super::replay::BANDIT;
+use super::replay::{BANDIT, LEARNING};
 use super::support::{Answer, SCENARIO, Workplace, assert_same_folders, changed};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -9,18 +10,18 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 /// Sends a signal to one process.
-fn signal(process: &Child, name: &str) {
+pub fn signal(process: &Child, name: &str) {
     let status = Command::new("kill").args([name, &process.id().to_string()]).status().unwrap();
     assert!(status.success());
 }
 
 /// How many runs of a folder are complete.
-fn complete(work: &Workplace, folder: &str) -> usize {
+pub fn complete(work: &Workplace, folder: &str) -> usize {
     let runs = fs::read_dir(work.path(&format!("{folder}/runs")));
     runs.into_iter().flatten().flatten().filter(|run| run.path().join("run.json").is_file()).count()
 }
 
-fn wait_for(mut is_there: impl FnMut() -> bool) {
+pub fn wait_for(mut is_there: impl FnMut() -> bool) {
     for _ in 0..6_000 {
         if is_there() {
             return;
@@ -31,7 +32,7 @@ fn wait_for(mut is_there: impl FnMut() -> bool) {
 }
 
 /// Runs whose rounds are short, and so many that they would take minutes.
-fn long() -> String {
+pub fn long() -> String {
     changed(&changed(BANDIT, "rounds = 30", "rounds = 2_000"), "seeds = 3", "seeds = 400")
 }
 
@@ -44,9 +45,61 @@ fn interrupted(work: &Workplace, more: &[&str], name: &str) -> Answer {
     Answer::of(process)
 }
 
+/// Whether a signal is in a mask of a process, where the system tells.
+fn is_in_mask(process: &str, mask: &str, signal: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix(mask)).map_or("0", str::trim);
+    u64::from_str_radix(mask, 16).unwrap() >> (signal - 1) & 1 == 1
+}
+
+/// Whether this process, and so what it starts, is under `nohup`.
+fn ignores_hangups() -> bool {
+    is_in_mask("self", "SigIgn:", 1)
+}
+
+fn catches(process: u32, signal: u32) -> bool {
+    is_in_mask(&process.to_string(), "SigCgt:", signal)
+}
+
+/// A command that is to outlive its terminal does.
+#[test]
+fn a_hangup_that_is_ignored_stays_ignored() {
+    let work = Workplace::with(&changed(&long(), "seeds = 400", "seeds = 3"));
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" run scenario.toml --out out --quiet --threads 1"]);
+    let process = command.arg(env!("CARGO_BIN_EXE_fedgenie")).current_dir(work.path("")).spawn().unwrap();
+    wait_for(|| complete(&work, "out") >= 1);
+    signal(&process, "-HUP");
+    assert_eq!(process.wait_with_output().unwrap().status.code(), Some(0));
+    assert_eq!(complete(&work, "out"), 6);
+}
+
+/// While the scenario is read and its worlds are checked there is nothing to keep.
+#[test]
+fn a_signal_before_the_first_run_ends_the_process_at_once() {
+    let work = Workplace::new();
+    assert!(Command::new("mkfifo").arg(work.path(SCENARIO)).status().unwrap().success());
+    let process = work.start(&["run", SCENARIO, "--out", "out"]);
+    // It waits for somebody to write into the pipe. Where the system does not tell that it listens for signals, it has
+    // half a second.
+    match fs::read_to_string(format!("/proc/{}/status", process.id())) {
+        Ok(_) => wait_for(|| catches(process.id(), 2)),
+        Err(_) => std::thread::sleep(Duration::from_millis(500)),
+    }
+    signal(&process, "-INT");
+    let answer = Answer::of(process);
+    let expected = "fedgenie: interrupted before the first run\n";
+    assert_eq!((answer.code, answer.stderr.as_str()), (130, expected), "{answer:?}");
+    assert!(!work.path("out").exists());
+}
+
 #[test]
 fn complete_runs_are_kept_and_the_printed_command_makes_the_others() {
-    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+    for (name, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        if name == "-HUP" && ignores_hangups() {
+            eprintln!("skipped: whoever started the tests has SIGHUP ignored");
+            continue;
+        }
         let work = Workplace::with(&long());
         let answer = interrupted(&work, &["--overwrite", "--set", "title=\"It's long\""], name);
         assert_eq!((answer.code, answer.stdout.as_str()), (code, ""), "{answer:?}");
@@ -118,26 +171,55 @@ fn a_second_signal_ends_the_process_at_once() {
     assert!(!work.path("out/.fedgenie/process-0").exists());
 }
 
-/// Killed outright, over and over, an experiment gets to its end.
+/// Killed outright, over and over, an experiment gets to its end, whatever it writes.
 #[test]
 fn resuming_after_kills_gives_the_whole() {
-    let work = Workplace::with(&changed(&long(), "seeds = 400", "seeds = 8"));
-    work.run_into("whole", &[]);
-    let words = ["run", SCENARIO, "--out", "out", "--threads", "1", "--quiet", "--resume"];
-    for count in [1, 3, 6, 10] {
-        let mut process = work.start(&words);
-        wait_for(|| complete(&work, "out") >= count);
-        signal(&process, "-KILL");
-        process.wait().unwrap();
+    let swept = format!("{BANDIT}\n[sweep]\n\"regret.alpha\" = [1.0, 5.0]\n");
+    let cases: [(String, &[&str], &[usize]); 4] = [
+        (changed(&long(), "seeds = 400", "seeds = 8"), &[], &[1, 3, 6, 10]),
+        (changed(&long(), "seeds = 400", "seeds = 3"), &["--events", "--timeline"], &[0, 1, 4]),
+        (LEARNING.to_owned(), &["--models", "--events"], &[0, 1, 2]),
+        (changed(&swept, "rounds = 30", "rounds = 1_000"), &["--timeline"], &[2, 7]),
+    ];
+    for (scenario, more, counts) in cases {
+        let work = Workplace::with(&scenario);
+        work.run_into("whole", more);
+        let words = [&["run", SCENARIO, "--out", "out", "--threads", "1", "--quiet", "--resume"], more].concat();
+        for &count in counts {
+            let mut process = work.start(&words);
+            wait_for(|| complete(&work, "out") >= count && work.path("out/.fedgenie/process-0").exists());
+            signal(&process, "-KILL");
+            process.wait().unwrap();
+        }
+        assert_eq!(work.fedgenie(&["verify", "out"]).code, 1);
+        assert_eq!(work.fedgenie(&words).code, 0);
+        assert_same_folders(&work, "whole", "out");
+        assert!(!work.path("out/.fedgenie/process-0").exists());
     }
-    assert_eq!(work.fedgenie(&["verify", "out"]).code, 1);
-    assert_eq!(work.fedgenie(&words).code, 0);
+}
+
+/// One of two shards is killed: the other ends as if it had been alone, and the killed one is made again.
+#[test]
+fn a_killed_part_leaves_the_others_alone() {
+    let work = Workplace::with(&changed(&long(), "seeds = 400", "seeds = 6"));
+    work.run_into("whole", &[]);
+    let words = |shard| ["run", SCENARIO, "--out", "out", "--threads", "1", "--quiet", "--shard", shard];
+    let first = work.start(&words("0/3"));
+    let mut second = work.start(&words("1/3"));
+    wait_for(|| work.path("out/runs/random-s1/run.json").exists() || work.path("out/runs/bsfl-s3/run.json").exists());
+    signal(&second, "-KILL");
+    second.wait().unwrap();
+    let answer = Answer::of(first);
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
+    assert!(work.text("out/runs/bsfl-s1/rounds.jsonl") == work.text("whole/runs/bsfl-s1/rounds.jsonl"));
+    let answer = work.fedgenie(&["verify", "out"]);
+    assert!(answer.code == 1 && answer.stdout.contains("no difference"), "{answer:?}");
+    work.run_into("out", &["--resume"]);
     assert_same_folders(&work, "whole", "out");
-    assert!(!work.path("out/.fedgenie/process-0").exists());
 }
 
 /// Clients that take a hundred million steps.
-const LONG_ROUND: &str = r#"name = "long-round"
+pub const LONG_ROUND: &str = r#"name = "long-round"
 seeds = 1
 [stop]
 rounds = 2

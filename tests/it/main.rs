@@ -17,6 +17,8 @@ mod data_sources;
 mod devices;
 mod dmrl;
 mod explained;
+mod falsified;
+mod faults;
 mod golden;
 mod golden_learning;
 mod hierarchical;

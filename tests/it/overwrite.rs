@@ -73,14 +73,24 @@ fn a_folder_that_only_its_manifest_tells() {
 fn a_persons_folder_with_their_scenario() {
     for more in [&["--overwrite"][..], &["--resume"], &["--shard", "0/2"], &[]] {
         let work = Workplace::new();
-        let mine = [("scenario.toml", BANDIT), ("mine.svg", "<svg/>"), ("runs/bsfl-s1/rounds.jsonl", "{}")];
-        mine.iter().for_each(|(name, text)| work.write(&format!("exp/{name}"), text));
-        let words = [&["run", "exp/scenario.toml", "--out", "exp", "--quiet"], more].concat();
-        let answer = work.fedgenie(&words);
-        assert_eq!(answer.code, 2, "{answer:?}");
-        assert!(answer.stderr.contains("exp is not empty and holds no FedGenie experiment"), "{answer:?}");
-        mine.iter().for_each(|(name, text)| assert_eq!(work.text(&format!("exp/{name}")), *text));
-        assert_eq!(fs::read_dir(work.path("exp")).unwrap().count(), 3);
+        // An empty folder of FedGenie's among a person's files makes them none of its results.
+        for state in [None, Some("exp/.fedgenie"), Some("exp/.fedgenie/process-0")] {
+            state.into_iter().for_each(|state| fs::create_dir_all(work.path(state)).unwrap());
+            let mine = [
+                ("scenario.toml", BANDIT),
+                ("regret.svg", "<svg/>"),
+                ("report.html", "mine"),
+                ("runs/bsfl-s1/rounds.jsonl", "{}"),
+                ("figures/regret.csv", "mine"),
+            ];
+            mine.iter().for_each(|(name, text)| work.write(&format!("exp/{name}"), text));
+            let words = [&["run", "exp/scenario.toml", "--out", "exp", "--quiet"], more].concat();
+            let answer = work.fedgenie(&words);
+            assert_eq!(answer.code, 2, "{answer:?}");
+            assert!(answer.stderr.contains("exp is not empty and holds no FedGenie experiment"), "{answer:?}");
+            mine.iter().for_each(|(name, text)| assert_eq!(work.text(&format!("exp/{name}")), *text));
+            assert_eq!(fs::read_dir(work.path("exp")).unwrap().count(), 5 + usize::from(state.is_some()));
+        }
     }
 }
 
@@ -109,7 +119,7 @@ fn the_scenario_in_a_result_folder() {
     assert_same_folders(&work, "fresh", "out");
 }
 
-/// Names in a manifest that lead out of the folder are not followed.
+/// Names in a list that lead out of the folder, or are of files that FedGenie does not write, are not followed.
 #[test]
 fn a_manifest_that_lists_files_elsewhere() {
     let work = workplace();
@@ -117,12 +127,20 @@ fn a_manifest_that_lists_files_elsewhere() {
     work.write("mine.txt", "mine");
     let mut manifest = work.json("out/manifest.json");
     let absolute = work.path("mine.txt").display().to_string();
-    for name in ["../mine.txt", &absolute] {
+    let notes = ["notes.txt", "my.toml", "figures/notes.txt", "pictures/mine.svg"];
+    notes.iter().for_each(|name| work.write(&format!("out/{name}"), "mine"));
+    for name in ["../mine.txt", &absolute].into_iter().chain(notes) {
         manifest["files"][name] = "".into();
+        let written = work.text("out/.fedgenie/written");
+        work.write("out/.fedgenie/written", format!("{written}{name}\n"));
     }
     manifest["failed"] = serde_json::json!(["../../fresh/runs/bsfl-s1"]);
     work.write("out/manifest.json", serde_json::to_string(&manifest).unwrap());
     work.run_into("out", &ONE_SEED);
     assert_eq!(work.text("mine.txt"), "mine");
+    for name in notes {
+        assert_eq!(work.text(&format!("out/{name}")), "mine", "{name}");
+        fs::remove_file(work.path(&format!("out/{name}"))).unwrap();
+    }
     assert_same_folders(&work, "fresh", "out");
 }

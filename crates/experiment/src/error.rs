@@ -19,7 +19,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A file cannot be written. Files that were complete stay.
+    /// A file cannot be written: it is in the wrong place, or the disk is full. Files that were complete stay.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file or folder.
@@ -66,15 +66,40 @@ fn advice(source: &RunError) -> String {
     }
 }
 
+/// Whether an output that was good so far takes no more, such as a full disk. Otherwise it was given wrongly: there is
+/// no such folder, or it is somebody else's.
+fn is_blocked(source: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    !matches!(
+        source.kind(),
+        Kind::NotFound
+            | Kind::PermissionDenied
+            | Kind::AlreadyExists
+            | Kind::NotADirectory
+            | Kind::IsADirectory
+            | Kind::DirectoryNotEmpty
+            | Kind::ReadOnlyFilesystem
+            | Kind::InvalidFilename
+            | Kind::InvalidInput
+            | Kind::Unsupported
+    )
+}
+
 impl Error {
-    /// The exit code: 2 for bad usage or input, 3 for a run that failed, 4 for an invariant of the program that did not
-    /// hold.
-    pub const fn exit_code(&self) -> u8 {
+    /// The exit code: 2 for bad usage or input, 3 for a run that failed or an output that takes no more, 4 for an
+    /// invariant of the program that did not hold.
+    pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Run { source: RunError::Violated { .. }, .. } | Self::Panicked { .. } => 4,
-            Self::Run { .. } | Self::Cancelled => 3,
+            Self::Run { source: RunError::Violated { .. }, .. } => 4,
+            Self::Run { .. } | Self::Panicked { .. } | Self::Cancelled => 3,
+            Self::Write { source, .. } if is_blocked(source) => 3,
             _ => 2,
         }
+    }
+
+    /// Whether files cannot be written: a full disk is full for every run.
+    pub const fn is_of_output(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::Run { source: RunError::Io(_), .. })
     }
 }
 
@@ -92,5 +117,19 @@ mod tests {
         assert_eq!(full.exit_code(), 3);
         assert!(full.to_string().starts_with("run random-s1 failed: ") && !full.to_string().contains(DEFECT));
         assert_eq!(Error::Usage(String::new()).exit_code(), 2);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_a_place_that_is_wrong() {
+        let of = |kind: io::ErrorKind| Error::Write { path: PathBuf::from("out"), source: kind.into() };
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge] {
+            assert!(of(kind).exit_code() == 3 && of(kind).is_of_output());
+        }
+        for kind in [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied, io::ErrorKind::NotADirectory] {
+            assert_eq!(of(kind).exit_code(), 2);
+        }
+        let panicked = Error::Panicked { run: "random-s1".to_owned(), message: "found 3 of 4".to_owned() };
+        assert_eq!((panicked.exit_code(), panicked.is_of_output()), (3, false));
+        assert_eq!(panicked.to_string(), format!("run random-s1 panicked: found 3 of 4; {DEFECT}"));
     }
 }

@@ -8,13 +8,16 @@
 //! that remain spread the training of their clients over all threads; before that, each run stays on its own.
 
 pub mod artefacts;
+pub mod below;
 pub mod cpu;
 mod curve;
 mod estimates;
 mod execution;
 pub mod files;
 mod folder;
+pub mod kept;
 mod outside;
+mod run_file;
 mod summary;
 mod table;
 pub mod verify;
@@ -23,7 +26,7 @@ mod watch;
 pub use curve::{Curve, CurvePoint};
 pub use estimates::estimate_of;
 pub use execution::{Outputs, Progress, Threads, execute};
-pub use folder::{Earlier, ResultFolder, note_written};
+pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic};
 pub use table::{INTERVAL_SEEDS, ROUNDING, number, overridden, show, table};
 pub use watch::{Reached, Watch};
@@ -87,7 +90,7 @@ pub struct RunId {
 }
 
 /// The name of a run: of its policy's label, of its point (index and how many there are) and of its seed.
-pub(crate) fn run_name(label: &str, (point, points): (usize, usize), seed: u64) -> String {
+pub fn run_name(label: &str, (point, points): (usize, usize), seed: u64) -> String {
     match points {
         1 => format!("{label}-s{seed}"),
         _ => format!("{label}-p{point}-s{seed}"),
@@ -303,6 +306,7 @@ impl Experiment {
                 jain: run.participation().jain(),
             });
             if threads.is_cancelled() {
+                // The one place where a run that is stopped can save what it needs to go on.
                 return Err(Error::Cancelled);
             }
             if watch.observe(&run) {

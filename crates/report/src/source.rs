@@ -2,11 +2,14 @@
 
 use fedgenie_core::record::FORMAT_VERSION;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE};
-use fedgenie_experiment::experiment::{Experiment, RunSummary, Summary};
+use fedgenie_experiment::experiment::artefacts::{
+    self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL,
+};
+use fedgenie_experiment::experiment::{Experiment, RunSummary, Summary, below, run_name};
 use fedgenie_experiment::scenario::Point;
 use rayon::prelude::*;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 /// One experiment, ready for a report.
@@ -55,10 +58,11 @@ impl Results {
             let message = format!("there is no folder {}; give one that `fedgenie run --out` wrote", folder.display());
             return Err(Error::Usage(message));
         }
-        if !folder.join(MANIFEST_FILE).exists() && artefacts::is_result_folder(folder) {
+        if !below::is_there(folder, MANIFEST_FILE) && artefacts::is_result_folder(folder) {
             return Err(Error::Usage(unfinished(folder)));
         }
         let manifest = artefacts::read_manifest(folder)?;
+        let warnings = changed(folder, &manifest)?;
         let Manifest { version, format, arms, seeds, .. } = manifest;
         if format != FORMAT_VERSION {
             return Err(Error::Usage(format!(
@@ -69,15 +73,25 @@ impl Results {
             )));
         }
         let path = folder.join(SCENARIO_FILE);
-        let scenario = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let scenario = below::read_to_string(folder, SCENARIO_FILE)
+            .map_err(|source| Error::Read { path: path.clone(), source })?;
         let table: toml::Table =
             scenario.parse().map_err(|error| Error::Usage(format!("{} is not TOML: {error}", path.display())))?;
-        let read: Vec<Option<RunSummary>> =
-            manifest.runs.par_iter().map(|name| artefacts::completed(folder, name)).collect();
-        let unreadable = read.iter().filter(|run| run.is_none()).count();
-        let is_known = |run: &RunSummary| run.point < manifest.points.len() && arms.contains(&run.arm);
-        let mut runs: Vec<RunSummary> = read.into_iter().flatten().filter(is_known).collect();
-        if runs.is_empty() && unreadable == 0 {
+        let read: Vec<(&String, Option<RunSummary>)> =
+            manifest.runs.par_iter().map(|name| (name, artefacts::completed(folder, name))).collect();
+        let unreadable = read.iter().filter(|(_, run)| run.is_none()).count();
+        let points = manifest.points.len();
+        let is_known = |run: &RunSummary| run.point < points && arms.contains(&run.arm);
+        let is_in_place = |name: &str, run: &RunSummary| run_name(&run.arm, (run.point, points), run.seed) == name;
+        let (mut runs, mut misplaced) = (Vec::new(), 0);
+        for (name, run) in read {
+            match run {
+                Some(run) if is_known(&run) && is_in_place(name, &run) => runs.push(run),
+                Some(_) => misplaced += 1,
+                None => {}
+            }
+        }
+        if runs.is_empty() && unreadable == 0 && misplaced == 0 {
             return Err(Error::Usage(format!(
                 "{}: no run succeeded, so there is nothing to report; run the scenario again to see why",
                 folder.display()
@@ -92,16 +106,12 @@ impl Results {
         let text = |key: &str| table.get(key).and_then(toml::Value::as_str);
         let name = text("name").unwrap_or("without a name").to_owned();
         let summary = Summary::new(&name, text("title"), &points, &arms, runs);
-        let mut results = Self {
-            name: name_of(folder),
-            version,
-            scenario,
-            seeds,
-            labels: arms,
-            summary,
-            warnings: Vec::new(),
-            table,
-        };
+        let mut results =
+            Self { name: name_of(folder), version, scenario, seeds, labels: arms, summary, warnings, table };
+        if misplaced > 0 {
+            let what = format!("{misplaced} of the runs are of another policy, seed or point than their folder says");
+            results.warnings.push(format!("{what}: they are left out"));
+        }
         if unreadable > 0 {
             results.warnings.push(format!("{unreadable} of the runs that the manifest lists cannot be read"));
         }
@@ -153,6 +163,43 @@ impl Results {
     pub(super) fn shares_world(&self, other: &Self) -> bool {
         ["population", "task", "protocol"].into_iter().all(|name| self.section(name) == other.section(name))
     }
+}
+
+/// What is read for a report and is not what the manifest says.
+///
+/// # Errors
+/// If the manifest is not of FedGenie, or names what lies elsewhere or is no file.
+fn changed(folder: &Path, manifest: &Manifest) -> Result<Vec<String>, Error> {
+    let Manifest { tool, runs, files, .. } = manifest;
+    if tool != TOOL {
+        let message = format!("{} is of the tool {tool:?}, not of {TOOL}", folder.join(MANIFEST_FILE).display());
+        return Err(Error::Usage(message));
+    }
+    if let Some(name) = runs.iter().find(|name| !below::is_below(name) || name.contains(['/', '\\'])) {
+        let message =
+            format!("{} lists the run {name:?}, which is no name of a run", folder.join(MANIFEST_FILE).display());
+        return Err(Error::Usage(message));
+    }
+    let of_runs: Vec<String> = runs.iter().map(|run| format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).collect();
+    let read = [SCENARIO_FILE, SUMMARY_FILE].into_iter().map(str::to_owned).chain(of_runs).collect::<Vec<_>>();
+    let is_changed = |name: &&String| match (below::digest(folder, name), files.get(*name)) {
+        (Ok((_, found)), Some(digest)) => Ok(found != *digest),
+        (Ok(_), None) => Ok(true),
+        // What cannot be read is told where it is read.
+        (Err(error), _) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        (Err(source), _) => Err(Error::Read { path: folder.join(name), source }),
+    };
+    let looked: Vec<(&String, bool)> =
+        read.par_iter().map(|name| Ok((name, is_changed(&name)?))).collect::<Result<_, Error>>()?;
+    let changed: Vec<&str> = looked.iter().filter(|(_, is)| *is).map(|(name, _)| name.as_str()).collect();
+    let Some(first) = changed.first() else { return Ok(Vec::new()) };
+    let others = match changed.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    Ok(vec![format!(
+        "{first}{others} is not the file that was written; `fedgenie verify` compares the folder with a replay"
+    )])
 }
 
 /// The error for a folder whose experiment was interrupted.

@@ -3,8 +3,10 @@
 use super::claim::{Budget, Check, Claim};
 use super::statistic::Measurement;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::kept::Found;
 use fedgenie_experiment::experiment::{
-    Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Threads, artefacts, execute,
+    Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads, artefacts,
+    execute,
 };
 use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
@@ -154,15 +156,18 @@ impl<'a> Laboratory<'a> {
         execute(experiment, runs, outputs, self.threads, &self.cache, self.progress).into_iter().collect()
     }
 
-    /// Carries out the runs that a result folder lacks. A run is there whole or not at all, so that the others are as
-    /// good as new.
+    /// Carries out the runs that a result folder lacks, or has damaged. The others are as good as new.
     fn carry_out_into(&self, folder: &Path, experiment: &Experiment) -> Result<Vec<RunSummary>, Error> {
-        let opened = ResultFolder::open(folder, experiment, Earlier::Resume)?;
+        let opened = ResultFolder::open(folder, experiment, Earlier::Resume, Shard::WHOLE)?;
+        let kept = experiment.kept(folder, &[]);
         let found: Vec<(RunId, Option<RunSummary>)> = experiment
             .runs()
             .into_iter()
             .map(|run| {
-                let summary = artefacts::completed(folder, &run.name);
+                let summary = match kept.find(&run) {
+                    Found::Complete(summary) => Some(*summary),
+                    Found::Missing | Found::Damaged(_) => None,
+                };
                 (run, summary)
             })
             .collect();

@@ -12,21 +12,21 @@
 //! ```
 
 use super::cpu::Cpu;
-use super::{CurvePoint, Experiment, RunSummary, Summary, run_name};
+use super::{Experiment, Summary, below, run_name};
 use crate::error::Error;
 use fedgenie_core::record::FORMAT_VERSION;
 use fedgenie_simulator::run::RunError;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use super::run_file::completed;
 pub use fedgenie_simulator::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, TIMELINE_FILE};
 
 /// The name of the program in its files.
-const TOOL: &str = "fedgenie";
+pub const TOOL: &str = "fedgenie";
 /// The list of everything in the folder, written last.
 pub const MANIFEST_FILE: &str = "manifest.json";
 /// The resolved scenario, written first.
@@ -156,7 +156,7 @@ impl Marker {
 
     /// A folder's, if it has one.
     pub(super) fn read(folder: &Path) -> Option<Self> {
-        let text = fs::read_to_string(folder.join(STATE_FOLDER).join(Self::FILE)).ok()?;
+        let text = below::read_to_string(folder, &format!("{STATE_FOLDER}/{}", Self::FILE)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -167,9 +167,13 @@ impl Marker {
     }
 }
 
-/// Whether FedGenie wrote the folder, or has begun to.
+/// Whether FedGenie wrote the folder, or has begun to. A folder that a process left before it wrote what is being run
+/// holds nothing else.
 pub fn is_result_folder(folder: &Path) -> bool {
-    folder.join(STATE_FOLDER).is_dir() || read_manifest(folder).is_ok_and(|manifest| manifest.tool == TOOL)
+    let entries = fs::read_dir(folder).into_iter().flatten().count();
+    let is_begun = entries == 1 && below::is_own_folder(&folder.join(STATE_FOLDER));
+    // In this order: a process that begins writes the marker before anything beside its folder.
+    is_begun || Marker::read(folder).is_some() || read_manifest(folder).is_ok_and(|manifest| manifest.tool == TOOL)
 }
 
 /// The origin of a scenario that lies in a result folder.
@@ -195,15 +199,21 @@ impl Failure {
         match error {
             Error::Run { source: RunError::Io(_), .. } => None,
             Error::Run { source, .. } => Some(Self { error: source.to_string() }),
+            Error::Panicked { message, .. } => Some(Self { error: format!("panicked: {message}") }),
             _ => None,
         }
     }
 
     /// Of a run in a folder, if it failed.
     pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
-        let text = fs::read_to_string(folder.join(RUNS_FOLDER).join(run).join(FAILURE_FILE)).ok()?;
+        let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{FAILURE_FILE}")).ok()?;
         serde_json::from_str(&text).ok()
     }
+}
+
+/// Files of a run that the manifest lists: all but the timeline, which a replay does not look at.
+pub(super) fn listed() -> impl Iterator<Item = &'static str> {
+    super::folder::RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
 }
 
 /// BLAKE3 in hexadecimal.
@@ -218,22 +228,6 @@ pub(super) fn hash_file(path: &Path) -> Result<String, Error> {
     let mut file = fs::File::open(path).map_err(failed)?;
     io::copy(&mut file, &mut hasher).map_err(failed)?;
     Ok(hasher.finalize().to_hex().to_string())
-}
-
-/// The summary and course of a run that is already complete in the folder.
-pub fn completed(folder: &Path, run: &str) -> Option<RunSummary> {
-    let text = fs::read_to_string(folder.join(RUNS_FOLDER).join(run).join(RUN_FILE)).ok()?;
-    let written: Value = serde_json::from_str(&text).ok()?;
-    let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&written["curve"]).ok()?;
-    let point = |point: CurvePoint<Map<String, Value>>| {
-        // JSON has no NaN: the loss of a model that diverged is null.
-        let metric = |(name, value): (String, Value)| (name.into(), value.as_f64().unwrap_or(f64::NAN));
-        let metrics = point.metrics.into_iter().map(metric).collect();
-        let CurvePoint { round, time_s, regret, unique_clients, jain, .. } = point;
-        CurvePoint { round, time_s, regret, metrics, unique_clients, jain }
-    };
-    let summary: RunSummary = serde_json::from_value(written).ok()?;
-    Some(RunSummary { curve: points.into_iter().map(point).collect(), ..summary })
 }
 
 /// The command that completes the experiment in a folder.
@@ -257,7 +251,7 @@ pub fn shell_quoted(word: &str) -> String {
 /// If it is not there or is no manifest.
 pub fn read_manifest(folder: &Path) -> Result<Manifest, Error> {
     let path = folder.join(MANIFEST_FILE);
-    let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
+    let text = below::read_to_string(folder, MANIFEST_FILE).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             Error::Usage(format!("there is no {}; give a folder that `fedgenie run --out` wrote", path.display()))
         }

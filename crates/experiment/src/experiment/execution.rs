@@ -95,8 +95,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Carries out runs of an experiment. With `outputs`, each run writes its files.
 ///
-/// Results come in the order of `runs`. A run that fails does not stop the others. [`Threads::cancel`] does: runs that
-/// have not ended by then give [`Error::Cancelled`].
+/// Results come in the order of `runs`. A run that fails or panics does not stop the others. [`Threads::cancel`] does:
+/// runs that have not ended by then give [`Error::Cancelled`]. Neither is a run begun when a file could not be written:
+/// a full disk is full for all.
 pub fn execute(
     experiment: &Experiment,
     runs: &[RunId],
@@ -111,11 +112,11 @@ pub fn execute(
         slot.get_mut().unwrap_or_else(PoisonError::into_inner).runs_left += 1;
     }
     let results: Vec<Mutex<Option<Result<RunSummary, Error>>>> = runs.iter().map(|_| Mutex::new(None)).collect();
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (next, done, is_full) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let workers = threads.count.min(runs.len());
     threads.active.store(workers, Ordering::Relaxed);
     let work = || {
-        while !threads.is_cancelled() {
+        while !threads.is_cancelled() && !is_full.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(run) = runs.get(index) else { break };
             let slot = &slots[&experiment.place_of(run)];
@@ -126,6 +127,13 @@ pub fn execute(
                     Some(outputs) => outputs.folder.carry_out(experiment, run, &world, outputs, threads),
                 }
             });
+            let result = result.map_err(|error| match outputs {
+                None => error,
+                Some(outputs) => outputs.folder.give_up(run, error),
+            });
+            if result.as_ref().is_err_and(Error::is_of_output) {
+                is_full.store(true, Ordering::Relaxed);
+            }
             let mut slot = lock(slot);
             slot.runs_left -= 1;
             if slot.runs_left == 0 {
@@ -166,7 +174,7 @@ fn world_of(slot: &Mutex<WorldSlot>, build: impl FnOnce() -> Result<World, Error
 }
 
 /// Does a run's work. A panic is the end of this run and of no other: runs share nothing but what they only read.
-fn guarded<T>(run: &RunId, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+pub(super) fn guarded<T>(run: &RunId, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         Err(Error::Panicked { run: run.name.clone(), message: panic_message(&*payload).to_owned() })
     })
@@ -183,10 +191,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_ends_its_run_as_a_defect() {
+    fn a_panic_ends_its_run_and_is_called_a_defect() {
         let run = RunId { point: 0, seed: 3, arm: 0, name: "random-s3".to_owned() };
         let error = guarded(&run, || -> Result<(), Error> { panic!("found {} of {}", 3, 4) }).unwrap_err();
-        assert_eq!(error.exit_code(), 4);
+        assert_eq!(error.exit_code(), 3);
         let text = error.to_string();
         assert!(
             text.starts_with("run random-s3 panicked: found 3 of 4") && text.contains("defect of FedGenie"),

@@ -1,4 +1,4 @@
-//! Writing a whole file: under a temporary name, then renamed.
+//! Writing a whole file: under a temporary name that nobody has, kept by the disk, then renamed.
 
 use crate::error::Error;
 use serde::Serialize;
@@ -7,19 +7,45 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes a file so that it is there whole or not at all, whoever else writes it at the same time.
+/// Writes a file so that it is there whole or not at all, whoever else writes it at the same time, and whenever the
+/// machine stops. A link of that name is replaced and not followed.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     let (temporary, mut file) = temporary(path).map_err(failed)?;
-    let written = file.write_all(bytes).and_then(|()| fs::rename(&temporary, path));
+    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
         // What is incomplete is of no use; the error that matters is the first one.
         let _ = fs::remove_file(&temporary);
         failed(source)
-    })
+    })?;
+    sync_folder(path.parent().unwrap_or(Path::new(""))).map_err(failed)
+}
+
+/// Waits until the disk has what a file holds, whoever wrote it.
+///
+/// # Errors
+/// If it cannot be written out.
+pub(super) fn sync_file(path: &Path) -> io::Result<()> {
+    // A system may want the right to write for this.
+    File::options().read(true).write(true).open(path)?.sync_all()
+}
+
+/// Waits until the disk has the names in a folder. Where folders cannot be opened their names are the system's matter.
+///
+/// # Errors
+/// If they cannot be written out.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let Ok(opened) = File::open(folder) else { return Ok(()) };
+    match opened.sync_all() {
+        // Some file systems have nothing to do here and say so.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        Err(error) if cfg!(windows) && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        result => result,
+    }
 }
 
 /// Makes a file beside `path` that no other thread or process has: `NAME.0.part`, or the first number that is free.

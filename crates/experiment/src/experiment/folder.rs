@@ -4,8 +4,11 @@
 //! DIR/.fedgenie/lock               held by whoever prepares the folder or writes its summary
 //! DIR/.fedgenie/experiment.json    what is being run; written first, so that an unfinished folder is known as well
 //! DIR/.fedgenie/written            names of pictures written so far
-//! DIR/.fedgenie/process-N/         one for each process: `alive`, locked while it lives, and its unfinished files
+//! DIR/.fedgenie/process-N/         one for each process: `alive`, locked while it lives, `shard`, the part of the
+//!                                  runs that it carries out, and its unfinished files
 //! ```
+//!
+//! *Processes.* Several may be at work in a folder if their shards have no run in common.
 //!
 //! *Runs* are written below the folder of their process and renamed when they are complete, `run.json` last, so that
 //! processes never write the same file and a run with a `run.json` is whole. *The summary* is of the whole folder. A
@@ -14,30 +17,24 @@
 
 mod erase;
 mod finish;
+mod processes;
+mod runs;
 
-use super::artefacts::{
-    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MODEL_FILE, Marker, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER,
-    SCENARIO_FILE, STATE_FOLDER, TIMELINE_FILE, is_result_folder,
-};
-use super::execution::{Outputs, Threads};
-use super::files::{write_file, write_json};
-use super::{Experiment, RunId, RunSummary};
+use super::Experiment;
+use super::artefacts::{Marker, RUNS_FOLDER, SCENARIO_FILE, is_result_folder};
+use super::below;
+use super::files::{sync_folder, write_file, write_json};
 use crate::error::Error;
-use fedgenie_simulator::recorder::RunFiles;
-use fedgenie_simulator::world::World;
-use std::fs::{self, File, TryLockError};
+use processes::{Lock, Process, others, refuse_overlap, state_of};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use erase::note_written;
-
-/// Files of a run's folder in the order in which they get their names.
-const RUN_FILES: [&str; 9] =
-    [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE, MODEL_FILE, ID_FILES[0], ID_FILES[1], FAILURE_FILE, RUN_FILE];
-/// Locked while its process lives.
-const ALIVE_FILE: &str = "alive";
-/// What the folder of a process is called, before its number.
-const PROCESS: &str = "process-";
+pub(super) use erase::written;
+pub(super) use finish::is_picture;
+pub use processes::Shard;
+pub(super) use runs::RUN_FILES;
 
 /// What becomes of an experiment that the folder already holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,127 +51,61 @@ pub enum Earlier {
 #[derive(Debug)]
 pub struct ResultFolder {
     path: PathBuf,
-    /// Unfinished files of this process.
-    process: PathBuf,
-    /// Open, and so locked, until this process has finished with the folder.
-    alive: Option<File>,
+    process: Process,
 }
 
 impl ResultFolder {
-    /// Opens the folder: makes it, continues the experiment in it, or deletes the experiment in it.
+    /// Opens the folder for some of the experiment's runs: makes it, continues the experiment in it, or deletes the
+    /// experiment in it.
     ///
     /// # Errors
     /// If the folder holds something else, cannot be written, holds an experiment that is neither to be resumed nor to
-    /// be overwritten, or another process writes into what is to be overwritten. Nothing is deleted then.
-    pub fn open(path: &Path, experiment: &Experiment, earlier: Earlier) -> Result<Self, Error> {
-        look(path)?;
-        let state = path.join(STATE_FOLDER);
-        let failed = |source| Error::Write { path: path.to_owned(), source };
+    /// be overwritten, or another process is at work on these runs or on what is to be overwritten. Nothing is deleted
+    /// then.
+    pub fn open(path: &Path, experiment: &Experiment, earlier: Earlier, shard: Shard) -> Result<Self, Error> {
+        look(path, earlier)?;
         // The first thing in a new folder: from here on others know it as a result folder.
-        fs::create_dir_all(&state).map_err(failed)?;
+        let state = state_of(path)?;
+        let failed = |source| Error::Write { path: path.to_owned(), source };
         let _lock = Lock::of(path)?;
-        let is_shared = others(path, None)? > 0;
-        let scenario = path.join(SCENARIO_FILE);
-        match fs::read_to_string(&scenario) {
-            _ if earlier == Earlier::Overwrite && is_shared => {
+        let others = others(path, None)?;
+        match below::read_to_string(path, SCENARIO_FILE) {
+            _ if earlier == Earlier::Overwrite && !others.is_empty() => {
                 let message = format!("another process writes into {}; wait for its end, or stop it", path.display());
                 return Err(Error::Usage(message));
             }
             _ if earlier == Earlier::Overwrite => erase::erase(path)?,
             Ok(found) => compare(path, &found, experiment, earlier)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.join(RUNS_FOLDER).exists() => {}
-            Err(source) => return Err(Error::Read { path: scenario, source }),
+            Err(source) => return Err(Error::Read { path: path.join(SCENARIO_FILE), source }),
         }
-        let process = free(&state).map_err(failed)?;
-        let alive = File::create(process.join(ALIVE_FILE)).map_err(failed)?;
-        let opened = Self { path: path.to_owned(), process, alive: Some(alive) };
-        match opened.alive.as_ref().map_or(Ok(()), File::lock) {
-            Err(error) if error.kind() != io::ErrorKind::Unsupported => return Err(failed(error)),
-            _ => {}
-        }
-        let marker = opened.process.join(Marker::FILE);
+        refuse_overlap(path, shard, &others)?;
+        unfinished_scenarios(path)?.iter().try_for_each(|part| remove_file(part)).map_err(failed)?;
+        erase::note_listed(path)?;
+        let opened = Self { path: path.to_owned(), process: Process::enter(&state, shard).map_err(failed)? };
+        let marker = opened.process.path.join(Marker::FILE);
         write_json(&marker, &Marker::of(experiment))?;
-        fs::rename(marker, state.join(Marker::FILE)).map_err(failed)?;
+        fs::rename(marker, state.join(Marker::FILE)).and_then(|()| sync_folder(&state)).map_err(failed)?;
         opened.put(SCENARIO_FILE, |file| write_file(file, experiment.resolved.as_bytes()))?;
         Ok(opened)
     }
 
     /// Has a file written and gives it its name in the folder.
     fn put(&self, name: &str, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
-        let (unfinished, path) = (self.process.join(name), self.path.join(name));
+        let (unfinished, path) = (self.process.path.join(name), self.path.join(name));
         write(&unfinished)?;
-        fs::rename(unfinished, &path).map_err(|source| Error::Write { path, source })
+        let named = fs::rename(unfinished, &path).and_then(|()| sync_folder(&self.path));
+        named.map_err(|source| Error::Write { path, source })
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Carries out a run that writes its files, all of which appear when it is complete. Of a run that fails, and would
-    /// fail again, what it wrote stays beside the reason.
-    pub(super) fn carry_out(
-        &self,
-        experiment: &Experiment,
-        run: &RunId,
-        world: &World,
-        outputs: Outputs<'_>,
-        threads: &Threads,
-    ) -> Result<RunSummary, Error> {
-        let unfinished = self.process.join(&run.name);
-        let failed = |source| Error::Write { path: unfinished.clone(), source };
-        let mut files = RunFiles::create(&unfinished, outputs.files).map_err(failed)?;
-        let model_file = outputs.models.then(|| unfinished.join(MODEL_FILE));
-        let result = experiment.run_one(run, world, &mut files, threads, model_file.as_deref());
-        let summary = match result {
-            Ok(summary) => {
-                files.finish().map_err(failed)?;
-                for (name, table) in world.task.iter().flat_map(|task| task.tables()) {
-                    assert!(ID_FILES.contains(&name), "a run has no file {name}");
-                    write_file(&unfinished.join(name), table.as_bytes())?;
-                }
-                write_json(&unfinished.join(RUN_FILE), &summary.with_curve())?;
-                Ok(summary)
-            }
-            Err(error) => {
-                // Writes what is still in memory.
-                drop(files);
-                let Some(failure) = Failure::of(&error) else {
-                    fs::remove_dir_all(&unfinished).map_err(failed)?;
-                    return Err(error);
-                };
-                write_json(&unfinished.join(FAILURE_FILE), &failure)?;
-                Err(error)
-            }
-        };
-        self.publish(run).map_err(failed)?;
-        summary
-    }
-
-    /// Gives a run's files their names; those of an earlier try are deleted.
-    fn publish(&self, run: &RunId) -> io::Result<()> {
-        let (from, to) = (self.process.join(&run.name), self.path.join(RUNS_FOLDER).join(&run.name));
-        fs::create_dir_all(&to)?;
-        for name in RUN_FILES {
-            match fs::rename(from.join(name), to.join(name)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => remove_file(&to.join(name))?,
-                result => result?,
-            }
-        }
-        fs::remove_dir(from)
-    }
-}
-
-/// Unfinished files are deleted. Those of a killed process are deleted by the next one.
-impl Drop for ResultFolder {
-    fn drop(&mut self) {
-        self.alive = None;
-        let _ = fs::remove_dir_all(&self.process);
-    }
 }
 
 /// Refuses a folder that holds something else than results, before anything is made in it.
-fn look(path: &Path) -> Result<(), Error> {
+fn look(path: &Path, earlier: Earlier) -> Result<(), Error> {
     let is_empty = match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
@@ -184,12 +115,30 @@ fn look(path: &Path) -> Result<(), Error> {
         }
         Err(source) => return Err(Error::Write { path: path.to_owned(), source }),
     };
-    if !is_empty && !is_result_folder(path) {
+    if !is_empty && !is_result_folder(path) && (earlier == Earlier::Refuse || !is_only_begun(path)?) {
         let message =
             format!("{} is not empty and holds no FedGenie experiment; give a new folder to --out", path.display());
         return Err(Error::Usage(message));
     }
     Ok(())
+}
+
+/// Unfinished files of a scenario that a process left which was killed while it wrote the first file of the folder.
+fn unfinished_scenarios(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let is_part = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let number = name.strip_prefix(SCENARIO_FILE).and_then(|rest| rest.strip_suffix("part"));
+        number.is_some_and(|number| number.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit()))
+    };
+    let paths = fs::read_dir(path).map_err(failed)?.map(|entry| entry.map(|entry| entry.path()));
+    Ok(paths.collect::<io::Result<Vec<_>>>().map_err(failed)?.into_iter().filter(is_part).collect())
+}
+
+/// Whether nothing but such files is there.
+fn is_only_begun(path: &Path) -> Result<bool, Error> {
+    let entries = fs::read_dir(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    Ok(entries.count() == unfinished_scenarios(path)?.len())
 }
 
 /// Whether the experiment in a folder may be continued.
@@ -235,74 +184,10 @@ fn name_in(scenario: &str) -> String {
     }
 }
 
-/// Makes the folder of a process, with the first number that is free.
-fn free(state: &Path) -> io::Result<PathBuf> {
-    let mut number = 0;
-    loop {
-        let path = state.join(format!("{PROCESS}{number}"));
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            result => return result.map(|()| path),
-        }
-    }
-}
-
-/// Counts the processes at work in the folder but for one, and deletes what those left that were killed. The caller
-/// holds the lock.
-fn others(path: &Path, own: Option<&Path>) -> Result<usize, Error> {
-    let state = path.join(STATE_FOLDER);
-    let failed = |source| Error::Write { path: state.clone(), source };
-    let mut working = 0;
-    for entry in fs::read_dir(&state).map_err(failed)? {
-        let process = entry.map_err(failed)?.path();
-        if own == Some(&process) || !process.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PROCESS))
-        {
-            continue;
-        }
-        let alive = match File::open(process.join(ALIVE_FILE)) {
-            Ok(file) => match file.try_lock() {
-                Ok(()) => false,
-                Err(TryLockError::WouldBlock) => true,
-                // A file system without locks does not say: the files stay, and nobody waits for the process.
-                Err(TryLockError::Error(_)) => continue,
-            },
-            Err(_) => false,
-        };
-        if alive {
-            working += 1;
-            continue;
-        }
-        match fs::remove_dir_all(&process) {
-            // The process that was about to end has done it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            result => result.map_err(failed)?,
-        }
-    }
-    Ok(working)
-}
-
 /// Removes a file that may not be there.
 fn remove_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
-    }
-}
-
-/// The folder's lock, until dropped. The operating system releases it when a process is killed.
-struct Lock {
-    _file: File,
-}
-
-impl Lock {
-    fn of(folder: &Path) -> Result<Self, Error> {
-        let path = folder.join(STATE_FOLDER).join("lock");
-        let failed = |source| Error::Write { path: path.clone(), source };
-        let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
-        match file.lock() {
-            // On a file system without locks, processes that run one after the other are safe all the same.
-            Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(failed(error)),
-            _ => Ok(Self { _file: file }),
-        }
     }
 }

@@ -1,24 +1,29 @@
 //! Replays a folder's runs and finds the first difference.
 //!
 //! The replay is compared, round by round, with the digests kept in `digests.bin`, with the lines of `rounds.jsonl`,
-//! and with `events.jsonl.gz` where it is there. The first round that differs is played once more to show its event.
-//! Runs that the folder or its summary lacks are named.
+//! with `events.jsonl.gz` where it is there, and in the end with `run.json`. The first round that differs is played
+//! once more to show its event. The manifest is believed nothing: what it says is compared with the scenario
+//! (`listing.rs`), and `summary.json` with what the replays come to. Runs that the folder or its summary lacks are
+//! named.
 
+mod listing;
 mod sinks;
 
 use super::artefacts::{
-    self, Failure, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, is_result_folder,
+    self, FAILURE_FILE, Failure, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE,
+    is_result_folder,
 };
-use super::{Experiment, Overrides, RunId, Threads};
+use super::execution::guarded;
+use super::run_file::RunFile;
+use super::{Experiment, Overrides, RunId, RunSummary, Threads, below, kept};
 use crate::error::Error;
 use fedgenie_simulator::run::RunError;
 use fedgenie_simulator::task::DataCache;
 use fedgenie_simulator::world::World;
 use serde::Serialize;
 use serde_json::Value;
-use sinks::{Capture, Captured, Comparison, Mismatch};
+use sinks::{Capture, Captured, Comparison, Mismatch, describe};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 /// The first thing in which a replay differs from what is stored.
@@ -66,6 +71,7 @@ impl Verdict {
 /// If the folder cannot be read or its scenario cannot be run.
 pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<Verdict, Error> {
     manifest_of(folder)?;
+    below::plain(folder, SCENARIO_FILE).map_err(|source| Error::Read { path: folder.join(SCENARIO_FILE), source })?;
     let overrides = Overrides { data: data.map(Path::to_owned), ..Overrides::default() };
     let experiment = Experiment::load(&folder.join(SCENARIO_FILE), &overrides)?;
     verify_with(&experiment, folder, data, threads)
@@ -83,23 +89,22 @@ pub fn verify_with(
     threads: &Threads,
 ) -> Result<Verdict, Error> {
     let manifest = manifest_of(folder)?;
-    if let Some(manifest) = &manifest
-        && let Some(label) = manifest.arms.iter().find(|label| !experiment.labels().contains(label))
-    {
-        let message = format!("the policy {label} is a program's own; verify the folder with that program");
-        return Err(Error::Usage(message));
-    }
     let mut verdict = Verdict::default();
-    if let Some(manifest) = &manifest
-        && let Some(difference) = data_differ(experiment, manifest)?
-    {
-        return Ok(Verdict { difference: Some(difference), ..verdict });
-    }
-    replay(folder, experiment, manifest.as_ref(), threads, &mut verdict)?;
-    verdict.missing = missing(folder, experiment, manifest.as_ref());
     if let Some(manifest) = &manifest {
-        let difference = verdict.difference.take();
-        verdict.difference = difference.or_else(|| files_differ(folder, experiment, manifest, &verdict.missing));
+        listing::refuse_foreign(folder, experiment, manifest)?;
+        if let Some(what) = listing::cannot_replay(experiment, manifest)? {
+            return Ok(Verdict { difference: Some(of_experiment(what)), ..verdict });
+        }
+    }
+    let replayed = replay(folder, experiment, manifest.as_ref(), threads, &mut verdict)?;
+    verdict.missing = missing(folder, experiment, manifest.as_ref());
+    if let (Some(manifest), None) = (&manifest, &verdict.difference) {
+        let what = listing::differs(folder, experiment, manifest, &verdict.missing);
+        let what = what.or_else(|| match verdict.missing.is_empty() {
+            true => listing::summary_differs(folder, experiment, replayed),
+            false => None,
+        });
+        verdict.difference = what.map(of_experiment);
     }
     if manifest.is_none() || !verdict.missing.is_empty() {
         let data = data.map(|data| format!(" --data {}", artefacts::shell_quoted(&data.to_string_lossy())));
@@ -110,33 +115,35 @@ pub fn verify_with(
 
 /// A folder's manifest; none of a folder in which no process has ended its work so far.
 fn manifest_of(folder: &Path) -> Result<Option<Manifest>, Error> {
-    let has_scenario = folder.join(SCENARIO_FILE).is_file();
-    let is_begun = is_result_folder(folder) && has_scenario && !folder.join(MANIFEST_FILE).exists();
+    let has_scenario = below::is_there(folder, SCENARIO_FILE);
+    let is_begun = is_result_folder(folder) && has_scenario && !below::is_there(folder, MANIFEST_FILE);
     if is_begun { Ok(None) } else { artefacts::read_manifest(folder).map(Some) }
 }
 
 /// Whether a run's files are complete: its summary is written last.
 fn is_complete(folder: &Path, run: &RunId) -> bool {
-    folder.join(RUNS_FOLDER).join(&run.name).join(RUN_FILE).is_file()
+    below::is_there(folder, &format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name))
 }
 
 /// Whether the folder has a run, by its manifest if there is one. A run that somebody deleted is not there.
 fn is_there(folder: &Path, run: &RunId, manifest: Option<&Manifest>) -> bool {
     match manifest {
-        Some(manifest) => manifest.runs.contains(&run.name) && folder.join(RUNS_FOLDER).join(&run.name).exists(),
+        Some(manifest) => {
+            manifest.runs.contains(&run.name) && below::is_there(folder, &format!("{RUNS_FOLDER}/{}", run.name))
+        }
         None => is_complete(folder, run),
     }
 }
 
-/// Replays the runs that are there.
+/// Replays the runs that are there. Returns the summaries of those that are complete and do not differ.
 fn replay(
     folder: &Path,
     experiment: &Experiment,
     manifest: Option<&Manifest>,
     threads: &Threads,
     verdict: &mut Verdict,
-) -> Result<(), Error> {
-    let cache = DataCache::default();
+) -> Result<Vec<RunSummary>, Error> {
+    let (cache, mut summaries) = (DataCache::default(), Vec::new());
     for run in experiment.runs() {
         let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
         if !has_failed && !is_there(folder, &run, manifest) {
@@ -144,19 +151,21 @@ fn replay(
         }
         verdict.runs += 1;
         verdict.failed += usize::from(has_failed);
-        let failure = has_failed.then(|| Failure::read(folder, &run.name)).flatten();
-        if let Some(difference) = verify_run(folder, experiment, &run, failure.as_ref(), &cache, threads)? {
-            verdict.differing += 1;
-            verdict.difference.get_or_insert(difference);
+        match verify_run(folder, experiment, &run, has_failed, &cache, threads)? {
+            Ok(summary) => summaries.extend(summary),
+            Err(difference) => {
+                verdict.differing += 1;
+                verdict.difference.get_or_insert(difference);
+            }
         }
     }
-    Ok(())
+    Ok(summaries)
 }
 
 /// Names of runs of the experiment that are not there, or that the summary lacks although there is a manifest; of those
 /// that failed nothing is missing.
 fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) -> Vec<String> {
-    let summary: Value = fs::read_to_string(folder.join(SUMMARY_FILE))
+    let summary: Value = below::read_to_string(folder, SUMMARY_FILE)
         .ok()
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
@@ -175,59 +184,37 @@ const fn of_experiment(what: String) -> Difference {
     Difference { run: None, round: None, event: None, what }
 }
 
-/// A file of data that is not the one that was read.
-fn data_differ(experiment: &Experiment, manifest: &Manifest) -> Result<Option<Difference>, Error> {
-    let found = experiment.data_digests()?;
-    let differs = |(name, digest): (&String, &String)| found.get(name).is_some_and(|found| found != digest);
-    let name = manifest.data.iter().find(|&entry| differs(entry)).map(|(name, _)| name);
-    Ok(name.map(|name| {
-        of_experiment(format!("the data differ: {name} is not the file that was learned from; nothing was replayed"))
-    }))
-}
-
-/// What the replays did not look at: files whose contents no longer are what the manifest says, but for those of
-/// missing runs.
-fn files_differ(folder: &Path, experiment: &Experiment, manifest: &Manifest, missing: &[String]) -> Option<Difference> {
-    let known: BTreeSet<String> = experiment.runs().into_iter().map(|run| run.name).collect();
-    if let Some(name) = manifest.runs.iter().chain(&manifest.failed).find(|&name| !known.contains(name)) {
-        return Some(of_experiment(format!("the manifest lists {name}, which is no run of the scenario")));
-    }
-    let folders = missing.iter().map(|run| Path::new(RUNS_FOLDER).join(run));
-    let deleted: Vec<_> = folders.filter(|run| !folder.join(run).exists()).collect();
-    let is_deleted = |name: &str| deleted.iter().any(|run| Path::new(name).starts_with(run));
-    manifest.files.iter().filter(|(name, _)| !is_deleted(name)).find_map(|(name, digest)| {
-        match artefacts::hash_file(&folder.join(name)) {
-            Ok(found) if found == *digest => None,
-            Ok(_) => Some(of_experiment(format!("{name} is not the file that was written: its BLAKE3 digest differs"))),
-            Err(error) => Some(of_experiment(format!("{name}: {error}"))),
-        }
-    })
-}
-
+/// Replays a run. Gives its summary, none of a run that failed as it had failed before, or the first difference.
 fn verify_run(
     folder: &Path,
     experiment: &Experiment,
     run: &RunId,
-    failure: Option<&Failure>,
+    has_failed: bool,
     cache: &DataCache,
     threads: &Threads,
-) -> Result<Option<Difference>, Error> {
-    let world = experiment.world_of(run, cache)?;
-    let found =
-        |round, event, what| Ok(Some(Difference { run: Some(run.name.clone()), round: Some(round), event, what }));
-    let mut comparison = match Comparison::open(&folder.join(RUNS_FOLDER).join(&run.name)) {
+) -> Result<Result<Option<RunSummary>, Difference>, Error> {
+    let differs = |round, event, what| Ok(Err(Difference { run: Some(run.name.clone()), round, event, what }));
+    let failure = has_failed.then(|| Failure::read(folder, &run.name)).flatten();
+    if has_failed && failure.is_none() {
+        return differs(None, None, format!("the manifest says that it failed, and there is no {FAILURE_FILE}"));
+    }
+    let mut comparison = match Comparison::open(folder, &run.name) {
         Ok(comparison) => comparison,
-        Err(error) => {
-            let run = Some(run.name.clone());
-            return Ok(Some(Difference { run, round: None, event: None, what: error.to_string() }));
-        }
+        // A panic may come before the first file.
+        Err(_) if failure.is_some() => Comparison::empty(),
+        Err(error) => return differs(None, None, error.to_string()),
     };
-    let summary = match experiment.run_one(run, &world, &mut comparison, threads, None) {
-        Ok(result) => result,
+    // A world of a run that panicked may be what panics.
+    let world = match guarded(run, || Ok(experiment.world_of(run, cache)?)) {
+        Ok(world) => world,
+        Err(error) => return ended(run, &error, failure.as_ref()).ok_or(error),
+    };
+    let summary = match guarded(run, || experiment.run_one(run, &world, &mut comparison, threads, None)) {
+        Ok(summary) => summary,
         Err(Error::Run { source: RunError::Io(error), .. }) => {
             // The comparison ends the replay through this error; see below.
             let Some(mismatch) = error.get_ref().and_then(|inner| inner.downcast_ref::<Mismatch>()) else {
-                return found(0, None, format!("the stored files cannot be read: {error}"));
+                return differs(Some(0), None, format!("the stored files cannot be read: {error}"));
             };
             let mut what = mismatch.what.clone();
             if let (Some(event), true) = (mismatch.event, mismatch.stored_event.is_none()) {
@@ -236,40 +223,50 @@ fn verify_run(
                     what = format!("{what}; the replay's event is: {record}");
                 }
             }
-            return found(mismatch.round, mismatch.event.map(|event| event + 1), what);
+            return differs(Some(mismatch.round), mismatch.event.map(|event| event + 1), what);
         }
         Err(error) => {
-            let again = Failure::of(&error);
-            if again.is_some() && again.as_ref() == failure {
-                return Ok(None);
-            }
-            return match again {
-                Some(again) => {
-                    let run = Some(run.name.clone());
-                    let what = format!("the replay failed: {}", again.error);
-                    Ok(Some(Difference { run, round: None, event: None, what }))
-                }
-                None => Err(error),
+            let ended = ended(run, &error, failure.as_ref()).ok_or(error)?;
+            return match (&ended, comparison.left_over()?) {
+                (Ok(_), Some(what)) => differs(None, None, what),
+                _ => Ok(ended),
             };
         }
     };
     if let Some(what) = comparison.left_over()? {
-        return found(summary.rounds + 1, None, what);
+        return differs(Some(summary.rounds + 1), None, what);
     }
-    match (artefacts::completed(folder, &run.name), failure) {
-        (_, Some(failure)) => {
-            found(summary.rounds, None, format!("the run had failed ({}), its replay did not", failure.error))
-        }
-        (Some(stored), _) if stored.digest == summary.digest => Ok(None),
-        (Some(stored), _) => {
-            let what = format!(
-                "{RUN_FILE} holds the digest {}, the replay gave {}",
-                stored.digest.timeline, summary.digest.timeline
-            );
-            found(summary.rounds, None, what)
-        }
-        (None, _) => found(summary.rounds, None, format!("{RUN_FILE} cannot be read")),
+    if let Some(failure) = failure {
+        let what = format!("the run had failed ({}), its replay did not", failure.error);
+        return differs(Some(summary.rounds), None, what);
     }
+    match run_file_differs(folder, run, &summary) {
+        Some(what) => differs(Some(summary.rounds), None, what),
+        None => Ok(Ok(Some(summary))),
+    }
+}
+
+/// The end of a replay that failed: as the run had failed, or not. None if the error is none of a run.
+fn ended(run: &RunId, error: &Error, failure: Option<&Failure>) -> Option<Result<Option<RunSummary>, Difference>> {
+    let again = Failure::of(error)?;
+    if Some(&again) == failure {
+        return Some(Ok(None));
+    }
+    let what = format!("the replay failed: {}", again.error);
+    Some(Err(Difference { run: Some(run.name.clone()), round: None, event: None, what }))
+}
+
+/// What a run's `run.json` says otherwise than the replay.
+fn run_file_differs(folder: &Path, run: &RunId, summary: &RunSummary) -> Option<String> {
+    if below::is_there(folder, &format!("{RUNS_FOLDER}/{}/{FAILURE_FILE}", run.name)) {
+        return Some(format!("there is a {FAILURE_FILE} beside {RUN_FILE}"));
+    }
+    let Some(stored) = RunFile::read(folder, &run.name) else {
+        return Some(format!("{RUN_FILE} cannot be read"));
+    };
+    let files = kept::files_differ(folder, &run.name, &stored, summary);
+    let (stored, replayed) = (stored.into_results(), listing::as_read(&summary.with_curve()));
+    if stored != replayed { Some(describe(RUN_FILE, &stored, &replayed)) } else { files }
 }
 
 /// The records of one round of a replay, as text.

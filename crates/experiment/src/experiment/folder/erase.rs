@@ -3,12 +3,14 @@
 use super::super::artefacts::{
     FIGURES_FOLDER, MANIFEST_FILE, Manifest, Marker, PAGE_FILE, RUNS_FOLDER, STATE_FOLDER, SUMMARY_FILE, read_manifest,
 };
+use super::super::below::{is_below, own, read_to_string};
 use super::super::files::write_file;
-use super::{Lock, RUN_FILES, remove_file};
+use super::processes::{Lock, state_of};
+use super::{RUN_FILES, is_picture, remove_file};
 use crate::error::Error;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Component, Path};
+use std::path::Path;
 
 /// Names of files that may be there or not, one a line.
 const WRITTEN_FILE: &str = "written";
@@ -19,40 +21,55 @@ pub(super) fn erase(folder: &Path) -> Result<(), Error> {
     let manifest = read_manifest(folder).ok();
     let mut runs: BTreeSet<String> = Marker::read(folder).map(|marker| marker.runs().collect()).unwrap_or_default();
     runs.extend(manifest.iter().flat_map(|manifest| manifest.runs.iter().chain(&manifest.failed).cloned()));
-    let all_runs = folder.join(RUNS_FOLDER);
     for run in runs.iter().filter(|name| is_below(name)) {
-        let run = all_runs.join(run);
-        RUN_FILES.into_iter().try_for_each(|name| remove(&run.join(name)))?;
-        remove_if_empty(&run);
+        let run = format!("{RUNS_FOLDER}/{run}");
+        RUN_FILES.into_iter().try_for_each(|name| remove(folder, &format!("{run}/{name}")))?;
+        remove_if_empty(folder, &run);
     }
-    remove_if_empty(&all_runs);
+    remove_if_empty(folder, RUNS_FOLDER);
     let mut files = written(folder);
     files.extend(manifest.iter().flat_map(|manifest: &Manifest| manifest.files.keys().cloned()));
-    files.iter().filter(|name| is_below(name)).try_for_each(|name| remove(&folder.join(name)))?;
-    remove_if_empty(&folder.join(FIGURES_FOLDER));
+    // Whatever a list says, FedGenie writes no other files but those that are named here.
+    files.iter().filter(|name| is_of_a_report(name)).try_for_each(|name| remove(folder, name))?;
+    remove_if_empty(folder, FIGURES_FOLDER);
     // The lists go last: whoever is interrupted before can begin again.
-    [PAGE_FILE, SUMMARY_FILE, MANIFEST_FILE].into_iter().try_for_each(|name| remove(&folder.join(name)))?;
-    remove(&folder.join(STATE_FOLDER).join(WRITTEN_FILE))
+    [PAGE_FILE, SUMMARY_FILE, MANIFEST_FILE].into_iter().try_for_each(|name| remove(folder, name))?;
+    remove(folder, &format!("{STATE_FOLDER}/{WRITTEN_FILE}"))
 }
 
-/// Whether a listed name leads to a file below the folder.
-fn is_below(name: &str) -> bool {
-    Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+/// Whether a name is that of a picture or of the data of one.
+fn is_of_a_report(name: &str) -> bool {
+    let in_figures = name.strip_prefix(FIGURES_FOLDER).and_then(|name| name.strip_prefix('/'));
+    let is_figure = |name: &str| is_picture(name) || name.ends_with(".csv") && !name.contains('/');
+    is_picture(name) || in_figures.is_some_and(is_figure)
 }
 
-fn remove(path: &Path) -> Result<(), Error> {
-    remove_file(path).map_err(|source| Error::Write { path: path.to_owned(), source })
+/// Deletes a file that may not be there. One behind a link, or out of the folder, is somebody else's and stays.
+fn remove(folder: &Path, name: &str) -> Result<(), Error> {
+    let Ok(path) = own(folder, name) else { return Ok(()) };
+    remove_file(&path).map_err(|source| Error::Write { path, source })
 }
 
 /// What somebody else put into a folder stays, and the folder with it.
-fn remove_if_empty(folder: &Path) {
-    let _ = fs::remove_dir(folder);
+fn remove_if_empty(folder: &Path, name: &str) {
+    if let Ok(path) = own(folder, name) {
+        let _ = fs::remove_dir(path);
+    }
 }
 
 /// Names of files that were noted.
-pub(super) fn written(folder: &Path) -> BTreeSet<String> {
-    let text = fs::read_to_string(folder.join(STATE_FOLDER).join(WRITTEN_FILE)).unwrap_or_default();
+pub(crate) fn written(folder: &Path) -> BTreeSet<String> {
+    let text = read_to_string(folder, &format!("{STATE_FOLDER}/{WRITTEN_FILE}")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
+}
+
+/// Notes the pictures that a manifest lists: of a folder that was copied, hidden files may have stayed behind. The
+/// caller holds the lock.
+pub(super) fn note_listed(folder: &Path) -> Result<(), Error> {
+    let Ok(manifest) = read_manifest(folder) else { return Ok(()) };
+    let noted = written(folder);
+    let mut listed = manifest.files.into_keys().filter(|name| is_picture(name) && !noted.contains(name)).peekable();
+    if listed.peek().is_none() { Ok(()) } else { note(folder, listed) }
 }
 
 /// Notes names of files below a result folder, so that they are deleted with its experiment. The caller holds the lock.
@@ -68,19 +85,7 @@ pub(super) fn note(folder: &Path, names: impl IntoIterator<Item = String>) -> Re
 /// # Errors
 /// If the list cannot be written.
 pub fn note_written(folder: &Path, names: impl IntoIterator<Item = String>) -> Result<(), Error> {
-    let state = folder.join(STATE_FOLDER);
-    fs::create_dir_all(&state).map_err(|source| Error::Write { path: state, source })?;
+    state_of(folder)?;
     let _lock = Lock::of(folder)?;
     note(folder, names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_does_not_lead_out_of_its_folder() {
-        let found = ["regret.svg", "figures/a.csv", "../notes.txt", "/etc/passwd", "runs/../../x"].map(is_below);
-        assert_eq!(found, [true, true, false, false, false]);
-    }
 }

@@ -1,23 +1,20 @@
 //! The end of a process's work in a result folder: page, pictures, summary and manifest, of all runs that are there.
 
 use super::super::artefacts::{
-    MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, completed, hash_file,
+    FAILURE_FILE, MANIFEST_FILE, Manifest, PAGE_FILE, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, listed,
 };
-use super::super::files::write_json;
-use super::super::{Experiment, RunSummary, Summary};
-use super::{FAILURE_FILE, Lock, RUN_FILE, RUN_FILES, ResultFolder, TIMELINE_FILE, erase, others, remove_file};
+use super::super::files::{sync_folder, write_json};
+use super::super::kept::Found;
+use super::super::{Experiment, RunSummary, Summary, below};
+use super::processes::{Lock, others};
+use super::{ResultFolder, erase, remove_file};
 use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Files of a run that the manifest lists: all but the timeline, which a replay does not look at.
-fn listed() -> impl Iterator<Item = &'static str> {
-    RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
-}
-
 /// Whether a name is that of a picture beside the summary.
-fn is_picture(name: &str) -> bool {
+pub(crate) fn is_picture(name: &str) -> bool {
     name.ends_with(".svg") && !name.contains('/')
 }
 
@@ -26,8 +23,8 @@ impl ResultFolder {
     /// `draw` writes (page and pictures, into the folder that it is given), and returns the summary of all complete
     /// runs.
     ///
-    /// `known` are runs that need not be read again. Without a manifest a folder is unfinished: it is deleted first and
-    /// written last.
+    /// `known` are runs that need not be read again. Runs that are damaged are left out. Without a manifest a folder is
+    /// unfinished: it is deleted first and written last.
     ///
     /// # Errors
     /// If a file cannot be read back or written.
@@ -38,9 +35,9 @@ impl ResultFolder {
         draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
     ) -> Result<Option<Summary>, Error> {
         let lock = Lock::of(&self.path)?;
-        let summary = match others(&self.path, Some(&self.process))? {
-            0 => self.write_summary(experiment, known, draw).map(Some),
-            _ => Ok(None),
+        let summary = match others(&self.path, Some(&self.process.path))?.is_empty() {
+            true => self.write_summary(experiment, known, draw).map(Some),
+            false => Ok(None),
         };
         // Before others get the lock: none may leave the summary to a process that has ended its work.
         drop(self);
@@ -55,9 +52,15 @@ impl ResultFolder {
         draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
     ) -> Result<Summary, Error> {
         let known: BTreeMap<_, _> = known.iter().map(|run| (experiment.name_of(run), run)).collect();
-        let of = |name: &String| known.get(name).map(|&run| run.clone()).or_else(|| completed(&self.path, name));
+        let kept = experiment.kept(&self.path, &[]);
         let runs = experiment.runs();
-        let found = runs.iter().filter_map(|run| of(&run.name));
+        let found = runs.iter().filter_map(|run| match known.get(&run.name) {
+            Some(&known) => Some(known.clone()),
+            None => match kept.find(run) {
+                Found::Complete(run) => Some(*run),
+                Found::Missing | Found::Damaged(_) => None,
+            },
+        });
         let summary = experiment.summarise(found.collect());
         let manifest_file = self.path.join(MANIFEST_FILE);
         remove_file(&manifest_file).map_err(|source| Error::Write { path: manifest_file.clone(), source })?;
@@ -78,7 +81,7 @@ impl ResultFolder {
         summary: &Summary,
         draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
     ) -> Result<BTreeSet<String>, Error> {
-        let unfinished = self.process.join("pictures");
+        let unfinished = self.process.path.join("pictures");
         let failed = |source| Error::Write { path: unfinished.clone(), source };
         fs::create_dir_all(&unfinished).map_err(failed)?;
         draw(summary, &unfinished)?;
@@ -86,11 +89,19 @@ impl ResultFolder {
         let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
         let names = entries.map(|entry| entry.map(name)).collect::<Result<BTreeSet<_>, _>>().map_err(failed)?;
         let earlier = erase::written(&self.path);
+        let is_ours = |name: &String| name == PAGE_FILE || earlier.contains(name) || !below::is_there(&self.path, name);
+        if let Some(name) = names.iter().find(|name| !is_ours(name)) {
+            return Err(Error::Usage(format!(
+                "{} is there, and FedGenie did not write it; move it away, and --resume writes the summary",
+                self.path.join(name).display()
+            )));
+        }
         erase::note(&self.path, names.iter().cloned())?;
         names.iter().try_for_each(|name| fs::rename(unfinished.join(name), self.path.join(name))).map_err(failed)?;
         // Pictures of fewer runs that all runs do not have.
         let stale = earlier.difference(&names).filter(|name| is_picture(name));
         stale.map(|name| self.path.join(name)).try_for_each(|path| remove_file(&path)).map_err(failed)?;
+        sync_folder(&self.path).map_err(failed)?;
         Ok(names)
     }
 
@@ -102,18 +113,20 @@ impl ResultFolder {
     ) -> Result<Manifest, Error> {
         let mut manifest = Manifest::of(experiment, summary)?;
         let mut names: Vec<String> = names.collect();
+        let complete: BTreeSet<String> = summary.runs.iter().map(|run| experiment.name_of(run)).collect();
         for run in experiment.runs() {
-            let folder = self.path.join(RUNS_FOLDER).join(&run.name);
-            let below = |name: &str| format!("{RUNS_FOLDER}/{}/{name}", run.name);
-            match (folder.join(RUN_FILE).is_file(), folder.join(FAILURE_FILE).is_file()) {
+            let of_run = |name: &str| format!("{RUNS_FOLDER}/{}/{name}", run.name);
+            let is_there = |name: &str| below::is_there(&self.path, &of_run(name));
+            match (complete.contains(&run.name), is_there(FAILURE_FILE) && !is_there(RUN_FILE)) {
                 (true, _) => manifest.runs.push(run.name.clone()),
                 (false, true) => manifest.failed.push(run.name.clone()),
                 (false, false) => continue,
             }
-            names.extend(listed().filter(|name| folder.join(name).is_file()).map(below));
+            names.extend(listed().filter(|name| is_there(name)).map(of_run));
         }
         for name in names {
-            let digest = hash_file(&self.path.join(&name))?;
+            let failed = |source| Error::Read { path: self.path.join(&name), source };
+            let (_, digest) = below::digest(&self.path, &name).map_err(failed)?;
             manifest.files.insert(name, digest);
         }
         Ok(manifest)

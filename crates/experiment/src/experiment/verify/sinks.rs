@@ -1,12 +1,13 @@
 //! Sinks of a replay: one that compares it with stored files, one that picks out a round.
 
+use super::super::artefacts::RUNS_FOLDER;
+use super::super::below;
 use crate::error::Error;
 use fedgenie_core::record::{Record, Stream};
 use fedgenie_simulator::recorder::{
     EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RoundMark, RoundSummary, Sink, event_json, read_marks,
 };
 use flate2::read::MultiGzDecoder;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -65,38 +66,48 @@ pub(super) struct Mismatch {
 
 /// Compares a replay with stored files as it goes.
 pub(super) struct Comparison {
-    marks: BufReader<File>,
-    rounds: io::Lines<BufReader<File>>,
-    events: Option<io::Lines<BufReader<MultiGzDecoder<File>>>>,
+    marks: Box<dyn BufRead + Send>,
+    rounds: Lines,
+    events: Option<Lines>,
     round: u32,
     event: usize,
 }
 
+type Lines = io::Lines<Box<dyn BufRead + Send>>;
+
 impl Comparison {
-    pub(super) fn open(run_folder: &Path) -> Result<Self, Error> {
+    /// With the files of a run of a result folder.
+    pub(super) fn open(folder: &Path, run: &str) -> Result<Self, Error> {
         let open = |name: &str| {
-            let path = run_folder.join(name);
-            File::open(&path).map_err(|source| Error::Read { path, source })
+            let name = format!("{RUNS_FOLDER}/{run}/{name}");
+            below::open(folder, &name).map_err(|source| Error::Read { path: folder.join(name), source })
         };
-        let events = match run_folder.join(EVENTS_FILE).is_file() {
-            true => Some(BufReader::new(MultiGzDecoder::new(open(EVENTS_FILE)?)).lines()),
+        let events = match below::is_there(folder, &format!("{RUNS_FOLDER}/{run}/{EVENTS_FILE}")) {
+            true => {
+                let events: Box<dyn BufRead + Send> = Box::new(BufReader::new(MultiGzDecoder::new(open(EVENTS_FILE)?)));
+                Some(events.lines())
+            }
             false => None,
         };
-        Ok(Self {
-            marks: BufReader::new(open(MARKS_FILE)?),
-            rounds: BufReader::new(open(ROUNDS_FILE)?).lines(),
-            events,
-            round: 1,
-            event: 0,
-        })
+        let rounds: Box<dyn BufRead + Send> = Box::new(BufReader::new(open(ROUNDS_FILE)?));
+        let marks = Box::new(BufReader::new(open(MARKS_FILE)?));
+        Ok(Self { marks, rounds: rounds.lines(), events, round: 1, event: 0 })
+    }
+
+    /// With no files.
+    pub(super) fn empty() -> Self {
+        let rounds: Box<dyn BufRead + Send> = Box::new(io::empty());
+        Self { marks: Box::new(io::empty()), rounds: rounds.lines(), events: None, round: 1, event: 0 }
     }
 
     /// What is stored beyond the end of the replay.
     pub(super) fn left_over(mut self) -> Result<Option<String>, Error> {
         let beyond = |name: &str| Some(format!("{name} goes on after the replay's last round"));
-        Ok(match (read_marks(&mut self.marks), self.rounds.next()) {
-            (Ok(None), None) => None,
-            (Ok(None), Some(_)) => beyond(ROUNDS_FILE),
+        let event = self.events.as_mut().and_then(Iterator::next);
+        Ok(match (read_marks(&mut self.marks), self.rounds.next(), event) {
+            (Ok(None), None, None) => None,
+            (Ok(None), None, Some(_)) => beyond(EVENTS_FILE),
+            (Ok(None), Some(_), _) => beyond(ROUNDS_FILE),
             _ => beyond(MARKS_FILE),
         })
     }
@@ -165,13 +176,28 @@ fn describe_line(stored: Option<&str>, replayed: &serde_json::Value) -> String {
     let Ok(stored) = serde_json::from_str::<serde_json::Value>(stored) else {
         return format!("{ROUNDS_FILE} holds a line that is not JSON");
     };
+    describe(ROUNDS_FILE, &stored, replayed)
+}
+
+/// Which keys of a stored object differ from the replay's.
+pub(super) fn describe(name: &str, stored: &serde_json::Value, replayed: &serde_json::Value) -> String {
     let differing = |(key, value): (&String, &serde_json::Value)| {
         let stored = stored.get(key).unwrap_or(&serde_json::Value::Null);
-        (stored != value).then(|| format!("{key}: stored {stored}, the replay gave {value}"))
+        (stored != value).then(|| format!("{key}: stored {}, the replay gave {}", short(stored), short(value)))
     };
     let differing: Vec<String> = replayed.as_object().into_iter().flatten().filter_map(differing).collect();
     match differing.is_empty() {
-        true => format!("{ROUNDS_FILE} holds a line with other keys or another order"),
-        false => format!("{ROUNDS_FILE} differs: {}", differing.join("; ")),
+        true => format!("{name} holds an object with other keys or another order"),
+        false => format!("{name} differs: {}", differing.join("; ")),
+    }
+}
+
+/// A value as JSON, cut where it is long.
+fn short(value: &serde_json::Value) -> String {
+    const MOST: usize = 200;
+    let text = value.to_string();
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }

@@ -1,0 +1,215 @@
+//! Processes that write into one result folder: what each of them carries out, and which are alive.
+
+use super::super::artefacts::STATE_FOLDER;
+use super::super::below;
+use crate::error::Error;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Locked while its process lives.
+const ALIVE_FILE: &str = "alive";
+/// Says which part of the experiment a process carries out.
+const SHARD_FILE: &str = "shard";
+/// What the folder of a process is called, before its number.
+const PROCESS: &str = "process-";
+
+/// A part of an experiment's runs: those of a number that is `index` modulo `count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    index: usize,
+    count: usize,
+}
+
+impl Shard {
+    /// All runs.
+    pub const WHOLE: Self = Self { index: 0, count: 1 };
+
+    /// Part `index` of `count`, from 0; none if there is no such part.
+    pub const fn new(index: usize, count: usize) -> Option<Self> {
+        if index < count { Some(Self { index, count }) } else { None }
+    }
+
+    /// Reads `I/N`; none if that is no part.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (index, count) = text.split_once('/')?;
+        Self::new(index.parse().ok()?, count.parse().ok()?)
+    }
+
+    /// The runs of this part.
+    pub fn of<T>(self, runs: Vec<T>) -> Vec<T> {
+        runs.into_iter().skip(self.index).step_by(self.count).collect()
+    }
+
+    /// Whether a long list of runs has one that belongs to both: some number is the one's index modulo its count and
+    /// the other's modulo the other's.
+    const fn overlaps(self, other: Self) -> bool {
+        let (mut divisor, mut rest) = (self.count, other.count);
+        while rest > 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        self.index % divisor == other.index % divisor
+    }
+}
+
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
+/// The folder in which processes tell each other what they do; made if it is not there.
+///
+/// # Errors
+/// If it cannot be made, or leads elsewhere.
+pub(super) fn state_of(folder: &Path) -> Result<PathBuf, Error> {
+    let state = folder.join(STATE_FOLDER);
+    let made = match below::is_own_folder(&state) {
+        true => Ok(()),
+        // Links are not followed: making a folder where one is fails.
+        false => fs::create_dir_all(folder).and_then(|()| fs::create_dir(&state)),
+    };
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !below::is_own_folder(&state) => {
+            let message = format!("{} is no folder of FedGenie's but a link or a file; delete it", state.display());
+            Err(Error::Usage(message))
+        }
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(Error::Write { path: folder.to_owned(), source: error })
+        }
+        _ => Ok(state),
+    }
+}
+
+/// The place of this process in a result folder, locked until the process has ended its work or its life.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// Unfinished files of this process.
+    pub(super) path: PathBuf,
+    /// Open, and so locked.
+    alive: Option<File>,
+}
+
+impl Process {
+    /// Takes the first number that is free. The caller holds the lock.
+    pub(super) fn enter(state: &Path, shard: Shard) -> io::Result<Self> {
+        let path = free(state)?;
+        fs::write(path.join(SHARD_FILE), shard.to_string())?;
+        let alive = File::create_new(path.join(ALIVE_FILE))?;
+        let entered = Self { path, alive: Some(alive) };
+        match entered.alive.as_ref().map_or(Ok(()), File::lock) {
+            Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+            _ => Ok(entered),
+        }
+    }
+}
+
+/// Unfinished files are deleted. Those of a killed process are deleted by the next one.
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.alive = None;
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Makes the folder of a process, with the first number that is free.
+fn free(state: &Path) -> io::Result<PathBuf> {
+    let mut number = 0;
+    loop {
+        let path = state.join(format!("{PROCESS}{number}"));
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            result => return result.map(|()| path),
+        }
+    }
+}
+
+/// What the processes at work in the folder carry out, but for one of them; deletes what those left that were killed.
+/// The caller holds the lock.
+pub(super) fn others(folder: &Path, own: Option<&Path>) -> Result<Vec<Shard>, Error> {
+    let state = folder.join(STATE_FOLDER);
+    let failed = |source| Error::Write { path: state.clone(), source };
+    let mut working = Vec::new();
+    for entry in fs::read_dir(&state).map_err(failed)? {
+        let process = entry.map_err(failed)?.path();
+        let is_process = process.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PROCESS));
+        if own == Some(&process) || !is_process || !below::is_own_folder(&process) {
+            continue;
+        }
+        let alive = match below::open(&process, ALIVE_FILE) {
+            Ok(file) => match file.try_lock() {
+                Ok(()) => false,
+                Err(TryLockError::WouldBlock) => true,
+                // A file system without locks does not say: the files stay, and nobody waits for the process.
+                Err(TryLockError::Error(_)) => continue,
+            },
+            Err(_) => false,
+        };
+        if alive {
+            let shard = below::read_to_string(&process, SHARD_FILE).ok();
+            working.push(shard.and_then(|shard| Shard::parse(&shard)).unwrap_or(Shard::WHOLE));
+            continue;
+        }
+        match fs::remove_dir_all(&process) {
+            // The process that was about to end has done it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            result => result.map_err(failed)?,
+        }
+    }
+    Ok(working)
+}
+
+/// Refuses to carry out what another process is carrying out.
+pub(super) fn refuse_overlap(folder: &Path, shard: Shard, others: &[Shard]) -> Result<(), Error> {
+    let Some(&other) = others.iter().find(|other| other.overlaps(shard)) else { return Ok(()) };
+    let what = if other == Shard::WHOLE { "this experiment".to_owned() } else { format!("shard {other}") };
+    let folder = folder.display();
+    let message = format!("another process carries out {what} in {folder}; wait for its end, or stop it");
+    Err(Error::Usage(message))
+}
+
+/// The folder's lock, until dropped. The operating system releases it when a process is killed.
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for the lock of a folder whose state's folder is there.
+    pub(super) fn of(folder: &Path) -> Result<Self, Error> {
+        let name = format!("{STATE_FOLDER}/lock");
+        let path = folder.join(&name);
+        if below::is_there(folder, &name) && !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            let message = format!("{} is no file of FedGenie's but a link or a device; delete it", path.display());
+            return Err(Error::Usage(message));
+        }
+        let failed = |source| Error::Write { path: path.clone(), source };
+        let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+        match file.lock() {
+            // On a file system without locks, processes that run one after the other are safe all the same.
+            Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(failed(error)),
+            _ => Ok(Self { _file: file }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counted out over all runs of a list that is long enough.
+    #[test]
+    fn parts_overlap_if_a_run_belongs_to_both() {
+        let parts: Vec<Shard> =
+            (1..=6).flat_map(|count| (0..count).filter_map(move |i| Shard::new(i, count))).collect();
+        assert_eq!(parts.len(), 21);
+        for &one in &parts {
+            for &other in &parts {
+                let [one_runs, other_runs] = [one, other].map(|shard| shard.of((0..60).collect()));
+                let shared = one_runs.iter().any(|run| other_runs.contains(run));
+                assert_eq!(one.overlaps(other), shared, "{one} and {other}");
+            }
+        }
+        assert_eq!((Shard::parse("3/4"), Shard::parse("1/0")), (Shard::new(3, 4), None));
+        assert_eq!(Shard::parse("2/5").map(|shard| shard.to_string()).as_deref(), Some("2/5"));
+    }
+}

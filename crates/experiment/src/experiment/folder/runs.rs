@@ -1,0 +1,96 @@
+//! One run's files: written below the folder of the process, and given their names when the run has ended.
+
+use super::super::artefacts::{
+    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MODEL_FILE, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER,
+    TIMELINE_FILE,
+};
+use super::super::execution::{Outputs, Threads};
+use super::super::files::{sync_file, sync_folder, write_file, write_json};
+use super::super::run_file::{self, FileDigest};
+use super::super::{Experiment, RunId, RunSummary, below};
+use super::{ResultFolder, remove_file};
+use crate::error::Error;
+use fedgenie_simulator::recorder::RunFiles;
+use fedgenie_simulator::world::World;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+/// Files of a run's folder in the order in which they get their names.
+pub(crate) const RUN_FILES: [&str; 9] =
+    [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE, MODEL_FILE, ID_FILES[0], ID_FILES[1], FAILURE_FILE, RUN_FILE];
+
+impl ResultFolder {
+    /// Carries out a run that writes its files, all of which appear when it is complete. What it wrote of a run that
+    /// ends early is [`Self::give_up`]'s.
+    pub(in super::super) fn carry_out(
+        &self,
+        experiment: &Experiment,
+        run: &RunId,
+        world: &World,
+        outputs: Outputs<'_>,
+        threads: &Threads,
+    ) -> Result<RunSummary, Error> {
+        let unfinished = self.process.path.join(&run.name);
+        let failed = |source| Error::Write { path: unfinished.clone(), source };
+        let mut files = RunFiles::create(&unfinished, outputs.files).map_err(failed)?;
+        let model_file = outputs.models.then(|| unfinished.join(MODEL_FILE));
+        let summary = experiment.run_one(run, world, &mut files, threads, model_file.as_deref())?;
+        files.finish().map_err(failed)?;
+        for (name, table) in world.task.iter().flat_map(|task| task.tables()) {
+            assert!(ID_FILES.contains(&name), "a run has no file {name}");
+            write_file(&unfinished.join(name), table.as_bytes())?;
+        }
+        let mut files = BTreeMap::new();
+        for name in RUN_FILES.into_iter().filter(|name| below::is_there(&unfinished, name)) {
+            let (bytes, blake3) = below::digest(&unfinished, name).map_err(failed)?;
+            files.insert(name.to_owned(), FileDigest { bytes, blake3 });
+        }
+        run_file::write(&unfinished.join(RUN_FILE), &summary, files)?;
+        self.publish(run).map_err(failed)?;
+        Ok(summary)
+    }
+
+    /// Ends the work on a run that ended early. Of one that failed, and would fail again, what it wrote stays beside
+    /// the reason; of another nothing stays. Returns the error, or that of a disk that cannot keep the reason.
+    pub(in super::super) fn give_up(&self, run: &RunId, error: Error) -> Error {
+        let unfinished = self.process.path.join(&run.name);
+        let failed = |source| Error::Write { path: unfinished.clone(), source };
+        let Some(failure) = Failure::of(&error) else {
+            // The error that matters is the first one, and the process deletes its folder in the end.
+            let _ = fs::remove_dir_all(&unfinished);
+            return error;
+        };
+        let kept = fs::create_dir_all(&unfinished)
+            .map_err(failed)
+            .and_then(|()| write_json(&unfinished.join(FAILURE_FILE), &failure))
+            .and_then(|()| self.publish(run).map_err(failed));
+        kept.err().unwrap_or(error)
+    }
+
+    /// Gives a run's files their names, when the disk has them; those of an earlier try are deleted. `run.json` comes
+    /// last, so that a run with a `run.json` is whole.
+    fn publish(&self, run: &RunId) -> io::Result<()> {
+        let (from, all) = (self.process.path.join(&run.name), self.path.join(RUNS_FOLDER));
+        let to = all.join(&run.name);
+        // Nothing is written behind links.
+        below::own(&self.path, &format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name))?;
+        let is_first = !all.exists();
+        fs::create_dir_all(&to)?;
+        for name in RUN_FILES.into_iter().filter(|name| below::is_there(&from, name)) {
+            sync_file(&from.join(name))?;
+        }
+        for name in RUN_FILES {
+            match fs::rename(from.join(name), to.join(name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => remove_file(&to.join(name))?,
+                result => result?,
+            }
+        }
+        sync_folder(&to)?;
+        sync_folder(&all)?;
+        if is_first {
+            sync_folder(&self.path)?;
+        }
+        fs::remove_dir(from)
+    }
+}

@@ -1,0 +1,144 @@
+//! Which runs of a result folder are whole, so that `--resume` need not repeat them.
+
+use super::artefacts::{MARKS_FILE, MODEL_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, read_manifest};
+use super::run_file::{FileDigest, RunFile};
+use super::{Experiment, RunId, RunSummary, below};
+use fedgenie_simulator::recorder::{RoundMark, read_marks};
+use serde_json::Value;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// What a folder has of a run.
+#[derive(Debug)]
+pub enum Found {
+    /// All its files, as they were written.
+    Complete(Box<RunSummary>),
+    /// It was not completed.
+    Missing,
+    /// It was completed, and is not what it was; why.
+    Damaged(String),
+}
+
+/// Looks for complete runs of an experiment in a folder.
+#[derive(Debug)]
+pub struct KeptRuns<'a> {
+    experiment: &'a Experiment,
+    folder: &'a Path,
+    wanted: &'a [&'a str],
+    /// Of a folder that was finished.
+    manifest: Option<Manifest>,
+}
+
+impl Experiment {
+    /// The runs of this experiment in a folder; `wanted` are files that each has to have beside its records, where it
+    /// can have them.
+    pub fn kept<'a>(&'a self, folder: &'a Path, wanted: &'a [&'a str]) -> KeptRuns<'a> {
+        KeptRuns { experiment: self, folder, wanted, manifest: read_manifest(folder).ok() }
+    }
+}
+
+impl KeptRuns<'_> {
+    /// Looks at the files of a run: that `run.json` is of this run, and that all files have the length and the digest
+    /// that they were written with.
+    pub fn find(&self, run: &RunId) -> Found {
+        let name = format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name);
+        if !below::is_there(self.folder, &name) {
+            return Found::Missing;
+        }
+        let Some(file) = RunFile::read(self.folder, &run.name) else {
+            return Found::Damaged(format!("{RUN_FILE} cannot be read"));
+        };
+        let Some(summary) = file.summary() else {
+            return Found::Damaged(format!("{RUN_FILE} is no summary of a run"));
+        };
+        match self.damage(run, &name, &file, &summary) {
+            Some(damage) => Found::Damaged(damage),
+            None => Found::Complete(Box::new(summary)),
+        }
+    }
+
+    fn damage(&self, run: &RunId, name: &str, file: &RunFile, summary: &RunSummary) -> Option<String> {
+        let label = &self.experiment.points[run.point].1.arms[run.arm].label;
+        if let Some(damage) = is_of_another(summary, label, run) {
+            return Some(damage);
+        }
+        let files = file.files().and_then(Result::ok);
+        let has = |wanted: &&&str| match &files {
+            Some(files) => files.contains_key(**wanted),
+            None => below::is_there(self.folder, &format!("{RUNS_FOLDER}/{}/{wanted}", run.name)),
+        };
+        // A run without training has no model.
+        let trains = self.experiment.points[run.point].1.plan_of(run.arm).task.trains();
+        let is_made = |wanted: &&&str| trains || **wanted != MODEL_FILE;
+        match self.wanted.iter().filter(is_made).find(|wanted| !has(wanted)) {
+            Some(wanted) => Some(format!("it was made without {wanted}")),
+            None => files_differ(self.folder, &run.name, file, summary).or_else(|| self.is_not_as_listed(name)),
+        }
+    }
+
+    fn is_not_as_listed(&self, name: &str) -> Option<String> {
+        let listed = self.manifest.as_ref()?.files.get(name)?;
+        let is_same = below::digest(self.folder, name).is_ok_and(|(_, found)| found == *listed);
+        (!is_same).then(|| format!("{RUN_FILE} is not the file that the manifest lists"))
+    }
+}
+
+/// Whether a `run.json` is of another policy, seed or point than its folder.
+fn is_of_another(summary: &RunSummary, label: &str, run: &RunId) -> Option<String> {
+    let is_same = summary.arm == label && summary.seed == run.seed && summary.point == run.point;
+    let RunSummary { arm, seed, point, .. } = summary;
+    (!is_same).then(|| format!("{RUN_FILE} is of the policy {arm:?}, seed {seed}, point {point}"))
+}
+
+/// The first file of a run that is not what its `run.json` says.
+pub(super) fn files_differ(folder: &Path, run: &str, file: &RunFile, summary: &RunSummary) -> Option<String> {
+    if !file.is_whole {
+        return Some(format!("{RUN_FILE} is not the file that was written"));
+    }
+    let Some(files) = file.files() else { return records_differ(folder, run, summary).err() };
+    let Ok(files) = files else {
+        return Some(format!("{RUN_FILE} lists no digests of files"));
+    };
+    if let Some(name) = [ROUNDS_FILE, MARKS_FILE].iter().find(|&&name| !files.contains_key(name)) {
+        return Some(format!("{RUN_FILE} does not list {name}"));
+    }
+    files.into_iter().find_map(|(name, FileDigest { bytes, blake3 })| {
+        // The name of a file beside it, and no path.
+        let beside = if name.contains(['/', '\\']) { "../".to_owned() } else { format!("{RUNS_FOLDER}/{run}/{name}") };
+        match below::digest(folder, &beside) {
+            Ok((found, _)) if found != bytes => Some(format!("{name} has {found} bytes, and had {bytes}")),
+            Ok((_, found)) if found != blake3 => Some(format!("{name} is not the file that was written")),
+            Ok(_) => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(format!("{name} is missing")),
+            Err(error) => Some(format!("{name}: {error}")),
+        }
+    })
+}
+
+/// What the digests of rounds say of a run whose `run.json` comes from a version that lists no files.
+fn records_differ(folder: &Path, run: &str, summary: &RunSummary) -> Result<(), String> {
+    let open = |name: &str| {
+        let opened = below::open(folder, &format!("{RUNS_FOLDER}/{run}/{name}"));
+        opened.map(BufReader::new).map_err(|error| format!("{name}: {error}"))
+    };
+    let mut marks = open(MARKS_FILE)?;
+    let (mut rounds, mut last) = (0, None);
+    while let Some(mark) = read_marks(&mut marks).map_err(|error| format!("{MARKS_FILE}: {error}"))? {
+        (rounds, last) = (rounds + 1, Some(mark));
+    }
+    let hex = |word: u64| word.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let is_same = |mark: &RoundMark| {
+        summary.digest.timeline.starts_with(&hex(mark.timeline)) && summary.digest.model.starts_with(&hex(mark.model))
+    };
+    if rounds != summary.rounds || !last.as_ref().is_some_and(is_same) {
+        return Err(format!("{MARKS_FILE} is not that of {RUN_FILE}"));
+    }
+    for line in open(ROUNDS_FILE)?.lines() {
+        let line = line.map_err(|error| format!("{ROUNDS_FILE}: {error}"))?;
+        let is_object = serde_json::from_str::<Value>(&line).is_ok_and(|line| line.is_object());
+        if !is_object {
+            return Err(format!("{ROUNDS_FILE} holds a line that is not JSON"));
+        }
+    }
+    Ok(())
+}

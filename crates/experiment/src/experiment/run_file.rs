@@ -1,0 +1,101 @@
+//! `run.json`: the summary and course of a complete run, the digests of its other files, and its own.
+
+use super::artefacts::{RUN_FILE, RUNS_FOLDER, hash};
+use super::files::write_file;
+use super::summary::RunWithCurve;
+use super::{CurvePoint, RunSummary, below};
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A file as it was when its run was complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDigest {
+    /// Its length.
+    pub bytes: u64,
+    /// BLAKE3, in hexadecimal.
+    pub blake3: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    run: RunWithCurve<'a>,
+    /// The other files of the run.
+    files: BTreeMap<String, FileDigest>,
+    /// Of this file, with nothing in this place.
+    blake3: &'a str,
+}
+
+/// The end of the file, with its digest.
+fn end(digest: &str) -> String {
+    format!("\"blake3\": \"{digest}\"\n}}\n")
+}
+
+/// Writes the file.
+pub(super) fn write(path: &Path, run: &RunSummary, files: BTreeMap<String, FileDigest>) -> Result<(), Error> {
+    let document = Document { run: run.with_curve(), files, blake3: "" };
+    let text = serde_json::to_string_pretty(&document)
+        .map_err(|error| Error::Write { path: path.to_owned(), source: error.into() })?;
+    let text = format!("{text}\n");
+    let start = text.strip_suffix(&end("")).expect("the digest is the last key");
+    write_file(path, format!("{start}{}", end(&hash(text.as_bytes()))).as_bytes())
+}
+
+/// What a `run.json` says.
+#[derive(Debug)]
+pub(super) struct RunFile {
+    document: Value,
+    /// Whether it is, by its own digest, as it was written. One of an earlier version has none.
+    pub(super) is_whole: bool,
+}
+
+impl RunFile {
+    /// Of a run in a folder, where it is a plain file with JSON.
+    pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
+        let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).ok()?;
+        let document: Value = serde_json::from_str(&text).ok()?;
+        let is_whole = document.get("blake3").is_none_or(|digest| {
+            let digest = digest.as_str().unwrap_or_default();
+            let start = text.strip_suffix(&end(digest));
+            start.is_some_and(|start| hash(format!("{start}{}", end("")).as_bytes()) == digest)
+        });
+        Some(Self { document, is_whole })
+    }
+
+    /// Summary and course.
+    pub(super) fn summary(&self) -> Option<RunSummary> {
+        let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&self.document["curve"]).ok()?;
+        let point = |point: CurvePoint<Map<String, Value>>| {
+            // JSON has no NaN: the loss of a model that diverged is null.
+            let metric = |(name, value): (String, Value)| (name.into(), value.as_f64().unwrap_or(f64::NAN));
+            let metrics = point.metrics.into_iter().map(metric).collect();
+            let CurvePoint { round, time_s, regret, unique_clients, jain, .. } = point;
+            CurvePoint { round, time_s, regret, metrics, unique_clients, jain }
+        };
+        let summary = RunSummary::deserialize(&self.document).ok()?;
+        Some(RunSummary { curve: points.into_iter().map(point).collect(), ..summary })
+    }
+
+    /// The digests of the other files; none of an earlier version.
+    pub(super) fn files(&self) -> Option<Result<BTreeMap<String, FileDigest>, serde_json::Error>> {
+        self.document.get("files").map(Deserialize::deserialize)
+    }
+
+    /// What the run came to, without anything about files.
+    pub(super) fn into_results(self) -> Value {
+        let mut document = self.document;
+        if let Some(object) = document.as_object_mut() {
+            object.remove("files");
+            object.remove("blake3");
+        }
+        document
+    }
+}
+
+/// The summary and course of a run that is complete in the folder.
+pub fn completed(folder: &Path, run: &str) -> Option<RunSummary> {
+    RunFile::read(folder, run)?.summary()
+}

@@ -1,0 +1,133 @@
+//! What a manifest says, against the scenario and against the files that are there; and the summary against the runs.
+
+use super::super::artefacts::{MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL, hash, listed};
+use super::super::folder::{is_picture, written};
+use super::super::{Experiment, RunSummary, below};
+use super::sinks::describe;
+use crate::error::Error;
+use fedgenie_core::record::FORMAT_VERSION;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A value as it is when it was written as JSON and read back.
+pub(super) fn as_read(value: &impl Serialize) -> Value {
+    let text = serde_json::to_vec(value).expect("summaries can be written as JSON");
+    serde_json::from_slice(&text).expect("what was written can be read")
+}
+
+/// Refuses a folder with policies of a program's own, which its scenario does not describe.
+pub(super) fn refuse_foreign(folder: &Path, experiment: &Experiment, manifest: &Manifest) -> Result<(), Error> {
+    let labels = experiment.labels();
+    let scenario = below::read_to_string(folder, SCENARIO_FILE).unwrap_or_default();
+    let is_foreign = |label: &&String| {
+        !labels.contains(label) && scenario.contains(&format!("# The policy {label} is added by a program."))
+    };
+    match manifest.arms.iter().find(is_foreign) {
+        Some(label) => {
+            let message = format!("the policy {label} is a program's own; verify the folder with that program");
+            Err(Error::Usage(message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Why a replay would say nothing: records that are read otherwise, or data that are others than those that were
+/// learned from.
+pub(super) fn cannot_replay(experiment: &Experiment, manifest: &Manifest) -> Result<Option<String>, Error> {
+    let Manifest { tool, version, format, .. } = manifest;
+    if tool != TOOL {
+        return Ok(Some(format!("{MANIFEST_FILE} is of the tool {tool:?}, not of {TOOL}; nothing was replayed")));
+    }
+    if *format != FORMAT_VERSION {
+        return Ok(Some(format!(
+            "the records are of format {format} (fedgenie {version}), and this is format {FORMAT_VERSION} (fedgenie {}); \
+             nothing was replayed",
+            env!("CARGO_PKG_VERSION")
+        )));
+    }
+    let found = experiment.data_digests()?;
+    let differs = |(name, digest): (&String, &String)| found.get(name).is_some_and(|found| found != digest);
+    if let Some((name, _)) = manifest.data.iter().find(|&entry| differs(entry)) {
+        let what = format!("the data differ: {name} is not the file that was learned from; nothing was replayed");
+        return Ok(Some(what));
+    }
+    // Names change with the folder of data, contents do not.
+    let listed: BTreeSet<&String> = manifest.data.values().collect();
+    let unlisted = found.iter().find(|(_, digest)| !listed.contains(digest));
+    Ok(unlisted.map(|(name, _)| format!("the data differ: {name} is not in {MANIFEST_FILE}; nothing was replayed")))
+}
+
+/// The first thing in a manifest that is not so; of missing runs nothing is asked.
+pub(super) fn differs(
+    folder: &Path,
+    experiment: &Experiment,
+    manifest: &Manifest,
+    missing: &[String],
+) -> Option<String> {
+    let runs = experiment.runs();
+    let known: BTreeSet<&String> = runs.iter().map(|run| &run.name).collect();
+    if let Some(name) = manifest.runs.iter().chain(&manifest.failed).find(|name| !known.contains(name)) {
+        return Some(format!("the manifest lists {name}, which is no run of the scenario"));
+    }
+    let ordered = |names: &[String]| runs.iter().map(|run| &run.name).filter(|name| names.contains(name)).eq(names);
+    let points = experiment.summarise(Vec::new()).points;
+    let hashes = [&manifest.scenario_hash, &hash(experiment.resolved.as_bytes())];
+    let read = below::read_to_string(folder, SCENARIO_FILE).unwrap_or_default();
+    let is_as_written = manifest.files.get(SCENARIO_FILE).is_none_or(|digest| *digest == hash(read.as_bytes()));
+    let agreed = [
+        // A scenario that was edited is named as a file, below.
+        ("scenario_hash", hashes[0] == hashes[1] || !is_as_written),
+        ("arms", manifest.arms == experiment.labels()),
+        ("seeds", manifest.seeds == experiment.seeds),
+        ("points", manifest.points == points),
+        ("with", manifest.with == experiment.with),
+        ("runs", ordered(&manifest.runs)),
+        ("failed", ordered(&manifest.failed)),
+    ];
+    if let Some((key, _)) = agreed.iter().find(|(_, is_same)| !is_same) {
+        return Some(format!("{key} of {MANIFEST_FILE} is not what {SCENARIO_FILE} says"));
+    }
+    files_differ(folder, manifest, missing)
+}
+
+/// The first file that the manifest lists and is not what it was, or is there and not listed.
+fn files_differ(folder: &Path, manifest: &Manifest, missing: &[String]) -> Option<String> {
+    let mut expected: BTreeSet<String> = [SCENARIO_FILE, SUMMARY_FILE].map(str::to_owned).into();
+    for run in manifest.runs.iter().chain(&manifest.failed) {
+        let files = listed().map(|name| format!("{RUNS_FOLDER}/{run}/{name}"));
+        expected.extend(files.filter(|name| below::is_there(folder, name)));
+    }
+    let pictures = written(folder).into_iter().filter(|name| is_picture(name) && below::is_there(folder, name));
+    expected.extend(pictures);
+    let is_deleted = |name: &str| {
+        let runs = missing.iter().map(|run| format!("{RUNS_FOLDER}/{run}"));
+        runs.into_iter().any(|run| Path::new(name).starts_with(&run) && !below::is_there(folder, &run))
+    };
+    for (name, digest) in manifest.files.iter().filter(|(name, _)| !is_deleted(name)) {
+        match below::digest(folder, name) {
+            Ok((_, found)) if found == *digest => {}
+            Ok(_) => return Some(format!("{name} is not the file that was written: its BLAKE3 digest differs")),
+            Err(error) => return Some(format!("{name}: cannot read it: {error}")),
+        }
+        if !expected.remove(name) && !is_picture(name) {
+            return Some(format!("{MANIFEST_FILE} lists {name}, which is no file of the experiment"));
+        }
+    }
+    let unlisted = expected.into_iter().find(|name| !missing.iter().any(|run| is_of(name, run)));
+    unlisted.map(|name| format!("{MANIFEST_FILE} does not list {name}"))
+}
+
+/// Whether a file is one of a run.
+fn is_of(name: &str, run: &str) -> bool {
+    Path::new(name).starts_with(Path::new(RUNS_FOLDER).join(run))
+}
+
+/// What `summary.json` says otherwise than the runs.
+pub(super) fn summary_differs(folder: &Path, experiment: &Experiment, runs: Vec<RunSummary>) -> Option<String> {
+    let replayed = as_read(&experiment.summarise(runs));
+    let stored = below::read_to_string(folder, SUMMARY_FILE).ok();
+    let stored = stored.and_then(|text| serde_json::from_str::<Value>(&text).ok()).unwrap_or_default();
+    (stored != replayed).then(|| describe(SUMMARY_FILE, &stored, &replayed))
+}
