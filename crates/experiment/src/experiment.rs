@@ -31,8 +31,10 @@ pub use watch::{Reached, Watch};
 use crate::error::Error;
 use crate::scenario::tree::{self, Node};
 use crate::scenario::{Point, Scenario, ScenarioError, expand_sweep};
+use fedgenie_core::limits;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::oracle::regret::Meter;
+use fedgenie_core::text;
 use fedgenie_simulator::metrics::{Bins, Metered};
 use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
 use fedgenie_simulator::protocol::Rule;
@@ -43,6 +45,7 @@ use fedgenie_simulator::world::World;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// What a user may change without editing the file.
@@ -86,6 +89,28 @@ pub struct RunId {
     pub name: String,
 }
 
+/// The text of a scenario file, no more of which is read than a scenario may have.
+fn read_scenario(path: &Path) -> Result<String, Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(limits::SCENARIO_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > limits::SCENARIO_BYTES {
+        let (path, most) = (text::path(path), limits::SCENARIO_BYTES);
+        return Err(Error::Usage(format!("{path} has more than {most} bytes, which is the most of a scenario")));
+    }
+    String::from_utf8(bytes).map_err(|_| failed(io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text")))
+}
+
+/// Checks how many runs an experiment has.
+fn check_runs(runs: u128) -> Result<(), String> {
+    if runs > limits::RUNS as u128 {
+        return Err(format!("policies × seeds × points are {runs} runs; expected at most {}", limits::RUNS));
+    }
+    let needed = runs * u128::from(limits::RUN_BYTES);
+    limits::afford(format!("an experiment of {runs} runs"), needed).map_err(|error| error.to_string())
+}
+
 /// The name of a run: of its policy's label, of its point (index and how many there are) and of its seed.
 pub(crate) fn run_name(label: &str, (point, points): (usize, usize), seed: u64) -> String {
     match points {
@@ -100,7 +125,7 @@ impl Experiment {
     /// # Errors
     /// If the file cannot be read or anything in it is wrong. Worlds are not built yet.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, Error> {
-        let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let text = read_scenario(path)?;
         let mut root = tree::parse(path, &text).map_err(ScenarioError::from)?;
         for (key, value) in &overrides.set {
             root.set(key, tree::parse_value(value, "--set")).map_err(ScenarioError::from)?;
@@ -137,6 +162,8 @@ impl Experiment {
             return Err(ScenarioError::new(root, "sweep", message).into());
         }
         let (seeds, resolved) = (whole.sections.seeds.list(), whole.to_toml());
+        let runs = [points.len(), seeds.len(), whole.arms.len()].iter().map(|&count| count as u128).product();
+        check_runs(runs).map_err(|message| ScenarioError::new(root, "seeds", message))?;
         let overriding = whole.arms.iter().filter(|arm| !arm.with.is_empty());
         let with = overriding.map(|arm| (arm.label.clone(), arm.overridden())).collect();
         Ok(Self { points, seeds, resolved, with, base: base.to_owned(), data: data.map(Path::to_owned) })
@@ -292,8 +319,15 @@ impl Experiment {
         let mut curve = Curve::default();
         let mut watch = Watch::new(&sections.stop, &sections.evaluate.targets, &metrics);
         let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
+        let (mut standstill, mut before) = (0, run.now());
         loop {
             threads.step(&mut run).map_err(failed)?;
+            let now = run.now();
+            standstill = if now > before || sections.stop.rounds.is_some() { 0 } else { standstill + 1 };
+            before = now;
+            if standstill >= limits::ROUNDS_AT_ONE_INSTANT {
+                return Err(failed(RunError::Standstill { time: now, rounds: standstill }));
+            }
             curve.push(CurvePoint {
                 round: run.round().0,
                 time_s: run.now().seconds(),

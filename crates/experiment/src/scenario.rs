@@ -24,6 +24,7 @@ pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, Tr
 pub use with::Override;
 
 use fedgenie_core::config::Complaint;
+use fedgenie_core::limits;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::aggregate::AggregationConfig;
@@ -141,9 +142,6 @@ pub struct Scenario {
     pub variants: Vec<Part>,
     tree: Node,
 }
-
-/// Most points that a sweep may have.
-pub const MOST_POINTS: usize = 10_000;
 
 impl Scenario {
     /// Reads and checks a tree without looking at its sweep. `base` is the folder of the scenario file, `data` the
@@ -321,6 +319,10 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
     if entries.is_empty() {
         return Err(ScenarioError::new(tree, "policy", missing));
     }
+    if entries.len() > limits::POLICIES {
+        let message = format!("found {} policies; expected at most {}", entries.len(), limits::POLICIES);
+        return Err(ScenarioError::new(tree, "policy", message));
+    }
     let mut arms = Vec::with_capacity(entries.len());
     for (label, node) in entries {
         let path = format!("policy.{label}");
@@ -374,6 +376,10 @@ pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
     if paths.is_empty() {
         return refuse("sweep", "expected a table of paths and lists, such as \"policy.bsfl.alpha\" = [1.0, 3.0]");
     }
+    if paths.len() > limits::SWEEP_PATHS {
+        return refuse("sweep", &format!("found {} paths; expected at most {}", paths.len(), limits::SWEEP_PATHS));
+    }
+    let size = base.bytes();
     let mut points = vec![(Point::default(), base)];
     for (path, node) in paths {
         let refuse_values = |message: String| Err(ScenarioError::at(&node.origin, format!("sweep.{path}"), message));
@@ -386,10 +392,14 @@ pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
         if path == "seeds" || path == "name" || path.starts_with("record") {
             return refuse_values("this cannot be swept".to_owned());
         }
-        if points.len() * values.len() > MOST_POINTS {
-            return refuse("sweep", &format!("the grid has more than {MOST_POINTS} points"));
+        let count = points.len() * values.len();
+        if count > limits::POINTS {
+            return refuse("sweep", &format!("the grid has more than {} points", limits::POINTS));
         }
-        let mut next = Vec::with_capacity(points.len() * values.len());
+        // A scenario is kept as it was written, as what is read of it, and for what goes wrong with a world.
+        let affordable = limits::afford(format!("a sweep of {count} points"), count as u128 * size as u128 * 4);
+        affordable.map_err(|error| ScenarioError::new(tree, "sweep", error.to_string()))?;
+        let mut next = Vec::with_capacity(count);
         for (point, tree) in &points {
             for value in values {
                 let (mut point, mut tree) = (point.clone(), tree.clone());

@@ -4,11 +4,13 @@ use super::Sections;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::kernel::Ties;
+use fedgenie_core::limits;
 use fedgenie_core::metric::{Measures, Metric};
 use fedgenie_core::oracle::hindsight::SetSize;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::utility::UtilityConfig;
+use fedgenie_core::text;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_core::units::{Amount, Bytes, Duration};
 use fedgenie_learning::trainer::optimizer::check_regularisation;
@@ -295,7 +297,8 @@ impl Sections {
     pub(super) fn check(&self) -> Result<(), Complaint> {
         if !is_name(&self.name) {
             let found = &self.name;
-            return complain("name", format!("found {found:?}; expected lower-case letters, digits, - and _"));
+            let found = text::quoted(found);
+            return complain("name", format!("found {found}; expected lower-case letters, digits, - and _"));
         }
         self.check_seeds()?;
         self.check_stop()?;
@@ -311,11 +314,15 @@ impl Sections {
     }
 
     fn check_seeds(&self) -> Result<(), Complaint> {
-        let seeds = self.seeds.list();
-        if seeds.is_empty() || seeds.len() > 100_000 {
-            let found = seeds.len();
-            return complain("seeds", format!("found {found} seeds; expected between 1 and 100000"));
+        let found = match &self.seeds {
+            Seeds::Count(count) => *count as usize,
+            Seeds::List(seeds) => seeds.len(),
+        };
+        if !(1..=limits::SEEDS).contains(&found) {
+            let most = limits::SEEDS;
+            return complain("seeds", format!("found {found} seeds; expected between 1 and {most}"));
         }
+        let seeds = self.seeds.list();
         let mut sorted = seeds;
         sorted.sort_unstable();
         match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
