@@ -4,6 +4,7 @@ mod cli;
 
 use clap::Parser;
 use fedgenie::error::DEFECT;
+use fedgenie::text::{escaped_lines, message};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
             let code = if error.use_stderr() { 2 } else { 0 };
             match code {
                 0 => drop(error.print()),
-                _ => eprintln!("fedgenie: {}", error.render().to_string().trim_end()),
+                _ => eprintln!("fedgenie: {}", escaped_lines(error.render().to_string().trim_end())),
             }
             return ExitCode::from(code);
         }
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     match catch_unwind(AssertUnwindSafe(|| cli::execute(arguments))) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
-            eprintln!("fedgenie: error: {error}");
+            eprintln!("fedgenie: error: {}", message(&error.to_string()));
             ExitCode::from(error.exit_code())
         }
         // The panic's own message is on standard error already.

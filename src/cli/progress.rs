@@ -1,6 +1,7 @@
 //! Progress of an experiment: a bar on a terminal, plain lines otherwise, nothing with `--quiet`.
 
 use fedgenie::experiment::{Progress, RunId};
+use fedgenie::text::escaped_lines;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,8 +42,8 @@ impl Show {
     /// Writes a line to standard error that progress does not overwrite.
     pub fn note(&self, text: &str) {
         match self {
-            Self::Bar { bar, .. } => bar.suspend(|| eprintln!("{text}")),
-            _ => eprintln!("{text}"),
+            Self::Bar { bar, .. } => bar.suspend(|| eprintln!("{}", escaped_lines(text))),
+            _ => eprintln!("{}", escaped_lines(text)),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::cpu;
 use super::interruption::{Interruption, resumption};
 use super::progress::Show;
-use super::{RunArguments, print};
+use super::{RunArguments, print, print_json};
 use fedgenie::error::Error;
 use fedgenie::experiment::{
     Earlier, Experiment, INTERVAL_SEEDS, Outputs, Overrides, ResultFolder, RunId, RunSummary, Summary, Threads,
@@ -13,6 +13,7 @@ use fedgenie::lanes::Path;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
+use fedgenie::text::{self, escaped, message};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         warnings.extend(cpu::warning(Path::detect()));
     }
     for warning in warnings {
-        eprintln!("fedgenie: warning: {warning}");
+        eprintln!("fedgenie: warning: {}", message(&warning));
     }
     let folder = arguments.out.as_ref().map(|path| ResultFolder::open(path, &experiment, earlier(arguments)));
     let folder = folder.transpose()?;
@@ -62,7 +63,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
             Ok(summary) => complete.push(summary),
             Err(Error::Cancelled) => is_cancelled = true,
             Err(error @ (Error::Run { .. } | Error::Panicked { .. })) => {
-                eprintln!("fedgenie: error: {error}");
+                eprintln!("fedgenie: error: {}", message(&error.to_string()));
                 code = error.exit_code().max(code);
             }
             Err(error) => return Err(error),
@@ -76,7 +77,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     let (summary, is_written) = conclude(folder, &experiment, complete)?;
     for run in &summary.runs {
         for warning in &run.warnings {
-            eprintln!("fedgenie: warning: {}, seed {}: {warning}", run.arm, run.seed);
+            eprintln!("fedgenie: warning: {}, seed {}: {}", run.arm, run.seed, message(warning));
         }
     }
     if code > 0 && summary.runs.is_empty() && !arguments.json {
@@ -85,7 +86,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     }
     if arguments.json {
         let text = serde_json::to_string_pretty(&summary).map_err(|error| Error::Usage(error.to_string()))?;
-        print(&format!("{text}\n"))?;
+        print_json(&text)?;
     } else {
         print(&report(&experiment, &summary, arguments, is_written))?;
     }
@@ -104,7 +105,8 @@ fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
     if let Some(ties) = &arguments.ties {
         set.push(("ties".to_owned(), ties_of(ties)?));
     }
-    Ok(Overrides { set, seeds: arguments.seeds, data: arguments.data.clone() })
+    let (seeds, data, allow_paths) = (arguments.seeds, arguments.data.clone(), arguments.allow_paths);
+    Ok(Overrides { set, seeds, data, allow_paths })
 }
 
 /// What becomes of an experiment that the folder holds.
@@ -172,14 +174,14 @@ fn shard_of(shard: &str, runs: Vec<RunId>) -> Result<Vec<RunId>, Error> {
 
 fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, is_written: bool) -> String {
     let sections = &experiment.first().sections;
-    let mut text = format!("{}\n", sections.title.as_deref().unwrap_or(&sections.name));
+    let mut told = format!("{}\n", escaped(sections.title.as_deref().unwrap_or(&sections.name)));
     let seeds = experiment.seeds.len();
     let intervals = match seeds {
         1 => "",
         2..INTERVAL_SEEDS => ", too few for intervals; differences are paired by seed",
         _ => "; ± is half of the 95 % interval over seeds, differences are paired by seed",
     };
-    text.push_str(&format!(
+    told.push_str(&format!(
         "{}, {} protocol, task {}, {seeds} seed{}{intervals}\n\n",
         match sections.population.client_count() {
             Ok(clients) => format!("{clients} clients"),
@@ -189,21 +191,21 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
         sections.task.kind(),
         if seeds == 1 { "" } else { "s" },
     ));
-    text.push_str(&table(summary));
+    told.push_str(&table(summary));
     let all: Vec<u8> =
         summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
     let which = if summary.runs.len() == experiment.runs().len() { "all runs" } else { "these runs" };
-    text.push_str(&format!("\ndigest of {which}  {}\n", &artefacts::hash(&all)[..32]));
+    told.push_str(&format!("\ndigest of {which}  {}\n", &artefacts::hash(&all)[..32]));
     match &arguments.out {
         Some(folder) if is_written => {
             let command = format!("fedgenie verify {}", artefacts::shell_quoted(&folder.to_string_lossy()));
-            text.push_str(&format!("written to {}; `{command}` replays it\n", folder.display()));
+            told.push_str(&format!("written to {}; `{command}` replays it\n", text::path(folder)));
         }
-        Some(folder) => text.push_str(&format!(
+        Some(folder) => told.push_str(&format!(
             "these runs are in {}; other processes are at work there, and the last to end writes the summary of all\n",
-            folder.display()
+            text::path(folder)
         )),
-        None => text.push_str("nothing was written; --out DIR writes records, summary and figures\n"),
+        None => told.push_str("nothing was written; --out DIR writes records, summary and figures\n"),
     }
-    text
+    told
 }

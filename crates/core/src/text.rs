@@ -75,12 +75,22 @@ pub fn stripped(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().filter_map(shown).collect())
 }
 
+/// As [`stripped`], for what has lines and tabs of its own.
+pub fn stripped_lines(text: &str) -> Cow<'_, str> {
+    let is_kept =
+        |letter: char| !is_control(letter) && !matches!(letter, '\u{fffe}' | '\u{ffff}') || "\n\t".contains(letter);
+    if text.chars().all(is_kept) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().filter(|&letter| is_kept(letter)).collect())
+}
+
 /// The first characters of a text that has more than `most`, and how many it has.
 pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         None => Cow::Borrowed(text),
         Some((end, _)) => {
-            let count = end + text[end..].chars().count();
+            let count = most + text[end..].chars().count();
             Cow::Owned(format!("{}… ({count} characters)", &text[..end]))
         }
     }

@@ -30,7 +30,7 @@ pub use watch::{Reached, Watch};
 
 use crate::error::Error;
 use crate::scenario::tree::{self, Node};
-use crate::scenario::{Point, Scenario, ScenarioError, expand_sweep};
+use crate::scenario::{Point, Reach, Scenario, ScenarioError, expand_sweep};
 use fedgenie_core::limits;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::oracle::regret::Meter;
@@ -57,6 +57,8 @@ pub struct Overrides {
     pub seeds: Option<u32>,
     /// Folder of data sets.
     pub data: Option<PathBuf>,
+    /// Whether the scenario may read files that lie neither below its folder nor below that of data sets.
+    pub allow_paths: bool,
 }
 
 /// A checked experiment.
@@ -74,6 +76,7 @@ pub struct Experiment {
     pub base: PathBuf,
     /// The folder of data sets, if the user gave one.
     pub data: Option<PathBuf>,
+    reach: Reach,
 }
 
 /// Which run of the experiment.
@@ -137,26 +140,38 @@ impl Experiment {
         let absolute = |folder: &Path| {
             std::path::absolute(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })
         };
+        let (folder, data) = (absolute(folder)?, overrides.data.as_deref().map(absolute).transpose()?);
+        let mut reach = Reach::below(&folder, data.as_deref());
+        reach.anywhere = overrides.allow_paths;
         // The scenario of a result folder names files as the one that it was made from.
-        let origin = artefacts::origin(path);
-        let base = origin.as_ref().map(|origin| origin.base.clone()).filter(|base| base.is_dir());
-        let base = base.map_or_else(|| absolute(folder), Ok)?;
-        let data = overrides.data.as_deref().map(absolute).transpose()?;
-        let data = data.or_else(|| origin.and_then(|origin| origin.data).filter(|data| data.is_dir()));
-        Self::from_tree(&root, &base, data.as_deref())
+        if let Some((origin, known)) = artefacts::origin(path) {
+            reach.base = if origin.base.is_dir() { origin.base } else { folder };
+            reach.data = data.or_else(|| origin.data.filter(|data| data.is_dir()));
+            reach.known = known;
+        }
+        Self::from_tree_within(&root, &reach)
     }
 
-    /// Checks every point of a tree's sweep.
+    /// Checks every point of a tree's sweep. Files are looked for below `base`, and before that below `data`, the folder
+    /// of data sets.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn from_tree(root: &Node, base: &Path, data: Option<&Path>) -> Result<Self, Error> {
+        Self::from_tree_within(root, &Reach::below(base, data))
+    }
+
+    /// As [`Self::from_tree`], where it is said which files may be read.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn from_tree_within(root: &Node, reach: &Reach) -> Result<Self, Error> {
         let mut points = Vec::new();
         for (point, tree) in expand_sweep(root)? {
-            points.push((point, Scenario::new(&tree, base, data)?));
+            points.push((point, Scenario::new(&tree, reach)?));
         }
         // The scenario outside the sweep is checked as well: it is what is written out.
-        let whole = Scenario::new(root, base, data)?;
+        let whole = Scenario::new(root, reach)?;
         if let Some((point, _)) = points.iter().find(|(_, scenario)| !same_labels(scenario, &whole)) {
             let message = format!("the policies differ at {:?}", point.settings);
             return Err(ScenarioError::new(root, "sweep", message).into());
@@ -166,7 +181,8 @@ impl Experiment {
         check_runs(runs).map_err(|message| ScenarioError::new(root, "seeds", message))?;
         let overriding = whole.arms.iter().filter(|arm| !arm.with.is_empty());
         let with = overriding.map(|arm| (arm.label.clone(), arm.overridden())).collect();
-        Ok(Self { points, seeds, resolved, with, base: base.to_owned(), data: data.map(Path::to_owned) })
+        let (base, data) = (reach.base.clone(), reach.data.clone());
+        Ok(Self { points, seeds, resolved, with, base, data, reach: reach.clone() })
     }
 
     /// The scenario at its first point.
@@ -207,21 +223,19 @@ impl Experiment {
         Summary::new(&sections.name, sections.title.as_deref(), &points, &self.labels(), runs)
     }
 
-    /// BLAKE3 of every file of data, by its name as far as it is below the folder of data sets or of the scenario.
+    /// BLAKE3 of every file that population and task read, by its name as far as it is below the folder of data sets or of the scenario.
     ///
     /// # Errors
     /// If a file is there and cannot be read.
     pub fn data_digests(&self) -> Result<BTreeMap<String, String>, Error> {
         let tasks = self.points.iter().flat_map(|(_, scenario)| scenario.plans()).map(|plan| &plan.task);
         let files = tasks.flat_map(|task| task::files(&**task));
-        let below = |path: &Path| {
-            let folders = self.data.iter().chain([&self.base]);
-            let name = folders.filter_map(|folder| path.strip_prefix(folder).ok()).next().unwrap_or(path);
-            name.to_string_lossy().replace('\\', "/")
-        };
+        let named = self.points.iter().flat_map(|(_, scenario)| {
+            scenario.files.iter().chain(scenario.variants.iter().flat_map(|part| &part.files)).cloned()
+        });
         let mut digests = BTreeMap::new();
-        for path in files.filter(|path| path.is_file()) {
-            if let Entry::Vacant(entry) = digests.entry(below(&path)) {
+        for path in files.chain(named).filter(|path| path.is_file()) {
+            if let Entry::Vacant(entry) = digests.entry(self.reach.name_of(&path)) {
                 entry.insert(artefacts::hash_file(&path)?);
             }
         }

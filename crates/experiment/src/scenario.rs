@@ -7,6 +7,7 @@ pub mod catalogue;
 mod evaluation;
 mod hindsight;
 mod part;
+pub mod reach;
 pub mod read;
 pub mod schema;
 mod sections;
@@ -18,6 +19,7 @@ mod training_tests;
 
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
 pub use part::Part;
+pub use reach::Reach;
 pub use read::ScenarioError;
 pub(crate) use sections::is_name;
 pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
@@ -39,7 +41,7 @@ use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use tree::{Node, Value};
 
 /// Everything in a scenario but its policies and its sweep, and the keys of all.
@@ -138,22 +140,23 @@ pub struct Scenario {
     pub arms: Vec<Arm>,
     /// What a world is built from.
     pub plan: WorldPlan,
+    /// The files that population and task name, as far as they are there.
+    pub files: Vec<PathBuf>,
     /// The scenarios of policies that override some of it, each once.
     pub variants: Vec<Part>,
     tree: Node,
 }
 
 impl Scenario {
-    /// Reads and checks a tree without looking at its sweep. `base` is the folder of the scenario file, `data` the
-    /// folder given by the user for data sets.
+    /// Reads and checks a tree without looking at its sweep. `reach` says where files are and which of them may be read.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn new(tree: &Node, base: &Path, data: Option<&Path>) -> Result<Self, ScenarioError> {
+    pub fn new(tree: &Node, reach: &Reach) -> Result<Self, ScenarioError> {
         let mut rest = tree.clone();
         rest.take("sweep");
         let policies = rest.take("policy");
-        let Part { sections, plan, .. } = Part::read(&rest, tree, base, data)?;
+        let Part { sections, plan, files, .. } = Part::read(&rest, tree, reach)?;
         let mut arms = read_policies(policies.as_ref(), tree)?;
         let mut variants: Vec<Part> = Vec::new();
         for arm in &mut arms {
@@ -165,7 +168,7 @@ impl Scenario {
                 continue;
             }
             let own = with::overridden(&rest, sections.task.kind(), arm).map_err(|error| with::of_arm(error, arm))?;
-            let own = Part::read(&own, &own, base, data).map_err(|error| with::of_arm(error, arm))?;
+            let own = Part::read(&own, &own, reach).map_err(|error| with::of_arm(error, arm))?;
             // Policies with the same scenario share worlds, however it was written.
             arm.variant = (own.sections != sections).then(|| {
                 variants.iter().position(|known| known.sections == own.sections).unwrap_or_else(|| {
@@ -174,7 +177,7 @@ impl Scenario {
                 })
             });
         }
-        Ok(Self { sections, arms, plan, variants, tree: tree.clone() })
+        Ok(Self { sections, arms, plan, files, variants, tree: tree.clone() })
     }
 
     /// Checks what names metrics, in the scenario and in those of its policies.
@@ -444,6 +447,7 @@ impl Sections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn the_keys_are_those_of_the_schema() {

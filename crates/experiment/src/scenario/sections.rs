@@ -272,6 +272,9 @@ impl TiesConfig {
     }
 }
 
+/// The largest weight of generalisation: sums of many such gains are still numbers.
+const ALPHA_MAX: f64 = 1e100;
+
 const fn every_round() -> u32 {
     1
 }
@@ -428,6 +431,9 @@ impl Sections {
             Some(_) | None => {}
         }
         number("alpha", regret.alpha, 0.0, "a number of at least 0")?;
+        if regret.alpha > ALPHA_MAX {
+            return complain("regret.alpha", format!("found {}; expected at most {ALPHA_MAX:e}", regret.alpha));
+        }
         number("beta", regret.beta, f64::MIN_POSITIVE, "a number above 0")?;
         number("quantum", regret.quantum.unwrap_or(0.0), 0.0, "0 (none) or a positive number")?;
         let mut meters = regret.meters.clone();
