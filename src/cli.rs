@@ -12,6 +12,7 @@ mod verify;
 
 use clap::{Args, Parser, Subcommand};
 use fedgenie::error::Error;
+use fedgenie::text::{escaped_json, escaped_lines};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -76,6 +77,9 @@ struct RunArguments {
     /// Folder that relative data paths start from, instead of the scenario's folder.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Lets the scenario read files that lie neither below its folder nor below that of --data.
+    #[arg(long)]
+    allow_paths: bool,
     /// Number of threads; by default, or with 0, one per core. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
@@ -132,6 +136,9 @@ struct VerifyArguments {
     /// Folder that relative data paths start from.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Lets the scenario read files that lie neither below its folder nor below that of --data.
+    #[arg(long)]
+    allow_paths: bool,
     /// Number of threads; by default, or with 0, one per core.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
@@ -192,10 +199,15 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
     }
 }
 
-/// Prints a result; a closed pipe is no error.
+/// Prints a JSON document.
+fn print_json(document: &str) -> Result<(), Error> {
+    print(&format!("{}\n", escaped_json(document)))
+}
+
+/// Prints a result; a closed pipe is no error. Names in it that a terminal would obey are escaped.
 fn print(text: &str) -> Result<(), Error> {
     let mut output = std::io::stdout().lock();
-    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    let written = output.write_all(escaped_lines(text).as_bytes()).and_then(|()| output.flush());
     written.or_else(|source| printed(source).map_or(Ok(()), Err))
 }
 
@@ -221,7 +233,7 @@ pub fn arguments() -> Result<Result<Arguments, u8>, Error> {
     };
     // Help and version are answers, not errors.
     if error.use_stderr() {
-        say(&format!("fedgenie: {}", error.render().to_string().trim_end()));
+        say(&format!("fedgenie: {}", escaped_lines(error.render().to_string().trim_end())));
         return Ok(Err(2));
     }
     let written = error.print().and_then(|()| std::io::stdout().flush());

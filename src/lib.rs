@@ -77,7 +77,9 @@
 //! | compute rewards, genies, regret | [`oracle`] |
 //! | train models | [`trainer`], [`model`], [`aggregate`] |
 
-pub use fedgenie_core::{catalogue, config, id, kernel, law, math, metric, oracle, record, rng, state, time, units};
+pub use fedgenie_core::{
+    catalogue, config, id, kernel, law, limits, math, metric, oracle, record, rng, state, text, time, units,
+};
 pub use fedgenie_experiment::{error, experiment, scenario};
 pub use fedgenie_learning::{
     aggregate, data, dense, lanes, layout, matrix_factorisation, model, ranking, ratings, trainer,

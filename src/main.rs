@@ -3,6 +3,7 @@
 mod cli;
 
 use fedgenie::error::DEFECT;
+use fedgenie::text::message;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ fn main() -> ExitCode {
     match catch_unwind(AssertUnwindSafe(command)) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
-            cli::say(&format!("fedgenie: error: {error}"));
+            cli::say(&format!("fedgenie: error: {}", message(&error.to_string())));
             ExitCode::from(error.exit_code())
         }
         // The panic's own message is on standard error already.

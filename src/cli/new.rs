@@ -2,6 +2,7 @@
 
 use super::print;
 use fedgenie::error::Error;
+use fedgenie::text;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -23,6 +24,6 @@ pub fn new(file: &Path, learning: bool) -> Result<u8, Error> {
         _ => failed(source),
     })?;
     written.write_all(if learning { LEARNING } else { TEMPLATE }.as_bytes()).map_err(failed)?;
-    print(&format!("wrote {0}; `fedgenie run {0}` runs it\n", file.display()))?;
+    print(&format!("wrote {0}; `fedgenie run {0}` runs it\n", text::path(file)))?;
     Ok(0)
 }

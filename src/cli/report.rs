@@ -6,6 +6,7 @@ use fedgenie::experiment::artefacts::{FIGURES_FOLDER, PAGE_FILE};
 use fedgenie::experiment::below::own;
 use fedgenie::experiment::note_written;
 use fedgenie::report::{FigureFormat, Report, write_figures, write_page};
+use fedgenie::text::{self, message};
 use std::path::PathBuf;
 
 pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
@@ -17,7 +18,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
     };
     let report = Report::load(&arguments.folders)?;
     for warning in &report.warnings {
-        say(&format!("fedgenie: warning: {warning}"));
+        say(&format!("fedgenie: warning: {}", message(warning)));
     }
     let target = |name: &str| match &arguments.folders[..] {
         _ if arguments.out.is_some() => arguments.out.clone().unwrap_or_default(),
@@ -32,7 +33,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
                 return Err(Error::Usage(message));
             }
             write_page(&report, &path)?;
-            print(&format!("written to {}\n", path.display()))?;
+            print(&format!("written to {}\n", text::path(&path)))?;
         }
         Some(format) => {
             let folder = target(FIGURES_FOLDER);
@@ -51,7 +52,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
                 let names = written.iter().filter_map(|path| path.strip_prefix(results).ok());
                 note_written(results, names.map(|name| name.to_string_lossy().replace('\\', "/")))?;
             }
-            print(&format!("{} figures written to {}\n", written.len(), folder.display()))?;
+            print(&format!("{} figures written to {}\n", written.len(), text::path(&folder)))?;
         }
     }
     Ok(0)

@@ -3,7 +3,7 @@
 use super::cpu;
 use super::interruption::{Interruption, resumption};
 use super::progress::Show;
-use super::{RunArguments, print, say};
+use super::{RunArguments, print, print_json, say};
 use fedgenie::error::Error;
 use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::{
@@ -14,6 +14,7 @@ use fedgenie::lanes::Path;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
+use fedgenie::text::{self, escaped, message};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -52,7 +53,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         warnings.extend(cpu::warning(Path::detect()));
     }
     for warning in warnings {
-        say(&format!("fedgenie: warning: {warning}"));
+        say(&format!("fedgenie: warning: {}", message(&warning)));
     }
     let open = |path| ResultFolder::open(path, &experiment, earlier(arguments), shard);
     let folder = arguments.out.as_deref().map(open).transpose()?;
@@ -74,7 +75,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
                 full.get_or_insert(error);
             }
             Err(error @ (Error::Run { .. } | Error::Panicked { .. })) => {
-                say(&format!("fedgenie: error: {error}"));
+                say(&format!("fedgenie: error: {}", message(&error.to_string())));
                 code = error.exit_code().max(code);
             }
             Err(error) => return Err(error),
@@ -94,7 +95,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     };
     for run in &summary.runs {
         for warning in &run.warnings {
-            say(&format!("fedgenie: warning: {}, seed {}: {warning}", run.arm, run.seed));
+            say(&format!("fedgenie: warning: {}, seed {}: {}", run.arm, run.seed, message(warning)));
         }
     }
     if let (Some(folder), true) = (&arguments.out, is_written) {
@@ -106,7 +107,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     }
     if arguments.json {
         let text = serde_json::to_string_pretty(&summary).map_err(|error| Error::Usage(error.to_string()))?;
-        print(&format!("{text}\n"))?;
+        print_json(&text)?;
     } else {
         print(&report(&experiment, &summary, arguments, is_written))?;
     }
@@ -163,7 +164,8 @@ fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
     if let Some(ties) = &arguments.ties {
         set.push(("ties".to_owned(), ties_of(ties)?));
     }
-    Ok(Overrides { set, seeds: arguments.seeds, data: arguments.data.clone() })
+    let (seeds, data, allow_paths) = (arguments.seeds, arguments.data.clone(), arguments.allow_paths);
+    Ok(Overrides { set, seeds, data, allow_paths })
 }
 
 /// What becomes of an experiment that the folder holds.
@@ -228,14 +230,14 @@ fn shard_of(shard: &str) -> Result<Shard, Error> {
 
 fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, is_written: bool) -> String {
     let sections = &experiment.first().sections;
-    let mut text = format!("{}\n", sections.title.as_deref().unwrap_or(&sections.name));
+    let mut told = format!("{}\n", escaped(sections.title.as_deref().unwrap_or(&sections.name)));
     let seeds = experiment.seeds.len();
     let intervals = match seeds {
         1 => "",
         2..INTERVAL_SEEDS => ", too few for intervals; differences are paired by seed",
         _ => "; ± is half of the 95 % interval over seeds, differences are paired by seed",
     };
-    text.push_str(&format!(
+    told.push_str(&format!(
         "{}, {} protocol, task {}, {seeds} seed{}{intervals}\n\n",
         match sections.population.client_count() {
             Ok(clients) => format!("{clients} clients"),
@@ -245,21 +247,21 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
         sections.task.kind(),
         if seeds == 1 { "" } else { "s" },
     ));
-    text.push_str(&table(summary));
+    told.push_str(&table(summary));
     let all: Vec<u8> =
         summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
     let which = if summary.runs.len() == experiment.runs().len() { "all runs" } else { "these runs" };
-    text.push_str(&format!("\ndigest of {which}  {}\n", &artefacts::hash(&all)[..32]));
+    told.push_str(&format!("\ndigest of {which}  {}\n", &artefacts::hash(&all)[..32]));
     match &arguments.out {
         Some(folder) if is_written => {
             let command = format!("fedgenie verify {}", artefacts::shell_quoted(&folder.to_string_lossy()));
-            text.push_str(&format!("written to {}; `{command}` replays it\n", folder.display()));
+            told.push_str(&format!("written to {}; `{command}` replays it\n", text::path(folder)));
         }
-        Some(folder) => text.push_str(&format!(
+        Some(folder) => told.push_str(&format!(
             "these runs are in {}; other processes are at work there, and the last to end writes the summary of all\n",
-            folder.display()
+            text::path(folder)
         )),
-        None => text.push_str("nothing was written; --out DIR writes records, summary and figures\n"),
+        None => told.push_str("nothing was written; --out DIR writes records, summary and figures\n"),
     }
-    text
+    told
 }

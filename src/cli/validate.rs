@@ -1,10 +1,11 @@
 //! `fedgenie validate`
 
 use super::progress::Show;
-use super::{ValidateArguments, print, say};
+use super::{ValidateArguments, print, print_json, say};
 use fedgenie::error::Error;
 use fedgenie::experiment::Threads;
 use fedgenie::experiment::cpu::Cpu;
+use fedgenie::text::{self, escaped};
 use fedgenie::validation::{
     Budget, Claim, ClaimResult, Kept, Laboratory, NotRun, Provenance, Row, markdown, read_claims, table, today,
     validate as check,
@@ -47,7 +48,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     let mut results = Vec::new();
     for (index, claim) in claims.iter().enumerate() {
         if !arguments.quiet {
-            say(&format!("{}/{} {}: {}", index + 1, claims.len(), claim.name, claim.title));
+            say(&format!("{}/{} {}: {}", index + 1, claims.len(), escaped(&claim.name), escaped(&claim.title)));
         }
         results.push(check(claim, &laboratory)?);
     }
@@ -57,7 +58,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
             document["runs"] = serde_json::json!(laboratory.kept());
         }
         let text = serde_json::to_string_pretty(&document).map_err(|error| Error::Usage(error.to_string()))?;
-        print(&format!("{text}\n"))?;
+        print_json(&text)?;
     } else {
         let mut text = summary(&results, &not_run);
         if let Some(folder) = kept {
@@ -79,7 +80,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     for file in files {
         fs::write(&file, &text).map_err(|source| Error::Write { path: file.clone(), source })?;
         if !arguments.quiet {
-            say(&format!("written to {}", file.display()));
+            say(&format!("written to {}", text::path(&file)));
         }
     }
     let unexpected = results.iter().flat_map(ClaimResult::rows).any(|row| !row.is_as_expected());

@@ -1,6 +1,6 @@
 //! `fedgenie verify`
 
-use super::{VerifyArguments, print};
+use super::{VerifyArguments, print, print_json};
 use fedgenie::error::Error;
 use fedgenie::experiment::Threads;
 use fedgenie::experiment::verify::{self, Verdict};
@@ -10,10 +10,11 @@ const SHOWN: usize = 5;
 
 pub fn verify(arguments: &VerifyArguments) -> Result<u8, Error> {
     let threads = Threads::new(arguments.threads)?;
-    let verdict = verify::verify(&arguments.folder, arguments.data.as_deref(), &threads)?;
+    let data = arguments.data.as_deref();
+    let verdict = verify::verify_within(&arguments.folder, data, arguments.allow_paths, &threads)?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&verdict).map_err(|error| Error::Usage(error.to_string()))?;
-        print(&format!("{text}\n"))?;
+        print_json(&text)?;
         return Ok(u8::from(!verdict.is_good()));
     }
     print(&told(&verdict, &arguments.folder.display().to_string()))?;

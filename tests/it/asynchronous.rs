@@ -4,7 +4,7 @@ use super::protocols::{SECOND, assert_compute, assert_wasted_bytes, play_by_hand
 use super::support::{Played, Script, SeenRound, Workplace, changed, labelled, play, world};
 use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::run::RunError;
-use fedgenie::time::Span;
+use fedgenie::time::{Span, TotalTime};
 use fedgenie::trainer::{Trainer, TrainingJob, Update};
 use fedgenie::world::World;
 
@@ -203,7 +203,7 @@ fn many_clients_with_losses() {
         let ended = played.accounts.arrived + count(|round| round.late.len()) + count(|round| round.dropped.len());
         assert!((ended..=ended + 50).contains(&played.accounts.dispatched), "at most 50 are under way at the end");
         assert!(count(|round| round.dropped.len()) > 0 && count(|round| round.late.len()) > 0);
-        assert!(played.accounts.wasted_compute > Span::ZERO);
+        assert!(played.accounts.wasted_compute > TotalTime::ZERO);
     }
 }
 

@@ -8,7 +8,7 @@ use fedgenie::record::{DropReason, Outcome, Phase};
 use fedgenie::run::RunError;
 use fedgenie::scenario::tree;
 use fedgenie::task::DataCache;
-use fedgenie::time::Span;
+use fedgenie::time::{Span, TotalTime};
 use tempfile::TempDir;
 
 /// Both clients: download 1 s, compute 10 s, upload 1 s; 12 s in all.
@@ -78,7 +78,7 @@ fn work_pauses_while_the_device_is_away() {
     let played = played(&[(0, 0, 5), (0, 8, 100), (1, 0, 100)], "pause", SYNCHRONOUS, &[&[0, 1]]);
     assert_eq!(closed(&played), [15 * SECOND]);
     assert_eq!(played.seen.pauses, [(0, Phase::Compute, 5 * SECOND, 8 * SECOND)]);
-    assert_eq!(played.accounts.compute, Span(20 * SECOND), "pauses are no work");
+    assert_eq!(played.accounts.compute, Span(20 * SECOND).into(), "pauses are no work");
 }
 
 /// Client 0 goes away at 5, four seconds into computing; the server learns of it at its timeout.
@@ -92,7 +92,10 @@ fn a_job_may_be_lost_with_its_device() {
     let dropped = Outcome::Dropped { phase: Phase::Compute, reason: DropReason::Away };
     assert!(played.seen.ended.contains(&(1, 0, dropped)));
     assert_eq!((round.down_bytes, round.up_bytes), (2_000, 1_000));
-    assert_eq!((played.accounts.compute, played.accounts.wasted_compute), (Span(14 * SECOND), Span(4 * SECOND)));
+    assert_eq!(
+        (played.accounts.compute, played.accounts.wasted_compute),
+        (Span(14 * SECOND).into(), Span(4 * SECOND).into())
+    );
     assert_wasted_bytes(&played, [1_000, 0]);
 }
 
@@ -135,10 +138,10 @@ fn a_client_may_return_after_its_round_closed() {
     let joined: Vec<&[(u32, u32)]> = carried.seen.rounds.iter().map(|round| &*round.joined).collect();
     assert_eq!(joined, [&[][..], &[], &[(0, 1)]]);
     assert_eq!(available, [&[0, 1][..], &[1], &[1]]);
-    assert_eq!(carried.accounts.wasted_compute, Span::ZERO);
+    assert_eq!(carried.accounts.wasted_compute, TotalTime::ZERO);
     // Called off at the deadline, four seconds into computing: its pause is not counted.
     let dropped = played(&intervals, "pause", DEADLINE, &[&[0, 1]]);
-    assert_eq!(dropped.accounts.wasted_compute, Span(4 * SECOND));
+    assert_eq!(dropped.accounts.wasted_compute, Span(4 * SECOND).into());
     assert_eq!(dropped.seen.pauses, [(0, Phase::Compute, 5 * SECOND, 12 * SECOND)]);
 }
 
@@ -235,7 +238,7 @@ fn a_late_job_that_is_lost_is_recorded() {
     assert_eq!(played.seen.rounds[0].late, [0]);
     let lost: Vec<&[(u32, u32)]> = played.seen.rounds.iter().map(|round| &*round.lost_late).collect();
     assert_eq!(lost, [&[][..], &[(0, 1)], &[]]);
-    assert_eq!(played.accounts.wasted_compute, Span(19 * SECOND));
+    assert_eq!(played.accounts.wasted_compute, Span(19 * SECOND).into());
 }
 
 /// Fresh losses take time, and devices may go meanwhile: who has gone is not selected.

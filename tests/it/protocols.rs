@@ -6,7 +6,7 @@ use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::policy::Policy;
 use fedgenie::record::{Outcome, Phase};
 use fedgenie::scenario::tree;
-use fedgenie::time::Span;
+use fedgenie::time::{Span, TotalTime};
 use fedgenie::trainer::{Trainer, TrainingJob, Update};
 use fedgenie::world::World;
 use std::collections::BTreeSet;
@@ -77,7 +77,11 @@ pub fn joined(joined: &[(u32, u32)], round: SeenRound) -> SeenRound {
 
 pub fn assert_compute(played: &Played, compute_s: u64, wasted_s: u64) {
     let found = (played.accounts.compute, played.accounts.wasted_compute);
-    assert_eq!(found, (Span(compute_s * SECOND), Span(wasted_s * SECOND)), "computing, and the wasted part of it");
+    assert_eq!(
+        found,
+        (Span(compute_s * SECOND).into(), Span(wasted_s * SECOND).into()),
+        "computing, and the wasted part of it"
+    );
 }
 
 /// Bytes down and up of jobs whose update was never used.
@@ -260,8 +264,8 @@ fn a_carried_job_that_delivers_at_the_very_end_of_a_round_joins_it() {
         ]
     );
     assert_eq!(*available.lock().unwrap(), [&[0, 1, 2, 3, 4][..], &[0, 2, 3, 4]]);
-    assert_eq!(played.accounts.compute, Span(41_500_000_000));
-    assert_eq!(played.accounts.wasted_compute, Span::ZERO);
+    assert_eq!(played.accounts.compute, Span(41_500_000_000).into());
+    assert_eq!(played.accounts.wasted_compute, TotalTime::ZERO);
 }
 
 #[test]
@@ -462,6 +466,6 @@ fn a_synchronous_round_without_losses_costs_what_its_draws_say() {
         assert_eq!(round.closed - round.opened, longest);
         compute += draws.iter().map(|draw| draw.phases[Phase::Compute.index()]).sum();
     }
-    assert_eq!((played.accounts.compute, played.accounts.wasted_compute), (compute, Span::ZERO));
+    assert_eq!((played.accounts.compute, played.accounts.wasted_compute), (compute.into(), TotalTime::ZERO));
     assert_eq!((played.accounts.down_bytes, played.accounts.up_bytes), (200_000, 200_000));
 }

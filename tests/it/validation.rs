@@ -91,7 +91,7 @@ fn every_claim_of_the_project_has_its_scenarios() {
         for (name, scenario) in &claim.scenarios {
             for budget in [Budget::Smoke, Budget::Full] {
                 let (seeds, set) = scenario.overrides(budget);
-                let overrides = Overrides { set, seeds: Some(seeds), data: None };
+                let overrides = Overrides { set, seeds: Some(seeds), ..Overrides::default() };
                 let loaded = Experiment::load(&claim.folder.join(&scenario.file), &overrides);
                 loaded.unwrap_or_else(|error| panic!("{}, scenario {name}: {error}", claim.name));
             }

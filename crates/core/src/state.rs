@@ -24,7 +24,7 @@
 //! ```
 
 use crate::id::{ClientId, EdgeId, JobNumber, Round, Turn};
-use crate::time::{Span, VirtualTime};
+use crate::time::{Span, TotalTime, VirtualTime};
 use std::sync::Arc;
 
 /// Bytes that do not fit the component that reads them.
@@ -170,7 +170,7 @@ macro_rules! wrapped {
         })+
     };
 }
-wrapped!(ClientId, EdgeId, JobNumber, Round, Turn, Span, VirtualTime);
+wrapped!(ClientId, EdgeId, JobNumber, Round, Turn, Span, TotalTime, VirtualTime);
 
 impl Stateful for usize {
     fn exchange(&mut self, state: &mut State<'_>) {

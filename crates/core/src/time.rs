@@ -1,5 +1,6 @@
 //! Virtual time: integer nanoseconds, so that adding durations is exact and associative.
 
+use crate::limits::DURATION_SECONDS;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -7,7 +8,8 @@ use std::ops::{Add, AddAssign, Sub};
 /// Nanoseconds in a second.
 pub const NANOSECONDS_PER_SECOND: f64 = 1e9;
 
-/// A length of virtual time in nanoseconds (at most about 584 years).
+/// A length of virtual time in nanoseconds (at most about 584 years; what is read, drawn or measured is at most
+/// [`DURATION_SECONDS`], so that a few of them can be added).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Span(pub u64);
@@ -21,8 +23,8 @@ pub enum SpanError {
     /// Below zero.
     #[error("a duration is negative")]
     Negative,
-    /// Infinite, or beyond what 64 bits of nanoseconds hold.
-    #[error("a duration is infinite or longer than 584 years")]
+    /// Infinite, or beyond [`DURATION_SECONDS`].
+    #[error("a duration is infinite or longer than 100 years")]
     TooLong,
 }
 
@@ -42,8 +44,7 @@ impl Span {
             return Err(SpanError::Negative);
         }
         let nanoseconds = libm::round(seconds * NANOSECONDS_PER_SECOND);
-        // 2^64 itself is exactly representable and is the first value that does not fit.
-        if nanoseconds >= 18_446_744_073_709_551_616.0 {
+        if nanoseconds > DURATION_SECONDS as f64 * NANOSECONDS_PER_SECOND {
             return Err(SpanError::TooLong);
         }
         Ok(Self(nanoseconds as u64))
@@ -77,6 +78,39 @@ impl AddAssign for Span {
 impl std::iter::Sum for Span {
     fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
         spans.fold(Self::ZERO, Add::add)
+    }
+}
+
+/// Time of many clients together in nanoseconds, which may be longer than any [`Span`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TotalTime(pub u128);
+
+impl TotalTime {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// The time in seconds.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / NANOSECONDS_PER_SECOND
+    }
+}
+
+impl From<Span> for TotalTime {
+    fn from(span: Span) -> Self {
+        Self(span.0.into())
+    }
+}
+
+impl AddAssign<Span> for TotalTime {
+    fn add_assign(&mut self, span: Span) {
+        *self += Self::from(span);
+    }
+}
+
+impl AddAssign for TotalTime {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.checked_add(other.0).expect("2^64 spans of time fit into 128 bits");
     }
 }
 
@@ -137,6 +171,16 @@ mod tests {
         assert_eq!(Span::from_seconds(-1e-12), Err(SpanError::Negative));
         assert_eq!(Span::from_seconds(f64::INFINITY), Err(SpanError::TooLong));
         assert_eq!(Span::from_seconds(1e11), Err(SpanError::TooLong));
+        assert_eq!(Span::from_seconds(3_153_600_000.0), Ok(Span(3_153_600_000_000_000_000)));
+        assert_eq!(Span::from_seconds(3_153_600_001.0), Err(SpanError::TooLong));
+    }
+
+    #[test]
+    fn the_time_of_many_is_longer_than_a_span() {
+        let mut total = TotalTime::ZERO;
+        (0..1_000).for_each(|_| total += Span(u64::MAX));
+        assert_eq!(total, TotalTime(1_000 * u128::from(u64::MAX)));
+        assert!((total.seconds() - 1.8446744073709552e13).abs() < 1e3);
     }
 
     #[test]

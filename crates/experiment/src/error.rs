@@ -1,6 +1,7 @@
 //! Everything that can go wrong for a user, and the exit code it means.
 
 use crate::scenario::ScenarioError;
+use fedgenie_core::text;
 use fedgenie_simulator::run::RunError;
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ pub enum Error {
     #[error("{0}")]
     Scenario(#[from] ScenarioError),
     /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", text::path(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -20,7 +21,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file cannot be written: it is in the wrong place, or the disk is full. Files that were complete stay.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}", text::path(path))]
     Write {
         /// The file or folder.
         path: PathBuf,

@@ -33,9 +33,11 @@ pub use watch::{Reached, Watch};
 
 use crate::error::Error;
 use crate::scenario::tree::{self, Node};
-use crate::scenario::{Point, Scenario, ScenarioError, expand_sweep};
+use crate::scenario::{Point, Reach, Scenario, ScenarioError, expand_sweep};
+use fedgenie_core::limits;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::oracle::regret::Meter;
+use fedgenie_core::text;
 use fedgenie_simulator::metrics::{Bins, Metered};
 use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
 use fedgenie_simulator::protocol::Rule;
@@ -46,6 +48,7 @@ use fedgenie_simulator::world::World;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// What a user may change without editing the file.
@@ -57,6 +60,8 @@ pub struct Overrides {
     pub seeds: Option<u32>,
     /// Folder of data sets.
     pub data: Option<PathBuf>,
+    /// Whether the scenario may read files that lie neither below its folder nor below that of data sets.
+    pub allow_paths: bool,
 }
 
 /// A checked experiment.
@@ -74,6 +79,7 @@ pub struct Experiment {
     pub base: PathBuf,
     /// The folder of data sets, if the user gave one.
     pub data: Option<PathBuf>,
+    reach: Reach,
 }
 
 /// Which run of the experiment.
@@ -87,6 +93,28 @@ pub struct RunId {
     pub arm: usize,
     /// Name of the run's folder.
     pub name: String,
+}
+
+/// The text of a scenario file, no more of which is read than a scenario may have.
+fn read_scenario(path: &Path) -> Result<String, Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(limits::SCENARIO_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > limits::SCENARIO_BYTES {
+        let (path, most) = (text::path(path), limits::SCENARIO_BYTES);
+        return Err(Error::Usage(format!("{path} has more than {most} bytes, which is the most of a scenario")));
+    }
+    String::from_utf8(bytes).map_err(|_| failed(io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text")))
+}
+
+/// Checks how many runs an experiment has.
+fn check_runs(runs: u128) -> Result<(), String> {
+    if runs > limits::RUNS as u128 {
+        return Err(format!("policies × seeds × points are {runs} runs; expected at most {}", limits::RUNS));
+    }
+    let needed = runs * u128::from(limits::RUN_BYTES);
+    limits::afford(format!("an experiment of {runs} runs"), needed).map_err(|error| error.to_string())
 }
 
 /// The name of a run: of its policy's label, of its point (index and how many there are) and of its seed.
@@ -103,7 +131,7 @@ impl Experiment {
     /// # Errors
     /// If the file cannot be read or anything in it is wrong. Worlds are not built yet.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, Error> {
-        let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let text = read_scenario(path)?;
         let mut root = tree::parse(path, &text).map_err(ScenarioError::from)?;
         for (key, value) in &overrides.set {
             root.set(key, tree::parse_value(value, "--set")).map_err(ScenarioError::from)?;
@@ -115,34 +143,49 @@ impl Experiment {
         let absolute = |folder: &Path| {
             std::path::absolute(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })
         };
+        let (folder, data) = (absolute(folder)?, overrides.data.as_deref().map(absolute).transpose()?);
+        let mut reach = Reach::below(&folder, data.as_deref());
+        reach.anywhere = overrides.allow_paths;
         // The scenario of a result folder names files as the one that it was made from.
-        let origin = artefacts::origin(path);
-        let base = origin.as_ref().map(|origin| origin.base.clone()).filter(|base| base.is_dir());
-        let base = base.map_or_else(|| absolute(folder), Ok)?;
-        let data = overrides.data.as_deref().map(absolute).transpose()?;
-        let data = data.or_else(|| origin.and_then(|origin| origin.data).filter(|data| data.is_dir()));
-        Self::from_tree(&root, &base, data.as_deref())
+        if let Some((origin, known)) = artefacts::origin(path) {
+            reach.base = if origin.base.is_dir() { origin.base } else { folder };
+            reach.data = data.or_else(|| origin.data.filter(|data| data.is_dir()));
+            reach.known = known;
+        }
+        Self::from_tree_within(&root, &reach)
     }
 
-    /// Checks every point of a tree's sweep.
+    /// Checks every point of a tree's sweep. Files are looked for below `base`, and before that below `data`, the folder
+    /// of data sets.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn from_tree(root: &Node, base: &Path, data: Option<&Path>) -> Result<Self, Error> {
+        Self::from_tree_within(root, &Reach::below(base, data))
+    }
+
+    /// As [`Self::from_tree`], where it is said which files may be read.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn from_tree_within(root: &Node, reach: &Reach) -> Result<Self, Error> {
         let mut points = Vec::new();
         for (point, tree) in expand_sweep(root)? {
-            points.push((point, Scenario::new(&tree, base, data)?));
+            points.push((point, Scenario::new(&tree, reach)?));
         }
         // The scenario outside the sweep is checked as well: it is what is written out.
-        let whole = Scenario::new(root, base, data)?;
+        let whole = Scenario::new(root, reach)?;
         if let Some((point, _)) = points.iter().find(|(_, scenario)| !same_labels(scenario, &whole)) {
             let message = format!("the policies differ at {:?}", point.settings);
             return Err(ScenarioError::new(root, "sweep", message).into());
         }
         let (seeds, resolved) = (whole.sections.seeds.list(), whole.to_toml());
+        let runs = [points.len(), seeds.len(), whole.arms.len()].iter().map(|&count| count as u128).product();
+        check_runs(runs).map_err(|message| ScenarioError::new(root, "seeds", message))?;
         let overriding = whole.arms.iter().filter(|arm| !arm.with.is_empty());
         let with = overriding.map(|arm| (arm.label.clone(), arm.overridden())).collect();
-        Ok(Self { points, seeds, resolved, with, base: base.to_owned(), data: data.map(Path::to_owned) })
+        let (base, data) = (reach.base.clone(), reach.data.clone());
+        Ok(Self { points, seeds, resolved, with, base, data, reach: reach.clone() })
     }
 
     /// The scenario at its first point.
@@ -183,21 +226,19 @@ impl Experiment {
         Summary::new(&sections.name, sections.title.as_deref(), &points, &self.labels(), runs)
     }
 
-    /// BLAKE3 of every file of data, by its name as far as it is below the folder of data sets or of the scenario.
+    /// BLAKE3 of every file that population and task read, by its name as far as it is below the folder of data sets or of the scenario.
     ///
     /// # Errors
     /// If a file is there and cannot be read.
     pub fn data_digests(&self) -> Result<BTreeMap<String, String>, Error> {
         let tasks = self.points.iter().flat_map(|(_, scenario)| scenario.plans()).map(|plan| &plan.task);
         let files = tasks.flat_map(|task| task::files(&**task));
-        let below = |path: &Path| {
-            let folders = self.data.iter().chain([&self.base]);
-            let name = folders.filter_map(|folder| path.strip_prefix(folder).ok()).next().unwrap_or(path);
-            name.to_string_lossy().replace('\\', "/")
-        };
+        let named = self.points.iter().flat_map(|(_, scenario)| {
+            scenario.files.iter().chain(scenario.variants.iter().flat_map(|part| &part.files)).cloned()
+        });
         let mut digests = BTreeMap::new();
-        for path in files.filter(|path| path.is_file()) {
-            if let Entry::Vacant(entry) = digests.entry(below(&path)) {
+        for path in files.chain(named).filter(|path| path.is_file()) {
+            if let Entry::Vacant(entry) = digests.entry(self.reach.name_of(&path)) {
                 entry.insert(artefacts::hash_file(&path)?);
             }
         }
@@ -295,8 +336,15 @@ impl Experiment {
         let mut curve = Curve::default();
         let mut watch = Watch::new(&sections.stop, &sections.evaluate.targets, &metrics);
         let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
+        let (mut standstill, mut before) = (0, run.now());
         loop {
             threads.step(&mut run).map_err(failed)?;
+            let now = run.now();
+            standstill = if now > before || sections.stop.rounds.is_some() { 0 } else { standstill + 1 };
+            before = now;
+            if standstill >= limits::ROUNDS_AT_ONE_INSTANT {
+                return Err(failed(RunError::Standstill { time: now, rounds: standstill }));
+            }
             curve.push(CurvePoint {
                 round: run.round().0,
                 time_s: run.now().seconds(),

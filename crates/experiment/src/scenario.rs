@@ -7,6 +7,7 @@ pub mod catalogue;
 mod evaluation;
 mod hindsight;
 mod part;
+pub mod reach;
 pub mod read;
 pub mod schema;
 mod sections;
@@ -18,12 +19,14 @@ mod training_tests;
 
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
 pub use part::Part;
+pub use reach::Reach;
 pub use read::ScenarioError;
 pub(crate) use sections::is_name;
 pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
 pub use with::Override;
 
 use fedgenie_core::config::Complaint;
+use fedgenie_core::limits;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::aggregate::AggregationConfig;
@@ -38,7 +41,7 @@ use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use tree::{Node, Value};
 
 /// Everything in a scenario but its policies and its sweep, and the keys of all.
@@ -137,25 +140,23 @@ pub struct Scenario {
     pub arms: Vec<Arm>,
     /// What a world is built from.
     pub plan: WorldPlan,
+    /// The files that population and task name, as far as they are there.
+    pub files: Vec<PathBuf>,
     /// The scenarios of policies that override some of it, each once.
     pub variants: Vec<Part>,
     tree: Node,
 }
 
-/// Most points that a sweep may have.
-pub const MOST_POINTS: usize = 10_000;
-
 impl Scenario {
-    /// Reads and checks a tree without looking at its sweep. `base` is the folder of the scenario file, `data` the
-    /// folder given by the user for data sets.
+    /// Reads and checks a tree without looking at its sweep. `reach` says where files are and which of them may be read.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn new(tree: &Node, base: &Path, data: Option<&Path>) -> Result<Self, ScenarioError> {
+    pub fn new(tree: &Node, reach: &Reach) -> Result<Self, ScenarioError> {
         let mut rest = tree.clone();
         rest.take("sweep");
         let policies = rest.take("policy");
-        let Part { sections, plan, .. } = Part::read(&rest, tree, base, data)?;
+        let Part { sections, plan, files, .. } = Part::read(&rest, tree, reach)?;
         let mut arms = read_policies(policies.as_ref(), tree)?;
         let mut variants: Vec<Part> = Vec::new();
         for arm in &mut arms {
@@ -167,7 +168,7 @@ impl Scenario {
                 continue;
             }
             let own = with::overridden(&rest, sections.task.kind(), arm).map_err(|error| with::of_arm(error, arm))?;
-            let own = Part::read(&own, &own, base, data).map_err(|error| with::of_arm(error, arm))?;
+            let own = Part::read(&own, &own, reach).map_err(|error| with::of_arm(error, arm))?;
             // Policies with the same scenario share worlds, however it was written.
             arm.variant = (own.sections != sections).then(|| {
                 variants.iter().position(|known| known.sections == own.sections).unwrap_or_else(|| {
@@ -176,7 +177,7 @@ impl Scenario {
                 })
             });
         }
-        Ok(Self { sections, arms, plan, variants, tree: tree.clone() })
+        Ok(Self { sections, arms, plan, files, variants, tree: tree.clone() })
     }
 
     /// Checks what names metrics, in the scenario and in those of its policies.
@@ -321,6 +322,10 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
     if entries.is_empty() {
         return Err(ScenarioError::new(tree, "policy", missing));
     }
+    if entries.len() > limits::POLICIES {
+        let message = format!("found {} policies; expected at most {}", entries.len(), limits::POLICIES);
+        return Err(ScenarioError::new(tree, "policy", message));
+    }
     let mut arms = Vec::with_capacity(entries.len());
     for (label, node) in entries {
         let path = format!("policy.{label}");
@@ -374,6 +379,10 @@ pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
     if paths.is_empty() {
         return refuse("sweep", "expected a table of paths and lists, such as \"policy.bsfl.alpha\" = [1.0, 3.0]");
     }
+    if paths.len() > limits::SWEEP_PATHS {
+        return refuse("sweep", &format!("found {} paths; expected at most {}", paths.len(), limits::SWEEP_PATHS));
+    }
+    let size = base.bytes();
     let mut points = vec![(Point::default(), base)];
     for (path, node) in paths {
         let refuse_values = |message: String| Err(ScenarioError::at(&node.origin, format!("sweep.{path}"), message));
@@ -386,10 +395,14 @@ pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
         if path == "seeds" || path == "name" || path.starts_with("record") {
             return refuse_values("this cannot be swept".to_owned());
         }
-        if points.len() * values.len() > MOST_POINTS {
-            return refuse("sweep", &format!("the grid has more than {MOST_POINTS} points"));
+        let count = points.len() * values.len();
+        if count > limits::POINTS {
+            return refuse("sweep", &format!("the grid has more than {} points", limits::POINTS));
         }
-        let mut next = Vec::with_capacity(points.len() * values.len());
+        // A scenario is kept as it was written, as what is read of it, and for what goes wrong with a world.
+        let affordable = limits::afford(format!("a sweep of {count} points"), count as u128 * size as u128 * 4);
+        affordable.map_err(|error| ScenarioError::new(tree, "sweep", error.to_string()))?;
+        let mut next = Vec::with_capacity(count);
         for (point, tree) in &points {
             for value in values {
                 let (mut point, mut tree) = (point.clone(), tree.clone());
@@ -434,6 +447,7 @@ impl Sections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn the_keys_are_those_of_the_schema() {

@@ -9,8 +9,12 @@
 //!
 //! `low` and `high` are the ends of the 95 % interval, empty where there is none. A line of single seeds is told from
 //! the next by its `label`, `1`, `2`, ….
+//!
+//! A cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return and is no number has an apostrophe before it:
+//! spreadsheets would take it for a formula.
 
 use super::model::{Chart, Figure, Interval, Line, LineKind, Table};
+use std::borrow::Cow;
 
 /// The data of a figure.
 pub fn csv(figure: &Figure) -> String {
@@ -76,10 +80,19 @@ pub fn table_csv(table: &Table) -> String {
 fn written(rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for row in rows {
-        writer.write_record(row).expect("all rows have the columns of the first, and memory takes them");
+        let row = row.iter().map(|cell| plain(cell));
+        writer
+            .write_record(row.map(|cell| cell.into_owned()))
+            .expect("all rows have the columns of the first, and memory takes them");
     }
     let bytes = writer.into_inner().expect("memory takes what is written");
     String::from_utf8(bytes).expect("texts are UTF-8")
+}
+
+/// A cell that no spreadsheet takes for a formula: one that begins like one and is no number gets an apostrophe.
+fn plain(cell: &str) -> Cow<'_, str> {
+    let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
+    if is_formula { Cow::Owned(format!("'{cell}")) } else { Cow::Borrowed(cell) }
 }
 
 fn add_line(rows: &mut Vec<Vec<String>>, line: &Line, seed: usize) {
@@ -106,4 +119,17 @@ fn ends(interval: Option<[f64; 2]>) -> [String; 2] {
 
 fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        let rows =
+            [["=1+1", "+a", "-2.5", "@x", "\tq", "\rz", "a=b", "-1e-3", "inf", "-inf"].map(str::to_owned).to_vec()];
+        let written = written(rows);
+        assert_eq!(written, "'=1+1,'+a,-2.5,'@x,'\tq,\"'\rz\",a=b,-1e-3,inf,-inf\n");
+    }
 }

@@ -5,7 +5,7 @@
 //! scripts beside it, from the same numbers, which lie in the page as JSON.
 //!
 //! # Safety
-//! Texts of a report are untrusted. The template escapes them; the JSON has no `<`; the scripts write them as text,
+//! Texts of a report are untrusted. Control and direction characters are left out. The template escapes the rest; the JSON has no `<`; the scripts write them as text,
 //! never as HTML. Should all that fail, the page's policy still runs only scripts that carry its nonce, and lets
 //! nothing through to a network. The nonce is a hash of everything that the page shows: an attacker would have to write
 //! a text that contains the hash of itself.
@@ -22,6 +22,7 @@ mod view;
 
 use super::Report;
 use askama::Template;
+use fedgenie_core::text::stripped_lines;
 
 const LIBRARY: &str = include_str!("html/vendor/echarts.min.js");
 const STYLE: &str = include_str!("html/report.css");
@@ -49,5 +50,7 @@ const LICENCES: [&str; 3] = [
 pub fn html(report: &Report) -> String {
     let data = json::json(report);
     let page = view::page(report, &data);
-    page.render().expect("writing to memory does not fail")
+    let text = page.render().expect("writing to memory does not fail");
+    // What the page is made of has none of them.
+    stripped_lines(&text).into_owned()
 }

@@ -1,6 +1,7 @@
 //! A figure as SVG, for papers.
 //!
-//! Axes have the first of the scales that make sense. Texts are untrusted; the drawing library escapes them.
+//! Axes have the first of the scales that make sense. Texts are untrusted: the drawing library escapes them, and
+//! characters that no picture may have, or that turn the direction of writing, are left out.
 
 mod axis;
 mod bars;
@@ -10,6 +11,7 @@ mod key;
 mod lines;
 
 use super::model::{Axis, Chart, Figure, Series};
+use fedgenie_core::text::stripped_lines;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -54,7 +56,7 @@ fn picture(heading: &str, height: i32, draw: impl FnOnce(&Area<'_>) -> Result<()
         area.present()?;
         Ok::<(), Failed>(())
     })();
-    drawn.is_ok().then_some(svg)
+    drawn.is_ok().then(|| stripped_lines(&svg).into_owned())
 }
 
 #[derive(Clone, Copy)]

@@ -19,6 +19,7 @@ pub mod phase;
 pub mod trace;
 
 pub use availability::{Availability, AvailabilityConfig, Cursors, Stretch};
+pub(crate) use config::check_durations;
 pub use config::{DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationConfig, Work};
 pub use phase::{Interruption, Need};
 

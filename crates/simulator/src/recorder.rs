@@ -1,11 +1,12 @@
 //! Where records go: digests, and the files of a run's folder.
 
 mod digest;
+mod event;
 mod files;
 mod timeline;
 
 pub use digest::{Chain, Digests, RoundMark};
-pub use files::event_json;
+pub use event::event_json;
 pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFileOptions, RunFiles, TIMELINE_FILE, read_marks};
 pub use timeline::Timeline;
 

@@ -49,6 +49,7 @@ use crate::world::World;
 use buffered::Buffered;
 use engine::Engine;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
+use fedgenie_core::limits::CLOCK_SECONDS;
 use fedgenie_core::time::{SpanError, VirtualTime};
 use hierarchy::Hierarchy;
 use rounds::Rounds;
@@ -137,6 +138,39 @@ pub enum RunError {
         time: VirtualTime,
         /// How many jobs.
         jobs: u32,
+    },
+    /// Virtual time has passed its end.
+    #[error("virtual time has reached {time}, and goes up to {CLOCK_SECONDS} s, 250 years")]
+    TooLate {
+        /// When.
+        time: VirtualTime,
+    },
+    /// A sum of bytes has left its range.
+    #[error("more than {} bytes were {what}, which is the most that is counted", u64::MAX - 1)]
+    TooManyBytes {
+        /// Which bytes.
+        what: &'static str,
+    },
+    /// A policy waits too long for what it asks before it selects.
+    #[error("policy {policy}, {turn} in {round}: waits for more than 300 years before it selects")]
+    Probe {
+        /// The policy's label, and its server where there are several.
+        policy: String,
+        /// Which of its selections.
+        turn: Turn,
+        /// The server's round.
+        round: Round,
+    },
+    /// Rounds close, and time does not pass.
+    #[error(
+        "{rounds} rounds have closed at {time} without any time passing, and no number of rounds ends the run; give \
+         stop.rounds, or clients that take time"
+    )]
+    Standstill {
+        /// When.
+        time: VirtualTime,
+        /// How many rounds.
+        rounds: u32,
     },
     /// One of the checks that every run passes did not hold: a defect of the program.
     #[error("a check of the run failed: {what}. Before that:\n  {}", records.join("\n  "))]

@@ -26,6 +26,7 @@ pub use fedgenie_learning::task::{
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::Round;
+use fedgenie_core::limits;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::partition::PartitionConfig;
@@ -205,6 +206,7 @@ impl Rows {
     ) -> Result<Option<Box<dyn Material>>, TaskError> {
         model.fits(&data.train)?;
         model.fits(&data.test)?;
+        check_parameters(model.parameters()).map_err(TaskError::Network)?;
         let start = start.map(|start| read_safetensors(&model, start)).transpose()?;
         Ok(Some(Box::new(Self { data, model: Box::new(model), partition: partition.clone(), start })))
     }
@@ -254,6 +256,18 @@ pub fn files(task: &dyn TaskSettings) -> Vec<PathBuf> {
 pub fn check(task: &dyn TaskSettings) -> Result<(), Complaint> {
     task.check()?;
     task.partition().map_or(Ok(()), |partition| partition.check().map_err(|complaint| complaint.below("partition")))
+}
+
+/// Checks that a run can hold a model of so many parameters.
+///
+/// # Errors
+/// A sentence with the estimate.
+fn check_parameters(parameters: usize) -> Result<(), String> {
+    if parameters > limits::PARAMETERS {
+        return Err(format!("found {parameters} parameters; expected at most {}", limits::PARAMETERS));
+    }
+    let needed = 4 * parameters as u128 * u128::from(limits::MODEL_COPIES);
+    limits::afford(format!("a run with {parameters} parameters"), needed).map_err(|error| error.to_string())
 }
 
 /// Number of classes of both parts.

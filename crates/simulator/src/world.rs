@@ -8,7 +8,7 @@ pub use truth::Truth;
 
 use crate::clusters::{Clusters, ClustersConfig};
 use crate::population::law::{GroupClient, TimeLaw};
-use crate::population::{Population, PopulationConfig, Work};
+use crate::population::{Population, PopulationConfig, Work, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
 use crate::task::{DataCache, Outline, Planned, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
@@ -291,7 +291,8 @@ impl WorldPlan {
         let build = |law: &TimeLaw, edge: usize, key: &str, index: u32| {
             let edge_client = GroupClient { client: edge as u32, in_group: edge, streams };
             let built = law.check_lengths(edges).and_then(|()| law.build(&edge_client, index));
-            built.map_err(|message| WorldError::scenario(&format!("protocol.hierarchical.link.{key}"), message))
+            let checked = built.and_then(|law| check_durations(&law).map(|()| law));
+            checked.map_err(|message| WorldError::scenario(&format!("protocol.hierarchical.link.{key}"), message))
         };
         let links = |edge| Ok([build(download, edge, "download", 4)?, build(upload, edge, "upload", 5)?]);
         (0..edges).map(links).collect()

@@ -129,7 +129,10 @@ impl<'a> Laboratory<'a> {
 
     fn load(&self, key: &Key) -> Result<Experiment, Error> {
         let (file, seeds, set) = key;
-        Experiment::load(file, &Overrides { set: set.clone(), seeds: Some(*seeds), data: self.data.clone() })
+        Experiment::load(
+            file,
+            &Overrides { set: set.clone(), seeds: Some(*seeds), data: self.data.clone(), ..Overrides::default() },
+        )
     }
 
     fn runs(&self, key: Key) -> Result<Arc<ScenarioRuns>, Error> {

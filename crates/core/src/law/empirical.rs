@@ -30,12 +30,19 @@
 //! ```
 
 use super::{Law, LawError, Values, assert_factor, non_negative, parameters};
+use crate::limits::{SAMPLE_FILE_BYTES, SAMPLES};
 use crate::math::float::{ceil, exp, floor};
 use crate::math::sum::CompensatedSum;
+use crate::text::{QUOTED_MAX, shortened};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Bytes of a line of a file.
+const LINE_MAX: u64 = 1 << 16;
 
 /// The parameters in a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +82,17 @@ pub enum SampleFileError {
         /// The text of the line.
         found: String,
     },
+    /// There are more samples than are read.
+    #[error(
+        "{path}, line {line}: this is more than is read: {SAMPLES} samples, {SAMPLE_FILE_BYTES} bytes and {LINE_MAX} in a line",
+        path = path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+    },
     /// There is no sample in the file.
     #[error("{path} holds no samples; expected one number per line", path = path.display())]
     Empty {
@@ -103,17 +121,31 @@ impl Empirical {
     /// A file that cannot be read, a line that is not a sample, or no sample at all; the error names file and line.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, SampleFileError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| SampleFileError::Unreadable { path: path.to_path_buf(), source })?;
-        let mut samples = Vec::new();
-        for (index, line) in text.lines().enumerate() {
+        let unreadable = |source| SampleFileError::Unreadable { path: path.to_path_buf(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        let mut file = BufReader::new(file.take(SAMPLE_FILE_BYTES + 1));
+        let (mut samples, mut line, mut bytes) = (Vec::new(), String::new(), 0);
+        for index in 0.. {
+            line.clear();
+            // No line is longer than what a number and a remark need.
+            let count = (&mut file).take(LINE_MAX).read_line(&mut line).map_err(unreadable)?;
+            bytes += count as u64;
+            if count as u64 == LINE_MAX || samples.len() > SAMPLES || bytes > SAMPLE_FILE_BYTES {
+                return Err(SampleFileError::TooLarge { path: path.to_path_buf(), line: index + 1 });
+            }
+            if count == 0 {
+                break;
+            }
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             let sample = line.parse().ok().and_then(|x| non_negative("sample", x).ok());
-            let bad =
-                || SampleFileError::BadLine { path: path.to_path_buf(), line: index + 1, found: line.to_string() };
+            let bad = || SampleFileError::BadLine {
+                path: path.to_path_buf(),
+                line: index + 1,
+                found: shortened(line, QUOTED_MAX).into_owned(),
+            };
             samples.push(sample.ok_or_else(bad)?);
         }
         Self::new(&samples).map_err(|_| SampleFileError::Empty { path: path.to_path_buf() })

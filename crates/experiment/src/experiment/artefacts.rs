@@ -77,7 +77,7 @@ pub struct Manifest {
     pub failed: Vec<String>,
     /// BLAKE3 of every file, by path.
     pub files: BTreeMap<String, String>,
-    /// BLAKE3 of every file that examples, partition or weights were read from.
+    /// BLAKE3 of every file that population and task were read from.
     #[serde(default)]
     pub data: BTreeMap<String, String>,
     /// Where the scenario's files were.
@@ -136,6 +136,9 @@ pub(super) struct Marker {
     /// How many points the sweep has.
     points: usize,
     origin: Origin,
+    /// BLAKE3 of every file that population and task were read from.
+    #[serde(default)]
+    data: BTreeMap<String, String>,
 }
 
 impl Marker {
@@ -151,6 +154,8 @@ impl Marker {
             seeds: experiment.seeds.clone(),
             points: experiment.points.len(),
             origin: Origin::of(experiment),
+            // A file that cannot be read ends the experiment before or after this, and says why.
+            data: experiment.data_digests().unwrap_or_default(),
         }
     }
 
@@ -177,13 +182,18 @@ pub fn is_result_folder(folder: &Path) -> bool {
 }
 
 /// The origin of a scenario that lies in a result folder.
-pub(super) fn origin(scenario: &Path) -> Option<Origin> {
+///
+/// With it go the BLAKE3 digests of the files that the scenario names: see [`crate::scenario::reach`].
+pub(super) fn origin(scenario: &Path) -> Option<(Origin, BTreeMap<String, String>)> {
     if scenario.file_name()? != SCENARIO_FILE {
         return None;
     }
     let folder = scenario.parent()?;
-    let marked = Marker::read(folder).map(|marker| marker.origin);
-    marked.or_else(|| read_manifest(folder).ok()?.origin)
+    let marked = Marker::read(folder).map(|marker| (marker.origin, marker.data));
+    marked.or_else(|| {
+        let manifest = read_manifest(folder).ok()?;
+        Some((manifest.origin?, manifest.data))
+    })
 }
 
 /// `failed.json`: why a run failed, and would fail again.

@@ -2,6 +2,7 @@
 
 use super::{Experiment, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
+use fedgenie_core::limits;
 use fedgenie_simulator::recorder::{NoSink, RunFileOptions};
 use fedgenie_simulator::run::{Run, RunError};
 use fedgenie_simulator::task::DataCache;
@@ -25,8 +26,13 @@ impl Threads {
     /// A pool of `count` threads; 0 for as many as the machine has cores.
     ///
     /// # Errors
-    /// If threads cannot be started.
+    /// If they are too many, or cannot be started.
     pub fn new(count: usize) -> Result<Self, Error> {
+        if count > limits::THREADS {
+            return Err(Error::Usage(format!("found {count} threads; expected at most {}", limits::THREADS)));
+        }
+        let needed = count as u128 * u128::from(limits::THREAD_BYTES);
+        limits::afford(format!("{count} threads"), needed).map_err(|error| Error::Usage(error.to_string()))?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build();
         let pool = pool.map_err(|error| Error::Threads(error.to_string()))?;
         Ok(Self { count: pool.current_num_threads(), pool, active: AtomicUsize::new(0), cancelled: false.into() })
@@ -152,8 +158,10 @@ pub fn execute(
         threads.active.fetch_sub(1, Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(work);
+        // A thread that cannot be started is missed by nobody but the clock, as long as there is one.
+        let started = (0..workers).map(|_| std::thread::Builder::new().spawn_scoped(scope, work));
+        if started.filter(Result::is_ok).count() == 0 {
+            work();
         }
     });
     let taken = |result: Mutex<Option<Result<RunSummary, Error>>>| {

@@ -190,7 +190,7 @@ impl RunSummary {
         summary.final_metrics = metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
         let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
-        summary.edge_traffic = (down_bytes + up_bytes > 0).then_some(Traffic { down_bytes, up_bytes });
+        summary.edge_traffic = (down_bytes > 0 || up_bytes > 0).then_some(Traffic { down_bytes, up_bytes });
         summary.compute_s = accounts.compute.seconds();
         summary.wasted_compute_s = accounts.wasted_compute.seconds();
         summary.wasted_down_bytes = accounts.wasted_down_bytes;

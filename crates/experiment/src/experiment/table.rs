@@ -4,6 +4,7 @@ use super::{ArmSummary, Reached, RunSummary, Summary};
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::metric::{Metric, Place};
+use fedgenie_core::text::escaped;
 use std::collections::BTreeMap;
 
 /// The table that a run ends with: one row per policy and point.
@@ -59,6 +60,7 @@ pub fn table(summary: &Summary) -> String {
         if summary.points.len() > 1 && point != Some(arm.point) {
             let settings: Vec<String> =
                 summary.points[arm.point].iter().map(|(path, value)| format!("{path} = {value}")).collect();
+            let settings: Vec<_> = settings.iter().map(|setting| escaped(setting)).collect();
             rows.push(vec![format!("# {}", settings.join(", "))]);
         }
         point = Some(arm.point);

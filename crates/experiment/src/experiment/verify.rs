@@ -70,9 +70,22 @@ impl Verdict {
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.
 pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<Verdict, Error> {
+    verify_within(folder, data, false, threads)
+}
+
+/// As [`verify`]; with `allow_paths` the folder's scenario may read everything that its user may.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_within(
+    folder: &Path,
+    data: Option<&Path>,
+    allow_paths: bool,
+    threads: &Threads,
+) -> Result<Verdict, Error> {
     manifest_of(folder)?;
     below::plain(folder, SCENARIO_FILE).map_err(|source| Error::Read { path: folder.join(SCENARIO_FILE), source })?;
-    let overrides = Overrides { data: data.map(Path::to_owned), ..Overrides::default() };
+    let overrides = Overrides { data: data.map(Path::to_owned), allow_paths, ..Overrides::default() };
     let experiment = Experiment::load(&folder.join(SCENARIO_FILE), &overrides)?;
     verify_with(&experiment, folder, data, threads)
 }

@@ -49,7 +49,7 @@ impl Reached {
         (self.down_bytes, self.up_bytes) = (Some(accounts.down_bytes), Some(accounts.up_bytes));
         self.compute_s = Some(accounts.compute.seconds());
         let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
-        if down_bytes + up_bytes > 0 {
+        if down_bytes > 0 || up_bytes > 0 {
             (self.edge_down_bytes, self.edge_up_bytes) = (Some(down_bytes), Some(up_bytes));
         }
     }
@@ -57,7 +57,7 @@ impl Reached {
     /// Bytes of clients, both ways, until it was reached. Those between edge servers and the cloud are not among them:
     /// they travel on other links, and would set protocols with edge servers apart from those without.
     pub fn bytes(&self) -> Option<u64> {
-        Some(self.down_bytes? + self.up_bytes?)
+        Some(self.down_bytes?.saturating_add(self.up_bytes?))
     }
 
     /// The target in words: `test_accuracy >= 0.8`.

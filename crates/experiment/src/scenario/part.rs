@@ -1,6 +1,7 @@
 //! The sections of a scenario and the plan of its worlds: of all policies that override nothing, or of those that
 //! override the same.
 
+use super::reach::Reach;
 use super::read::{ScenarioError, read};
 use super::tree::Node;
 use super::{RegretConfig, Sections};
@@ -8,7 +9,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_learning::data::DataError;
 use fedgenie_simulator::task::{TaskConfig, TaskError};
 use fedgenie_simulator::world::{WorldError, WorldPlan};
-use std::path::Path;
+use std::path::PathBuf;
 
 /// A checked scenario without its policies.
 #[derive(Clone, Debug)]
@@ -17,13 +18,15 @@ pub struct Part {
     pub sections: Sections,
     /// What a world is built from.
     pub plan: WorldPlan,
+    /// The files that population and task name, as far as they are there.
+    pub files: Vec<PathBuf>,
     tree: Node,
 }
 
 impl Part {
     /// Reads and checks a tree that has neither policies nor sweep. `whole` is the tree in which errors are looked up,
-    /// `base` the folder of the scenario file, `data` the folder given by the user for data sets.
-    pub(super) fn read(rest: &Node, whole: &Node, base: &Path, data: Option<&Path>) -> Result<Self, ScenarioError> {
+    /// `reach` says where files are and which of them may be read.
+    pub(super) fn read(rest: &Node, whole: &Node, reach: &Reach) -> Result<Self, ScenarioError> {
         let mut sections: Sections = read(rest, "")?;
         if let Some(training) = &mut sections.training {
             training.resolve();
@@ -47,8 +50,7 @@ impl Part {
         let training = sections.training.clone().unwrap_or_default();
         // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
         let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
-        population.resolve_paths(base, data);
-        task.resolve_paths(base, data);
+        let files = reach.resolve(whole, &mut population, &mut task)?;
         let plan = WorldPlan {
             population,
             task: task.into_settings(),
@@ -63,7 +65,7 @@ impl Part {
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
             hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),
         };
-        Ok(Self { sections, plan, tree: rest.clone() })
+        Ok(Self { sections, plan, files, tree: rest.clone() })
     }
 
     /// Puts file and line to what went wrong when a world was built.

@@ -5,6 +5,7 @@
 
 use super::tree::{Node, Origin, SyntaxError, Value};
 use fedgenie_core::config::Complaint;
+use fedgenie_core::text;
 use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 use std::fmt;
 use std::sync::LazyLock;
@@ -24,10 +25,11 @@ impl std::error::Error for ScenarioError {}
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(origin) = &self.origin {
-            write!(formatter, "{origin}: ")?;
-        }
-        self.complaint.fmt(formatter)
+        // Whatever was written in a file may be in it.
+        let origin = self.origin.as_ref().map_or_else(String::new, |origin| format!("{origin}: "));
+        let path = text::shortened(&self.complaint.path, text::QUOTED_MAX).into_owned();
+        let complaint = Complaint { path, message: text::shortened(&self.complaint.message, text::MESSAGE_MAX).into() };
+        formatter.write_str(&text::escaped(&format!("{origin}{complaint}")))
     }
 }
 
@@ -74,7 +76,8 @@ impl ScenarioError {
 
 /// The name nearest to what was written, if any is near: at most a third of its letters differ.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let written = written.to_lowercase();
+    // What is longer than any name is near to none.
+    let written = Some(written).filter(|written| written.len() <= 100)?.to_lowercase();
     // Letters to insert, delete, replace or swap with their neighbour.
     let distance = |name: &str| strsim::osa_distance(&written, name);
     let best = names.into_iter().min_by_key(|name| distance(name))?;
@@ -84,7 +87,7 @@ pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> O
 /// The sentence for a name that does not exist among `names`.
 pub fn unknown_name(what: &str, written: &str, names: &[&str]) -> String {
     let proposal = nearest(written, names.iter().copied()).map(|name| format!("did you mean {name:?}? "));
-    format!("unknown {what} {written:?}; {}known: {}", proposal.unwrap_or_default(), names.join(", "))
+    format!("unknown {what} {}; {}known: {}", text::quoted(written), proposal.unwrap_or_default(), names.join(", "))
 }
 
 impl de::Error for ScenarioError {

@@ -4,11 +4,13 @@ use super::Sections;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::kernel::Ties;
+use fedgenie_core::limits;
 use fedgenie_core::metric::{Measures, Metric};
 use fedgenie_core::oracle::hindsight::SetSize;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::oracle::utility::UtilityConfig;
+use fedgenie_core::text;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_core::units::{Amount, Bytes, Duration};
 use fedgenie_learning::trainer::optimizer::check_regularisation;
@@ -270,6 +272,9 @@ impl TiesConfig {
     }
 }
 
+/// The largest weight of generalisation: sums of many such gains are still numbers.
+const ALPHA_MAX: f64 = 1e100;
+
 const fn every_round() -> u32 {
     1
 }
@@ -295,7 +300,8 @@ impl Sections {
     pub(super) fn check(&self) -> Result<(), Complaint> {
         if !is_name(&self.name) {
             let found = &self.name;
-            return complain("name", format!("found {found:?}; expected lower-case letters, digits, - and _"));
+            let found = text::quoted(found);
+            return complain("name", format!("found {found}; expected lower-case letters, digits, - and _"));
         }
         self.check_seeds()?;
         self.check_stop()?;
@@ -311,11 +317,15 @@ impl Sections {
     }
 
     fn check_seeds(&self) -> Result<(), Complaint> {
-        let seeds = self.seeds.list();
-        if seeds.is_empty() || seeds.len() > 100_000 {
-            let found = seeds.len();
-            return complain("seeds", format!("found {found} seeds; expected between 1 and 100000"));
+        let found = match &self.seeds {
+            Seeds::Count(count) => *count as usize,
+            Seeds::List(seeds) => seeds.len(),
+        };
+        if !(1..=limits::SEEDS).contains(&found) {
+            let most = limits::SEEDS;
+            return complain("seeds", format!("found {found} seeds; expected between 1 and {most}"));
         }
+        let seeds = self.seeds.list();
         let mut sorted = seeds;
         sorted.sort_unstable();
         match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -421,6 +431,9 @@ impl Sections {
             Some(_) | None => {}
         }
         number("alpha", regret.alpha, 0.0, "a number of at least 0")?;
+        if regret.alpha > ALPHA_MAX {
+            return complain("regret.alpha", format!("found {}; expected at most {ALPHA_MAX:e}", regret.alpha));
+        }
         number("beta", regret.beta, f64::MIN_POSITIVE, "a number above 0")?;
         number("quantum", regret.quantum.unwrap_or(0.0), 0.0, "0 (none) or a positive number")?;
         let mut meters = regret.meters.clone();

@@ -3,7 +3,9 @@
 //! TOML and JSON give the same tree; `--set` and sweeps write into it before it is read into types, so that a value
 //! from the command line is checked exactly as one from the file.
 
+use fedgenie_core::text;
 use serde::de::{self, Deserialize, Deserializer};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,19 +75,21 @@ pub fn parse(name: &Path, text: &str) -> Result<Node, SyntaxError> {
         return Ok(with_source(value, &source));
     }
     let table = DeTable::parse(text).map_err(|error| {
-        let line = error.span().map(|span| line_of(text, span.start));
+        let line = error.span().map(|span| Lines::of(text).at(span.start));
         let written = line.and_then(|line| text.lines().nth(line - 1)).map_or("", str::trim);
-        let message = format!("this is not TOML: {}, in {written:?}", error.message());
+        let what = error.message().replace('\n', ", ");
+        let message = format!("this is not TOML: {}, in {}", text::shortened(&what, 400), text::quoted(written));
         SyntaxError { origin: Origin { source: source.clone(), line }, message }
     })?;
-    from_toml_table(table.get_ref(), text, &source, 1)
+    from_toml_table(table.get_ref(), &Lines::of(text), &source, 1)
 }
 
 /// Reads one TOML value, as on the right of `--set path=value`; what is no TOML value is a text.
 pub fn parse_value(text: &str, source: &str) -> Node {
     let source: Arc<str> = source.into();
     let origin = Origin { source: source.clone(), line: None };
-    let node = DeValue::parse(text).ok().and_then(|value| from_toml(value.get_ref(), text, &source, 1).ok());
+    let node =
+        DeValue::parse(text).ok().and_then(|value| from_toml(value.get_ref(), &Lines::of(text), &source, 1).ok());
     match node {
         Some(node) => Node { origin, ..node },
         None => Node { value: Value::Text(text.to_owned()), origin },
@@ -103,41 +107,54 @@ fn keys(path: &str) -> Vec<&str> {
     path.split('.').collect()
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|&&byte| byte == b'\n').count()
+/// Where the lines of a text end.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self(text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(place, _)| place).collect())
+    }
+
+    /// The line, from 1, of a place in the text.
+    fn at(&self, offset: usize) -> usize {
+        1 + self.0.partition_point(|&end| end < offset)
+    }
 }
 
-fn from_toml_table(table: &DeTable<'_>, text: &str, source: &Arc<str>, line: usize) -> Result<Node, SyntaxError> {
+fn from_toml_table(table: &DeTable<'_>, lines: &Lines, source: &Arc<str>, line: usize) -> Result<Node, SyntaxError> {
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
-        let line = line_of(text, key.span().start);
-        entries.push((key.get_ref().to_string(), from_toml(value.get_ref(), text, source, line)?));
+        let line = lines.at(key.span().start);
+        entries.push((key.get_ref().to_string(), from_toml(value.get_ref(), lines, source, line)?));
     }
     Ok(Node { value: Value::Table(entries), origin: Origin { source: source.clone(), line: Some(line) } })
 }
 
-fn from_toml(value: &DeValue<'_>, text: &str, source: &Arc<str>, line: usize) -> Result<Node, SyntaxError> {
+fn from_toml(value: &DeValue<'_>, lines: &Lines, source: &Arc<str>, line: usize) -> Result<Node, SyntaxError> {
     let origin = Origin { source: source.clone(), line: Some(line) };
     let refuse = |message: String| SyntaxError { origin: origin.clone(), message };
-    let value = match value {
-        DeValue::Boolean(truth) => Value::Boolean(*truth),
-        DeValue::String(string) => Value::Text(string.to_string()),
-        DeValue::Integer(number) => Value::Integer(
-            i64::from_str_radix(number.as_str(), number.radix())
-                .map_err(|_| refuse(format!("the whole number {} does not fit in 64 bits", number.as_str())))?,
-        ),
-        DeValue::Float(number) => {
-            Value::Float(number.as_str().parse().map_err(|_| refuse(format!("{} is not a number", number.as_str())))?)
-        }
-        DeValue::Datetime(date) => return Err(refuse(format!("found the date {date}; a scenario has no dates"))),
-        DeValue::Array(items) => {
-            let item = |item: &toml::Spanned<DeValue<'_>>| {
-                from_toml(item.get_ref(), text, source, line_of(text, item.span().start))
-            };
-            Value::List(items.iter().map(item).collect::<Result<_, _>>()?)
-        }
-        DeValue::Table(table) => return from_toml_table(table, text, source, line),
-    };
+    let value =
+        match value {
+            DeValue::Boolean(truth) => Value::Boolean(*truth),
+            DeValue::String(string) => Value::Text(string.to_string()),
+            DeValue::Integer(number) => {
+                Value::Integer(i64::from_str_radix(number.as_str(), number.radix()).map_err(|_| {
+                    let number = text::shortened(number.as_str(), text::QUOTED_MAX);
+                    refuse(format!("the whole number {number} does not fit in 64 bits"))
+                })?)
+            }
+            DeValue::Float(number) => Value::Float(number.as_str().parse().map_err(|_| {
+                refuse(format!("{} is not a number", text::shortened(number.as_str(), text::QUOTED_MAX)))
+            })?),
+            DeValue::Datetime(date) => return Err(refuse(format!("found the date {date}; a scenario has no dates"))),
+            DeValue::Array(items) => {
+                let item = |item: &toml::Spanned<DeValue<'_>>| {
+                    from_toml(item.get_ref(), lines, source, lines.at(item.span().start))
+                };
+                Value::List(items.iter().map(item).collect::<Result<_, _>>()?)
+            }
+            DeValue::Table(table) => return from_toml_table(table, lines, source, line),
+        };
     Ok(Node { value, origin })
 }
 
@@ -191,9 +208,10 @@ impl<'de> de::Visitor<'de> for JsonVisitor {
     }
     fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut entries: Vec<(String, Node)> = Vec::new();
+        let mut known = BTreeSet::new();
         while let Some(key) = map.next_key::<String>()? {
-            if entries.iter().any(|(known, _)| *known == key) {
-                return Err(de::Error::custom(format!("duplicate key {key:?}")));
+            if !known.insert(key.clone()) {
+                return Err(de::Error::custom(format!("duplicate key {}", text::quoted(&key))));
             }
             entries.push((key, Self::node(map.next_value()?)));
         }
@@ -244,6 +262,19 @@ impl Node {
             }
         }
         &node.origin
+    }
+
+    /// About how many bytes it takes, with all that is in it.
+    pub(super) fn bytes(&self) -> usize {
+        let inner = match &self.value {
+            Value::Text(text) => text.len(),
+            Value::List(items) => items.iter().map(Self::bytes).sum(),
+            Value::Table(entries) => {
+                entries.iter().map(|(key, node)| size_of::<String>() + key.len() + node.bytes()).sum()
+            }
+            _ => 0,
+        };
+        size_of::<Self>() + inner
     }
 
     /// Removes an entry of a table and returns it.
@@ -306,14 +337,15 @@ impl Value {
             Self::Boolean(truth) => format!("{truth}"),
             Self::Integer(number) => format!("{number}"),
             Self::Float(number) => format!("{number:?}"),
-            Self::Text(text) => format!("{text:?}"),
+            Self::Text(text) => text::quoted(text),
             Self::List(items) if items.len() <= 4 => {
                 format!("[{}]", items.iter().map(|item| item.value.describe()).collect::<Vec<_>>().join(", "))
             }
             Self::List(items) => format!("a list of {}", items.len()),
             Self::Table(entries) => {
                 let keys: Vec<_> = entries.iter().map(|(key, _)| key.as_str()).collect();
-                if keys.is_empty() { "an empty table".to_owned() } else { format!("a table of {}", keys.join(", ")) }
+                let keys = text::shortened(&keys.join(", "), text::QUOTED_MAX).into_owned();
+                if entries.is_empty() { "an empty table".to_owned() } else { format!("a table of {keys}") }
             }
         }
     }

@@ -6,6 +6,7 @@
 use super::read::ScenarioError;
 use super::tree::{Node, Value};
 use super::{Arm, setting_text};
+use fedgenie_core::{limits, text};
 
 /// Paths that may be overridden, for people.
 const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, protocol, clusters";
@@ -55,15 +56,20 @@ pub(super) fn read_overrides(with: &Node, path: &str) -> Result<Vec<Override>, S
     for (key, value) in entries {
         flatten(key, value, &path, &mut overrides)?;
     }
+    // Of the same path the last value counts, which `--set` and sweeps put behind those of the file.
+    overrides.reverse();
     overrides.sort_by(|one, other| one.path.cmp(&other.path));
+    overrides.dedup_by(|next, kept| next.path == kept.path);
+    if overrides.len() > limits::OVERRIDES {
+        let message = format!("found {} settings; expected at most {}", overrides.len(), limits::OVERRIDES);
+        return Err(ScenarioError::at(&with.origin, path, message));
+    }
     Ok(overrides)
 }
 
-/// Walks into tables above what may be overridden, as `task` is when keys are not in quotes. Of the same path the last
-/// value counts, which `--set` and sweeps put behind those of the file.
+/// Walks into tables above what may be overridden, as `task` is when keys are not in quotes.
 fn flatten(path: &str, value: &Node, above: &str, found: &mut Vec<Override>) -> Result<(), ScenarioError> {
     if is_allowed(path) {
-        found.retain(|known| known.path != path);
         found.push(Override { path: path.to_owned(), value: value.clone() });
         return Ok(());
     }
@@ -73,8 +79,9 @@ fn flatten(path: &str, value: &Node, above: &str, found: &mut Vec<Override>) -> 
         }
         _ => {
             let message = format!(
-                "found the path {path:?}; a policy can override only {ALLOWED} and what is below them: population, data \
-                 and draws are the same for all policies, so that they can be compared by seed"
+                "found the path {}; a policy can override only {ALLOWED} and what is below them: population, data \
+                 and draws are the same for all policies, so that they can be compared by seed",
+                text::quoted(path)
             );
             Err(ScenarioError::at(&value.origin, above, message))
         }

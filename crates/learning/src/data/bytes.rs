@@ -5,6 +5,7 @@
 //! first two bytes, 1f 8b, say so, whatever its name.
 
 use super::DataError;
+use fedgenie_core::limits::Budget;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -19,7 +20,13 @@ pub struct ByteReader<'a> {
     pub position: u64,
     /// Set where a gzip stream is cut off, which may be after its last data byte but before its checksum.
     cut_off: Option<std::io::Error>,
+    budget: Budget,
 }
+
+/// Bytes that are taken at once before it is asked whether there is room for more.
+const PIECE: u64 = 1 << 24;
+/// How many bytes of memory one byte of a file becomes: itself, and a number.
+const BYTES_PER_BYTE: u64 = 3;
 
 impl<'a> ByteReader<'a> {
     /// Opens a file, plain or packed with gzip.
@@ -31,24 +38,32 @@ impl<'a> ByteReader<'a> {
         let mut file = BufReader::new(File::open(path).map_err(refuse)?);
         let is_gzip = file.fill_buf().map_err(refuse)?.starts_with(&[0x1f, 0x8b]);
         let bytes: Box<dyn Read> = if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
-        Ok(Self { path, bytes, position: 0, cut_off: None })
+        Ok(Self { path, bytes, position: 0, cut_off: None, budget: Budget::default() })
     }
 
     /// Up to `count` bytes; fewer only where the file, or its compressed stream, ends.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If it cannot be read, or does not fit into memory.
     pub fn take(&mut self, count: u64) -> Result<Vec<u8>, DataError> {
         let mut taken = Vec::new();
-        let result = (&mut self.bytes).take(count).read_to_end(&mut taken);
-        self.position += taken.len() as u64;
-        match result {
-            Ok(_) => Ok(taken),
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                self.cut_off = Some(error);
-                Ok(taken)
+        loop {
+            let before = taken.len();
+            let wanted = PIECE.min(count - before as u64);
+            let result = (&mut self.bytes).take(wanted).read_to_end(&mut taken);
+            let found = (taken.len() - before) as u64;
+            self.position += found;
+            match result {
+                Ok(_) if found < wanted || taken.len() as u64 == count => return Ok(taken),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                    self.cut_off = Some(error);
+                    return Ok(taken);
+                }
+                Err(source) => return Err(self.unreadable(source)),
             }
-            Err(source) => Err(self.unreadable(source)),
+            let room = self.budget.take(found * BYTES_PER_BYTE);
+            room.map_err(|source| DataError::memory(self.path, source))?;
         }
     }
 

@@ -37,6 +37,7 @@ pub use config::CsvConfig;
 
 use super::rows::Rows;
 use super::{DataError, Dataset, Shape, Split, Targets};
+use fedgenie_core::limits::{COLUMNS, TABLE_VALUES};
 use ndarray::Array2;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,10 +46,10 @@ use std::path::Path;
 pub use super::rows::ROW_MAX;
 
 /// The most columns: 2^20.
-pub const COLUMNS_MAX: usize = 1 << 20;
+pub const COLUMNS_MAX: usize = COLUMNS;
 
 /// The most features of a file, all rows together: 2^28, which is 1 GiB.
-pub const VALUES_MAX: usize = 1 << 28;
+pub const VALUES_MAX: usize = TABLE_VALUES;
 
 /// The most classes.
 pub const CLASSES_MAX: usize = 256;
@@ -219,9 +220,12 @@ impl<'a> Part<'a> {
                 let message = format!("found {} fields; the header has {} columns", rows.record.len(), roles.len());
                 return Err(part.wrong(line, message));
             }
+            let names = part.labels.known.len() + part.groups.known.len();
             for ((column, field), role) in rows.record.iter().map(str::trim).enumerate().zip(&roles) {
                 part.take(line, column, field, *role)?;
             }
+            let names = part.labels.known.len() + part.groups.known.len() - names;
+            rows.keep(names as u64 * (96 + rows.record.as_slice().len() as u64))?;
             examples += 1;
             if part.features.len() > VALUES_MAX || examples > VALUES_MAX {
                 return Err(DataError::TooMany { path: path.to_owned(), limit: VALUES_MAX, what: "numbers" });

@@ -1,7 +1,8 @@
 //! Everything that can be wrong with data. No error leaves anything half loaded.
 
+use fedgenie_core::limits::Unaffordable;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why the system refuses, in words about the file where that is possible.
@@ -211,6 +212,14 @@ pub enum DataError {
         /// Of what.
         what: &'static str,
     },
+    /// What a file holds, or a generator would draw, does not fit into memory.
+    #[error("{place}: {source}")]
+    Memory {
+        /// The file, or the setting.
+        place: String,
+        /// What it would take.
+        source: Unaffordable,
+    },
     /// A table is not as it has to be.
     #[error("{}:{line}: {message}", path.display())]
     Table {
@@ -277,6 +286,11 @@ pub enum DataError {
 }
 
 impl DataError {
+    /// That what a file holds does not fit into memory.
+    pub fn memory(path: &Path, source: Unaffordable) -> Self {
+        Self::Memory { place: path.display().to_string(), source }
+    }
+
     /// The same error, as somebody sees it who holds the settings at a path.
     #[must_use]
     pub fn below(self, path: &str) -> Self {

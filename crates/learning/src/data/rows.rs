@@ -1,19 +1,20 @@
 //! Records of a text table, plain or gzip, with the line where each begins.
 //!
 //! # Trust
-//! None: no more than [`ROW_MAX`] bytes are unpacked for one record, and no more than the caller allows for all of
-//! them.
+//! None: no more than [`ROW_MAX`] bytes are unpacked for one record, no more than [`TABLE_BYTES`] or what the caller
+//! allows for all of them, and no more is read than there is memory for.
 
 use super::DataError;
 use super::bytes::ByteReader;
 use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord, Terminator};
+use fedgenie_core::limits::{Budget, ROW_BYTES, TABLE_BYTES};
 use std::cell::Cell;
 use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
 
 /// The most bytes of a row, after decompression: 2^24.
-pub const ROW_MAX: u64 = 1 << 24;
+pub const ROW_MAX: u64 = ROW_BYTES;
 
 /// The records of a file that are not empty lines, with the line where each begins.
 pub struct Rows<'a> {
@@ -21,6 +22,7 @@ pub struct Rows<'a> {
     pub path: &'a Path,
     reader: Reader<Guard<'a>>,
     progress: Rc<Progress>,
+    budget: Budget,
     /// The record read last.
     pub record: StringRecord,
 }
@@ -36,7 +38,7 @@ struct Progress {
 impl<'a> Rows<'a> {
     /// Opens a file, plain or gzip.
     pub fn open(path: &'a Path) -> Result<Self, DataError> {
-        Self::open_within(path, u64::MAX)
+        Self::open_within(path, TABLE_BYTES)
     }
 
     /// Opens a file of which at most `limit` bytes are unpacked.
@@ -46,7 +48,7 @@ impl<'a> Rows<'a> {
 
     /// Opens a file whose fields are separated by another character than a comma.
     pub fn open_separated(path: &'a Path, separator: u8) -> Result<Self, DataError> {
-        Self::open_with(path, u64::MAX, separator)
+        Self::open_with(path, TABLE_BYTES, separator)
     }
 
     fn open_with(path: &'a Path, limit: u64, separator: u8) -> Result<Self, DataError> {
@@ -59,13 +61,13 @@ impl<'a> Rows<'a> {
             .delimiter(separator)
             .terminator(Terminator::Any(b'\n'))
             .from_reader(bytes);
-        Ok(Self { path, reader, progress, record: StringRecord::new() })
+        Ok(Self { path, reader, progress, budget: Budget::default(), record: StringRecord::new() })
     }
 
     /// Reads the next record and says on which line it begins.
     ///
     /// # Errors
-    /// If the file cannot be read or a row is too long.
+    /// If the file cannot be read, a row is too long, or there is no memory for what was read.
     pub fn advance(&mut self) -> Result<Option<u64>, DataError> {
         loop {
             let more = self.reader.read_record(&mut self.record).map_err(|error| self.refused(error))?;
@@ -81,9 +83,19 @@ impl<'a> Rows<'a> {
                 return Err(DataError::Table { path, line, message });
             }
             if self.record.len() > 1 || !self.record[0].trim().is_empty() {
+                // A number of each field, and what is known of the row.
+                self.keep(16 + 4 * self.record.len() as u64)?;
                 return Ok(Some(self.reader.position().line() - 1 - inside));
             }
         }
+    }
+
+    /// Counts bytes that the caller is about to keep beside a number for each field.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn keep(&mut self, bytes: u64) -> Result<(), DataError> {
+        self.budget.take(bytes).map_err(|source| DataError::memory(self.path, source))
     }
 
     fn refused(&self, error: csv::Error) -> DataError {

@@ -13,6 +13,7 @@
 //! therefore does not depend on how many others there are.
 
 use super::{DataError, Dataset, Split, Targets};
+use fedgenie_core::limits::afford;
 use fedgenie_core::math::{float::sqrt, special::normal_quantile as standard_normal};
 use fedgenie_core::rng::{Purpose, Streams};
 use ndarray::Array2;
@@ -61,6 +62,10 @@ impl LinearData {
             let found = format!("{} (with {} features)", self.examples, self.features);
             return refuse("examples", found, "at most 2^28 divided by the number of features");
         }
+        // Each is drawn, split and dealt.
+        let needed = 8 * (self.examples as u128) * (self.features as u128 + 2);
+        afford(format!("{} examples with {} features", self.examples, self.features), needed)
+            .map_err(|source| DataError::Memory { place: "examples".to_owned(), source })?;
         if !(self.noise.is_finite() && self.noise >= 0.0) {
             return refuse("noise", self.noise.to_string(), "finite and not negative");
         }

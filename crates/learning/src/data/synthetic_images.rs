@@ -34,6 +34,7 @@ mod config;
 pub use config::SyntheticConfig;
 
 use super::{DataError, Dataset, Shape, Split, Targets};
+use fedgenie_core::limits::afford;
 use fedgenie_core::math::{float::cos, float::floor, special::normal_quantile as standard_normal};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use ndarray::Array2;
@@ -114,6 +115,10 @@ impl SyntheticImages {
                 return refuse(key, found, "at most 2^28 divided by the numbers in an image");
             }
         }
+        let images = self.train as u128 + self.test as u128;
+        let needed = 8 * images * (channels * height * width + 2) as u128;
+        afford(format!("{images} images of {}", self.shape), needed)
+            .map_err(|source| DataError::Memory { place: "train".to_owned(), source })?;
         for (key, value) in [("noise", self.noise), ("deformation", self.deformation)] {
             if !(value.is_finite() && value >= 0.0) {
                 return refuse(key, value.to_string(), "finite and not negative");

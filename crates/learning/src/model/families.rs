@@ -20,7 +20,7 @@ use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 
 /// The most outputs a hidden layer may have: what a typing error exceeds.
-const MOST_OUTPUTS: usize = 65_536;
+const MOST_OUTPUTS: usize = fedgenie_core::limits::LAYER_OUTPUTS;
 
 /// A network's part of a scenario.
 pub trait FamilySettings {

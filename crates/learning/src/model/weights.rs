@@ -10,8 +10,9 @@
 
 use super::Model;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 /// A named part of the parameter vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +113,9 @@ pub fn read_safetensors(model: &dyn Model, path: &Path) -> Result<Vec<f32>, Weig
     Ok(parameters)
 }
 
+/// Bytes of a file beside the numbers of the model.
+const HEADER_MAX: u64 = 1 << 26;
+
 /// Reads tensors of these names and shapes, and no others, from a safetensors file.
 ///
 /// # Errors
@@ -119,7 +123,14 @@ pub fn read_safetensors(model: &dyn Model, path: &Path) -> Result<Vec<f32>, Weig
 /// that is not finite.
 pub fn read_tensors(path: &Path, expected: Vec<(String, Vec<usize>)>) -> Result<Vec<Tensor>, WeightsError> {
     let wrong = |message: String| WeightsError::Content { path: path.to_owned(), message };
-    let bytes = fs::read(path).map_err(|source| WeightsError::Read { path: path.to_owned(), source })?;
+    let unread = |source| WeightsError::Read { path: path.to_owned(), source };
+    // Names, shapes and counters take little beside the numbers.
+    let most = expected.iter().map(|(_, shape)| shape.iter().product::<usize>() as u64 * 4).sum::<u64>() + HEADER_MAX;
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).map_err(unread)?;
+    if bytes.len() as u64 > most {
+        return Err(wrong(format!("has more than {most} bytes, which are more than the model has")));
+    }
     let file = SafeTensors::deserialize(&bytes).map_err(|error| wrong(format!("is no safetensors file: {error}")))?;
     let mut names = file.names();
     names.sort_unstable();
@@ -157,7 +168,7 @@ mod tests {
 
     fn file(contents: &[u8]) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), contents).unwrap();
+        std::fs::write(file.path(), contents).unwrap();
         file
     }
 

@@ -9,8 +9,11 @@ use super::Population;
 use super::availability::AvailabilityConfig;
 use super::law::{FactorLaw, LinkParameter, PlainParameter, TimeLaw};
 use super::phase::Interruption;
+pub(crate) use build::check_durations;
+
 use build::Builder;
 use fedgenie_core::config::Complaint;
+use fedgenie_core::limits;
 use fedgenie_core::rng::Streams;
 use fedgenie_core::units::{Amount, PerSecond};
 use fedgenie_learning::trainer::LocalTraining;
@@ -241,7 +244,7 @@ impl PopulationConfig {
                 }
             }
         }
-        let counted: usize = counts.iter().sum();
+        let counted = counts.iter().fold(0, |sum: usize, &count| sum.saturating_add(count));
         let Some(clients) = self.clients else {
             if shares.is_empty() {
                 return Ok(counts);
@@ -257,7 +260,7 @@ impl PopulationConfig {
         if (counted as f64 + shared - clients as f64).abs() > 1e-6 * clients.max(1) as f64 {
             return wrong(format!("{}", counted as f64 + shared));
         }
-        let mut left = clients - counted;
+        let mut left = clients.saturating_sub(counted);
         let mut remainders = Vec::new();
         for &(index, exact) in &exact {
             // A share that is a whole number but for rounding is that number.
@@ -276,15 +279,21 @@ impl PopulationConfig {
     /// The number of clients.
     ///
     /// # Errors
-    /// If it is missing, zero, too large, or contradicts the groups.
+    /// If it is missing, zero, too large for memory, or contradicts the groups.
     pub fn client_count(&self) -> Result<usize, Complaint> {
-        let clients: usize = self.groups()?.iter().map(|(_, _, count)| count).sum();
-        if clients == 0 || u32::try_from(clients).is_err() {
-            let message = format!("found {clients} clients; expected between 1 and {}", u32::MAX);
+        let clients: u128 = self.groups()?.iter().map(|&(_, _, count)| count as u128).sum();
+        let wrong = |message| {
             let path = if self.clients.is_some() { "population.clients" } else { "population" };
-            return Err(Complaint::new(path, message));
+            Err(Complaint::new(path, message))
+        };
+        let needed = clients * u128::from(limits::CLIENT_BYTES);
+        match limits::afford(format!("{clients} clients"), needed) {
+            _ if clients == 0 || clients > limits::CLIENTS as u128 => {
+                wrong(format!("found {clients} clients; expected between 1 and {}", limits::CLIENTS))
+            }
+            Err(error) => wrong(error.to_string()),
+            Ok(()) => Ok(clients as usize),
         }
-        Ok(clients)
     }
 
     /// Makes file names relative: those of empirical laws to `base`, the folder of the scenario; those of traces and

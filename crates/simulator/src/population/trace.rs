@@ -11,7 +11,8 @@
 //! | [`flash_speeds`] | one rate per client from FLASH's normal speeds |
 //!
 //! # Trust
-//! None: a file is unpacked up to [`TEXT_MAX`] bytes, and no more than [`RECORDS_MAX`] records of it are kept.
+//! None: a file is unpacked up to [`TEXT_MAX`] bytes, and no more than [`RECORDS_MAX`] records of it are kept, as far
+//! as there is memory for them.
 //!
 //! # Defects
 //! An importer of our own formats refuses every deviation from the documented format. An importer of a published data
@@ -21,6 +22,7 @@
 mod assign;
 pub(crate) mod columns;
 pub mod flash;
+mod flash_json;
 pub mod flash_speeds;
 pub mod flhetbench;
 pub mod intervals;
@@ -32,14 +34,15 @@ pub mod table;
 pub use assign::{Assign, Assignment};
 pub(crate) use memo::Memo;
 
+use fedgenie_core::limits::{TRACE_BYTES, TRACE_RECORDS};
 use fedgenie_core::time::Span;
 use std::path::Path;
 
 /// The most bytes of a file, after decompression: 2^30.
-pub const TEXT_MAX: u64 = 1 << 30;
+pub const TEXT_MAX: u64 = TRACE_BYTES;
 
 /// The most intervals, points or rows of a file: 2^26.
-pub const RECORDS_MAX: usize = 1 << 26;
+pub const RECORDS_MAX: usize = TRACE_RECORDS;
 
 /// Imported records, with the defects found in them.
 #[derive(Clone, Debug, PartialEq)]

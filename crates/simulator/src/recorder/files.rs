@@ -1,10 +1,10 @@
 //! The files of one run's folder.
 
+use super::event::Event;
 use super::{RoundMark, RoundSummary, Sink, Timeline};
 use fedgenie_core::record::Record;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::ops::RangeInclusive;
@@ -20,6 +20,9 @@ pub const MARKS_FILE: &str = "digests.bin";
 /// The run in virtual time, in the trace format of Chrome's profiler, gzip.
 pub const TIMELINE_FILE: &str = "timeline.json.gz";
 
+/// Bytes that are gathered before they are packed.
+pub(super) const UNPACKED_BYTES: usize = 1 << 16;
+
 /// Files that are written beside the rounds.
 #[derive(Clone, Debug, Default)]
 pub struct RunFileOptions {
@@ -34,7 +37,8 @@ pub struct RunFileOptions {
 pub struct RunFiles {
     rounds: BufWriter<File>,
     marks: BufWriter<File>,
-    events: Option<GzEncoder<BufWriter<File>>>,
+    /// Lines are gathered before they are packed: the encoder clears a window of its own at each write.
+    events: Option<BufWriter<GzEncoder<BufWriter<File>>>>,
     timeline: Option<Timeline<BufWriter<File>>>,
 }
 
@@ -47,7 +51,8 @@ impl RunFiles {
         fs::create_dir_all(folder)?;
         let open = |name| File::create(folder.join(name));
         let events = if options.events {
-            Some(GzEncoder::new(BufWriter::new(open(EVENTS_FILE)?), Compression::fast()))
+            let packed = GzEncoder::new(BufWriter::new(open(EVENTS_FILE)?), Compression::fast());
+            Some(BufWriter::with_capacity(UNPACKED_BYTES, packed))
         } else {
             None
         };
@@ -71,7 +76,8 @@ impl RunFiles {
         self.rounds.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         self.marks.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         if let Some(events) = self.events {
-            events.finish()?.flush()?;
+            let packed = events.into_inner().map_err(io::IntoInnerError::into_error)?;
+            packed.finish()?.flush()?;
         }
         if let Some(timeline) = self.timeline {
             timeline.finish()?.flush()?;
@@ -87,7 +93,7 @@ impl Sink for RunFiles {
         }
         match &mut self.events {
             Some(events) => {
-                serde_json::to_writer(&mut *events, &event_json(record))?;
+                serde_json::to_writer(&mut *events, &Event(record))?;
                 events.write_all(b"\n")
             }
             None => Ok(()),
@@ -134,56 +140,4 @@ pub fn read_marks(file: &mut impl Read) -> io::Result<Option<RoundMark>> {
         checksums.push(u32::from_le_bytes(half));
     }
     Ok(Some(RoundMark { timeline, model, checksums }))
-}
-
-/// A record as a line of `events.jsonl.gz`; trained parameters only by their number.
-pub fn event_json(record: &Record<'_>) -> serde_json::Value {
-    match record {
-        Record::Opened { round, time, selected } => {
-            json!({ "event": "opened", "round": round, "time_ns": time, "selected": selected })
-        }
-        Record::Selected { round, time, selected } => {
-            json!({ "event": "selected", "edge": null, "round": round, "time_ns": time, "selected": selected })
-        }
-        Record::EdgeSelected { edge, turn, time, selected } => {
-            json!({ "event": "selected", "edge": edge, "round": turn, "time_ns": time, "selected": selected })
-        }
-        Record::CloudOpened { round, time, edges } => {
-            json!({ "event": "cloud-opened", "round": round, "time_ns": time, "edges": edges })
-        }
-        Record::Travelled { edge, round, down, time } => {
-            json!({ "event": "travelled", "edge": edge, "round": round, "down": down, "time_ns": time })
-        }
-        Record::EdgeClosed { edge, turn, time } => {
-            json!({ "event": "edge-closed", "edge": edge, "round": turn, "time_ns": time })
-        }
-        Record::Paused { client, round, phase, from, until } => json!({
-            "event": "paused", "client": client, "round": round, "phase": phase, "from_ns": from, "until_ns": until
-        }),
-        Record::Lost { client, round, phase, reason, time } => json!({
-            "event": "lost", "client": client, "round": round, "phase": phase, "reason": reason, "time_ns": time
-        }),
-        Record::PhaseEnded { client, round, phase, time } => {
-            json!({ "event": "phase-ended", "client": client, "round": round, "phase": phase, "time_ns": time })
-        }
-        Record::JobEnded { client, round, outcome, time } => {
-            json!({ "event": "job-ended", "client": client, "round": round, "outcome": outcome, "time_ns": time })
-        }
-        Record::StaleEnded { client, round, delivered, time } => {
-            json!({ "event": "stale-ended", "client": client, "round": round, "delivered": delivered, "time_ns": time })
-        }
-        Record::Closed { round, time, reward, regret, down_bytes, up_bytes } => json!({
-            "event": "closed", "round": round, "time_ns": time, "reward": reward, "regret": regret,
-            "down_bytes": down_bytes, "up_bytes": up_bytes
-        }),
-        Record::Model { round, parameters } => {
-            json!({ "event": "model", "round": round, "parameters": parameters.len() })
-        }
-        Record::Private { round, client, values } => {
-            json!({ "event": "private", "round": round, "client": client, "parameters": values.len() })
-        }
-        Record::Metric { round, name, value } => {
-            json!({ "event": "metric", "round": round, "name": name, "value": value })
-        }
-    }
 }

@@ -16,6 +16,7 @@
 //! # Source
 //! "Trace Event Format", Google, 2016: complete events (`X`), instants (`i`), metadata (`M`).
 
+use super::files::UNPACKED_BYTES;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::record::{Outcome, Phase, Record};
 use fedgenie_core::time::VirtualTime;
@@ -23,7 +24,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::ops::RangeInclusive;
 
 const SERVER: u32 = 1;
@@ -45,7 +46,7 @@ struct Open {
 /// Writes a timeline.
 #[derive(Debug)]
 pub struct Timeline<W: Write> {
-    out: GzEncoder<W>,
+    out: BufWriter<GzEncoder<W>>,
     rounds: RangeInclusive<u32>,
     current: u32,
     clock: VirtualTime,
@@ -72,7 +73,8 @@ impl<W: Write> Timeline<W> {
     /// # Errors
     /// If it cannot be written.
     pub fn new(out: W, rounds: RangeInclusive<u32>) -> io::Result<Self> {
-        let mut out = GzEncoder::new(out, Compression::fast());
+        let packed = GzEncoder::new(out, Compression::fast());
+        let mut out = BufWriter::with_capacity(UNPACKED_BYTES, packed);
         out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
         let mut timeline = Self {
             out,
@@ -277,7 +279,7 @@ impl<W: Write> Timeline<W> {
         let open: Vec<ClientId> = self.jobs.keys().copied().collect();
         open.into_iter().try_for_each(|client| self.cut(client))?;
         self.out.write_all(b"\n]}\n")?;
-        self.out.finish()
+        self.out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a run has cost: traffic, computing, jobs, and what of it was wasted.
 
+use super::RunError;
 use fedgenie_core::record::Phase;
 use fedgenie_core::state::{State, Stateful};
-use fedgenie_core::time::Span;
+use fedgenie_core::time::{Span, TotalTime};
 use std::ops::AddAssign;
 
 /// Totals of a run so far.
@@ -23,9 +24,9 @@ pub struct Accounts {
     /// Bytes from edge servers to the cloud.
     pub edge_up_bytes: u64,
     /// Virtual time that clients spent computing.
-    pub compute: Span,
+    pub compute: TotalTime,
     /// The part of it whose result was never used.
-    pub wasted_compute: Span,
+    pub wasted_compute: TotalTime,
     /// Bytes sent to clients for jobs whose update was never used: lost, called off, late without being carried, too
     /// stale, of an abandoned round, or under way when the run ends.
     pub wasted_down_bytes: u64,
@@ -37,7 +38,7 @@ pub struct Accounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cost {
     /// Time spent computing.
-    pub compute: Span,
+    pub compute: TotalTime,
     /// Bytes from the server.
     pub down_bytes: u64,
     /// Bytes to the server.
@@ -58,11 +59,16 @@ impl Stateful for Accounts {
     }
 }
 
+/// Adds bytes to a sum, which stays at the end of its range: [`Accounts::check`] sees it there.
+pub(super) fn add(sum: &mut u64, bytes: u64) {
+    *sum = sum.saturating_add(bytes);
+}
+
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Self) {
         self.compute += other.compute;
-        self.down_bytes += other.down_bytes;
-        self.up_bytes += other.up_bytes;
+        add(&mut self.down_bytes, other.down_bytes);
+        add(&mut self.up_bytes, other.up_bytes);
     }
 }
 
@@ -70,16 +76,33 @@ impl Accounts {
     /// Accounts for a phase: time at work, and bytes moved.
     pub(super) fn spend(&mut self, phase: Phase, active: Span, moved: u64) {
         match phase {
-            Phase::Download => self.down_bytes += moved,
+            Phase::Download => add(&mut self.down_bytes, moved),
             Phase::Compute => self.compute += active,
-            Phase::Upload => self.up_bytes += moved,
+            Phase::Upload => add(&mut self.up_bytes, moved),
         }
     }
 
     /// Counts a cost as wasted.
     pub(super) fn waste(&mut self, cost: Cost) {
         self.wasted_compute += cost.compute;
-        self.wasted_down_bytes += cost.down_bytes;
-        self.wasted_up_bytes += cost.up_bytes;
+        add(&mut self.wasted_down_bytes, cost.down_bytes);
+        add(&mut self.wasted_up_bytes, cost.up_bytes);
+    }
+
+    /// Checks that no sum has left its range.
+    ///
+    /// # Errors
+    /// The sum that has.
+    pub(super) fn check(&self) -> Result<(), RunError> {
+        let sums = [
+            (self.down_bytes, "sent to clients"),
+            (self.up_bytes, "sent by clients"),
+            (self.edge_down_bytes, "sent from the cloud to edge servers"),
+            (self.edge_up_bytes, "sent from edge servers to the cloud"),
+        ];
+        match sums.into_iter().find(|&(sum, _)| sum == u64::MAX) {
+            Some((_, what)) => Err(RunError::TooManyBytes { what }),
+            None => Ok(()),
+        }
     }
 }

@@ -12,12 +12,13 @@
 //!
 //! A violation is a defect of the program. The run ends, and says what was found and the records before it.
 
+use super::accounts::add;
 use super::jobs::Job;
 use super::{Accounts, RunError};
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::record::{Phase, Record};
 use fedgenie_core::state::{State, Stateful};
-use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_core::time::{Span, TotalTime, VirtualTime};
 use std::collections::VecDeque;
 
 /// Records kept for the message.
@@ -30,7 +31,7 @@ const NO_ACCOUNT: u32 = u32::MAX;
 struct ClientAccount {
     down_bytes: u64,
     up_bytes: u64,
-    compute: Span,
+    compute: TotalTime,
 }
 
 /// The checks of one run.
@@ -126,8 +127,8 @@ impl Audit {
             self.clients.push(ClientAccount::default());
         }
         let account = &mut self.clients[*index as usize];
-        account.down_bytes += job.bytes.0;
-        account.up_bytes += job.bytes.1;
+        add(&mut account.down_bytes, job.bytes.0);
+        add(&mut account.up_bytes, job.bytes.1);
         account.compute += job.active[Phase::Compute.index()];
         let client = job.client;
         self.require(job.is_concluded, || format!("the job of {client} has no outcome"))?;
@@ -147,9 +148,9 @@ impl Audit {
         })
     }
 
-    pub const fn probed(&mut self, down_bytes: u64, up_bytes: u64) {
-        self.probed.0 += down_bytes;
-        self.probed.1 += up_bytes;
+    pub fn probed(&mut self, down_bytes: u64, up_bytes: u64) {
+        add(&mut self.probed.0, down_bytes);
+        add(&mut self.probed.1, up_bytes);
     }
 
     pub fn age(&self, client: ClientId, sent: Round, now: Round) -> Result<(), RunError> {
@@ -168,21 +169,25 @@ impl Audit {
 
     /// Sums over clients against totals. `under_way` are the jobs that are not settled.
     pub fn finished<'a>(&self, accounts: &Accounts, under_way: impl Iterator<Item = &'a Job>) -> Result<(), RunError> {
-        let (mut down, mut up, mut compute, mut jobs) = (self.probed.0, self.probed.1, Span::ZERO, self.settled);
+        let (mut down, mut up, mut compute, mut jobs) = (self.probed.0, self.probed.1, TotalTime::ZERO, self.settled);
         for account in &self.clients {
-            down += account.down_bytes;
-            up += account.up_bytes;
+            add(&mut down, account.down_bytes);
+            add(&mut up, account.up_bytes);
             compute += account.compute;
         }
         for job in under_way {
-            down += job.bytes.0;
-            up += job.bytes.1;
+            add(&mut down, job.bytes.0);
+            add(&mut up, job.bytes.1);
             compute += job.active[Phase::Compute.index()];
             jobs += 1;
         }
         self.require((down, up, compute) == (accounts.down_bytes, accounts.up_bytes, accounts.compute), || {
             let Accounts { down_bytes, up_bytes, compute: total, .. } = accounts;
-            format!("clients moved {down} and {up} bytes and computed {compute:?}; the totals are {down_bytes}, {up_bytes} and {total:?}")
+            let (computed, total) = (compute.seconds(), total.seconds());
+            format!(
+                "clients moved {down} and {up} bytes and computed {computed} s; the totals are {down_bytes}, {up_bytes} and \
+                 {total} s"
+            )
         })?;
         self.require(jobs == accounts.dispatched, || {
             format!("{} jobs were dispatched and {jobs} are accounted for", accounts.dispatched)
@@ -265,7 +270,7 @@ mod tests {
         audit.settled(&delivered()).unwrap();
         audit.probed(7, 8);
         let totals =
-            Accounts { down_bytes: 207, up_bytes: 208, compute: Span(20), dispatched: 2, ..Accounts::default() };
+            Accounts { down_bytes: 207, up_bytes: 208, compute: TotalTime(20), dispatched: 2, ..Accounts::default() };
         audit.finished(&totals, std::iter::empty()).unwrap();
         let three = Accounts { dispatched: 3, ..totals };
         assert!(said(audit.finished(&three, std::iter::empty())).contains("3 jobs were dispatched and 2"));

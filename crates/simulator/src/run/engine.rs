@@ -16,10 +16,11 @@ use crate::recorder::{Digests, Sink};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber};
 use fedgenie_core::kernel::{Handle, Kernel, Occurrence};
+use fedgenie_core::limits::CLOCK_SECONDS;
 use fedgenie_core::record::{DropReason, Outcome, Phase, Record};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::{State, Stateful};
-use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_core::time::{Span, TotalTime, VirtualTime};
 use fedgenie_learning::task::JobKey;
 
 /// Phase completions and arrivals of models, before everything else of the same instant.
@@ -28,6 +29,9 @@ const CLASS_PHASE: u8 = 0;
 const CLASS_LOSS: u8 = 1;
 /// Deadlines, timeouts and the end of probes.
 const CLASS_TIMER: u8 = 2;
+
+/// The latest time that a run may reach: durations beyond it still fit.
+const LATEST: VirtualTime = VirtualTime(CLOCK_SECONDS * 1_000_000_000);
 
 /// The one server, where there are no edge servers: it has the place of the first.
 pub(super) const THE_SERVER: EdgeId = EdgeId(0);
@@ -253,6 +257,9 @@ impl<'w> Engine<'w> {
         let before = self.now();
         let Some(occurrence) = self.kernel.next() else { return Ok(None) };
         let now = self.now();
+        if now > LATEST {
+            return Err(RunError::TooLate { time: now });
+        }
         if now > before && !self.cursors.is_always() {
             self.scopes.clock_moved();
         }
@@ -364,7 +371,7 @@ impl<'w> Engine<'w> {
     pub fn finish(mut self) -> Result<Accounts, RunError> {
         let now = self.now();
         let under_way: Vec<&Job> = self.jobs.iter().filter(|job| job.pending.is_some()).collect();
-        let (mut computing, mut wasted) = (Span::ZERO, Cost::default());
+        let (mut computing, mut wasted) = (TotalTime::ZERO, Cost::default());
         for job in under_way {
             let mut cost = job.cost();
             if job.phase == Phase::Compute {
@@ -372,7 +379,7 @@ impl<'w> Engine<'w> {
                     Interruption::Pause => self.cursors.time_away(job.client, job.phase_began, now),
                     Interruption::Lose | Interruption::RunOn => Span::ZERO,
                 };
-                cost.compute = Span((now - job.phase_began).0 - away.0);
+                cost.compute = Span((now - job.phase_began).0 - away.0).into();
                 computing += cost.compute;
             }
             wasted += cost;
@@ -380,6 +387,7 @@ impl<'w> Engine<'w> {
         self.audit.finished(&self.accounts, self.jobs.iter())?;
         self.accounts.compute += computing;
         self.accounts.waste(wasted);
+        self.accounts.check()?;
         Ok(self.accounts)
     }
 }

@@ -22,7 +22,7 @@ impl End {
     pub fn is_reached(&self, round: Round, now: VirtualTime, accounts: &Accounts) -> bool {
         self.rounds.is_some_and(|rounds| round.0 >= rounds)
             || self.time.is_some_and(|time| now >= time)
-            || self.bytes.is_some_and(|bytes| (accounts.down_bytes + accounts.up_bytes) as f64 >= bytes)
+            || self.bytes.is_some_and(|bytes| accounts.down_bytes.saturating_add(accounts.up_bytes) as f64 >= bytes)
     }
 }
 

@@ -3,6 +3,7 @@
 mod edge;
 
 use super::RunError;
+use super::accounts::add;
 use super::clusters::ClusterDecision;
 use super::engine::{Engine, Event, Timer};
 use super::learning::{EdgeModel, Intake, ServerScope};
@@ -173,11 +174,11 @@ impl<'w> Hierarchy<'w> {
         let down = self.edges[edge.index()].is_receiving();
         engine.note(&Record::Travelled { edge, round, down, time })?;
         if down {
-            engine.accounts.edge_down_bytes += engine.world.training.payload_bytes;
+            add(&mut engine.accounts.edge_down_bytes, engine.world.training.payload_bytes);
             self.open_edge(engine, server, edge)
         } else {
             let edge_server = &mut self.edges[edge.index()];
-            engine.accounts.edge_up_bytes += engine.world.bytes_of(&edge_server.rows);
+            add(&mut engine.accounts.edge_up_bytes, engine.world.bytes_of(&edge_server.rows));
             edge_server.rest();
             self.returned.push((edge, time - opened));
             Ok(())

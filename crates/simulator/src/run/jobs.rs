@@ -174,9 +174,9 @@ impl Job {
     }
 
     /// What it has cost so far, without a phase under way.
-    pub const fn cost(&self) -> Cost {
+    pub fn cost(&self) -> Cost {
         let (down_bytes, up_bytes) = self.bytes;
-        Cost { compute: self.active[Phase::Compute.index()], down_bytes, up_bytes }
+        Cost { compute: self.active[Phase::Compute.index()].into(), down_bytes, up_bytes }
     }
 }
 

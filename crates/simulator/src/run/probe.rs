@@ -4,18 +4,23 @@
 //! Clients answer at once, from the model of that moment; the protocol lets the time pass before it selects.
 
 use super::RunError;
+use super::accounts::add;
 use super::engine::Engine;
 use super::learning::Trained;
 use super::question::{Asker, SelectionStreams};
 use super::server::Server;
 use crate::policy::{Policy, Probe, ServerView, TrainingReport};
 use fedgenie_core::id::{ClientId, Round, Turn};
+use fedgenie_core::limits::DURATION_SECONDS;
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::ProbeKind;
 use std::sync::Arc;
+
+/// The longest that a server may wait for answers: three phases of a job.
+const LONGEST: Span = Span(3 * DURATION_SECONDS * 1_000_000_000);
 
 /// What clients answered.
 #[derive(Default)]
@@ -131,8 +136,15 @@ pub(super) fn carry_out(
             charge_training(engine, asking.turn, &clients)?
         }
     };
-    engine.accounts.down_bytes += bytes[0];
-    engine.accounts.up_bytes += bytes[1];
+    if span > LONGEST {
+        return Err(RunError::Probe {
+            policy: asking.asker.policy(&server.label),
+            turn: asking.turn,
+            round: asking.round,
+        });
+    }
+    add(&mut engine.accounts.down_bytes, bytes[0]);
+    add(&mut engine.accounts.up_bytes, bytes[1]);
     engine.audit.probed(bytes[0], bytes[1]);
     Ok(Asked { answered, span, bytes })
 }
@@ -149,11 +161,11 @@ fn charge(engine: &Engine<'_>, turn: Turn, clients: &[ClientId], price: Price) -
     for &client in clients {
         let [download, compute, _] = engine.draw(Purpose::Probe, client, turn.into())?.phases;
         let inference = Span((compute.0 as f64 * world.inference_of_job(client) * passes) as u64);
-        longest = longest.max(if needs_model { download + inference } else { inference });
+        longest = longest.max(if needs_model { Span(download.0.saturating_add(inference.0)) } else { inference });
     }
     let asked = clients.len() as u64;
-    let down = if needs_model { world.training.payload_bytes * asked } else { 0 };
-    Ok((longest, [down, 8 * numbers as u64 * asked]))
+    let down = if needs_model { world.training.payload_bytes.saturating_mul(asked) } else { 0 };
+    Ok((longest, [down, (8 * numbers as u64).saturating_mul(asked)]))
 }
 
 fn charge_training(engine: &Engine<'_>, turn: Turn, clients: &[ClientId]) -> Result<(Span, [u64; 2]), RunError> {
@@ -161,7 +173,7 @@ fn charge_training(engine: &Engine<'_>, turn: Turn, clients: &[ClientId]) -> Res
     for &client in clients {
         let (draw, transfer) = engine.job(Purpose::Probe, client, turn.into())?;
         longest = longest.max(draw.total());
-        bytes = [bytes[0] + transfer[0], bytes[1] + transfer[1]];
+        bytes.iter_mut().zip(transfer).for_each(|(sum, moved)| add(sum, moved));
     }
     Ok((longest, bytes))
 }

@@ -300,6 +300,7 @@ impl<'w> Server<'w> {
     ) -> Result<(), RunError> {
         let Self { round, reward, regret, .. } = *self;
         let (closed, accounts) = (engine.now(), engine.accounts);
+        accounts.check()?;
         let (down_bytes, up_bytes) = (accounts.down_bytes, accounts.up_bytes);
         engine.note(&Record::Closed { round, time: closed, reward, regret, down_bytes, up_bytes })?;
         let is_recorded = round.0.is_multiple_of(self.settings.record_every);

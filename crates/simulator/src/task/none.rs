@@ -15,6 +15,7 @@
 
 use super::TaskSettings;
 use fedgenie_core::config::Complaint;
+use fedgenie_core::limits::PAYLOAD_BYTES;
 use fedgenie_core::units::{Amount, Bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,8 +44,10 @@ impl TaskSettings for Config {
 
     fn check(&self) -> Result<(), Complaint> {
         match self.payload.0 {
-            bytes if bytes < 0.0 => {
-                Err(Complaint::new("payload", format!("found {bytes} B; expected an amount of at least 0")))
+            bytes if !(0.0..=PAYLOAD_BYTES as f64).contains(&bytes) => {
+                let message =
+                    format!("found {bytes} B; expected an amount of at least 0 and at most {PAYLOAD_BYTES} B");
+                Err(Complaint::new("payload", message))
             }
             _ => Ok(()),
         }

@@ -399,6 +399,8 @@ impl TaskSettings for Config {
                 return Ok(Some(Box::new(dmrl::Multimodal { settings, split, partition, material })));
             }
         };
+        super::check_parameters((split.items() + split.users()).saturating_mul(dimensions))
+            .map_err(TaskError::Network)?;
         let settings = self.settings(dimensions, deviation);
         let start = match &self.start {
             None => None,

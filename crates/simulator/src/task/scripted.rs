@@ -52,6 +52,7 @@ use super::{DataCache, Material, Outline, TaskError, TaskSettings};
 use crate::population::trace::Memo;
 use course::{Script, Undealt};
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::limits::PAYLOAD_BYTES;
 use fedgenie_core::metric::{Better, Measure, Measures, interned};
 use fedgenie_core::rng::Streams;
 use fedgenie_core::units::{Amount, Bytes};
@@ -236,8 +237,9 @@ impl TaskSettings for Config {
             );
             return Err(Complaint::new("metric", message));
         }
-        if self.payload.0 < 0.0 {
-            let message = format!("found {} B; expected an amount of at least 0", self.payload.0);
+        if !(0.0..=PAYLOAD_BYTES as f64).contains(&self.payload.0) {
+            let found = self.payload.0;
+            let message = format!("found {found} B; expected an amount of at least 0 and at most {PAYLOAD_BYTES} B");
             return Err(Complaint::new("payload", message));
         }
         check("per_client", self.per_client, .., "a number")?;

@@ -9,7 +9,7 @@
 //!
 //! # Inputs
 //! `on`, `off`: laws of durations, whose parameters may differ between clients; their means are positive and, for the
-//! equilibrium, finite, and together at least 1 ms. A stretch longer than virtual time (584 years) never ends.
+//! equilibrium, finite, and together at least 1 ms. A stretch longer than 100 years never ends.
 //!
 //! # Source
 //! D. R. Cox, "Renewal Theory", 1962, chapter 7 (alternating renewal processes) and 5.2 (residual life).

@@ -10,6 +10,7 @@ use crate::population::{Group, Population};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::{AnyLaw, Constant, Law};
+use fedgenie_core::limits::DURATION_SECONDS;
 use fedgenie_core::record::Phase;
 use fedgenie_core::rng::Streams;
 use fedgenie_core::time::Span;
@@ -155,7 +156,7 @@ impl<'a> Builder<'a> {
                     None => {
                         law.check_lengths(count).map_err(at)?;
                         let built = law.build(&client, phase.index() as u32).map_err(at)?;
-                        let index = self.intern(built);
+                        let index = self.intern(built).map_err(at)?;
                         if law.is_fixed() {
                             shared[phase.index()] = Some(index);
                         }
@@ -226,7 +227,7 @@ impl<'a> Builder<'a> {
                     }
                     _ => AnyLaw::from(Constant::new(seconds).map_err(|error| at(error.to_string()))?),
                 };
-                indices[phase.index()] = self.intern(law);
+                indices[phase.index()] = self.intern(law).map_err(at)?;
             }
             self.population.law_of.push(indices);
             if has_traces {
@@ -237,16 +238,33 @@ impl<'a> Builder<'a> {
     }
 
     /// The law's index in the table. A law equal to one of the last six is not stored again.
-    fn intern(&mut self, law: AnyLaw) -> u32 {
+    fn intern(&mut self, law: AnyLaw) -> Result<u32, String> {
         let laws = &mut self.population.laws;
         let recent = laws.len().saturating_sub(6);
         let known = laws[recent..].iter().position(|known| *known == law).map(|index| recent + index);
-        let index = known.unwrap_or_else(|| {
-            laws.push(law);
-            laws.len() - 1
-        });
-        u32::try_from(index).expect("fewer than 2^32 laws")
+        let index = match known {
+            Some(index) => index,
+            None => {
+                check_durations(&law)?;
+                laws.push(law);
+                laws.len() - 1
+            }
+        };
+        u32::try_from(index).map_err(|_| "more than 4294967295 laws".to_owned())
     }
+}
+
+/// Refuses a law of durations that no run can live through: of those without an upper end, where half of the draws are.
+pub fn check_durations(law: &AnyLaw) -> Result<(), String> {
+    const MOST: f64 = DURATION_SECONDS as f64;
+    let (least, most) = (law.minimum(), law.maximum());
+    let found = match most < f64::INFINITY {
+        _ if least > MOST => format!("durations of at least {least} s"),
+        true if most > MOST => format!("durations of up to {most} s"),
+        false if law.cdf(MOST) < 0.5 => format!("durations of which half are longer than {MOST} s"),
+        _ => return Ok(()),
+    };
+    Err(format!("found {found}; expected durations of at most {MOST} s, 100 years"))
 }
 
 impl GroupConfig {

@@ -6,6 +6,9 @@ use fedgenie_learning::data::DataError;
 use fedgenie_learning::data::rows::Rows;
 use std::path::Path;
 
+/// Bytes that a name takes in a map, with an empty list of its own.
+pub(super) const NAME_BYTES: u64 = 200;
+
 /// Which columns a table may have beside those that are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Others {
@@ -58,6 +61,16 @@ impl<'a> Columns<'a> {
             return Err(wrong(format!("unknown column {unknown:?}; expected the columns {}", listed())));
         }
         Ok(Self { rows, header, indices, others, line: 1, read: 0 })
+    }
+
+    /// Counts bytes that are about to be kept beside the row's numbers.
+    pub fn keep(&mut self, bytes: u64) -> Result<(), DataError> {
+        self.rows.keep(bytes)
+    }
+
+    /// Counts a name that was not known before, and what is kept under it.
+    pub fn keep_name(&mut self, column: usize) -> Result<(), DataError> {
+        self.keep(NAME_BYTES + 2 * self.text(column).len() as u64)
     }
 
     /// Names of all columns.
@@ -132,6 +145,6 @@ impl<'a> Columns<'a> {
     pub fn seconds(&self, column: usize) -> Result<Span, DataError> {
         let seconds = self.number(column)?;
         Span::from_seconds(seconds)
-            .map_err(|_| self.wrong_field(column, "a number of seconds of at least 0 and at most 584 years"))
+            .map_err(|_| self.wrong_field(column, "a number of seconds of at least 0 and at most 100 years"))
     }
 }

@@ -27,16 +27,16 @@
 //! 2021; strict is locked, charging and on WiFi, loose is locked and charging.
 
 use super::columns::{Columns, Others};
-use super::{AvailabilityTraces, Defects, Imported, RECORDS_MAX, TEXT_MAX};
+use super::flash_json;
+use super::{AvailabilityTraces, Defects, Imported};
 use fedgenie_core::time::Span;
 use fedgenie_learning::data::DataError;
 use fedgenie_learning::data::bytes::ByteReader;
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Spans of a device, as they stand in the file.
-type Spans = Vec<(f64, f64)>;
+pub(super) type Spans = Vec<(f64, f64)>;
 
 /// Reads a file of ready spans; see the [module](self).
 ///
@@ -44,7 +44,7 @@ type Spans = Vec<(f64, f64)>;
 /// File, line or device, what was found and what would be right.
 pub fn read(path: &Path, window: Option<Span>) -> Result<Imported<AvailabilityTraces>, DataError> {
     let is_json = ByteReader::open(path)?.take(64)?.trim_ascii_start().starts_with(b"{");
-    let devices = if is_json { read_json(path)? } else { read_csv(path)? };
+    let devices = if is_json { flash_json::read(path)? } else { read_csv(path)? };
     let mut defects = Defects::default();
     let cleaned: Vec<Vec<(Span, Span)>> = devices.into_iter().map(|spans| clean(spans, &mut defects)).collect();
     let last = cleaned.iter().filter_map(|spans| spans.last()).map(|(_, end)| *end).max();
@@ -108,6 +108,7 @@ fn read_csv(path: &Path) -> Result<Vec<Spans>, DataError> {
         let number = numbers.get(name).copied().unwrap_or(devices.len());
         if number == devices.len() {
             numbers.insert(name.to_owned(), number);
+            columns.keep_name(0)?;
             devices.push(Vec::new());
         }
         let span = (time(&columns, 1)?, time(&columns, 2)?);
@@ -120,37 +121,5 @@ fn read_csv(path: &Path) -> Result<Vec<Spans>, DataError> {
 fn time(columns: &Columns<'_>, column: usize) -> Result<f64, DataError> {
     let seconds = columns.number(column)?;
     let is_time = Span::from_seconds(seconds.abs()).is_ok();
-    if is_time { Ok(seconds) } else { Err(columns.wrong_field(column, "a number of seconds of at most 584 years")) }
-}
-
-fn read_json(path: &Path) -> Result<Vec<Spans>, DataError> {
-    let mut reader = ByteReader::open(path)?;
-    let text = reader.take(TEXT_MAX)?;
-    reader.expect_end()?;
-    let devices: Map<String, Value> = serde_json::from_slice(&text).map_err(|error| DataError::Table {
-        path: path.to_owned(),
-        line: error.line() as u64,
-        message: format!("is no JSON object of devices: {error}"),
-    })?;
-    let mut all = Vec::with_capacity(devices.len());
-    let mut records = 0;
-    for (name, spans) in devices {
-        let wrong = |index: usize| DataError::Table {
-            path: path.to_owned(),
-            line: 1,
-            message: format!("device {name:?}: span {} is not a pair of seconds [start, end]", index + 1),
-        };
-        let spans = spans.as_array().ok_or_else(|| wrong(0))?;
-        records += spans.len();
-        if records > RECORDS_MAX {
-            return Err(DataError::TooMany { path: path.to_owned(), limit: RECORDS_MAX, what: "spans" });
-        }
-        let span = |(index, span): (usize, &Value)| {
-            let seconds = |value: &Value| value.as_f64().filter(|value| Span::from_seconds(value.abs()).is_ok());
-            let pair = span.as_array().filter(|pair| pair.len() == 2).ok_or_else(|| wrong(index))?;
-            seconds(&pair[0]).zip(seconds(&pair[1])).ok_or_else(|| wrong(index))
-        };
-        all.push(spans.iter().enumerate().map(span).collect::<Result<Spans, DataError>>()?);
-    }
-    Ok(all)
+    if is_time { Ok(seconds) } else { Err(columns.wrong_field(column, "a number of seconds of at most 100 years")) }
 }

@@ -15,8 +15,9 @@
 //! # Deviations from the source
 //! There, each transfer draws again; here, a client keeps its rate, which `jitter` may vary.
 
-use super::{Defects, Imported, TEXT_MAX};
+use super::{Defects, Imported};
 use fedgenie_core::law::TruncatedNormal;
+use fedgenie_core::limits::SPEEDS_BYTES;
 use fedgenie_learning::data::DataError;
 use fedgenie_learning::data::bytes::ByteReader;
 use serde_json::{Map, Value};
@@ -37,7 +38,7 @@ pub enum Direction {
 /// File, user, what was found and what would be right.
 pub fn read(path: &Path, direction: Direction) -> Result<Imported<Vec<TruncatedNormal>>, DataError> {
     let mut reader = ByteReader::open(path)?;
-    let text = reader.take(TEXT_MAX)?;
+    let text = reader.take(SPEEDS_BYTES)?;
     reader.expect_end()?;
     let wrong = |line, message| DataError::Table { path: path.to_owned(), line, message };
     let users: Map<String, Value> = serde_json::from_slice(&text)

@@ -110,6 +110,7 @@ fn read_windows(path: &Path) -> Result<(BTreeMap<String, Device>, Vec<String>), 
     let mut columns = Columns::open(path, &names, Others::Refused)?;
     let (mut devices, mut order) = (BTreeMap::new(), Vec::new());
     while columns.next()? {
+        columns.keep_name(0)?;
         let name = columns.text(0).to_owned();
         let is_valid = match columns.text(1) {
             "1" => true,

@@ -47,6 +47,7 @@ pub fn read(path: &Path, window: Option<Span>) -> Result<Imported<AvailabilityTr
             Some(&number) => number,
             None => {
                 numbers.insert(name.to_owned(), traces.len());
+                columns.keep_name(0)?;
                 traces.push(Vec::new());
                 traces.len() - 1
             }

@@ -101,6 +101,7 @@ pub fn read(path: &Path, options: &LinkOptions<'_>) -> Result<Imported<Vec<LinkT
             }
             _ => {
                 let name = (set.to_owned(), columns.text(0).to_owned());
+                columns.keep_name(0)?;
                 if !known.insert(name.clone()) {
                     return Err(columns.wrong_field(0, "a trace's rows to stand together; other rows stand in between"));
                 }

@@ -311,8 +311,8 @@ impl<'w> Edge<'w> {
             round,
             selected: &self.cohort.selection,
             duration: now - self.opened,
-            down_bytes: cost.down_bytes + self.asked_bytes[0],
-            up_bytes: cost.up_bytes + self.asked_bytes[1],
+            down_bytes: cost.down_bytes.saturating_add(self.asked_bytes[0]),
+            up_bytes: cost.up_bytes.saturating_add(self.asked_bytes[1]),
             metrics: &[],
             quality: None,
         };
