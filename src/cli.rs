@@ -217,9 +217,9 @@ fn printed(source: std::io::Error) -> Option<Error> {
     (!is_closed).then(|| Error::Write { path: PathBuf::from("standard output"), source })
 }
 
-/// Writes a line to standard error. If that is full there is nobody to tell.
+/// Writes lines to standard error, without what a terminal would obey. If that is full there is nobody to tell.
 pub fn say(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{}\n", escaped_lines(text)).as_bytes());
 }
 
 /// Reads the arguments; what is printed in the place of a command (help, version, what is wrong) gives the exit code.
@@ -233,7 +233,7 @@ pub fn arguments() -> Result<Result<Arguments, u8>, Error> {
     };
     // Help and version are answers, not errors.
     if error.use_stderr() {
-        say(&format!("fedgenie: {}", escaped_lines(error.render().to_string().trim_end())));
+        say(&format!("fedgenie: {}", error.render().to_string().trim_end()));
         return Ok(Err(2));
     }
     let written = error.print().and_then(|()| std::io::stdout().flush());

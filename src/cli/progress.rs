@@ -2,7 +2,6 @@
 
 use super::say;
 use fedgenie::experiment::{Progress, RunId};
-use fedgenie::text::escaped_lines;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,8 +42,8 @@ impl Show {
     /// Writes a line to standard error that progress does not overwrite.
     pub fn note(&self, text: &str) {
         match self {
-            Self::Bar { bar, .. } => bar.suspend(|| say(&escaped_lines(text))),
-            _ => say(&escaped_lines(text)),
+            Self::Bar { bar, .. } => bar.suspend(|| say(text)),
+            _ => say(text),
         }
     }
 

@@ -127,7 +127,7 @@ fn wanted(arguments: &RunArguments) -> Vec<&'static str> {
 /// Says which complete runs are carried out again, and why.
 fn say_repeated(damaged: &[String]) {
     for why in &damaged[..damaged.len().min(SHOWN)] {
-        say(&format!("fedgenie: warning: {why}; it is repeated"));
+        say(&format!("fedgenie: warning: {}; it is repeated", message(why)));
     }
     if damaged.len() > SHOWN {
         say(&format!("fedgenie: warning: … and {} other runs are repeated", damaged.len() - SHOWN));
@@ -148,7 +148,8 @@ fn say_left_out(experiment: &Experiment, summary: &Summary, folder: &std::path::
 
 /// Says that a file cannot be written, what is kept, and how to go on, in one sentence. Returns the exit code.
 fn full_output(error: &Error, kept: &str) -> u8 {
-    say(&format!("fedgenie: error: {error}; {kept}, and `{}` makes the rest", resumption(std::env::args_os())));
+    let (why, how) = (message(&error.to_string()), resumption(std::env::args_os()));
+    say(&format!("fedgenie: error: {why}; {kept}, and `{how}` makes the rest"));
     error.exit_code()
 }
 
