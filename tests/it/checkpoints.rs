@@ -145,7 +145,8 @@ fn assert_kept(text: &str) -> usize {
         let end = |run: Run<'_>, kept: Kept| {
             let digests = [run.digests().timeline.hex(), run.digests().model.hex()];
             let (counts, model) = (run.counts().to_vec(), run.model_file());
-            let ending = format!("{:?} {:?} {:?}", run.regret(), run.participation(), run.finish().unwrap());
+            let (regret, participation) = (run.regret(), *run.participation());
+            let ending = format!("{regret:?} {participation:?} {:?}", run.finish().unwrap());
             Left { rounds: kept.0.lock().unwrap().clone(), digests, counts, model, ending }
         };
         let kept = Kept::default();
