@@ -4,7 +4,7 @@ use super::protocols::{SECOND, assert_compute, assert_wasted_bytes, play_by_hand
 use super::support::{Played, Script, SeenRound, Workplace, changed, labelled, play, world};
 use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::run::RunError;
-use fedgenie::time::{Span, TotalTime};
+use fedgenie::time::TotalTime;
 use fedgenie::trainer::{Trainer, TrainingJob, Update};
 use fedgenie::world::World;
 
