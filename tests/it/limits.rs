@@ -117,9 +117,9 @@ fn a_model_that_nothing_can_hold() {
 fn a_scenario_of_nothing_but_lines() {
     let place = Workplace::new();
     place.write(SCENARIO, vec![b'\n'; 200 << 20]);
-    refused_within(2_048, &place, &[], &["has more than 33554432 bytes, which is the most of a scenario"]);
+    refused_within(2_048, &place, &[], &["has more than 16777216 bytes, which is the most of a scenario"]);
     // As long as may be: it is read, and what is missing is told.
-    place.write(SCENARIO, vec![b'\n'; 32 << 20]);
+    place.write(SCENARIO, vec![b'\n'; 16 << 20]);
     refused_within(2_048, &place, &[], &["the key \"name\" is missing"]);
     // No file ends a reader that waits for its end.
     refused_within_path("/dev/zero");
@@ -129,7 +129,7 @@ fn refused_within_path(path: &str) {
     let place = Workplace::new();
     let Answer { code, stderr, .. } = run_within(2_048, &place, &["run", path]);
     assert_eq!(code, 2, "{stderr}");
-    assert!(stderr.contains("has more than 33554432 bytes"), "{stderr}");
+    assert!(stderr.contains("has more than 16777216 bytes"), "{stderr}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ macro_rules! limits {
 
 limits! {
     /// Bytes of a scenario file.
-    SCENARIO_BYTES: u64 = 1 << 25;
+    SCENARIO_BYTES: u64 = 1 << 24;
     /// Policies of a scenario.
     POLICIES: usize = 1_000;
     /// Settings that one policy overrides.

@@ -131,6 +131,15 @@ impl Experiment {
     /// # Errors
     /// If the file cannot be read or anything in it is wrong. Worlds are not built yet.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, Error> {
+        Self::load_compared(path, overrides, None)
+    }
+
+    /// As [`Self::load`]; files that a manifest has the digests of are compared with it before any is opened.
+    fn load_compared(
+        path: &Path,
+        overrides: &Overrides,
+        manifest: Option<&artefacts::Manifest>,
+    ) -> Result<Self, Error> {
         let text = read_scenario(path)?;
         let mut root = tree::parse(path, &text).map_err(ScenarioError::from)?;
         for (key, value) in &overrides.set {
@@ -150,7 +159,8 @@ impl Experiment {
         if let Some((origin, known)) = artefacts::origin(path) {
             reach.base = if origin.base.is_dir() { origin.base } else { folder };
             reach.data = data.or_else(|| origin.data.filter(|data| data.is_dir()));
-            reach.known = known;
+            reach.known = manifest.map_or(known, |manifest| manifest.data.clone());
+            reach.compares = manifest.is_some();
         }
         Self::from_tree_within(&root, &reach)
     }

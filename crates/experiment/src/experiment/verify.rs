@@ -83,10 +83,10 @@ pub fn verify_within(
     allow_paths: bool,
     threads: &Threads,
 ) -> Result<Verdict, Error> {
-    manifest_of(folder)?;
+    let manifest = manifest_of(folder)?;
     below::plain(folder, SCENARIO_FILE).map_err(|source| Error::Read { path: folder.join(SCENARIO_FILE), source })?;
     let overrides = Overrides { data: data.map(Path::to_owned), allow_paths, ..Overrides::default() };
-    let experiment = Experiment::load(&folder.join(SCENARIO_FILE), &overrides)?;
+    let experiment = Experiment::load_compared(&folder.join(SCENARIO_FILE), &overrides, manifest.as_ref())?;
     verify_with(&experiment, folder, data, threads)
 }
 
