@@ -12,7 +12,7 @@ mod verify;
 
 use clap::{Args, Parser, Subcommand};
 use fedgenie::error::Error;
-use fedgenie::text::{escaped_json, escaped_lines};
+use fedgenie::text::{escaped_json, escaped_lines, message};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -233,7 +233,7 @@ pub fn arguments() -> Result<Result<Arguments, u8>, Error> {
     };
     // Help and version are answers, not errors.
     if error.use_stderr() {
-        say(&format!("fedgenie: {}", error.render().to_string().trim_end()));
+        say(&format!("fedgenie: {}", message(&error.render().to_string())));
         return Ok(Err(2));
     }
     let written = error.print().and_then(|()| std::io::stdout().flush());
