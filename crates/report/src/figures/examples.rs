@@ -11,7 +11,7 @@ fn sizes(study: &Study<'_>, point: usize) -> Option<Vec<f64>> {
     // The policies of an experiment meet the same clients.
     let runs = study.arms.iter().map(|arm| &arm.runs[point]).find(|runs| !runs.is_empty())?;
     let of_run = |run: &&RunSummary| run.partition.as_ref().map(|partition| partition.sizes.clone());
-    let all: Vec<Vec<usize>> = runs.values().map(|run| of_run(run)).collect::<Option<_>>()?;
+    let all: Vec<Vec<usize>> = runs.values().map(of_run).collect::<Option<_>>()?;
     let clients = all[0].len();
     if !(2..=MOST_BARS).contains(&clients) || all.iter().any(|sizes| sizes.len() != clients) {
         return None;
