@@ -4,7 +4,7 @@ mod cli;
 
 use clap::Parser;
 use fedgenie::error::DEFECT;
-use fedgenie::text::{escaped_lines, message};
+use fedgenie::text::message;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
             let code = if error.use_stderr() { 2 } else { 0 };
             match code {
                 0 => drop(error.print()),
-                _ => eprintln!("fedgenie: {}", escaped_lines(error.render().to_string().trim_end())),
+                _ => eprintln!("fedgenie: {}", message(&error.render().to_string())),
             }
             return ExitCode::from(code);
         }
