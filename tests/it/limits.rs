@@ -289,8 +289,8 @@ fn long_lists_and_many_keys_are_read_in_a_walk() {
 
 #[test]
 fn a_message_is_no_longer_than_a_page() {
-    let long = "x".repeat(10 << 20);
-    refused(&changed(PLAIN, "\"limits\"", &format!("\"{long}!\"")), &["name: found \"xxx", "(10485761 bytes)"]);
+    let long = "x".repeat(5 << 20);
+    refused(&changed(PLAIN, "\"limits\"", &format!("\"{long}!\"")), &["name: found \"xxx", "(5242881 bytes)"]);
     refused(&changed(PLAIN, "clients = 5", &format!("{long} = 5")), &["unknown key \"xxx"]);
     refused(
         &changed(PLAIN, "clients = 5", &format!("clients = \"{long}\"")),

@@ -30,7 +30,7 @@ fn refused(answer: &Answer, parts: &[&str]) {
     for part in parts {
         assert!(answer.stderr.contains(part), "{}\nshould say {part}", answer.stderr);
     }
-    assert!(!answer.stderr.contains("secret"), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("inside"), "{}", answer.stderr);
 }
 
 fn good(answer: &Answer) {
@@ -41,7 +41,7 @@ fn good(answer: &Answer) {
 fn study(text: &str) -> Workplace {
     let place = Workplace::new();
     place.write("study/scenario.toml", text);
-    place.write("secret.txt", "secret\n");
+    place.write("secret.txt", "inside\n");
     place.write("study/own/samples.txt", "1\n2\n");
     place
 }
@@ -57,7 +57,7 @@ fn a_scenario_reads_below_its_folder() {
     refused(&answer, &[key, NEITHER]);
     // Allowed, it is opened, and what is in it is told.
     let answer = place.fedgenie(&["run", "study/scenario.toml", "--allow-paths"]);
-    assert!(answer.code == 2 && answer.stderr.contains("found `secret`"), "{answer:?}");
+    assert!(answer.code == 2 && answer.stderr.contains("found `inside`"), "{answer:?}");
     let absolute = place.path("secret.txt");
     let place = study(&scenario(absolute.to_str().unwrap()));
     refused(&place.fedgenie(&["run", "study/scenario.toml"]), &["population.latency.compute.empirical.file", NEITHER]);
@@ -120,7 +120,7 @@ fn a_result_folder_reads_the_files_that_it_was_made_from_and_no_others() {
     good(&place.fedgenie(&["verify", "out"]));
     good(&place.fedgenie(&["run", "out/scenario.toml", "--out", "out", "--resume"]));
     // Another file under the name is not opened: what is wrong with it would be told.
-    place.write("study/own/samples.txt", "secret\n");
+    place.write("study/own/samples.txt", "inside\n");
     let answer = place.fedgenie(&["verify", "out"]);
     assert!(answer.code == 1 && answer.stdout.contains("the data differ: own/samples.txt"), "{answer:?}");
     let parts = ["out/scenario.toml", "is not the file whose BLAKE3 digest it has", "--allow-paths reads it"];
@@ -132,14 +132,22 @@ fn a_result_folder_reads_the_files_that_it_was_made_from_and_no_others() {
     let mut planted = manifest.clone();
     planted["origin"] = json!({ "base": place.path("").to_str().unwrap(), "data": place.path("").to_str().unwrap() });
     place.write("out/manifest.json", planted.to_string());
+    let mut marker = place.json("out/.fedgenie/experiment.json");
+    marker["origin"] = planted["origin"].clone();
+    place.write("out/.fedgenie/experiment.json", marker.to_string());
     place.write("out/scenario.toml", resolved.replace("own/samples.txt", "secret.txt"));
-    for words in [
-        &["verify", "out"][..],
-        &["run", "out/scenario.toml"],
-        &["run", "out/scenario.toml", "--out", "out", "--resume"],
-    ] {
-        refused(&place.fedgenie(words), &["\"secret.txt\"", "is not the file whose BLAKE3 digest it has"]);
-    }
+    let planted = || {
+        for words in [
+            &["verify", "out"][..],
+            &["run", "out/scenario.toml"],
+            &["run", "out/scenario.toml", "--out", "out", "--resume"],
+        ] {
+            refused(&place.fedgenie(words), &["\"secret.txt\"", "is not the file whose BLAKE3 digest it has"]);
+        }
+    };
+    planted();
+    std::fs::remove_dir_all(place.path("out/.fedgenie")).unwrap();
+    planted();
 }
 
 #[test]
@@ -149,7 +157,7 @@ fn data_of_a_result_folder_are_known_by_their_digests() {
     good(&place.fedgenie(&["run", "study/scenario.toml", "--data", "data", "--out", "out"]));
     good(&place.fedgenie(&["verify", "out"]));
     good(&place.fedgenie(&["verify", "out", "--data", "data"]));
-    place.write("data/table.csv", "x,y\n1,secret\n");
+    place.write("data/table.csv", "x,y\n1,inside\n");
     let answer = place.fedgenie(&["verify", "out"]);
     assert!(answer.code == 1 && answer.stdout.contains("the data differ: table.csv"), "{answer:?}");
     refused(&place.fedgenie(&["run", "out/scenario.toml"]), &["is not the file whose BLAKE3 digest it has"]);

@@ -35,14 +35,15 @@ pub fn draw(figure: &Figure, series: &[Series], title: &str) -> Option<String> {
     let whole = format!("{}: {title}", figure.title);
     // What does not fit would be cut off; the report's title says less about the picture than its own.
     let heading = if whole.chars().count() <= LONGEST_HEADING { whole } else { figure.title.clone() };
-    match &figure.chart {
+    let drawn = match &figure.chart {
         Chart::Lines { x, y, lines, marks } => lines::draw(&heading, [x, y], lines, marks, series),
         Chart::Heat { x, columns, y, rows, value, panels } => {
             heat::draw(&heading, [x, y, value], [columns, rows], panels)
         }
         Chart::Bars { value, categories, parts } => bars::draw(&heading, value, categories, parts),
         Chart::Intervals { value, rows } => intervals::draw(&heading, value, rows, series),
-    }
+    };
+    drawn.map(|svg| stripped_lines(&svg).into_owned())
 }
 
 /// A picture on white under its heading.
@@ -56,7 +57,7 @@ fn picture(heading: &str, height: i32, draw: impl FnOnce(&Area<'_>) -> Result<()
         area.present()?;
         Ok::<(), Failed>(())
     })();
-    drawn.is_ok().then(|| stripped_lines(&svg).into_owned())
+    drawn.is_ok().then_some(svg)
 }
 
 #[derive(Clone, Copy)]
