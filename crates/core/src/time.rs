@@ -180,7 +180,7 @@ mod tests {
         let mut total = TotalTime::ZERO;
         (0..1_000).for_each(|_| total += Span(u64::MAX));
         assert_eq!(total, TotalTime(1_000 * u128::from(u64::MAX)));
-        assert!((total.seconds() - 1.8446744073709552e13).abs() < 1e3);
+        assert!((total.seconds() - 1.844_674_407_370_955e13).abs() < 1e3);
     }
 
     #[test]

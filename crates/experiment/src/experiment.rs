@@ -162,8 +162,8 @@ impl Experiment {
         Self::from_tree_within(&root, &reach)
     }
 
-    /// Checks every point of a tree's sweep. Files are looked for below `base`, and before that below `data`, the folder
-    /// of data sets.
+    /// Checks every point of a tree's sweep. Files are looked for below `base`, and before that below `data`, the
+    /// folder of data sets.
     ///
     /// # Errors
     /// The first thing that is wrong.

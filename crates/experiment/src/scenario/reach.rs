@@ -135,10 +135,8 @@ fn json(config: &impl Serialize) -> Value {
 /// Names of files: path, and the text that was written.
 fn collect(before: &Value, after: &Value, found: &mut BTreeMap<PathBuf, String>) {
     match (before, after) {
-        (Value::String(before), Value::String(after)) => {
-            if before != after || Path::new(after).is_absolute() {
-                found.insert(PathBuf::from(after), before.clone());
-            }
+        (Value::String(before), Value::String(after)) if before != after || Path::new(after).is_absolute() => {
+            found.insert(PathBuf::from(after), before.clone());
         }
         (Value::Array(before), Value::Array(after)) => {
             before.iter().zip(after).for_each(|(before, after)| collect(before, after, found));
