@@ -236,7 +236,8 @@ impl Experiment {
         Summary::new(&sections.name, sections.title.as_deref(), &points, &self.labels(), runs)
     }
 
-    /// BLAKE3 of every file that population and task read, by its name as far as it is below the folder of data sets or of the scenario.
+    /// BLAKE3 of every file that population and task read, by its name as far as it is below the folder of data sets or
+    /// of the scenario.
     ///
     /// # Errors
     /// If a file is there and cannot be read.

@@ -148,7 +148,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads and checks a tree without looking at its sweep. `reach` says where files are and which of them may be read.
+    /// Reads and checks a tree without looking at its sweep. `reach` says where files are and which of them may be
+    /// read.
     ///
     /// # Errors
     /// The first thing that is wrong.

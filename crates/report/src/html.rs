@@ -5,10 +5,10 @@
 //! scripts beside it, from the same numbers, which lie in the page as JSON.
 //!
 //! # Safety
-//! Texts of a report are untrusted. Control and direction characters are left out. The template escapes the rest; the JSON has no `<`; the scripts write them as text,
-//! never as HTML. Should all that fail, the page's policy still runs only scripts that carry its nonce, and lets
-//! nothing through to a network. The nonce is a hash of everything that the page shows: an attacker would have to write
-//! a text that contains the hash of itself.
+//! Texts of a report are untrusted. Control and direction characters are left out. The template escapes the rest; the
+//! JSON has no `<`; the scripts write them as text, never as HTML. Should all that fail, the page's policy still runs
+//! only scripts that carry its nonce, and lets nothing through to a network. The nonce is a hash of everything that the
+//! page shows: an attacker would have to write a text that contains the hash of itself.
 //!
 //! # Determinism
 //! The same report gives the same bytes.
