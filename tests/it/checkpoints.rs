@@ -25,9 +25,9 @@ rounds = 7
 clients = 9
 interrupted = "pause"
 [population.latency]
-download = { uniform = ["0.05 s", "0.2 s"] }
+download = { constant = "0.1 s" }
 compute = { exponential = { mean = { uniform = ["0.2 s", "2 s"] }, shift = "0.05 s" } }
-upload = { uniform = ["0.05 s", "0.2 s"] }
+upload = { constant = "0.15 s" }
 [population.availability]
 on-off = { on = { exponential = { mean = "8 s" } }, off = { exponential = { mean = "2 s" } } }
 [training]
