@@ -47,11 +47,22 @@ pub(super) struct Cost {
 
 impl Stateful for Accounts {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { rounds, dispatched, arrived, down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, .. } = self;
+        let Self {
+            rounds,
+            dispatched,
+            arrived,
+            down_bytes,
+            up_bytes,
+            edge_down_bytes,
+            edge_up_bytes,
+            compute,
+            wasted_compute,
+            wasted_down_bytes,
+            wasted_up_bytes,
+        } = self;
         for count in [rounds, dispatched, arrived, down_bytes, up_bytes, edge_down_bytes, edge_up_bytes] {
             state.field(count);
         }
-        let Self { compute, wasted_compute, wasted_down_bytes, wasted_up_bytes, .. } = self;
         state.field(compute);
         state.field(wasted_compute);
         state.field(wasted_down_bytes);

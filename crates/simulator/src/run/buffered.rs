@@ -61,9 +61,20 @@ impl<'w> Buffered<'w> {
 
     /// Between rounds; jobs and a question may be under way.
     pub fn exchange(&mut self, world: &World, state: &mut State<'_>) {
-        let Self { rule: _, choice: _, jobs: _, buffer, .. } = self;
+        let Self {
+            rule: _,
+            policy,
+            at_work,
+            turn,
+            numbers,
+            buffer,
+            without_update,
+            choice: _,
+            asked,
+            jobs: _,
+            hindsight,
+        } = self;
         assert!(buffer.is_empty(), "a round has settled its updates");
-        let Self { policy, at_work, turn, numbers, without_update, asked, hindsight, .. } = self;
         state.field(&mut **policy);
         state.field(at_work);
         state.field(turn);

@@ -110,8 +110,27 @@ impl Job {
 
     /// All that has happened to it; what it is called by and what was drawn for it are known.
     fn exchange(&mut self, state: &mut State<'_>, models: &mut Shared) {
-        let Self { client: _, turn: _, round: _, number: _, transfer: _, draw: _, .. } = self;
-        let Self { dispatched, phase, phase_began, pending, sent, arrived_at, lost, .. } = self;
+        let Self {
+            client: _,
+            turn: _,
+            round: _,
+            number: _,
+            transfer: _,
+            draw: _,
+            dispatched,
+            phase,
+            phase_began,
+            pending,
+            sent,
+            arrived_at,
+            lost,
+            is_late,
+            is_concluded,
+            active,
+            elapsed,
+            paused,
+            bytes,
+        } = self;
         state.field(dispatched);
         state.field(phase);
         state.field(phase_began);
@@ -119,7 +138,6 @@ impl Job {
         models.exchange_sent(sent, state);
         state.field(arrived_at);
         state.field(lost);
-        let Self { is_late, is_concluded, active, elapsed, paused, bytes, .. } = self;
         state.field(is_late);
         state.field(is_concluded);
         state.field(active);

@@ -69,8 +69,20 @@ impl<'w> Rounds<'w> {
 
     /// Between rounds.
     pub fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { rule: _, jobs: _, speeds: _, gains: _, available_gains: _, .. } = self;
-        let Self { policy, turn, meters, hindsight, carried, cohort, joining, .. } = self;
+        let Self {
+            rule: _,
+            policy,
+            turn,
+            meters,
+            hindsight,
+            carried,
+            cohort,
+            jobs: _,
+            joining,
+            speeds: _,
+            gains: _,
+            available_gains: _,
+        } = self;
         assert!(cohort.jobs.is_empty() && joining.is_empty(), "a round has settled its jobs");
         state.field(&mut **policy);
         state.field(turn);

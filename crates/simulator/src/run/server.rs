@@ -153,8 +153,24 @@ impl<'w> Server<'w> {
 
     /// Between rounds: all but what belongs to a round under way.
     pub fn exchange(&mut self, state: &mut State<'_>, models: &mut Shared) {
-        let Self { label: _, settings: _, mark: _, explanations: _, updates: _, .. } = self;
-        let Self { round, counts, participation, learning, metrics, reward, .. } = self;
+        let Self {
+            label: _,
+            settings: _,
+            round,
+            counts,
+            participation,
+            learning,
+            metrics,
+            reward,
+            regret,
+            group_selections,
+            mark: _,
+            told_bytes,
+            quality,
+            hindsight,
+            explanations: _,
+            updates: _,
+        } = self;
         state.field(round);
         state.fields(counts);
         state.field(participation);
@@ -165,7 +181,6 @@ impl<'w> Server<'w> {
         state.field(&mut named);
         *metrics = named.into_iter().map(|(name, value)| (interned(&name), value)).collect();
         state.field(reward);
-        let Self { regret, group_selections, told_bytes, quality, hindsight, .. } = self;
         state.field(regret);
         group_selections.iter_mut().for_each(|(_, count)| state.field(count));
         state.field(told_bytes);

@@ -100,7 +100,27 @@ impl<'w> Edge<'w> {
 
     /// Between rounds of the cloud, when it rests; what belongs to its part in a round begins anew.
     pub fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { policy, stage, turn, cluster, cohort, asked, hindsight, judged, .. } = self;
+        let Self {
+            number: _,
+            rule: _,
+            policy,
+            stage,
+            turn,
+            left: _,
+            opened: _,
+            has_returned: _,
+            cluster,
+            model: _,
+            rows: _,
+            aggregated: _,
+            cohort,
+            asked,
+            asked_bytes: _,
+            hindsight,
+            judged,
+            invested: _,
+            link: _,
+        } = self;
         let rests = *stage == Stage::Idle && cohort.jobs.is_empty() && asked.is_none() && judged.is_none();
         assert!(rests, "an edge server rests between rounds of the cloud");
         state.field(&mut **policy);
