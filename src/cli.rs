@@ -101,6 +101,10 @@ struct RunArguments {
     /// Runs only part I of N of the experiment, I from 0 to N-1; needs --out. All parts may run at once in one folder.
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<String>,
+    /// How often a run is saved on its way, so that --resume goes on in the middle of it: by wall time ("60 s", the
+    /// default), by rounds ("500 rounds"), or off; needs --out. Results do not depend on it.
+    #[arg(long, value_name = "EVERY", requires = "out")]
+    checkpoint: Option<String>,
     /// Continues the experiment in the folder of --out: keeps its complete runs and makes the missing ones.
     #[arg(long, requires = "out")]
     resume: bool,

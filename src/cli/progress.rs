@@ -2,6 +2,8 @@
 
 use super::say;
 use fedgenie::experiment::{Progress, RunId};
+use fedgenie::id::Round;
+use fedgenie::text::message;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,5 +77,15 @@ impl Progress for Show {
             let seconds = bar.elapsed().as_secs_f64().max(1e-3);
             bar.set_message(format!("{:.0} rounds/s", rounds as f64 / seconds));
         }
+    }
+
+    fn run_goes_on(&self, run: &RunId, round: Round) {
+        if !matches!(self, Self::Nothing) {
+            self.note(&format!("run {} goes on after {round}", run.name));
+        }
+    }
+
+    fn warned(&self, warning: &str) {
+        self.note(&format!("fedgenie: warning: {}", message(warning)));
     }
 }

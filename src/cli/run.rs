@@ -7,8 +7,8 @@ use super::{RunArguments, print, print_json, say};
 use fedgenie::error::Error;
 use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::{
-    Earlier, Experiment, INTERVAL_SEEDS, Outputs, Overrides, ResultFolder, RunId, RunSummary, Shard, Summary, Threads,
-    artefacts, below, execute, table,
+    Earlier, Experiment, INTERVAL_SEEDS, Interval, Outputs, Overrides, ResultFolder, RunId, RunSummary, Shard, Summary,
+    Threads, artefacts, below, execute, table,
 };
 use fedgenie::lanes::Path;
 use fedgenie::recorder::RunFileOptions;
@@ -25,6 +25,7 @@ const SHOWN: usize = 5;
 
 pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     let options = RunFileOptions { events: arguments.events, timeline: timeline_of(arguments)? };
+    let checkpoint = arguments.checkpoint.as_deref().map_or(Ok(Interval::default()), str::parse)?;
     let how = how_to_resume(arguments);
     let interruption = Interruption::watch(how.clone()).map_err(|error| Error::Threads(error.to_string()))?;
     let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments)?)?;
@@ -60,7 +61,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     say_repeated(&damaged);
     let progress = Arc::new(Show::new(arguments.quiet, runs.len()));
     interruption.runs_begin(threads.clone(), progress.clone());
-    let outputs = folder.as_ref().map(|folder| Outputs { folder, files: &options, models: arguments.models });
+    let (files, models) = (&options, arguments.models);
+    let outputs = folder.as_ref().map(|folder| Outputs { folder, files, models, checkpoint });
     let results = execute(&experiment, &runs, outputs, &threads, &cache, &*progress);
     progress.end();
 

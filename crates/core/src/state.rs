@@ -25,6 +25,7 @@
 
 use crate::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use crate::time::{Span, TotalTime, VirtualTime};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Bytes that do not fit the component that reads them.
@@ -68,9 +69,17 @@ impl State<'_> {
     pub fn load<T: Stateful + ?Sized>(component: &mut T, bytes: &[u8]) -> Result<(), StateError> {
         let mut state = State::Loading(Some(bytes));
         component.exchange(&mut state);
-        match state {
-            State::Loading(Some([])) => Ok(()),
-            State::Loading(Some(rest)) => Err(StateError::TooLong(rest.len())),
+        state.ended()
+    }
+
+    /// Whether everything was loaded, and nothing is left.
+    ///
+    /// # Errors
+    /// If something was refused, or bytes are left.
+    pub const fn ended(&self) -> Result<(), StateError> {
+        match self {
+            Self::Loading(Some([])) => Ok(()),
+            Self::Loading(Some(rest)) => Err(StateError::TooLong(rest.len())),
             _ => Err(StateError::Damaged),
         }
     }
@@ -212,6 +221,25 @@ impl<T: Stateful + Default> Stateful for Vec<T> {
     }
 }
 
+impl<K: Stateful + Default + Ord, V: Stateful + Default> Stateful for BTreeMap<K, V> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut pairs: Vec<(K, V)> = std::mem::take(self).into_iter().collect();
+        state.field(&mut pairs);
+        let ascend = |pair: &[(K, V)]| pair[0].0 < pair[1].0;
+        state.require(pairs.windows(2).all(ascend));
+        *self = pairs.into_iter().collect();
+    }
+}
+
+impl<K: Stateful + Default + Ord> Stateful for BTreeSet<K> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut items: Vec<K> = std::mem::take(self).into_iter().collect();
+        state.field(&mut items);
+        state.require(items.is_sorted());
+        *self = items.into_iter().collect();
+    }
+}
+
 impl Stateful for String {
     fn exchange(&mut self, state: &mut State<'_>) {
         let mut bytes = std::mem::take(self).into_bytes();
@@ -262,6 +290,8 @@ mod tests {
         model: Arc<[f32]>,
         wide: u128,
         chosen: char,
+        places: BTreeMap<u32, String>,
+        seen: BTreeSet<(u32, u32)>,
     }
 
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -269,7 +299,7 @@ mod tests {
 
     impl Stateful for Everything {
         fn exchange(&mut self, state: &mut State<'_>) {
-            let Self { numbers, list, more, time, turn, name, model, wide, chosen } = self;
+            let Self { numbers, list, more, time, turn, name, model, wide, chosen, places, seen } = self;
             state.field(numbers);
             state.field(list);
             state.field(more);
@@ -279,6 +309,8 @@ mod tests {
             state.field(model);
             state.field(wide);
             state.choice(chosen, &['\0', 'a', 'b']);
+            state.field(places);
+            state.field(seen);
         }
     }
 
@@ -293,6 +325,8 @@ mod tests {
             model: [0.5, f32::NEG_INFINITY].into(),
             wide: u128::MAX - 7,
             chosen: 'b',
+            places: BTreeMap::from([(3, "three".to_owned()), (5, String::new())]),
+            seen: BTreeSet::from([(1, 2), (1, 3)]),
         }
     }
 

@@ -9,6 +9,7 @@
 
 pub mod artefacts;
 pub mod below;
+mod checkpoint;
 pub mod cpu;
 mod curve;
 mod estimates;
@@ -17,12 +18,14 @@ pub mod files;
 mod folder;
 pub mod kept;
 mod outside;
+mod play;
 mod run_file;
 mod summary;
 mod table;
 pub mod verify;
 mod watch;
 
+pub use checkpoint::Interval;
 pub use curve::{Curve, CurvePoint};
 pub use estimates::estimate_of;
 pub use execution::{Outputs, Progress, Threads, execute};
@@ -35,14 +38,7 @@ use crate::error::Error;
 use crate::scenario::tree::{self, Node};
 use crate::scenario::{Point, Reach, Scenario, ScenarioError, expand_sweep};
 use fedgenie_core::limits;
-use fedgenie_core::oracle::bound::Bound;
-use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::text;
-use fedgenie_simulator::metrics::{Bins, Metered};
-use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
-use fedgenie_simulator::protocol::Rule;
-use fedgenie_simulator::recorder::Sink;
-use fedgenie_simulator::run::{Run, RunError, RunSettings};
 use fedgenie_simulator::task::{self, DataCache};
 use fedgenie_simulator::world::World;
 use std::collections::btree_map::Entry;
@@ -315,114 +311,6 @@ impl Experiment {
         }
         Ok(warnings.into_iter().collect())
     }
-
-    /// Carries out one run in its world, and writes the final model to a file if asked to.
-    ///
-    /// # Errors
-    /// If the run ends early; what it recorded up to then is in the sink.
-    pub fn run_one(
-        &self,
-        id: &RunId,
-        world: &World,
-        sink: &mut dyn Sink,
-        threads: &Threads,
-        model_file: Option<&Path>,
-    ) -> Result<RunSummary, Error> {
-        let scenario = &self.points[id.point].1;
-        let arm = &scenario.arms[id.arm];
-        let policies = world.policies(&arm.source()).map_err(|error| scenario.explain_policy(&arm.label, error))?;
-        let sections = scenario.sections_of(id.arm);
-        let settings = RunSettings {
-            evaluate: sections.evaluate.plan(sections.stop.end()),
-            record_every: sections.record.every,
-            explain: sections.record.explain,
-            updates: sections.record.updates,
-            parallel: false,
-        };
-        let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
-        let metered = Metered::new(sink, Bins::new(&world.population, speeds));
-        let mut metered = if sections.record.explain { metered.explained() } else { metered };
-        let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
-        let metrics = sections.metrics(&world.measures);
-        let mut curve = Curve::default();
-        let mut watch = Watch::new(&sections.stop, &sections.evaluate.targets, &metrics);
-        let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
-        let (mut standstill, mut before) = (0, run.now());
-        loop {
-            threads.step(&mut run).map_err(failed)?;
-            let now = run.now();
-            standstill = if now > before || sections.stop.rounds.is_some() { 0 } else { standstill + 1 };
-            before = now;
-            if standstill >= limits::ROUNDS_AT_ONE_INSTANT {
-                return Err(failed(RunError::Standstill { time: now, rounds: standstill }));
-            }
-            curve.push(CurvePoint {
-                round: run.round().0,
-                time_s: run.now().seconds(),
-                regret: run.regret(),
-                metrics: run.metrics().iter().map(|&(name, value)| (name.into(), value)).collect(),
-                unique_clients: run.participation().unique(),
-                jain: run.participation().jain(),
-            });
-            if threads.is_cancelled() {
-                // The one place where a run that is stopped can save what it needs to go on.
-                return Err(Error::Cancelled);
-            }
-            if watch.observe(&run) {
-                break;
-            }
-        }
-        if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
-            files::write_file(file, &contents)?;
-        }
-        let mut summary = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
-        summary.with = arm.overridden();
-        (summary.metrics, summary.outcomes) = metered.finish();
-        summary.bound = bound(world, &arm.policy, arm.cohort);
-        summary.warnings = got_worse(world, &summary).into_iter().collect();
-        summary.measured = metrics;
-        if let Some(task) = &world.task {
-            summary.data = task.counts().into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-            let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), values.into_iter().collect());
-            summary.reference = task.references().into_iter().map(named).collect();
-        }
-        Ok(summary)
-    }
-}
-
-/// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward
-/// that regret is measured in, exactly, with everybody there and every update waited for, and that may choose as many
-/// clients as the protocol says.
-fn bound(world: &World, policy: &PolicySource, most: Option<u32>) -> Option<Bound> {
-    let (Some(PolicyConfig::Bsfl(config)), Rule::Rounds(rule), Some(truth)) =
-        (policy.config(), &world.protocol.rule, &world.truth)
-    else {
-        return None;
-    };
-    let waits_for_all = rule.ask == rule.take && rule.cut.is_none() && world.population.availability().is_always();
-    let is_limited = most.is_some_and(|most| (most as usize) < rule.ask);
-    if is_limited || !waits_for_all || !truth.meters.contains(&Meter::Mean) || !config.maximises(&truth.genie.reward) {
-        return None;
-    }
-    Bound::of(&truth.genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
-}
-
-/// Whether training ended in a loss far above that of the model it began with.
-fn got_worse(world: &World, summary: &RunSummary) -> Option<String> {
-    const MUCH: f64 = 100.0;
-    let last = *summary.final_metrics.get("test_loss")?;
-    // A small loss is not worth the evaluation of the initial model.
-    if last < 1.0 {
-        return None;
-    }
-    let loss = world.measures.of_data.iter().position(|measure| measure.name == "loss")?;
-    let first = world.initial_measures()[loss];
-    let is_worse = first.is_finite() && (last > MUCH * first || last.is_nan());
-    is_worse.then(|| {
-        format!(
-            "the test loss rose from {first:.3e} to {last:.3e}; a smaller learning rate may help, or normalize = true"
-        )
-    })
 }
 
 fn same_labels(one: &Scenario, other: &Scenario) -> bool {

@@ -28,6 +28,7 @@ use crate::recorder::{RoundMark, RoundSummary, Sink};
 use durations::DurationFold;
 use explanations::ExplanationFold;
 use fedgenie_core::record::Record;
+use fedgenie_core::state::{State, Stateful};
 use selections::SelectionFold;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -92,6 +93,18 @@ impl<'a> Metered<'a> {
     }
 }
 
+/// What rounds have added up to so far; the sink's state is its own.
+impl Stateful for Metered<'_> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { sink: _, durations, selections, outcomes, explanations } = self;
+        state.field(durations);
+        state.field(selections);
+        state.field(outcomes);
+        // Whether there are any follows from the scenario.
+        explanations.iter_mut().for_each(|explanations| state.field(explanations));
+    }
+}
+
 impl Sink for Metered<'_> {
     fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
         if let Some(explanations) = &mut self.explanations {
@@ -107,5 +120,11 @@ impl Sink for Metered<'_> {
 
     fn wants_checksums(&self) -> bool {
         self.sink.wants_checksums()
+    }
+
+    fn save(&mut self, state: &mut State<'_>) -> io::Result<()> {
+        self.sink.save(state)?;
+        state.field(self);
+        Ok(())
     }
 }

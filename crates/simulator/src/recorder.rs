@@ -3,6 +3,8 @@
 mod digest;
 mod event;
 mod files;
+mod packed;
+mod record_file;
 mod timeline;
 
 pub use digest::{Chain, Digests, RoundMark};
@@ -12,6 +14,7 @@ pub use timeline::Timeline;
 
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::record::{DropReason, Phase, Record, Regret};
+use fedgenie_core::state::State;
 use fedgenie_core::time::VirtualTime;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -266,6 +269,15 @@ pub trait Sink: Send {
     fn wants_checksums(&self) -> bool {
         false
     }
+
+    /// Waits until what it has kept is on disk, and adds what it needs to go on from there in a later process: by
+    /// default nothing.
+    ///
+    /// # Errors
+    /// If something cannot be written out.
+    fn save(&mut self, _: &mut State<'_>) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
@@ -277,6 +289,9 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn wants_checksums(&self) -> bool {
         (**self).wants_checksums()
+    }
+    fn save(&mut self, state: &mut State<'_>) -> io::Result<()> {
+        (**self).save(state)
     }
 }
 

@@ -45,6 +45,8 @@ pub const RUN_FILE: &str = "run.json";
 pub const FAILURE_FILE: &str = "failed.json";
 /// The final model of a run, where asked for.
 pub const MODEL_FILE: &str = "model.safetensors";
+/// Files that a run writes while it goes on.
+pub(super) const RECORD_FILES: [&str; 4] = [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE];
 /// What numbers of users and of items stand for, in runs that learn from ratings.
 pub const ID_FILES: [&str; 2] = ["users.csv", "items.csv"];
 /// What processes tell each other while they write.
@@ -138,7 +140,7 @@ pub(super) struct Marker {
     origin: Origin,
     /// BLAKE3 of every file that population and task were read from.
     #[serde(default)]
-    data: BTreeMap<String, String>,
+    pub(super) data: BTreeMap<String, String>,
 }
 
 impl Marker {

@@ -49,6 +49,16 @@ pub fn open(folder: &Path, name: &str) -> io::Result<File> {
     File::open(plain(folder, name)?)
 }
 
+/// Reads a plain file.
+///
+/// # Errors
+/// As [`open`], or if it cannot be read.
+pub fn read(folder: &Path, name: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(folder, name)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Reads a plain file of text.
 ///
 /// # Errors
@@ -77,6 +87,14 @@ pub fn is_there(folder: &Path, name: &str) -> bool {
 /// Whether a path is a folder itself, and no link to one.
 pub fn is_own_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Deletes a folder with all that is in it; one that is not there, and a link to one, are left alone.
+///
+/// # Errors
+/// If something cannot be deleted.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    if is_own_folder(path) { fs::remove_dir_all(path) } else { Ok(()) }
 }
 
 /// Where a file is or would be that may be written or deleted: no folder on the way to it is a link.

@@ -1,7 +1,8 @@
 //! Carries runs out: side by side on threads, each in the world of its point, seed and overrides.
 
-use super::{Experiment, ResultFolder, RunId, RunSummary};
+use super::{Experiment, Interval, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
+use fedgenie_core::id::Round;
 use fedgenie_core::limits;
 use fedgenie_simulator::recorder::{NoSink, RunFileOptions};
 use fedgenie_simulator::run::{Run, RunError};
@@ -44,6 +45,7 @@ impl Threads {
     }
 
     /// Stops the runs under way at the end of their round, with [`Error::Cancelled`], and starts no other. For good.
+    /// Those that have a folder are saved there.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -67,6 +69,10 @@ pub trait Progress: Sync {
     fn run_ended(&self, run: &RunId, done: usize, total: usize);
     /// Rounds were played.
     fn rounds_played(&self, rounds: u64);
+    /// A run goes on where an earlier process has left it, after this round.
+    fn run_goes_on(&self, _run: &RunId, _round: Round) {}
+    /// Something is not as it should be and changes no result.
+    fn warned(&self, _warning: &str) {}
 }
 
 /// Tells nobody anything.
@@ -86,6 +92,8 @@ pub struct Outputs<'a> {
     pub files: &'a RunFileOptions,
     /// The final model.
     pub models: bool,
+    /// How often runs are saved on their way.
+    pub checkpoint: Interval,
 }
 
 /// A world that is built by the first run that needs it and dropped by the last.
@@ -130,7 +138,7 @@ pub fn execute(
                 let world = world_of(slot, || experiment.world_of(run, cache).map_err(Error::from))?;
                 match outputs {
                     None => experiment.run_one(run, &world, &mut NoSink, threads, None),
-                    Some(outputs) => outputs.folder.carry_out(experiment, run, &world, outputs, threads),
+                    Some(outputs) => outputs.folder.carry_out(experiment, run, &world, outputs, (threads, progress)),
                 }
             });
             let result = result.map_err(|error| match outputs {

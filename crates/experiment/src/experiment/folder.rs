@@ -5,15 +5,19 @@
 //! DIR/.fedgenie/experiment.json    what is being run; written first, so that an unfinished folder is known as well
 //! DIR/.fedgenie/written            names of pictures written so far
 //! DIR/.fedgenie/process-N/         one for each process: `alive`, locked while it lives, `shard`, the part of the
-//!                                  runs that it carries out, and its unfinished files
+//!                                  runs that it carries out, and its unfinished files: RUN/ with records so far and
+//!                                  checkpoints
+//! DIR/.fedgenie/left/RUN/          the same of a process that has ended or was killed, if there is a checkpoint
 //! ```
 //!
 //! *Processes.* Several may be at work in a folder if their shards have no run in common.
 //!
 //! *Runs* are written below the folder of their process and renamed when they are complete, `run.json` last, so that
-//! processes never write the same file and a run with a `run.json` is whole. *The summary* is of the whole folder. A
-//! process that ends while others are still at work leaves it to them, so that the last one writes it once, with the
-//! runs of all. Whoever opens the folder removes the unfinished files of processes that were killed.
+//! processes never write the same file and a run with a `run.json` is whole. Whoever opens the folder moves what
+//! processes that were killed have left to `left/`, where there is a checkpoint, and deletes the rest; who carries out
+//! such a run takes it from there, by renaming as well, and goes on. *The summary* is of the whole folder. A process
+//! that ends while others are still at work leaves it to them, so that the last one writes it once, with the runs of
+//! all.
 
 mod erase;
 mod finish;
@@ -21,7 +25,7 @@ mod processes;
 mod runs;
 
 use super::Experiment;
-use super::artefacts::{Marker, RUNS_FOLDER, SCENARIO_FILE, is_result_folder};
+use super::artefacts::{Marker, RUNS_FOLDER, SCENARIO_FILE, hash, is_result_folder};
 use super::below;
 use super::files::{sync_folder, write_file, write_json};
 use crate::error::Error;
@@ -52,6 +56,8 @@ pub enum Earlier {
 pub struct ResultFolder {
     path: PathBuf,
     process: Process,
+    /// BLAKE3 of the resolved scenario and of the data that it reads.
+    experiment: String,
 }
 
 impl ResultFolder {
@@ -82,9 +88,12 @@ impl ResultFolder {
         refuse_overlap(path, shard, &others)?;
         unfinished_scenarios(path)?.iter().try_for_each(|part| remove_file(part)).map_err(failed)?;
         erase::note_listed(path)?;
-        let opened = Self { path: path.to_owned(), process: Process::enter(&state, shard).map_err(failed)? };
+        let known = Marker::of(experiment);
+        let made_of = format!("{}\0{:?}", experiment.resolved, known.data);
+        let process = Process::enter(&state, shard).map_err(failed)?;
+        let opened = Self { path: path.to_owned(), process, experiment: hash(made_of.as_bytes()) };
         let marker = opened.process.path.join(Marker::FILE);
-        write_json(&marker, &Marker::of(experiment))?;
+        write_json(&marker, &known)?;
         fs::rename(marker, state.join(Marker::FILE)).and_then(|()| sync_folder(&state)).map_err(failed)?;
         opened.put(SCENARIO_FILE, |file| write_file(file, experiment.resolved.as_bytes()))?;
         Ok(opened)

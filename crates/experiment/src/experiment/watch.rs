@@ -3,6 +3,7 @@
 use crate::scenario::{PlateauConfig, StopConfig, TargetConfig};
 use fedgenie_core::id::Round;
 use fedgenie_core::metric::{Better, Metric};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::run::{Accounts, End, Run};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,19 @@ pub struct Reached {
     /// Virtual seconds that clients had spent computing by then.
     #[serde(default)]
     pub compute_s: Option<f64>,
+}
+
+impl Stateful for Reached {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { target: _, round, time_s, down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, compute_s } = self;
+        state.field(round);
+        state.field(time_s);
+        state.field(down_bytes);
+        state.field(up_bytes);
+        state.field(edge_down_bytes);
+        state.field(edge_up_bytes);
+        state.field(compute_s);
+    }
 }
 
 impl Reached {
@@ -87,6 +101,14 @@ struct Plateau<'a> {
     evaluations: u32,
 }
 
+impl Stateful for Plateau<'_> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { config: _, better: _, best, evaluations } = self;
+        state.field(best);
+        state.field(evaluations);
+    }
+}
+
 impl Plateau<'_> {
     fn observe(&mut self, value: f64) {
         if self.best.is_none_or(|best| self.config.improves(self.better, value, best)) {
@@ -94,6 +116,14 @@ impl Plateau<'_> {
         } else {
             self.evaluations += 1;
         }
+    }
+}
+
+impl Stateful for Watch<'_> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { stop: _, end: _, plateau, reached } = self;
+        plateau.iter_mut().for_each(|plateau| state.field(plateau));
+        state.fields(reached);
     }
 }
 

@@ -7,6 +7,7 @@
 //! nanosecond.
 
 use fedgenie_core::math::float;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +145,19 @@ impl Default for DurationFold {
             at_ends: (0, 0),
             last: 1,
         }
+    }
+}
+
+impl Stateful for DurationFold {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { edges: _, counts, rounds, sum, range, at_ends, last } = self;
+        state.fields(counts);
+        state.field(rounds);
+        state.field(sum);
+        state.field(range);
+        state.field(at_ends);
+        state.field(last);
+        state.require((1..BINS).contains(last));
     }
 }
 

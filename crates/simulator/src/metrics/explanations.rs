@@ -14,6 +14,8 @@
 //! # Inputs
 //! `explain` of each round, and the records of selections, which say who was chosen.
 
+mod saved;
+
 use super::selections::MOST_WINDOWS;
 use crate::recorder::RoundSummary;
 use fedgenie_core::record::Record;
@@ -174,8 +176,9 @@ fn halve(windows: &mut Vec<[Spread; 2]>) {
 }
 
 /// Whose selection it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Asker {
+    #[default]
     Server,
     Edge(u64),
     Cloud,

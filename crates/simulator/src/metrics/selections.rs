@@ -8,6 +8,7 @@
 
 use crate::population::Population;
 use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::state::{State, Stateful};
 use serde::{Deserialize, Serialize};
 
 /// The most windows.
@@ -149,6 +150,16 @@ pub(super) struct SelectionFold {
     /// Window by window.
     counts: Vec<u64>,
     last: usize,
+}
+
+impl Stateful for SelectionFold {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { bins: _, power, counts, last } = self;
+        state.field(power);
+        state.fields(counts);
+        state.field(last);
+        state.require(*power < u32::BITS && *last < MOST_WINDOWS);
+    }
 }
 
 impl SelectionFold {

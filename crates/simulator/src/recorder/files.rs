@@ -1,12 +1,13 @@
 //! The files of one run's folder.
 
 use super::event::Event;
+use super::packed::Packed;
+use super::record_file::RecordFile;
 use super::{RoundMark, RoundSummary, Sink, Timeline};
 use fedgenie_core::record::Record;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use fedgenie_core::state::State;
+use std::fs;
+use std::io::{self, Read, Write};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -20,9 +21,6 @@ pub const MARKS_FILE: &str = "digests.bin";
 /// The run in virtual time, in the trace format of Chrome's profiler, gzip.
 pub const TIMELINE_FILE: &str = "timeline.json.gz";
 
-/// Bytes that are gathered before they are packed.
-pub(super) const UNPACKED_BYTES: usize = 1 << 16;
-
 /// Files that are written beside the rounds.
 #[derive(Clone, Debug, Default)]
 pub struct RunFileOptions {
@@ -35,11 +33,10 @@ pub struct RunFileOptions {
 /// Writes a run's records into its folder.
 #[derive(Debug)]
 pub struct RunFiles {
-    rounds: BufWriter<File>,
-    marks: BufWriter<File>,
-    /// Lines are gathered before they are packed: the encoder clears a window of its own at each write.
-    events: Option<BufWriter<GzEncoder<BufWriter<File>>>>,
-    timeline: Option<Timeline<BufWriter<File>>>,
+    rounds: RecordFile,
+    marks: RecordFile,
+    events: Option<Packed<RecordFile>>,
+    timeline: Option<Timeline<RecordFile>>,
 }
 
 impl RunFiles {
@@ -49,23 +46,45 @@ impl RunFiles {
     /// If the folder or a file cannot be made.
     pub fn create(folder: &Path, options: &RunFileOptions) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let open = |name| File::create(folder.join(name));
-        let events = if options.events {
-            let packed = GzEncoder::new(BufWriter::new(open(EVENTS_FILE)?), Compression::fast());
-            Some(BufWriter::with_capacity(UNPACKED_BYTES, packed))
-        } else {
-            None
-        };
-        let timeline = match &options.timeline {
-            Some(rounds) => Some(Timeline::new(BufWriter::new(open(TIMELINE_FILE)?), rounds.clone())?),
-            None => None,
-        };
+        let open = |name| RecordFile::create(&folder.join(name));
         Ok(Self {
-            rounds: BufWriter::new(open(ROUNDS_FILE)?),
-            marks: BufWriter::new(open(MARKS_FILE)?),
-            events,
-            timeline,
+            rounds: open(ROUNDS_FILE)?,
+            marks: open(MARKS_FILE)?,
+            events: if options.events { Some(Packed::new(open(EVENTS_FILE)?)?) } else { None },
+            timeline: match &options.timeline {
+                Some(rounds) => Some(Timeline::new(open(TIMELINE_FILE)?, rounds.clone())?),
+                None => None,
+            },
         })
+    }
+
+    /// Opens the files of a run where they were when they were [saved](Sink::save) with the same options. What was
+    /// written later is cut off.
+    ///
+    /// # Errors
+    /// If a file is missing, is not what was written, or was not written with these options.
+    pub fn reopen(folder: &Path, options: &RunFileOptions, state: &mut State<'_>) -> io::Result<Self> {
+        let open = |name, state: &mut State<'_>| RecordFile::reopen(&folder.join(name), state);
+        let (rounds, marks) = (open(ROUNDS_FILE, state)?, open(MARKS_FILE, state)?);
+        let (mut events, mut timeline) = (None, None);
+        if was_asked_for(options.events, state) {
+            let file = open(EVENTS_FILE, state)?;
+            state.field(events.insert(Packed::going_on(file)));
+        }
+        if was_asked_for(options.timeline.is_some(), state)
+            && let Some(drawn) = &options.timeline
+        {
+            let (mut first, mut last) = (0_u32, 0_u32);
+            state.field(&mut first);
+            state.field(&mut last);
+            state.require(*drawn == (first..=last));
+            let file = open(TIMELINE_FILE, state)?;
+            state.field(timeline.insert(Timeline::going_on(file, drawn.clone())));
+        }
+        if state.is_refused() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "they were written with other options"));
+        }
+        Ok(Self { rounds, marks, events, timeline })
     }
 
     /// Writes everything out.
@@ -73,17 +92,24 @@ impl RunFiles {
     /// # Errors
     /// If writing fails.
     pub fn finish(self) -> io::Result<()> {
-        self.rounds.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        self.marks.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        self.rounds.finish()?;
+        self.marks.finish()?;
         if let Some(events) = self.events {
-            let packed = events.into_inner().map_err(io::IntoInnerError::into_error)?;
-            packed.finish()?.flush()?;
+            events.finish()?.finish()?;
         }
         if let Some(timeline) = self.timeline {
-            timeline.finish()?.flush()?;
+            timeline.finish()?.finish()?;
         }
         Ok(())
     }
+}
+
+/// Whether a file is wanted, as it has to have been when the state was saved.
+fn was_asked_for(is_wanted: bool, state: &mut State<'_>) -> bool {
+    let mut was_wanted = is_wanted;
+    state.field(&mut was_wanted);
+    state.require(was_wanted == is_wanted);
+    is_wanted && !state.is_refused()
 }
 
 impl Sink for RunFiles {
@@ -116,6 +142,26 @@ impl Sink for RunFiles {
 
     fn wants_checksums(&self) -> bool {
         true
+    }
+
+    fn save(&mut self, state: &mut State<'_>) -> io::Result<()> {
+        let Self { rounds, marks, events, timeline } = self;
+        rounds.save(state)?;
+        marks.save(state)?;
+        state.field(&mut events.is_some());
+        if let Some(events) = events {
+            events.inner_mut().save(state)?;
+            state.field(events);
+        }
+        state.field(&mut timeline.is_some());
+        if let Some(timeline) = timeline {
+            let (mut first, mut last) = timeline.ends();
+            state.field(&mut first);
+            state.field(&mut last);
+            timeline.inner_mut().save(state)?;
+            state.field(timeline);
+        }
+        Ok(())
     }
 }
 

@@ -16,15 +16,14 @@
 //! # Source
 //! "Trace Event Format", Google, 2016: complete events (`X`), instants (`i`), metadata (`M`).
 
-use super::files::UNPACKED_BYTES;
+use super::packed::Packed;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::record::{Outcome, Phase, Record};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
 const SERVER: u32 = 1;
@@ -32,7 +31,7 @@ const EDGES: u32 = 2;
 const CLIENTS: u32 = 3;
 
 /// A job that is drawn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Open {
     round: u32,
     /// The edge server whose job it is.
@@ -43,10 +42,21 @@ struct Open {
     late: Option<VirtualTime>,
 }
 
+impl Stateful for Open {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { round, edge, phase, since, late } = self;
+        state.field(round);
+        state.field(edge);
+        state.field(phase);
+        state.field(since);
+        state.field(late);
+    }
+}
+
 /// Writes a timeline.
 #[derive(Debug)]
 pub struct Timeline<W: Write> {
-    out: BufWriter<GzEncoder<W>>,
+    out: Packed<W>,
     rounds: RangeInclusive<u32>,
     current: u32,
     clock: VirtualTime,
@@ -73,10 +83,25 @@ impl<W: Write> Timeline<W> {
     /// # Errors
     /// If it cannot be written.
     pub fn new(out: W, rounds: RangeInclusive<u32>) -> io::Result<Self> {
-        let packed = GzEncoder::new(out, Compression::fast());
-        let mut out = BufWriter::with_capacity(UNPACKED_BYTES, packed);
-        out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
-        let mut timeline = Self {
+        let mut timeline = Self::of(Packed::new(out)?, rounds);
+        timeline.out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
+        for (pid, name) in [(SERVER, "server"), (EDGES, "edge servers"), (CLIENTS, "clients")] {
+            let value = json!({ "ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": { "name": name } });
+            timeline.write(&value)?;
+            let value =
+                json!({ "ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": { "sort_index": pid } });
+            timeline.write(&value)?;
+        }
+        Ok(timeline)
+    }
+
+    /// Goes on with a timeline that has been begun, as soon as its state is loaded.
+    pub(super) fn going_on(out: W, rounds: RangeInclusive<u32>) -> Self {
+        Self::of(Packed::going_on(out), rounds)
+    }
+
+    const fn of(out: Packed<W>, rounds: RangeInclusive<u32>) -> Self {
+        Self {
             out,
             rounds,
             current: 1,
@@ -87,15 +112,17 @@ impl<W: Write> Timeline<W> {
             opened: VirtualTime::START,
             edges: BTreeMap::new(),
             deadline: None,
-        };
-        for (pid, name) in [(SERVER, "server"), (EDGES, "edge servers"), (CLIENTS, "clients")] {
-            let value = json!({ "ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": { "name": name } });
-            timeline.write(&value)?;
-            let value =
-                json!({ "ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": { "sort_index": pid } });
-            timeline.write(&value)?;
         }
-        Ok(timeline)
+    }
+
+    /// Where packed bytes go.
+    pub(super) const fn inner_mut(&mut self) -> &mut W {
+        self.out.inner_mut()
+    }
+
+    /// The first and the last round that are drawn.
+    pub(super) const fn ends(&self) -> (u32, u32) {
+        (*self.rounds.start(), *self.rounds.end())
     }
 
     fn write(&mut self, event: &Value) -> io::Result<()> {
@@ -279,7 +306,22 @@ impl<W: Write> Timeline<W> {
         let open: Vec<ClientId> = self.jobs.keys().copied().collect();
         open.into_iter().try_for_each(|client| self.cut(client))?;
         self.out.write_all(b"\n]}\n")?;
-        self.out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
+        self.out.finish()
+    }
+}
+
+impl<W: Write> Stateful for Timeline<W> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { out, rounds: _, current, clock, has_events, named, jobs, opened, edges, deadline } = self;
+        state.field(out);
+        state.field(current);
+        state.field(clock);
+        state.field(has_events);
+        state.field(named);
+        state.field(jobs);
+        state.field(opened);
+        state.field(edges);
+        state.field(deadline);
     }
 }
 

@@ -7,6 +7,7 @@
 use super::learning::Sent;
 use super::{Protocol, Run};
 use fedgenie_core::state::{State, StateError, Stateful};
+use std::io;
 use std::sync::Arc;
 
 /// Models that many jobs share, each of them saved once.
@@ -69,6 +70,14 @@ impl Run<'_> {
     /// All that matters for the rounds to come. What a sink has kept is the sink's.
     pub fn save(&mut self) -> Vec<u8> {
         State::save(self)
+    }
+
+    /// What the [sink](crate::recorder::Sink::save) needs to go on: everything that it was given is on disk then.
+    ///
+    /// # Errors
+    /// If something cannot be written out.
+    pub fn save_sink(&mut self, state: &mut State<'_>) -> io::Result<()> {
+        self.engine.sink.save(state)
     }
 
     /// Brings a run that has played no round to where another run of the same world, policies and settings was when

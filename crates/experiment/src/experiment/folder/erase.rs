@@ -5,7 +5,7 @@ use super::super::artefacts::{
 };
 use super::super::below::{is_below, own, read_to_string};
 use super::super::files::write_file;
-use super::processes::{Lock, state_of};
+use super::processes::{Lock, forget_left, state_of};
 use super::{RUN_FILES, is_picture, remove_file};
 use crate::error::Error;
 use std::collections::BTreeSet;
@@ -34,6 +34,7 @@ pub(super) fn erase(folder: &Path) -> Result<(), Error> {
     remove_if_empty(folder, FIGURES_FOLDER);
     // The lists go last: whoever is interrupted before can begin again.
     [PAGE_FILE, SUMMARY_FILE, MANIFEST_FILE].into_iter().try_for_each(|name| remove(folder, name))?;
+    forget_left(folder).map_err(|source| Error::Write { path: folder.join(STATE_FOLDER), source })?;
     remove(folder, &format!("{STATE_FOLDER}/{WRITTEN_FILE}"))
 }
 

@@ -6,7 +6,7 @@ use super::super::artefacts::{
 use super::super::files::{sync_folder, write_json};
 use super::super::kept::Found;
 use super::super::{Experiment, RunSummary, Summary, below};
-use super::processes::{Lock, others};
+use super::processes::{Lock, forget_left, others};
 use super::{ResultFolder, erase, remove_file};
 use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,6 +72,10 @@ impl ResultFolder {
             .chain([SCENARIO_FILE, SUMMARY_FILE].map(str::to_owned));
         let manifest = self.manifest(experiment, &summary, names)?;
         self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
+        if manifest.runs.len() + manifest.failed.len() == runs.len() {
+            // Of runs that were made again elsewhere; nobody will go on with them.
+            forget_left(&self.path).map_err(|source| Error::Write { path: self.path.clone(), source })?;
+        }
         Ok(summary)
     }
 

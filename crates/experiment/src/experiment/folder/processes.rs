@@ -1,7 +1,7 @@
 //! Processes that write into one result folder: what each of them carries out, and which are alive.
 
-use super::super::artefacts::STATE_FOLDER;
-use super::super::below;
+use super::super::artefacts::{RECORD_FILES, STATE_FOLDER};
+use super::super::{below, checkpoint};
 use crate::error::Error;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -13,6 +13,8 @@ const ALIVE_FILE: &str = "alive";
 const SHARD_FILE: &str = "shard";
 /// What the folder of a process is called, before its number.
 const PROCESS: &str = "process-";
+/// The folder of unfinished runs that nobody is at work on.
+const LEFT: &str = "left";
 
 /// A part of an experiment's runs: those of a number that is `index` modulo `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,12 +106,60 @@ impl Process {
     }
 }
 
-/// Unfinished files are deleted. Those of a killed process are deleted by the next one.
+/// Unfinished files are deleted, but for those of runs that can go on. Those of a killed process are the next one's.
 impl Drop for Process {
     fn drop(&mut self) {
+        // What cannot be moved now is found by the next process.
+        let is_left = leave(&self.path);
         self.alive = None;
-        let _ = fs::remove_dir_all(&self.path);
+        if is_left.is_ok() {
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
+}
+
+/// Moves the runs of a process that have a checkpoint to where the next process looks for them.
+fn leave(process: &Path) -> io::Result<()> {
+    let left = process.with_file_name(LEFT);
+    for entry in fs::read_dir(process)? {
+        let run = entry?.path();
+        if !below::is_own_folder(&run) || !checkpoint::has_one(&run) {
+            continue;
+        }
+        if !below::is_own_folder(&left) {
+            fs::create_dir(&left)?;
+        }
+        let place = left.join(run.file_name().unwrap_or_default());
+        below::remove_folder(&place)?;
+        fs::rename(&run, &place)?;
+    }
+    Ok(())
+}
+
+/// Takes over the unfinished files of a run that an earlier process has left, if there are any: from here on they are
+/// `to`, and nobody else's. What cannot be gone on with is deleted, and so are links that somebody has planted.
+pub(super) fn take_over(folder: &Path, run: &str, to: &Path) -> io::Result<()> {
+    let left = folder.join(STATE_FOLDER).join(LEFT);
+    if !below::is_own_folder(&left) || !below::is_own_folder(&left.join(run)) {
+        return Ok(());
+    }
+    fs::rename(left.join(run), to)?;
+    for entry in fs::read_dir(to)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_known = RECORD_FILES.iter().chain(&checkpoint::FILES).any(|known| name == *known);
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else if !(is_known && entry.file_type()?.is_file()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes all that earlier processes have left. The caller holds the lock.
+pub(super) fn forget_left(folder: &Path) -> io::Result<()> {
+    below::remove_folder(&folder.join(STATE_FOLDER).join(LEFT))
 }
 
 /// Makes the folder of a process, with the first number that is free.
@@ -124,8 +174,8 @@ fn free(state: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// What the processes at work in the folder carry out, but for one of them; deletes what those left that were killed.
-/// The caller holds the lock.
+/// What the processes at work in the folder carry out, but for one of them; moves the runs with a checkpoint of those
+/// that were killed to where they are looked for, and deletes the rest. The caller holds the lock.
 pub(super) fn others(folder: &Path, own: Option<&Path>) -> Result<Vec<Shard>, Error> {
     let state = folder.join(STATE_FOLDER);
     let failed = |source| Error::Write { path: state.clone(), source };
@@ -150,7 +200,7 @@ pub(super) fn others(folder: &Path, own: Option<&Path>) -> Result<Vec<Shard>, Er
             working.push(shard.and_then(|shard| Shard::parse(&shard)).unwrap_or(Shard::WHOLE));
             continue;
         }
-        match fs::remove_dir_all(&process) {
+        match leave(&process).and_then(|()| fs::remove_dir_all(&process)) {
             // The process that was about to end has done it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             result => result.map_err(failed)?,

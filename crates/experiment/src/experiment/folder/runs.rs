@@ -4,12 +4,16 @@ use super::super::artefacts::{
     EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MODEL_FILE, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER,
     TIMELINE_FILE,
 };
-use super::super::execution::{Outputs, Threads};
+use super::super::checkpoint::{self, Checkpoints};
+use super::super::execution::{Outputs, Progress, Threads};
 use super::super::files::{sync_file, sync_folder, write_file, write_json};
+use super::super::play::Keeping;
 use super::super::run_file::{self, FileDigest};
 use super::super::{Experiment, RunId, RunSummary, below};
+use super::processes::take_over;
 use super::{ResultFolder, remove_file};
 use crate::error::Error;
+use fedgenie_core::state::State;
 use fedgenie_simulator::recorder::RunFiles;
 use fedgenie_simulator::world::World;
 use std::collections::BTreeMap;
@@ -21,21 +25,67 @@ pub(crate) const RUN_FILES: [&str; 9] =
     [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE, MODEL_FILE, ID_FILES[0], ID_FILES[1], FAILURE_FILE, RUN_FILE];
 
 impl ResultFolder {
-    /// Carries out a run that writes its files, all of which appear when it is complete. What it wrote of a run that
-    /// ends early is [`Self::give_up`]'s.
+    /// Carries out a run that writes its files, all of which appear when it is complete. Where an earlier process has
+    /// left a checkpoint it goes on from there. What it wrote of a run that ends early is [`Self::give_up`]'s.
     pub(in super::super) fn carry_out(
         &self,
         experiment: &Experiment,
         run: &RunId,
         world: &World,
         outputs: Outputs<'_>,
-        threads: &Threads,
+        (threads, progress): (&Threads, &dyn Progress),
     ) -> Result<RunSummary, Error> {
         let unfinished = self.process.path.join(&run.name);
         let failed = |source| Error::Write { path: unfinished.clone(), source };
-        let mut files = RunFiles::create(&unfinished, outputs.files).map_err(failed)?;
+        take_over(&self.path, &run.name, &unfinished).map_err(failed)?;
+        let mut checkpoints = Checkpoints::new(&unfinished, &self.experiment, run, outputs.checkpoint);
         let model_file = outputs.models.then(|| unfinished.join(MODEL_FILE));
-        let summary = experiment.run_one(run, world, &mut files, threads, model_file.as_deref())?;
+        let play = |files: &mut RunFiles, from: Option<&mut State<'_>>, checkpoints: &mut Checkpoints| {
+            let keeping = Some(Keeping { from, checkpoints });
+            experiment.play(run, world, files, threads, model_file.as_deref(), keeping)
+        };
+        let mut is_refused = false;
+        let mut refuse = |why: &str| {
+            is_refused = true;
+            progress.warned(&format!("run {}: {why}", run.name));
+        };
+        for found in checkpoints.read() {
+            let saved = match found {
+                Ok(saved) => saved,
+                Err(why) => {
+                    refuse(&why);
+                    continue;
+                }
+            };
+            let mut state = State::Loading(Some(&saved.state));
+            let mut files = match RunFiles::reopen(&unfinished, outputs.files, &mut state) {
+                Ok(files) => files,
+                Err(error) => {
+                    refuse(&format!("{} cannot be used: {error}", saved.name()));
+                    continue;
+                }
+            };
+            checkpoints.go_on(&saved);
+            progress.run_goes_on(run, saved.round);
+            match play(&mut files, Some(&mut state), &mut checkpoints)? {
+                Some(summary) => return self.complete(run, world, files, summary),
+                None => refuse(&format!("{} cannot be loaded", saved.name())),
+            }
+        }
+        if is_refused {
+            progress.warned(&format!("run {} begins anew", run.name));
+        }
+        // What cannot be used would be taken for files of this try.
+        below::remove_folder(&unfinished).map_err(failed)?;
+        let mut files = RunFiles::create(&unfinished, outputs.files).map_err(failed)?;
+        let played = play(&mut files, None, &mut checkpoints)?;
+        self.complete(run, world, files, played.expect("a run that loads nothing cannot load wrong things"))
+    }
+
+    /// Writes the rest of a run's files, and gives all of them their names.
+    fn complete(&self, run: &RunId, world: &World, files: RunFiles, summary: RunSummary) -> Result<RunSummary, Error> {
+        let unfinished = self.process.path.join(&run.name);
+        let failed = |source| Error::Write { path: unfinished.clone(), source };
         files.finish().map_err(failed)?;
         for (name, table) in world.task.iter().flat_map(|task| task.tables()) {
             assert!(ID_FILES.contains(&name), "a run has no file {name}");
@@ -52,13 +102,15 @@ impl ResultFolder {
     }
 
     /// Ends the work on a run that ended early. Of one that failed, and would fail again, what it wrote stays beside
-    /// the reason; of another nothing stays. Returns the error, or that of a disk that cannot keep the reason.
+    /// the reason; of another what it goes on from, if it was saved. Returns the error, or that of a disk that cannot keep the reason.
     pub(in super::super) fn give_up(&self, run: &RunId, error: Error) -> Error {
         let unfinished = self.process.path.join(&run.name);
         let failed = |source| Error::Write { path: unfinished.clone(), source };
         let Some(failure) = Failure::of(&error) else {
-            // The error that matters is the first one, and the process deletes its folder in the end.
-            let _ = fs::remove_dir_all(&unfinished);
+            // A run that was saved goes on from there. The error that matters is the first one.
+            if !checkpoint::has_one(&unfinished) {
+                let _ = fs::remove_dir_all(&unfinished);
+            }
             return error;
         };
         let kept = fs::create_dir_all(&unfinished)
@@ -77,6 +129,8 @@ impl ResultFolder {
         below::own(&self.path, &format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name))?;
         let is_first = !all.exists();
         fs::create_dir_all(&to)?;
+        // Nobody goes on with a run whose files are on their way.
+        checkpoint::FILES.into_iter().try_for_each(|name| remove_file(&from.join(name)))?;
         for name in RUN_FILES.into_iter().filter(|name| below::is_there(&from, name)) {
             sync_file(&from.join(name))?;
         }
@@ -91,6 +145,6 @@ impl ResultFolder {
         if is_first {
             sync_folder(&self.path)?;
         }
-        fs::remove_dir(from)
+        fs::remove_dir_all(from)
     }
 }

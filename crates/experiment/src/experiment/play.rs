@@ -1,0 +1,203 @@
+//! One run from its first round, or from where an earlier process left it, to its end.
+
+use super::checkpoint::Checkpoints;
+use super::execution::Threads;
+use super::{Curve, CurvePoint, Experiment, RunId, RunSummary, Watch, files};
+use crate::error::Error;
+use fedgenie_core::limits;
+use fedgenie_core::oracle::bound::Bound;
+use fedgenie_core::oracle::regret::Meter;
+use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::time::VirtualTime;
+use fedgenie_simulator::metrics::{Bins, Metered};
+use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
+use fedgenie_simulator::protocol::Rule;
+use fedgenie_simulator::recorder::Sink;
+use fedgenie_simulator::run::{Run, RunError, RunSettings};
+use fedgenie_simulator::world::World;
+use std::path::Path;
+
+/// What is noticed of a run beside what its sink keeps.
+struct Course<'a> {
+    curve: Curve,
+    watch: Watch<'a>,
+    /// Rounds that have closed at this instant, where nothing else ends the run.
+    standstill: u32,
+    before: VirtualTime,
+}
+
+impl Stateful for Course<'_> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { curve, watch, standstill, before } = self;
+        state.field(curve);
+        state.field(watch);
+        state.field(standstill);
+        state.field(before);
+    }
+}
+
+impl Course<'_> {
+    /// Takes in a round. Returns whether the run is over.
+    fn observe(&mut self, run: &Run<'_>, is_bounded: bool) -> Result<bool, RunError> {
+        let now = run.now();
+        self.standstill = if now > self.before || is_bounded { 0 } else { self.standstill + 1 };
+        self.before = now;
+        if self.standstill >= limits::ROUNDS_AT_ONE_INSTANT {
+            return Err(RunError::Standstill { time: now, rounds: self.standstill });
+        }
+        self.curve.push(CurvePoint {
+            round: run.round().0,
+            time_s: now.seconds(),
+            regret: run.regret(),
+            metrics: run.metrics().iter().map(|&(name, value)| (name.into(), value)).collect(),
+            unique_clients: run.participation().unique(),
+            jain: run.participation().jain(),
+        });
+        Ok(self.watch.observe(run))
+    }
+}
+
+/// Where a run goes on, and where it is saved on the way.
+pub(super) struct Keeping<'a, 'b> {
+    /// What a checkpoint says after what is the sink's.
+    pub from: Option<&'a mut State<'b>>,
+    /// Where the next ones go.
+    pub checkpoints: &'a mut Checkpoints,
+}
+
+impl Experiment {
+    /// Carries out one run in its world, and writes the final model to a file if asked to.
+    ///
+    /// # Errors
+    /// If the run ends early; what it recorded up to then is in the sink.
+    pub fn run_one(
+        &self,
+        id: &RunId,
+        world: &World,
+        sink: &mut dyn Sink,
+        threads: &Threads,
+        model_file: Option<&Path>,
+    ) -> Result<RunSummary, Error> {
+        let played = self.play(id, world, sink, threads, model_file, None)?;
+        Ok(played.expect("a run that is not loaded cannot be loaded wrongly"))
+    }
+
+    /// As [`Self::run_one`], with checkpoints on the way. Returns nothing if the run cannot go on from where it should:
+    /// the checkpoint is of another one, or of another program.
+    pub(super) fn play(
+        &self,
+        id: &RunId,
+        world: &World,
+        sink: &mut dyn Sink,
+        threads: &Threads,
+        model_file: Option<&Path>,
+        keeping: Option<Keeping<'_, '_>>,
+    ) -> Result<Option<RunSummary>, Error> {
+        let scenario = &self.points[id.point].1;
+        let arm = &scenario.arms[id.arm];
+        let policies = world.policies(&arm.source()).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+        let sections = scenario.sections_of(id.arm);
+        let settings = RunSettings {
+            evaluate: sections.evaluate.plan(sections.stop.end()),
+            record_every: sections.record.every,
+            explain: sections.record.explain,
+            updates: sections.record.updates,
+            parallel: false,
+        };
+        let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
+        let metered = Metered::new(sink, Bins::new(&world.population, speeds));
+        let mut metered = if sections.record.explain { metered.explained() } else { metered };
+        let (from, mut checkpoints) = match keeping {
+            None => (None, None),
+            Some(Keeping { from, checkpoints }) => (from, Some(checkpoints)),
+        };
+        let metrics = sections.metrics(&world.measures);
+        let watch = Watch::new(&sections.stop, &sections.evaluate.targets, &metrics);
+        let mut course = Course { curve: Curve::default(), watch, standstill: 0, before: VirtualTime::START };
+        let mut run = match from {
+            None => Run::new(world, &arm.label, policies, settings, &mut metered),
+            Some(state) => {
+                state.field(&mut metered);
+                let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
+                state.field(&mut course);
+                state.field(&mut run);
+                if state.ended().is_err() {
+                    return Ok(None);
+                }
+                run
+            }
+        };
+        let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
+        loop {
+            threads.step(&mut run).map_err(failed)?;
+            if course.observe(&run, sections.stop.rounds.is_some()).map_err(failed)? {
+                break;
+            }
+            let is_cancelled = threads.is_cancelled();
+            if let Some(checkpoints) = &mut checkpoints
+                && checkpoints.are_due(run.round(), is_cancelled)
+            {
+                checkpoints.write(run.round(), |state| {
+                    run.save_sink(state)?;
+                    state.field(&mut course);
+                    state.field(&mut run);
+                    Ok(())
+                })?;
+            }
+            if is_cancelled {
+                return Err(Error::Cancelled);
+            }
+        }
+        if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
+            files::write_file(file, &contents)?;
+        }
+        let Course { curve, watch, .. } = course;
+        let mut summary = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        summary.with = arm.overridden();
+        (summary.metrics, summary.outcomes) = metered.finish();
+        summary.bound = bound(world, &arm.policy, arm.cohort);
+        summary.warnings = got_worse(world, &summary).into_iter().collect();
+        summary.measured = metrics;
+        if let Some(task) = &world.task {
+            summary.data = task.counts().into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+            let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), values.into_iter().collect());
+            summary.reference = task.references().into_iter().map(named).collect();
+        }
+        Ok(Some(summary))
+    }
+}
+
+/// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward
+/// that regret is measured in, exactly, with everybody there and every update waited for, and that may choose as many
+/// clients as the protocol says.
+fn bound(world: &World, policy: &PolicySource, most: Option<u32>) -> Option<Bound> {
+    let (Some(PolicyConfig::Bsfl(config)), Rule::Rounds(rule), Some(truth)) =
+        (policy.config(), &world.protocol.rule, &world.truth)
+    else {
+        return None;
+    };
+    let waits_for_all = rule.ask == rule.take && rule.cut.is_none() && world.population.availability().is_always();
+    let is_limited = most.is_some_and(|most| (most as usize) < rule.ask);
+    if is_limited || !waits_for_all || !truth.meters.contains(&Meter::Mean) || !config.maximises(&truth.genie.reward) {
+        return None;
+    }
+    Bound::of(&truth.genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
+}
+
+/// Whether training ended in a loss far above that of the model it began with.
+fn got_worse(world: &World, summary: &RunSummary) -> Option<String> {
+    const MUCH: f64 = 100.0;
+    let last = *summary.final_metrics.get("test_loss")?;
+    // A small loss is not worth the evaluation of the initial model.
+    if last < 1.0 {
+        return None;
+    }
+    let loss = world.measures.of_data.iter().position(|measure| measure.name == "loss")?;
+    let first = world.initial_measures()[loss];
+    let is_worse = first.is_finite() && (last > MUCH * first || last.is_nan());
+    is_worse.then(|| {
+        format!(
+            "the test loss rose from {first:.3e} to {last:.3e}; a smaller learning rate may help, or normalize = true"
+        )
+    })
+}
