@@ -3,11 +3,14 @@
 
 use super::support::SCENARIO;
 use fedgenie::experiment::Experiment;
+use fedgenie::metrics::{Bins, Metered};
 use fedgenie::record::Record;
-use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
+use fedgenie::recorder::{NoSink, RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Evaluations, Run, RunSettings};
 use fedgenie::scenario::{catalogue, tree};
+use fedgenie::state::State;
 use fedgenie::task::DataCache;
+use fedgenie::world::World;
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -90,22 +93,44 @@ fn named(kind: &str) -> Vec<String> {
     found
 }
 
-/// Keeps what it is told, across runs.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Value>>>);
+/// What was told, across runs.
+type Told = Arc<Mutex<Vec<Value>>>;
+
+/// Keeps what it is told, and adds it up.
+struct Kept {
+    told: Told,
+    folds: Metered<'static>,
+}
+
+impl Kept {
+    fn of(told: &Told, world: &World) -> Self {
+        let nowhere = Box::leak(Box::new(NoSink));
+        Self { told: told.clone(), folds: Metered::new(nowhere, Bins::new(&world.population, None)).explained() }
+    }
+}
 
 impl Sink for Kept {
-    fn record(&mut self, _: &Record<'_>) -> io::Result<()> {
-        Ok(())
+    fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
+        self.folds.record(record)
     }
-    fn round(&mut self, summary: &RoundSummary<'_>, _: bool, mark: &RoundMark) -> io::Result<()> {
+    fn round(&mut self, summary: &RoundSummary<'_>, is_recorded: bool, mark: &RoundMark) -> io::Result<()> {
         let checksums = mark.checksums.len();
-        self.0.lock().unwrap().push(json!([summary.to_json(), mark.timeline, mark.model, checksums]));
-        Ok(())
+        self.told.lock().unwrap().push(json!([summary.to_json(), mark.timeline, mark.model, checksums]));
+        self.folds.round(summary, is_recorded, mark)
     }
     fn wants_checksums(&self) -> bool {
         true
     }
+    fn save(&mut self, state: &mut State<'_>) -> io::Result<()> {
+        self.folds.save(state)
+    }
+}
+
+/// What rounds have added up to.
+fn folds_of(run: &mut Run<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    run.save_sink(&mut State::Saving(&mut bytes)).unwrap();
+    bytes
 }
 
 /// What is left of a run at its end.
@@ -133,7 +158,7 @@ fn assert_kept(text: &str) -> usize {
             continue;
         }
         played += 1;
-        let start = |kept: &Kept| {
+        let start = |kept: Kept| {
             let settings = RunSettings {
                 evaluate: Evaluations { clients: true, servers: true, ..Evaluations::every(2) },
                 record_every: 1,
@@ -141,39 +166,50 @@ fn assert_kept(text: &str) -> usize {
                 updates: true,
                 parallel: false,
             };
-            Run::new(&world, &arm.label, world.policies(&arm.source()).unwrap(), settings, kept.clone())
+            Run::new(&world, &arm.label, world.policies(&arm.source()).unwrap(), settings, kept)
         };
-        let end = |run: Run<'_>, kept: Kept| {
+        let end = |run: Run<'_>, told: Told| {
             let digests = [run.digests().timeline.hex(), run.digests().model.hex()];
             let (counts, model) = (run.counts().to_vec(), run.model_file());
             let (regret, participation) = (run.regret(), *run.participation());
             let ending = format!("{regret:?} {participation:?} {:?}", run.finish().unwrap());
-            Left { rounds: kept.0.lock().unwrap().clone(), digests, counts, model, ending }
+            Left { rounds: told.lock().unwrap().clone(), digests, counts, model, ending }
         };
-        let kept = Kept::default();
-        let mut run = start(&kept);
+        let (told, mut folds) = (Told::default(), Vec::new());
+        let mut run = start(Kept::of(&told, &world));
         let context = |round| format!("{}, round {round}:\n{text}", arm.label);
-        (1..=ROUNDS).for_each(|round| run.step().unwrap_or_else(|error| panic!("{error}: {}", context(round))));
-        let whole = end(run, kept);
+        for round in 1..=ROUNDS {
+            run.step().unwrap_or_else(|error| panic!("{error}: {}", context(round)));
+            folds.push(folds_of(&mut run));
+        }
+        let whole = end(run, told);
 
-        let kept = Kept::default();
-        let mut run = start(&kept);
+        let told = Told::default();
+        let mut run = start(Kept::of(&told, &world));
         for round in 1..=ROUNDS {
             run.step().unwrap();
-            assert_eq!(kept.0.lock().unwrap()[round - 1], whole.rounds[round - 1], "{}", context(round));
+            assert_eq!(told.lock().unwrap()[round - 1], whole.rounds[round - 1], "{}", context(round));
+            let added = folds_of(&mut run);
+            assert!(added == folds[round - 1], "rounds add up to something else: {}", context(round));
             let bytes = run.save();
-            run = start(&kept);
+            let mut kept = Kept::of(&told, &world);
+            State::load(&mut kept.folds, &added).unwrap();
+            run = start(kept);
             run.load(&bytes).unwrap_or_else(|error| panic!("{error}: {}", context(round)));
             assert_eq!(run.save(), bytes, "what was loaded is saved again: {}", context(round));
+            assert!(folds_of(&mut run) == added, "so is what rounds add up to: {}", context(round));
             // Building policies and meters takes its time: once is enough.
             if round != 3 {
                 continue;
             }
             for wrong in [&bytes[..bytes.len() - 1], &bytes[..bytes.len() / 2], &[], &[&bytes[..], &[0]].concat()[..]] {
-                assert!(start(&kept).load(wrong).is_err(), "{} of {} bytes", wrong.len(), bytes.len());
+                let is_refused = start(Kept::of(&told, &world)).load(wrong).is_err();
+                assert!(is_refused, "{} of {} bytes", wrong.len(), bytes.len());
             }
+            let cut = &added[..added.len() - 1];
+            assert!(State::load(&mut Kept::of(&told, &world).folds, cut).is_err());
         }
-        assert_eq!(end(run, kept), whole, "{}", context(ROUNDS));
+        assert_eq!(end(run, told), whole, "{}", context(ROUNDS));
     }
     played
 }

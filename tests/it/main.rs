@@ -19,6 +19,7 @@ mod dmrl;
 mod explained;
 mod falsified;
 mod faults;
+mod goes_on;
 mod golden;
 mod golden_learning;
 mod hierarchical;

@@ -19,10 +19,12 @@ pub(super) const BLOCK: usize = 1 << 18;
 /// Deflate, no flags, no time, fastest, unknown system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff];
 
-/// Packs what is written to it into another writer.
+/// Packs what is written to it into another writer. One that is dropped ends its file, so that what a run that failed
+/// has written can be read.
 #[derive(Debug)]
 pub(super) struct Packed<W: Write> {
-    out: W,
+    /// None once the file has ended.
+    out: Option<W>,
     encoder: Compress,
     /// What is not deflated yet; shorter than [`BLOCK`].
     block: Vec<u8>,
@@ -43,21 +45,26 @@ impl<W: Write> Packed<W> {
     /// Goes on with a file that has been begun, as soon as its state is loaded.
     pub fn going_on(out: W) -> Self {
         let encoder = Compress::new(Compression::fast(), false);
-        Self { out, encoder, block: Vec::new(), checksum: 0, length: 0, packed: Vec::new() }
+        Self { out: Some(out), encoder, block: Vec::new(), checksum: 0, length: 0, packed: Vec::new() }
     }
 
     /// Where packed bytes go.
     pub const fn inner_mut(&mut self) -> &mut W {
-        &mut self.out
+        self.out.as_mut().expect("only who ends the file takes its writer")
     }
 
     /// Packs what is left, ends the file and returns where it went.
     pub fn finish(mut self) -> io::Result<W> {
+        self.end()
+    }
+
+    fn end(&mut self) -> io::Result<W> {
         self.pack(FlushCompress::Finish)?;
-        self.out.write_all(&self.checksum.to_le_bytes())?;
+        let mut out = self.out.take().expect("a file ends once");
+        out.write_all(&self.checksum.to_le_bytes())?;
         // The format counts modulo 2³².
-        self.out.write_all(&(self.length as u32).to_le_bytes())?;
-        Ok(self.out)
+        out.write_all(&(self.length as u32).to_le_bytes())?;
+        Ok(out)
     }
 
     fn pack(&mut self, flush: FlushCompress) -> io::Result<()> {
@@ -78,7 +85,16 @@ impl<W: Write> Packed<W> {
             }
         }
         block.clear();
-        out.write_all(packed)
+        out.as_mut().expect("only who ends the file takes its writer").write_all(packed)
+    }
+}
+
+impl<W: Write> Drop for Packed<W> {
+    fn drop(&mut self) {
+        if self.out.is_some() {
+            // Nobody is left to be told of an error.
+            let _ = self.end();
+        }
     }
 }
 
@@ -94,7 +110,7 @@ impl<W: Write> Write for Packed<W> {
 
     /// Flushes what is packed; when that is does not depend on who asks.
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.inner_mut().flush()
     }
 }
 
@@ -156,7 +172,7 @@ mod tests {
             let mut first = Packed::new(Vec::new()).unwrap();
             first.write_all(&text[..cut]).unwrap();
             let state = State::save(&mut first);
-            let mut second = Packed::going_on(first.out);
+            let mut second = Packed::going_on(first.out.take().unwrap());
             State::load(&mut second, &state).unwrap();
             second.write_all(&text[cut..]).unwrap();
             assert!(second.finish().unwrap() == whole, "{cut} bytes first");
