@@ -1,8 +1,9 @@
 //! Ctrl-C, SIGTERM and SIGHUP during `fedgenie run`.
 //!
-//! At the first signal no run is begun any more, and those under way end with their round; complete runs are kept. The
-//! second one ends the process at once, which loses no complete run either; so does the first one before any run has
-//! begun. On systems without these signals the process just ends.
+//! At the first signal no run is begun any more, and those under way end with their round and are saved; complete runs
+//! are kept. The second one ends the process at once, which loses no complete run either, and of the others what came
+//! after their last checkpoint; so does the first one before any run has begun. On systems without these signals the
+//! process just ends.
 
 use super::progress::Show;
 use fedgenie::experiment::Threads;

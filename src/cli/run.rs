@@ -88,7 +88,9 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         return Ok(full_output(&error, &kept));
     }
     if let (true, Some(code)) = (is_cancelled, interruption.code()) {
-        say(&format!("fedgenie: {kept}\n{how}"));
+        let saved =
+            if arguments.out.is_some() && checkpoint != Interval::Off { "; those under way are saved" } else { "" };
+        say(&format!("fedgenie: {kept}{saved}\n{how}"));
         return Ok(code);
     }
     let (summary, is_written) = match conclude(folder, &experiment, complete) {

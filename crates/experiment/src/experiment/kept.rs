@@ -3,9 +3,7 @@
 use super::artefacts::{MARKS_FILE, MODEL_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, read_manifest};
 use super::run_file::{FileDigest, RunFile};
 use super::{Experiment, RunId, RunSummary, below};
-use fedgenie_simulator::recorder::{RoundMark, read_marks};
-use serde_json::Value;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::path::Path;
 
 /// What a folder has of a run.
@@ -62,17 +60,14 @@ impl KeptRuns<'_> {
         if let Some(damage) = is_of_another(summary, label, run) {
             return Some(damage);
         }
-        let files = file.files().and_then(Result::ok);
-        let has = |wanted: &&&str| match &files {
-            Some(files) => files.contains_key(**wanted),
-            None => below::is_there(self.folder, &format!("{RUNS_FOLDER}/{}/{wanted}", run.name)),
-        };
+        let files = file.files().unwrap_or_default();
+        let has = |wanted: &&&str| files.contains_key(**wanted);
         // A run without training has no model.
         let trains = self.experiment.points[run.point].1.plan_of(run.arm).task.trains();
         let is_made = |wanted: &&&str| trains || **wanted != MODEL_FILE;
         match self.wanted.iter().filter(is_made).find(|wanted| !has(wanted)) {
             Some(wanted) => Some(format!("it was made without {wanted}")),
-            None => files_differ(self.folder, &run.name, file, summary).or_else(|| self.is_not_as_listed(name)),
+            None => files_differ(self.folder, &run.name, file).or_else(|| self.is_not_as_listed(name)),
         }
     }
 
@@ -91,12 +86,11 @@ fn is_of_another(summary: &RunSummary, label: &str, run: &RunId) -> Option<Strin
 }
 
 /// The first file of a run that is not what its `run.json` says.
-pub(super) fn files_differ(folder: &Path, run: &str, file: &RunFile, summary: &RunSummary) -> Option<String> {
+pub(super) fn files_differ(folder: &Path, run: &str, file: &RunFile) -> Option<String> {
     if !file.is_whole {
         return Some(format!("{RUN_FILE} is not the file that was written"));
     }
-    let Some(files) = file.files() else { return records_differ(folder, run, summary).err() };
-    let Ok(files) = files else {
+    let Ok(files) = file.files() else {
         return Some(format!("{RUN_FILE} lists no digests of files"));
     };
     if let Some(name) = [ROUNDS_FILE, MARKS_FILE].iter().find(|&&name| !files.contains_key(name)) {
@@ -113,32 +107,4 @@ pub(super) fn files_differ(folder: &Path, run: &str, file: &RunFile, summary: &R
             Err(error) => Some(format!("{name}: {error}")),
         }
     })
-}
-
-/// What the digests of rounds say of a run whose `run.json` comes from a version that lists no files.
-fn records_differ(folder: &Path, run: &str, summary: &RunSummary) -> Result<(), String> {
-    let open = |name: &str| {
-        let opened = below::open(folder, &format!("{RUNS_FOLDER}/{run}/{name}"));
-        opened.map(BufReader::new).map_err(|error| format!("{name}: {error}"))
-    };
-    let mut marks = open(MARKS_FILE)?;
-    let (mut rounds, mut last) = (0, None);
-    while let Some(mark) = read_marks(&mut marks).map_err(|error| format!("{MARKS_FILE}: {error}"))? {
-        (rounds, last) = (rounds + 1, Some(mark));
-    }
-    let hex = |word: u64| word.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let is_same = |mark: &RoundMark| {
-        summary.digest.timeline.starts_with(&hex(mark.timeline)) && summary.digest.model.starts_with(&hex(mark.model))
-    };
-    if rounds != summary.rounds || !last.as_ref().is_some_and(is_same) {
-        return Err(format!("{MARKS_FILE} is not that of {RUN_FILE}"));
-    }
-    for line in open(ROUNDS_FILE)?.lines() {
-        let line = line.map_err(|error| format!("{ROUNDS_FILE}: {error}"))?;
-        let is_object = serde_json::from_str::<Value>(&line).is_ok_and(|line| line.is_object());
-        if !is_object {
-            return Err(format!("{ROUNDS_FILE} holds a line that is not JSON"));
-        }
-    }
-    Ok(())
 }

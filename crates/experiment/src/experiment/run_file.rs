@@ -48,7 +48,7 @@ pub(super) fn write(path: &Path, run: &RunSummary, files: BTreeMap<String, FileD
 #[derive(Debug)]
 pub(super) struct RunFile {
     document: Value,
-    /// Whether it is, by its own digest, as it was written. One of an earlier version has none.
+    /// Whether it is, by its own digest, as it was written.
     pub(super) is_whole: bool,
 }
 
@@ -57,8 +57,7 @@ impl RunFile {
     pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
         let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).ok()?;
         let document: Value = serde_json::from_str(&text).ok()?;
-        let is_whole = document.get("blake3").is_none_or(|digest| {
-            let digest = digest.as_str().unwrap_or_default();
+        let is_whole = document.get("blake3").and_then(Value::as_str).is_some_and(|digest| {
             let start = text.strip_suffix(&end(digest));
             start.is_some_and(|start| hash(format!("{start}{}", end("")).as_bytes()) == digest)
         });
@@ -79,9 +78,9 @@ impl RunFile {
         Some(RunSummary { curve: points.into_iter().map(point).collect(), ..summary })
     }
 
-    /// The digests of the other files; none of an earlier version.
-    pub(super) fn files(&self) -> Option<Result<BTreeMap<String, FileDigest>, serde_json::Error>> {
-        self.document.get("files").map(Deserialize::deserialize)
+    /// The digests of the other files.
+    pub(super) fn files(&self) -> Result<BTreeMap<String, FileDigest>, serde_json::Error> {
+        Deserialize::deserialize(&self.document["files"])
     }
 
     /// What the run came to, without anything about files.

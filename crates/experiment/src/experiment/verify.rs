@@ -277,7 +277,7 @@ fn run_file_differs(folder: &Path, run: &RunId, summary: &RunSummary) -> Option<
     let Some(stored) = RunFile::read(folder, &run.name) else {
         return Some(format!("{RUN_FILE} cannot be read"));
     };
-    let files = kept::files_differ(folder, &run.name, &stored, summary);
+    let files = kept::files_differ(folder, &run.name, &stored);
     let (stored, replayed) = (stored.into_results(), listing::as_read(&summary.with_curve()));
     if stored != replayed { Some(describe(RUN_FILE, &stored, &replayed)) } else { files }
 }
