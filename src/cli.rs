@@ -170,6 +170,9 @@ struct ValidateArguments {
     /// Folder that relative data paths start from.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Lets scenarios read files that lie neither below their folder nor below that of --data.
+    #[arg(long)]
+    allow_paths: bool,
     /// Number of threads; by default, or with 0, one per core.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,

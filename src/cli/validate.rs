@@ -36,6 +36,9 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     };
     let progress = Show::new(true, 0);
     let mut laboratory = Laboratory::new(budget, &threads, &progress, arguments.data.clone());
+    if arguments.allow_paths {
+        laboratory = laboratory.allowing_paths();
+    }
     let (kept, mut files) = match arguments.out.as_deref() {
         Some(out) if is_file(out) => (None, vec![out.to_owned()]),
         Some(out) => (Some(out), vec![out.join(RESULTS)]),

@@ -67,6 +67,8 @@ pub struct Laboratory<'a> {
     threads: &'a Threads,
     progress: &'a dyn Progress,
     data: Option<PathBuf>,
+    /// Whether scenarios may read files elsewhere.
+    allow_paths: bool,
     /// The folder that keeps finished runs.
     folder: Option<PathBuf>,
     kept: Mutex<Kept>,
@@ -80,7 +82,14 @@ impl<'a> Laboratory<'a> {
     pub fn new(budget: Budget, threads: &'a Threads, progress: &'a dyn Progress, data: Option<PathBuf>) -> Self {
         let (completed, measured) = (Mutex::default(), Mutex::default());
         let (folder, kept, cache) = (None, Mutex::default(), DataCache::default());
-        Self { budget, threads, progress, data, folder, kept, cache, completed, measured }
+        Self { budget, threads, progress, data, allow_paths: false, folder, kept, cache, completed, measured }
+    }
+
+    /// Lets scenarios read files that lie neither below their folder nor below that of data sets.
+    #[must_use]
+    pub const fn allowing_paths(mut self) -> Self {
+        self.allow_paths = true;
+        self
     }
 
     /// Keeps finished runs in a folder as well, and takes from there those of an earlier validation: of the same
@@ -131,7 +140,12 @@ impl<'a> Laboratory<'a> {
         let (file, seeds, set) = key;
         Experiment::load(
             file,
-            &Overrides { set: set.clone(), seeds: Some(*seeds), data: self.data.clone(), ..Overrides::default() },
+            &Overrides {
+                set: set.clone(),
+                seeds: Some(*seeds),
+                data: self.data.clone(),
+                allow_paths: self.allow_paths,
+            },
         )
     }
 

@@ -15,6 +15,7 @@ use super::cpu::Cpu;
 use super::{Experiment, Summary, below, run_name};
 use crate::error::Error;
 use fedgenie_core::record::FORMAT_VERSION;
+use fedgenie_core::text;
 use fedgenie_simulator::run::RunError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -248,8 +249,18 @@ pub fn completion(folder: &Path) -> String {
     format!("fedgenie run {} --out {} --resume", quoted(&folder.join(SCENARIO_FILE)), quoted(folder))
 }
 
-/// A word as a POSIX shell reads it back.
+/// A word as a POSIX shell reads it back: of POSIX.1-2024, where it holds what a terminal would obey, which is escaped.
 pub fn shell_quoted(word: &str) -> String {
+    if word.chars().any(text::is_control) {
+        let letter = |letter: char| match letter {
+            '\'' | '\\' => format!("\\{letter}"),
+            _ if text::is_control(letter) => {
+                letter.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect()
+            }
+            _ => letter.to_string(),
+        };
+        return format!("$'{}'", word.chars().map(letter).collect::<String>());
+    }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@%+=:,./_-".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {
         true => word.to_owned(),
@@ -271,4 +282,30 @@ pub fn read_manifest(folder: &Path) -> Result<Manifest, Error> {
     })?;
     serde_json::from_str(&text)
         .map_err(|error| Error::Usage(format!("{} is not a manifest of FedGenie: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell_and_obeyed_by_no_terminal() {
+        let cases = [
+            ("out", "out"),
+            ("my results", "'my results'"),
+            ("", "''"),
+            ("it's", "'it'\\''s'"),
+            ("a\u{1b}[2J'\\b\n", r"$'a\033[2J\'\\b\012'"),
+            ("abc\u{202e}txt", r"$'abc\342\200\256txt'"),
+        ];
+        for (word, quoted) in cases {
+            assert_eq!(shell_quoted(word), quoted);
+        }
+        // Read back by a shell that knows the escapes, where there is one.
+        for (word, quoted) in cases {
+            let command = format!("printf %s {quoted}");
+            let Ok(read) = std::process::Command::new("bash").args(["-c", &command]).output() else { return };
+            assert_eq!(String::from_utf8(read.stdout).unwrap(), word);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The settings of the multimodal model, and what is read for it.
 
-use crate::task::{Task, TaskError};
+use crate::task::{Task, TaskError, check_parameters};
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::located;
@@ -127,6 +127,8 @@ impl Dmrl {
         let Self { dim, factors, hidden, attention_hidden, dropout, negatives, margin, disentangle, .. } = *self;
         let (users, items) = (split.users(), split.items());
         let shape = Shape { users, items, dim, factors, hidden, attention: attention_hidden, features: widths };
+        check_parameters(shape.parameters())
+            .map_err(|message| TaskError::Setting(Complaint::new("model.dmrl", message)))?;
         if let (Some(path), Some(triplets)) = (table, &triplets) {
             check_triplets(path, triplets, negatives, split)?;
         }
