@@ -180,8 +180,9 @@ impl Experiment {
             points.push((point, Scenario::new(&tree, reach)?));
         }
         // The scenario outside the sweep is checked as well: it is what is written out.
-        let whole = Scenario::new(root, reach)?;
-        if let Some((point, _)) = points.iter().find(|(_, scenario)| !same_labels(scenario, &whole)) {
+        let outside = if root.get("sweep").is_some() { Some(Scenario::new(root, reach)?) } else { None };
+        let whole = outside.as_ref().unwrap_or(&points[0].1);
+        if let Some((point, _)) = points.iter().find(|(_, scenario)| !same_labels(scenario, whole)) {
             let message = format!("the policies differ at {:?}", point.settings);
             return Err(ScenarioError::new(root, "sweep", message).into());
         }

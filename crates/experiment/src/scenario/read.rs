@@ -60,13 +60,13 @@ impl ScenarioError {
     }
 
     /// Fills in what the innermost reader knows and the visitor did not.
-    fn located(mut self, node: &Node, path: &str) -> Self {
+    fn located(mut self, reader: &Reader<'_, '_>) -> Self {
         if self.origin.is_none() {
-            self.origin = Some(node.origin.clone());
-            path.clone_into(&mut self.complaint.path);
+            self.origin = Some(reader.node.origin.clone());
+            self.complaint.path = reader.path();
             if self.wants_found {
                 self.complaint.message =
-                    format!("found {}; expected {}", node.value.describe(), self.complaint.message);
+                    format!("found {}; expected {}", reader.node.value.describe(), self.complaint.message);
                 self.wants_found = false;
             }
         }
@@ -135,12 +135,12 @@ fn in_plain_words(expected: &dyn Expected) -> String {
 
 /// Reads a typed value from the node at `path`.
 pub fn read<'de, T: Deserialize<'de>>(node: &'de Node, path: &str) -> Result<T, ScenarioError> {
-    T::deserialize(Reader { node, path: path.to_owned() })
+    T::deserialize(Reader { node, place: Place::At(path) })
 }
 
 /// Reads an enum of which `node` holds the settings of the given kind, as in `[policy.LABEL]` with its `kind`.
 pub fn read_kind<'de, T: Deserialize<'de>>(kind: &'de str, node: &'de Node, path: &str) -> Result<T, ScenarioError> {
-    T::deserialize(KindReader { kind, body: Reader { node, path: path.to_owned() } })
+    T::deserialize(KindReader { kind, body: Reader { node, place: Place::At(path) } })
 }
 
 /// That something else was expected than what was found.
@@ -148,12 +148,12 @@ fn wrong(expected: &dyn Expected) -> ScenarioError {
     ScenarioError::bare(in_plain_words(expected), true)
 }
 
-struct KindReader<'de> {
+struct KindReader<'r, 'de> {
     kind: &'de str,
-    body: Reader<'de>,
+    body: Reader<'r, 'de>,
 }
 
-impl<'de> de::Deserializer<'de> for KindReader<'de> {
+impl<'de> de::Deserializer<'de> for KindReader<'_, 'de> {
     type Error = ScenarioError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -166,15 +166,38 @@ impl<'de> de::Deserializer<'de> for KindReader<'de> {
     }
 }
 
-struct Reader<'de> {
+struct Reader<'r, 'de> {
     node: &'de Node,
-    path: String,
+    place: Place<'r, 'de>,
 }
 
-impl<'de> Reader<'de> {
-    fn child(&self, node: &'de Node, key: impl fmt::Display) -> Self {
-        let path = if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) };
-        Self { node, path }
+/// Where a node is. A path is put together for errors alone: a list may have a million numbers.
+enum Place<'r, 'de> {
+    At(&'r str),
+    Key(&'r Reader<'r, 'de>, &'de str),
+    Index(&'r Reader<'r, 'de>, usize),
+}
+
+impl<'de> Reader<'_, 'de> {
+    fn child<'c>(&'c self, node: &'de Node, key: &'de str) -> Reader<'c, 'de> {
+        Reader { node, place: Place::Key(self, key) }
+    }
+
+    fn item<'c>(&'c self, node: &'de Node, index: usize) -> Reader<'c, 'de> {
+        Reader { node, place: Place::Index(self, index) }
+    }
+
+    /// Keys from the root, with dots between them.
+    fn path(&self) -> String {
+        let below = |above: &Reader<'_, '_>, key: &dyn fmt::Display| match above.path() {
+            path if path.is_empty() => key.to_string(),
+            path => format!("{path}.{key}"),
+        };
+        match self.place {
+            Place::At(path) => path.to_owned(),
+            Place::Key(above, key) => below(above, &key),
+            Place::Index(above, index) => below(above, &index),
+        }
     }
 }
 
@@ -186,7 +209,7 @@ macro_rules! forward {
     };
 }
 
-impl<'de> de::Deserializer<'de> for Reader<'de> {
+impl<'de> de::Deserializer<'de> for Reader<'_, 'de> {
     type Error = ScenarioError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -207,7 +230,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             Value::Boolean(truth) => visitor.visit_bool(*truth),
             _ => Err(wrong(&visitor)),
         };
-        result.map_err(|error| error.located(self.node, &self.path))
+        result.map_err(|error| error.located(&self))
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -215,7 +238,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             Value::Integer(number) => visitor.visit_i64(*number),
             _ => Err(wrong(&visitor)),
         };
-        result.map_err(|error| error.located(self.node, &self.path))
+        result.map_err(|error| error.located(&self))
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -224,7 +247,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             Value::Float(number) => visitor.visit_f64(*number),
             _ => Err(wrong(&visitor)),
         };
-        result.map_err(|error| error.located(self.node, &self.path))
+        result.map_err(|error| error.located(&self))
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -232,7 +255,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             Value::Text(text) => visitor.visit_borrowed_str(text),
             _ => Err(wrong(&visitor)),
         };
-        result.map_err(|error| error.located(self.node, &self.path))
+        result.map_err(|error| error.located(&self))
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -246,7 +269,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             }
             _ => Err(wrong(&visitor)),
         };
-        result.map_err(|error| error.located(self.node, &self.path))
+        result.map_err(|error| error.located(&self))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ScenarioError> {
@@ -254,7 +277,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             Value::Table(entries) => visitor.visit_map(Entries { reader: &self, entries, next: 0 }),
             _ => Err(wrong(&visitor)),
         };
-        result.map_err(|error| error.located(self.node, &self.path))
+        result.map_err(|error| error.located(&self))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -310,7 +333,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             if error.origin.as_ref() == Some(&NOTHING.origin) {
                 error.origin = Some(self.node.origin.clone());
             }
-            error.located(self.node, &self.path)
+            error.located(&self)
         })
     }
 
@@ -327,7 +350,7 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
 }
 
 struct Items<'r, 'de> {
-    reader: &'r Reader<'de>,
+    reader: &'r Reader<'r, 'de>,
     items: &'de [Node],
     next: usize,
 }
@@ -337,15 +360,15 @@ impl<'de> de::SeqAccess<'de> for Items<'_, 'de> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ScenarioError> {
         let Some(item) = self.items.get(self.next) else { return Ok(None) };
-        let path = self.reader.child(item, self.next).path;
+        let index = self.next;
         self.next += 1;
-        let value = seed.deserialize(self.reader.child(item, self.next - 1));
-        value.map(Some).map_err(|error| error.located(item, &path))
+        let value = seed.deserialize(self.reader.item(item, index));
+        value.map(Some).map_err(|error| error.located(&self.reader.item(item, index)))
     }
 }
 
 struct Entries<'r, 'de> {
-    reader: &'r Reader<'de>,
+    reader: &'r Reader<'r, 'de>,
     entries: &'de [(String, Node)],
     next: usize,
 }
@@ -355,17 +378,15 @@ impl<'de> de::MapAccess<'de> for Entries<'_, 'de> {
 
     fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ScenarioError> {
         let Some((key, node)) = self.entries.get(self.next) else { return Ok(None) };
-        let reader = self.reader.child(node, key);
-        let key = seed.deserialize(key.as_str().into_deserializer());
-        key.map(Some).map_err(|error: ScenarioError| error.located(node, &reader.path))
+        let found = seed.deserialize(key.as_str().into_deserializer());
+        found.map(Some).map_err(|error: ScenarioError| error.located(&self.reader.child(node, key)))
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ScenarioError> {
         let (key, node) = &self.entries[self.next];
         self.next += 1;
-        let path = self.reader.child(node, key).path;
         // An error that a type raised after its value was read has no origin yet.
-        seed.deserialize(self.reader.child(node, key)).map_err(|error| error.located(node, &path))
+        seed.deserialize(self.reader.child(node, key)).map_err(|error| error.located(&self.reader.child(node, key)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -377,30 +398,29 @@ impl<'de> de::MapAccess<'de> for Entries<'_, 'de> {
 static NOTHING: LazyLock<Node> =
     LazyLock::new(|| Node { value: Value::Table(Vec::new()), origin: Origin { source: "default".into(), line: None } });
 
-struct Kind<'de> {
+struct Kind<'r, 'de> {
     kind: &'de str,
-    body: Reader<'de>,
+    body: Reader<'r, 'de>,
 }
 
-impl<'de> de::EnumAccess<'de> for Kind<'de> {
+impl<'r, 'de> de::EnumAccess<'de> for Kind<'r, 'de> {
     type Error = ScenarioError;
-    type Variant = Reader<'de>;
+    type Variant = Reader<'r, 'de>;
 
-    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Reader<'de>), ScenarioError> {
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Reader<'r, 'de>), ScenarioError> {
         let variant = seed.deserialize(self.kind.into_deserializer());
-        let variant = variant.map_err(|error: ScenarioError| error.located(self.body.node, &self.body.path));
+        let variant = variant.map_err(|error: ScenarioError| error.located(&self.body));
         Ok((variant?, self.body))
     }
 }
 
-impl<'de> de::VariantAccess<'de> for Reader<'de> {
+impl<'de> de::VariantAccess<'de> for Reader<'_, 'de> {
     type Error = ScenarioError;
 
     fn unit_variant(self) -> Result<(), ScenarioError> {
         match &self.node.value {
             Value::Table(entries) if entries.is_empty() => Ok(()),
-            _ => Err(ScenarioError::bare("an empty table: this kind has no settings".to_owned(), true)
-                .located(self.node, &self.path)),
+            _ => Err(ScenarioError::bare("an empty table: this kind has no settings".to_owned(), true).located(&self)),
         }
     }
 
