@@ -49,7 +49,7 @@ pub(super) struct Quantity {
     pub words: String,
     pub unit: Option<&'static str>,
     pub better: Option<Better>,
-    /// Whether policies are mainly judged by it: targets, the metrics of these and of `quality`, the loss, regret, time.
+    /// Whether policies are mainly judged by it: targets, their metrics and that of `quality`, test loss, regret, time.
     pub is_main: bool,
 }
 

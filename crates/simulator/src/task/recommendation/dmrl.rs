@@ -1,9 +1,9 @@
 //! Users, items, text and images, joined by attention over disentangled factors.
 //!
 //! # Definition
-//! Users and items have embeddings of `dim` numbers. An item's text and image features, where there are any, are brought
-//! to as many by two layers with LeakyReLU (slope 0.01), `hidden` numbers between them. Each of these channels (user,
-//! id, text, image) is cut into `factors` blocks. For a pair and a block, an attention of `attention_hidden` numbers,
+//! Users and items have embeddings of `dim` numbers. An item's text and image features, where there are any, are
+//! brought to as many by two layers with LeakyReLU (slope 0.01), `hidden` numbers between them. Each of these channels
+//! (user, id, text, image) is cut into `factors` blocks. For a pair and a block, an attention of `attention_hidden` numbers,
 //! one for all blocks, takes the blocks of all channels and gives a share to each channel; the score is the sum over
 //! blocks and over the item's channels of share × GELU(block of the user · block of the channel).
 //!
@@ -25,8 +25,8 @@
 //! The source gives neither the start of training nor slope, margin or weights of the loss.
 //!
 //! # Cost
-//! The whole model travels, both ways: weight decay moves every row. Item features do not travel. Items' projections and
-//! their part of the attention are worked out once for an evaluation.
+//! The whole model travels, both ways: weight decay moves every row. Item features do not travel. Items' projections
+//! and their part of the attention are worked out once for an evaluation.
 //!
 //! # Determinism
 //! Stream (ModelInit, 0, 0) for the first model: embeddings N(0, 0.1²), layers Xavier-uniform, biases 0. A job's
