@@ -26,10 +26,10 @@ pub fn list(kind: Option<&str>) -> Result<u8, Error> {
 }
 
 pub fn describe(component: &str) -> Result<u8, Error> {
-    let Some((kind, name)) = component.split_once('/') else {
-        return Err(Error::Usage(format!("found {component:?}; expected KIND/NAME, such as policy/bsfl")));
-    };
     let components = components();
+    let Some((kind, name)) = component.split_once('/') else {
+        return describe_bare(component, &components);
+    };
     check_kind(kind, &components, &[])?;
     let Some(found) = components.iter().find(|known| known.kind == kind && known.name == name) else {
         let of_kind = components.iter().filter(|known| known.kind == kind);
@@ -38,6 +38,26 @@ pub fn describe(component: &str) -> Result<u8, Error> {
     };
     print(&description(component, found))?;
     Ok(0)
+}
+
+/// A name without its kind will do where only one component has it.
+fn describe_bare(name: &str, components: &[Component]) -> Result<u8, Error> {
+    let found: Vec<&Component> = components.iter().filter(|known| known.name == name).collect();
+    let title = |component: &Component| format!("{}/{}", component.kind, component.name);
+    match found[..] {
+        [only] => {
+            print(&description(&title(only), only))?;
+            Ok(0)
+        }
+        [] => {
+            let message = format!("found {name:?}; expected KIND/NAME, such as policy/bsfl; `fedgenie list` has all");
+            Err(Error::Usage(message))
+        }
+        _ => {
+            let names: Vec<String> = found.into_iter().map(title).collect();
+            Err(Error::Usage(format!("{name:?} may be {}", names.join(" or "))))
+        }
+    }
 }
 
 /// Name, summary, documentation and parameters.

@@ -540,7 +540,7 @@ fn components_that_do_not_exist() {
     let parts = ["did you mean \"bsfl\"?", "known: random"];
     refused(&["describe", "policy/bslf"], "unknown policy \"bslf\"", &parts);
     refused(&["describe", "polcy/bsfl"], "unknown kind \"polcy\"", &["did you mean \"policy\"?", "meter"]);
-    refused(&["describe", "bsfl"], "found \"bsfl\"", &["expected KIND/NAME, such as policy/bsfl"]);
+    refused(&["describe", "nothing"], "found \"nothing\"", &["expected KIND/NAME, such as policy/bsfl"]);
     refused(&["list", "polices"], "unknown kind \"polices\"", &["did you mean \"policy\"?", "known: policy, law"]);
 }
 

@@ -7,6 +7,7 @@ pub mod catalogue;
 mod evaluation;
 mod hindsight;
 mod part;
+pub mod points;
 pub mod reach;
 pub mod read;
 pub mod schema;

@@ -1,5 +1,5 @@
-//! The multimodal model on ratings of MovieLens-100K's shape: an epoch of all eight clients, and the evaluation of all
-//! users.
+//! The multimodal model on ratings of MovieLens-100K's shape: an epoch of all eight clients, the evaluation of all
+//! users, and that on test and validation data together beside one after the other.
 //!
 //! `cargo bench -p fedgenie-learning --bench dmrl`; `-- --json` prints lines of JSON, `-- --phases` only trains, for a
 //! profiler. The ratings are drawn, 100,000 of 943 users and 1,682 items with 64 features of text; clients have the
@@ -95,6 +95,15 @@ fn main() {
         "dmrl-evaluation",
         times(runs, || {
             task.evaluate(On::Test, &state, true, &mut values);
+        }),
+    );
+    let mut of_valid = values.clone();
+    tell("dmrl-both-together", times(runs, || task.evaluate_both(&state, true, [&mut values, &mut of_valid])));
+    tell(
+        "dmrl-both-apart",
+        times(runs, || {
+            task.evaluate(On::Test, &state, true, &mut values);
+            task.evaluate(On::Valid, &state, true, &mut of_valid);
         }),
     );
 }

@@ -35,6 +35,7 @@
 //! # Cost
 //! Nothing is sorted but a user's relevant scores: for each distinct one among them, one vectorised pass counts the
 //! scores that are greater and equal. O(n·D/16) comparisons of vectors for `n` items and `D` distinct relevant scores.
+//! Test and validation data are ranked by the same scores, worked out once.
 //! Memory: one row of scores for each of up to 16 users per thread.
 //!
 //! # Determinism
@@ -46,7 +47,7 @@ mod evaluate;
 mod lists;
 mod ties;
 
-pub use evaluate::{BLOCK, Means, ScoreItems, evaluate, evaluate_users};
+pub use evaluate::{BLOCK, Lists, Means, ScoreItems, evaluate, evaluate_users};
 pub use lists::ItemLists;
 
 use crate::lanes::Path;

@@ -75,6 +75,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// [`On::Model`] the measures of the model alone.
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64;
 
+    /// The same of both held-out parts, test and validation data, bit for bit: for tasks that share work between them.
+    fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, values: [&mut [f64]; 2]) {
+        evaluate_apart(self, state, parallel, values);
+    }
+
     /// The sum of the squared losses of a model over a client's own examples; NaN where that is not defined.
     fn squared_losses(&self, _client: ClientId, _state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
         f64::NAN
@@ -147,6 +152,12 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// [`Task::evaluate`] on test data, then on validation data.
+fn evaluate_apart<T: Task + ?Sized>(task: &T, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
+    task.evaluate(On::Test, state, parallel, test);
+    task.evaluate(On::Valid, state, parallel, valid);
 }
 
 impl dyn Task {

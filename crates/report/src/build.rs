@@ -1,15 +1,17 @@
 //! From results to a report: which experiments can be compared, labels, colours, tables.
 
 use super::figures::figures;
-use super::model::{Experiment, Figure, Report, Series, Table, Verdict, Why};
+use super::model::{Experiment, Figure, Report, Series, Table, Why};
 use super::settings::add_differing;
 use super::source::Results;
-use super::study::{Better, Quantity, Study, counted, interval};
+use super::study::{Study, counted};
 use super::style::{self, Labelled};
+use super::verdicts::{overview, verdicts};
 use super::why;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::{INTERVAL_SEEDS, overridden, show};
+use fedgenie_experiment::scenario::points;
 use fedgenie_simulator::policy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -78,6 +80,7 @@ impl Report {
             let study = Study::new(results, folders, &labels);
             report.compare_across(&study, folders, &prefixes);
             report.verdicts.extend(verdicts(&study));
+            report.overviews.extend(overview(&study));
             table(&study, &mut report.results);
             for mut figure in figures(&study, &mut report.warnings) {
                 if number > 0 {
@@ -236,6 +239,7 @@ fn experiment(results: &Results, prefix: &str) -> Experiment {
         scenario: summary.scenario.clone(),
         title: summary.title.clone(),
         facts,
+        points: points::legend(&summary.points),
         source: results.scenario.clone(),
     }
 }
@@ -284,62 +288,6 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
     all
 }
 
-/// Every policy against its reference, for each quantity with a difference.
-fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
-    for quantity in study.quantities() {
-        let found: Vec<(usize, usize, Estimate)> = study
-            .combinations()
-            .into_iter()
-            .filter_map(|(arm, point)| Some((arm, point, study.difference(arm, point, &quantity.key)?)))
-            .collect();
-        let differs = found.iter().any(|(.., difference)| difference.mean != 0.0 || spread(difference) != 0.0);
-        // A policy that a sweep does not touch has the same difference at every point: one row says so.
-        let is_same =
-            |one: &(usize, usize, Estimate), other: &(usize, usize, Estimate)| (one.0, one.2) == (other.0, other.2);
-        for (index, &(arm, point, difference)) in found.iter().enumerate().filter(|_| differs) {
-            if found[..index].iter().any(|earlier| is_same(earlier, &found[index])) {
-                continue;
-            }
-            let points = found[index..].iter().filter(|later| is_same(later, &found[index])).count();
-            let subject = match points {
-                1 => study.words(arm, point),
-                _ if points == study.points.len() => format!("{}, at all {points} points", study.arms[arm].label),
-                _ => format!("{} and {} more points", study.words(arm, point), points - 1),
-            };
-            let reference = &study.arms[study.arms[arm].reference].label;
-            let (verdict, is_better) = judged(&difference, &quantity);
-            verdicts.push(Verdict {
-                quantity: quantity.words.clone(),
-                subject,
-                against: reference.clone(),
-                difference: interval(&difference),
-                pairs: difference.n,
-                verdict: verdict.to_owned(),
-                is_better,
-            });
-        }
-    }
-    verdicts
-}
-
-fn spread(difference: &Estimate) -> f64 {
-    difference.ci95.map_or(0.0, |[low, high]| high - low)
-}
-
-/// The verdict on a difference, and whether it is good.
-fn judged(difference: &Estimate, quantity: &Quantity) -> (&'static str, Option<bool>) {
-    let better = |found: Better| quantity.better.map(|better| better == found);
-    if difference.mean == 0.0 && spread(difference) == 0.0 {
-        return ("the same", None);
-    }
-    match difference.ci95.filter(|_| difference.n >= INTERVAL_SEEDS) {
-        Some([_, high]) if high < 0.0 => ("lower", better(Better::Lower)),
-        Some([low, _]) if low > 0.0 => ("higher", better(Better::Higher)),
-        _ => ("undecided", None),
-    }
-}
-
 /// A mean, or the number of runs that reach a target.
 fn cell(key: &str, found: &Estimate) -> String {
     counted(key, found).unwrap_or_else(|| show(found))
@@ -350,15 +298,11 @@ fn table(study: &Study<'_>, table: &mut Table) {
     if table.columns.is_empty() {
         table.columns = vec!["policy".to_owned(), "seeds".to_owned()];
     }
-    let title = |quantity: &Quantity| match quantity.unit {
-        Some(unit) => format!("{} [{unit}]", quantity.words),
-        None => quantity.words.clone(),
-    };
     let quantities = study.quantities();
     let columns: Vec<usize> = quantities
         .iter()
         .map(|quantity| {
-            let title = title(quantity);
+            let title = quantity.heading();
             table.columns.iter().position(|known| *known == title).unwrap_or_else(|| {
                 table.columns.push(title);
                 table.columns.len() - 1

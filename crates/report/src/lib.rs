@@ -23,14 +23,15 @@ mod study;
 mod style;
 mod svg;
 mod theory;
+mod verdicts;
 mod why;
 mod write;
 
 pub use self::csv::{csv, table_csv};
 pub use html::html;
 pub use model::{
-    Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Table,
-    Verdict, Why,
+    Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report, Scale, Series,
+    Table, Verdict, Why,
 };
 pub use source::Results;
 pub use style::{Marker, Outline, Style};

@@ -17,6 +17,8 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Comparisons of policies, and whether they are significant.
     pub verdicts: Vec<Verdict>,
+    /// The main ones of them at a glance: one table for each group of experiments with the same points.
+    pub overviews: Vec<Overview>,
     /// Results per policy and point: final values with intervals.
     pub results: Table,
     /// The policies, in order, each with its looks in all figures; where decisions are explained, also the candidates
@@ -39,13 +41,26 @@ pub struct Experiment {
     pub title: Option<String>,
     /// Facts for people, name and value: clients, protocol, task, seeds, rounds, version, digests, …
     pub facts: Vec<[String; 2]>,
+    /// The sweep's points: short name and setting. Empty where the names say it.
+    pub points: Vec<[String; 2]>,
     /// The resolved scenario.
     pub source: String,
+}
+
+/// The main comparisons: policies (at points of a sweep) by quantities.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Overview {
+    /// The quantities, with their units.
+    pub columns: Vec<String>,
+    /// Subject, the policy that it is compared with, and a comparison for each quantity that has one.
+    pub rows: Vec<(String, String, Vec<Option<Verdict>>)>,
 }
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
+    /// The point of a sweep, by its short name; empty if nothing was swept, or it is the same at several.
+    pub point: String,
     /// What is compared: "cumulative mean regret", "test loss at 200 s".
     pub quantity: String,
     /// The policy (and the sweep's point, where there are several).

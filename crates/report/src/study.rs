@@ -6,6 +6,7 @@ use fedgenie_core::math::statistics::{Estimate, paired_difference};
 pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::Metric;
 use fedgenie_experiment::experiment::{INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
+use fedgenie_experiment::scenario::points;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A policy of an experiment.
@@ -48,6 +49,8 @@ pub(super) struct Quantity {
     pub words: String,
     pub unit: Option<&'static str>,
     pub better: Option<Better>,
+    /// Whether policies are mainly judged by it: targets, their metrics and that of `quality`, test loss, regret, time.
+    pub is_main: bool,
 }
 
 impl Quantity {
@@ -57,7 +60,16 @@ impl Quantity {
         unit: Option<&'static str>,
         better: Option<Better>,
     ) -> Self {
-        Self { key: key.into(), words: words.into(), unit, better }
+        Self { key: key.into(), words: words.into(), unit, better, is_main: false }
+    }
+
+    fn main(self) -> Self {
+        Self { is_main: true, ..self }
+    }
+
+    /// Its words and its unit.
+    pub fn heading(&self) -> String {
+        self.unit.map_or_else(|| self.words.clone(), |unit| format!("{} [{unit}]", self.words))
     }
 
     /// An axis that shows it.
@@ -78,6 +90,8 @@ pub(super) struct Study<'a> {
     pub arms: Vec<Arm<'a>>,
     /// The sweep's points; one without settings if nothing was swept.
     pub points: &'a [BTreeMap<String, String>],
+    /// Their short names, which say how they differ.
+    names: Vec<String>,
 }
 
 impl<'a> Study<'a> {
@@ -93,7 +107,8 @@ impl<'a> Study<'a> {
                 arms.push(Arm { reference: same.unwrap_or(first), ..arm });
             }
         }
-        Self { results, arms, points: &results[folders[0]].summary.points }
+        let points = &results[folders[0]].summary.points;
+        Self { results, arms, points, names: points::names(points) }
     }
 
     /// One of the points on its own.
@@ -105,7 +120,12 @@ impl<'a> Study<'a> {
             runs: vec![arm.runs[point].clone()],
             numbers: vec![arm.numbers[point].clone()],
         };
-        Self { results: self.results, arms: self.arms.iter().map(arm).collect(), points: &self.points[point..=point] }
+        Self {
+            results: self.results,
+            arms: self.arms.iter().map(arm).collect(),
+            points: &self.points[point..=point],
+            names: vec![self.names[point].clone()],
+        }
     }
 
     /// Every policy at every point as if it were a policy of its own; nothing is compared between them.
@@ -121,6 +141,7 @@ impl<'a> Study<'a> {
             results: self.results,
             arms: self.combinations().into_iter().map(arm).collect(),
             points: &self.points[..1],
+            names: vec![self.names[0].clone()],
         }
     }
 
@@ -128,10 +149,9 @@ impl<'a> Study<'a> {
         self.points.len() > 1
     }
 
-    /// A point in words; empty where nothing was swept.
-    pub fn point_words(&self, point: usize) -> String {
-        let words = self.points[point].iter().map(|(path, value)| format!("{path} = {value}"));
-        words.collect::<Vec<_>>().join(", ")
+    /// A point's short name; empty where nothing was swept.
+    pub fn point_words(&self, point: usize) -> &str {
+        &self.names[point]
     }
 
     /// A policy, and the point where there are several.
@@ -222,29 +242,31 @@ impl<'a> Study<'a> {
     /// The quantities by which policies are compared, the most important first; none that is zero everywhere.
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut all = Vec::new();
-        let declared = self.measured();
+        let (declared, targets) = (self.measured(), self.targets());
         for name in self.metrics() {
             let words = format!("final {}", name.replace('_', " "));
             let known = declared.iter().find(|metric| metric.name == name && !name.ends_with("_sd"));
             let better = known.map(|metric| metric.better);
-            all.push(Quantity::new(format!("final.{name}"), words, None, better));
+            let is_aimed_at = targets.iter().any(|reached| reached.target.metric == name);
+            let is_main = is_aimed_at || name == "test_loss" || known.is_some_and(|metric| metric.main);
+            all.push(Quantity { is_main, ..Quantity::new(format!("final.{name}"), words, None, better) });
         }
         for name in self.meters() {
-            all.push(Quantity::new(format!("regret.{name}"), regret_words(name), None, Some(Better::Lower)));
+            all.push(Quantity::new(format!("regret.{name}"), regret_words(name), None, Some(Better::Lower)).main());
         }
-        for target in self.targets() {
+        for target in targets {
             let name = target.name();
             let words = format!("virtual time to {name}");
-            all.push(Quantity::new(format!("time_to.{name}"), words, Some("s"), Some(Better::Lower)));
+            all.push(Quantity::new(format!("time_to.{name}"), words, Some("s"), Some(Better::Lower)).main());
             let words = format!("traffic to {name}");
             all.push(Quantity::new(format!("bytes_to.{name}"), words, Some("B"), Some(Better::Lower)));
             let words = format!("share of runs that reach {name}");
-            all.push(Quantity::new(format!("reached.{name}"), words, None, Some(Better::Higher)));
+            all.push(Quantity::new(format!("reached.{name}"), words, None, Some(Better::Higher)).main());
         }
         // Less time is better for the same number of rounds; where time ends the run, it says nothing.
         let rounds: BTreeSet<u32> = self.arms.iter().flat_map(Arm::all_runs).map(|run| run.rounds).collect();
         let time = (rounds.len() == 1).then_some(Better::Lower);
-        all.push(Quantity::new("virtual_time_s", "virtual time of the run", Some("s"), time));
+        all.push(Quantity::new("virtual_time_s", "virtual time of the run", Some("s"), time).main());
         all.push(Quantity::new("rounds", "rounds", None, None));
         let lower = Some(Better::Lower);
         all.push(Quantity::new("wasted_compute_s", "wasted computing", Some("s"), lower));
@@ -261,6 +283,7 @@ impl<'a> Study<'a> {
                 .any(|numbers| numbers.get(key).is_some_and(|&value| value != 0.0))
         };
         all.retain(|quantity| is_there(&quantity.key));
+        all.sort_by_key(|quantity| !quantity.is_main);
         all
     }
 }

@@ -1,6 +1,7 @@
 //! The table that a run ends with, and how numbers are shown to people.
 
 use super::{ArmSummary, Reached, RunSummary, Summary};
+use crate::scenario::points;
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::metric::{Metric, Place};
@@ -55,13 +56,11 @@ pub fn table(summary: &Summary) -> String {
         }
     }
     let mut text = String::new();
+    let names = points::names(&summary.points);
     let mut point = None;
     for arm in &summary.arms {
         if summary.points.len() > 1 && point != Some(arm.point) {
-            let settings: Vec<String> =
-                summary.points[arm.point].iter().map(|(path, value)| format!("{path} = {value}")).collect();
-            let settings: Vec<_> = settings.iter().map(|setting| escaped(setting)).collect();
-            rows.push(vec![format!("# {}", settings.join(", "))]);
+            rows.push(vec![format!("# {}", escaped(&names[arm.point]))]);
         }
         point = Some(arm.point);
         let mut row = vec![arm.arm.clone()];
@@ -98,6 +97,12 @@ pub fn table(summary: &Summary) -> String {
         }
         text.push_str(line.trim_end());
         text.push('\n');
+    }
+    let legend = points::legend(&summary.points);
+    let wide = legend.iter().map(|[name, _]| name.chars().count()).max().unwrap_or(0);
+    for [name, setting] in legend {
+        let padding = " ".repeat(wide - name.chars().count());
+        text.push_str(&format!("# {}:{padding} {}\n", escaped(&name), escaped(&setting)));
     }
     for (label, words) in overridden(summary) {
         text.push_str(&format!("{label}: with {words}\n"));

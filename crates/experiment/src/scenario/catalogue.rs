@@ -18,12 +18,13 @@ use fedgenie_simulator::{clusters, policy, protocol, task};
 use serde_json::Value;
 
 /// The kinds of components, in the order of the list.
-static KINDS: [&Catalogue; 15] = [
+static KINDS: [&Catalogue; 16] = [
     &policy::CATALOGUE,
     &availability::CATALOGUE,
     &task::CATALOGUE,
     &source::CATALOGUE,
     &ratings::source::CATALOGUE,
+    &task::recommendation::MODELS,
     &protocol::CATALOGUE,
     &clusters::CATALOGUE,
     &partition::CATALOGUE,

@@ -22,6 +22,9 @@ pub struct Means {
     pub users: usize,
 }
 
+/// What is no candidate, and what is relevant: lists of the same users.
+pub type Lists<'a> = [&'a ItemLists; 2];
+
 /// Ranks all items for every user of `relevant` who has one: see [`evaluate_users`].
 ///
 /// # Panics
@@ -35,46 +38,61 @@ pub fn evaluate(
     parallel: bool,
 ) -> Means {
     let everybody = 0..relevant.users() as u32;
-    evaluate_users(everybody, model, items, [excluded, relevant], cutoffs, parallel)
+    let [means] = evaluate_users(everybody, model, items, [[excluded, relevant]], cutoffs, parallel);
+    means
 }
 
-/// Ranks all items for those of the users who have a relevant one, on all cores of the current pool if `parallel`. The
-/// lists are what is no candidate, and what is relevant.
+/// Ranks all items by several pairs of lists, each for those of the users who have a relevant one in it, on all cores
+/// of the current pool if `parallel`. A user's items are scored once for all pairs, and each pair's means are those that
+/// it would have alone.
 ///
 /// Memory: [`BLOCK`] rows of scores for each thread and the metrics of each user, never users × items.
 ///
 /// # Panics
 /// If a cutoff is 0, the lists have different numbers of users, a user has no list, or an item is not below `items`.
-pub fn evaluate_users(
+pub fn evaluate_users<const PARTS: usize>(
     users: impl Iterator<Item = u32>,
     model: &dyn ScoreItems,
     items: usize,
-    [excluded, relevant]: [&ItemLists; 2],
+    parts: [Lists<'_>; PARTS],
     cutoffs: &[usize],
     parallel: bool,
-) -> Means {
-    assert_eq!(excluded.users(), relevant.users(), "the same users have both lists");
-    let users: Vec<u32> = users.filter(|&user| !relevant.of(user).is_empty()).collect();
+) -> [Means; PARTS] {
+    for [excluded, relevant] in parts {
+        assert_eq!(excluded.users(), relevant.users(), "the same users have both lists");
+    }
+    let is_asked = |&user: &u32| parts.iter().any(|[_, relevant]| !relevant.of(user).is_empty());
+    let users: Vec<u32> = users.filter(is_asked).collect();
+    // A user's metrics by one pair of lists, and all of a user's.
     let width = Ranker::count(cutoffs.len());
-    let mut values = vec![f64::NAN; users.len() * width];
+    let row = PARTS * width;
+    let mut values = vec![f64::NAN; users.len() * row];
     let new = || (Ranker::on(Path::detect(), cutoffs), vec![0.0; BLOCK * items]);
     let one = |(ranker, scores): &mut (Ranker, Vec<f32>), (users, values): (&[u32], &mut [f64])| {
         let scores = &mut scores[..users.len() * items];
         model.score(users, scores);
-        for (place, (&user, values)) in users.iter().zip(values.chunks_exact_mut(width)).enumerate() {
-            // Who does not count keeps NaN, which no metric is.
-            ranker.user(&scores[place * items..][..items], excluded.of(user), relevant.of(user), values);
+        for ((&user, values), scores) in users.iter().zip(values.chunks_exact_mut(row)).zip(scores.chunks_exact(items))
+        {
+            for ([excluded, relevant], values) in parts.iter().zip(values.chunks_exact_mut(width)) {
+                // Who does not count keeps NaN, which no metric is.
+                ranker.user(scores, excluded.of(user), relevant.of(user), values);
+            }
         }
     };
     if parallel {
-        users.par_chunks(BLOCK).zip(values.par_chunks_mut(BLOCK * width)).for_each_init(new, one);
+        users.par_chunks(BLOCK).zip(values.par_chunks_mut(BLOCK * row)).for_each_init(new, one);
     } else {
         let mut worker = new();
-        users.chunks(BLOCK).zip(values.chunks_mut(BLOCK * width)).for_each(|block| one(&mut worker, block));
+        users.chunks(BLOCK).zip(values.chunks_mut(BLOCK * row)).for_each(|block| one(&mut worker, block));
     }
+    std::array::from_fn(|part| mean(values.chunks_exact(row).map(|values| &values[part * width..][..width]), width))
+}
+
+/// Means of those users' metrics who count, added up in the order of users.
+fn mean<'a>(users: impl Iterator<Item = &'a [f64]>, width: usize) -> Means {
     let mut sums = vec![0.0; width];
     let mut counted = 0;
-    for values in values.chunks_exact(width).filter(|values| !values[0].is_nan()) {
+    for values in users.filter(|values| !values[0].is_nan()) {
         counted += 1;
         sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
     }

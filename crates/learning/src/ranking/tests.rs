@@ -179,6 +179,16 @@ fn means_are_over_users_who_count_in_their_order() {
             assert_eq!(means, Means { values: expected.clone(), users: counted as usize });
         }
     }
+    // Some users have only one of two lists of relevant items.
+    let rest = ItemLists::new(users, (0..users as u32).filter(|user| user % 5 > 1).map(|user| (user, (user * 3) % 37)));
+    let nothing = ItemLists::new(users, [].into_iter());
+    let parts = [[&excluded, &relevant], [&nothing, &rest]];
+    let alone = parts.map(|[excluded, relevant]| evaluate(&Table(items), items, excluded, relevant, &[5], false));
+    assert!(alone[0].users != alone[1].users);
+    for parallel in [false, true] {
+        let both = evaluate_users(0..users as u32, &Table(items), items, parts, &[5], parallel);
+        assert_eq!(both, alone);
+    }
     let nobody = evaluate(&Table(items), items, &excluded, &ItemLists::new(users, [].into_iter()), &[5], false);
     assert!(nobody.users == 0 && nobody.values.iter().all(|value| value.is_nan()));
 }

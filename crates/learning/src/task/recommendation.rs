@@ -30,7 +30,7 @@ pub use data::{HeldOut, Source};
 pub use holdings::Holdings;
 pub use multimodal::Multimodal;
 
-use super::{Context, Job, JobKey, ModelState, On, PrivateView, References, Task, Worker};
+use super::{Context, Job, JobKey, ModelState, On, PrivateView, References, Task, Worker, evaluate_apart};
 use crate::data::partition::{Partition, Skew};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::matrix_factorisation::{
@@ -296,6 +296,16 @@ impl Task for Recommendation {
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
         self.measure(on, state, parallel, values)
+    }
+
+    fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
+        match &self.source.valid {
+            Some(of_valid) => {
+                let parts = [&self.source.test, of_valid];
+                self.ranked(self.source.everybody(), parts, state, parallel, [test, valid]);
+            }
+            None => evaluate_apart(self, state, parallel, [test, valid]),
+        }
     }
 
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {

@@ -7,10 +7,17 @@ use super::{how_intervals_are_shown, mean_words};
 /// The most rows of a figure.
 const MOST_ROWS: usize = 60;
 
-/// Paired differences, one figure for each quantity that policies differ in.
+/// The most quantities whose differences are all drawn.
+const MOST_QUANTITIES: usize = 20;
+
+/// Paired differences, one figure for each quantity that policies differ in; of many, for the main ones.
 pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for quantity in study.quantities() {
+    let mut quantities = study.quantities();
+    if quantities.len() > MOST_QUANTITIES {
+        quantities.retain(|quantity| quantity.is_main);
+    }
+    for quantity in quantities {
         let (mut rows, mut summary) = (Vec::new(), Vec::new());
         let mut against: Vec<&str> = Vec::new();
         for (arm, point) in study.combinations() {

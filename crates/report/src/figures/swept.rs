@@ -4,6 +4,7 @@ use super::super::model::{Axis, Chart, Figure, Line, LineKind, Panel, Scale};
 use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
 use super::{MOST_COURSES, either, how_intervals_are_shown, marks, mean_words, whiskers};
+use fedgenie_experiment::scenario::points;
 
 /// The kinds of sweeps.
 enum Swept {
@@ -18,11 +19,11 @@ enum Swept {
 fn swept(study: &Study<'_>) -> Swept {
     let paths: Vec<&String> = study.points[0].keys().collect();
     let value = |point: usize, path: &String| study.points[point].get(path).cloned().unwrap_or_default();
-    let points = 0..study.points.len();
+    let all = 0..study.points.len();
     match paths[..] {
         [path] => {
             let values: Option<Vec<f64>> =
-                points.map(|point| value(point, path).parse().ok().filter(|value: &f64| value.is_finite())).collect();
+                all.map(|point| value(point, path).parse().ok().filter(|value: &f64| value.is_finite())).collect();
             values.map_or(Swept::Points, |values| Swept::Numbers(path.clone(), values))
         }
         [one, two] => {
@@ -40,9 +41,8 @@ fn swept(study: &Study<'_>) -> Swept {
                 let value = value(point, path);
                 values.iter().position(|known| *known == value).unwrap_or_default()
             };
-            let positions =
-                points.map(|point| [index(point, one, &values[0]), index(point, two, &values[1])]).collect();
-            Swept::Grid([one.clone(), two.clone()], values, positions)
+            let positions = all.map(|point| [index(point, one, &values[0]), index(point, two, &values[1])]).collect();
+            Swept::Grid([one.clone(), two.clone()], values.map(|values| points::values(&values)), positions)
         }
         _ => Swept::Points,
     }
@@ -72,7 +72,7 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
         let chart = match &swept {
             Swept::Numbers(path, values) => over_numbers(study, &quantity, path, values),
             Swept::Grid(paths, values, positions) => grid(study, &quantity, paths, values, positions),
-            Swept::Points => points(study, &quantity),
+            Swept::Points => at_points(study, &quantity),
         };
         let whiskers = match quantity.key.starts_with("reached.") {
             true => whiskers("Wilson"),
@@ -162,7 +162,7 @@ fn grid(
     }
 }
 
-fn points(study: &Study<'_>, quantity: &Quantity) -> Chart {
+fn at_points(study: &Study<'_>, quantity: &Quantity) -> Chart {
     let row = |(arm, point): (usize, usize)| {
         let found = study.estimate(arm, point, &quantity.key)?;
         Some((study.words(arm, point), study.arms[arm].label.clone(), interval(&found)))
@@ -193,9 +193,10 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
         let cells = (0..rows.len()).map(|row| columns.iter().map(|column| column[row]).collect()).collect();
         Panel { label: arm.label.clone(), cells }
     };
-    let name = |point: usize| match study.points[point].len() {
-        1 => study.points[point].values().next().cloned().unwrap_or_default(),
-        _ => study.point_words(point),
+    let values: Vec<String> = study.points.iter().filter_map(|point| point.values().next().cloned()).collect();
+    let columns = match study.points[0].len() {
+        1 => points::values(&values),
+        _ => (0..study.points.len()).map(|point| study.point_words(point).to_owned()).collect(),
     };
     let paths: Vec<&str> = study.points[0].keys().map(String::as_str).collect();
     Some(Figure {
@@ -205,7 +206,7 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
         summary: Vec::new(),
         chart: Chart::Heat {
             x: Axis { label: paths.join(", "), ..linear("", None) },
-            columns: (0..study.points.len()).map(name).collect(),
+            columns,
             y,
             rows: labels,
             value: ratio_axis(),

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Scale, Series, Style, Table,
-    Verdict, Why,
+    Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Scale, Series, Style,
+    Table, Verdict, Why,
 };
 use serde_json::Value;
 
@@ -40,6 +40,16 @@ fn report() -> Report {
     let lines = vec![line(&text("first"), LineKind::Mean, 40, 1.0), fit, line(&text("first"), LineKind::Seed, 40, 1.1)];
     let known = Interval { value: -1.25, ci95: Some([-2.0, -0.5]) };
     let panel = Panel { label: text("panel"), cells: vec![vec![Some(1.0 / 3.0), None]] };
+    let verdict = Verdict {
+        point: text("point"),
+        quantity: text("quantity"),
+        subject: text("subject"),
+        against: text("against"),
+        difference: known,
+        pairs: 20,
+        verdict: text("lower"),
+        is_better: Some(true),
+    };
     Report {
         title: text("title"),
         experiments: vec![Experiment {
@@ -47,17 +57,14 @@ fn report() -> Report {
             scenario: text("scenario"),
             title: Some(text("experiment")),
             facts: vec![[text("fact"), text("value")]],
+            points: vec![[text("name"), text("setting")]],
             source: text("source"),
         }],
         warnings: vec![text("warning")],
-        verdicts: vec![Verdict {
-            quantity: text("quantity"),
-            subject: text("subject"),
-            against: text("against"),
-            difference: known,
-            pairs: 20,
-            verdict: text("lower"),
-            is_better: Some(true),
+        verdicts: vec![verdict.clone()],
+        overviews: vec![Overview {
+            columns: vec![text("quantity"), text("other quantity")],
+            rows: vec![(text("subject"), text("against"), vec![Some(verdict), None])],
         }],
         results: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
         series: vec![Series { label: text("first"), style: Style::of_index(0) }],
@@ -246,4 +253,24 @@ fn the_same_report_gives_the_same_page_and_an_empty_one_gives_one() {
 fn numbers_have_few_digits() {
     let texts = [0.0, -0.0, 1.0, 1234.5678, 1_234_567.8, 12_345_678.0, 0.000_123_456, 1.0e-5, -2.5].map(numbers::text);
     assert_eq!(texts, ["0", "0", "1", "1234.6", "1234600", "1.2346e7", "0.00012346", "1e-5", "-2.5"]);
+}
+
+/// Few comparisons are a list; many are a table of the main ones, and a folded list for each point.
+#[test]
+fn many_comparisons_are_folded_below_the_main_ones() {
+    let mut report = report();
+    let of = |page: &str, what: &str| page.matches(what).count();
+    let page = html(&report);
+    assert_eq!((of(&page, "class=\"results overview\""), of(&page, "<details class=\"all\"")), (0, 0));
+    let one = report.verdicts[0].clone();
+    let at = |point: &str, count| vec![Verdict { point: point.to_owned(), ..one.clone() }; count];
+    report.verdicts = [at("north", 20), at("", 3), at("south", 10)].concat();
+    let page = html(&report);
+    assert_eq!((of(&page, "class=\"results overview\""), of(&page, "<details class=\"all\"")), (1, 3));
+    for heading in ["All comparisons at north (20)", "All comparisons at south (10)", "the same at several points (3)"]
+    {
+        assert_eq!(of(&page, heading), 2, "a heading and what is read aloud: {heading}");
+    }
+    report.verdicts = at("", 31);
+    assert!(html(&report).contains("<summary>All 31 comparisons</summary>"));
 }

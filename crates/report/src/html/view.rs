@@ -3,7 +3,7 @@
 use super::data_tables::{DataTable, data_tables};
 use super::numbers;
 use super::{LIBRARY, LICENCES, SCRIPTS, STYLE};
-use crate::{Chart, Decided, Experiment, Figure, Report, Table, Verdict, Why};
+use crate::{Chart, Decided, Experiment, Figure, Overview, Report, Table, Verdict, Why};
 use askama::Template;
 
 /// The page.
@@ -22,10 +22,26 @@ pub(super) struct Page<'a> {
     /// Facts' names, each with its value per experiment.
     facts: Vec<(&'a str, Vec<&'a str>)>,
     warnings: &'a [String],
-    verdicts: Vec<VerdictView<'a>>,
+    /// The main comparisons at a glance, where all of them would be a long list.
+    overviews: Vec<OverviewView<'a>>,
+    /// Comparisons under headings; a single group without one is shown at once.
+    verdicts: Vec<VerdictGroup<'a>>,
     results: &'a Table,
     figures: Vec<FigureView<'a>>,
+    /// Whether the list of all figures is folded.
+    has_many_figures: bool,
     why: Vec<WhyView<'a>>,
+}
+
+struct OverviewView<'a> {
+    of: &'a Overview,
+    /// Subject, the policy that it is compared with, and a cell for each column.
+    rows: Vec<(&'a str, &'a str, Vec<Option<VerdictView<'a>>>)>,
+}
+
+struct VerdictGroup<'a> {
+    heading: String,
+    rows: Vec<VerdictView<'a>>,
 }
 
 struct VerdictView<'a> {
@@ -79,9 +95,11 @@ pub(super) fn page<'a>(report: &'a Report, data: &'a str) -> Page<'a> {
         experiments: &report.experiments,
         facts: facts(&report.experiments),
         warnings: &report.warnings,
-        verdicts: report.verdicts.iter().map(verdict).collect(),
+        overviews: overviews(report),
+        verdicts: verdict_groups(report),
         results: &report.results,
         figures: report.figures.iter().enumerate().map(|figure| figure_view(report, figure)).collect(),
+        has_many_figures: report.figures.len() > MOST_OPEN,
         why: report.why.iter().map(why).collect(),
     }
 }
@@ -114,6 +132,45 @@ fn facts(experiments: &[Experiment]) -> Vec<(&str, Vec<&str>)> {
         (name, experiments.iter().map(cell).collect())
     };
     names.into_iter().map(row).collect()
+}
+
+/// Whether all comparisons in one list would be longer than anybody reads.
+fn has_many_verdicts(report: &Report) -> bool {
+    report.verdicts.len() > MOST_OPEN && !report.overviews.is_empty()
+}
+
+fn overviews(report: &Report) -> Vec<OverviewView<'_>> {
+    let shown = if has_many_verdicts(report) { &report.overviews[..] } else { &[] };
+    shown.iter().map(overview).collect()
+}
+
+fn overview(of: &Overview) -> OverviewView<'_> {
+    let row = |row| {
+        let (subject, against, cells): &(String, String, Vec<Option<Verdict>>) = row;
+        (subject.as_str(), against.as_str(), cells.iter().map(|cell| cell.as_ref().map(verdict)).collect())
+    };
+    OverviewView { of, rows: of.rows.iter().map(row).collect() }
+}
+
+/// All comparisons in one group, or, where they are many, in one for each point of a sweep.
+fn verdict_groups(report: &Report) -> Vec<VerdictGroup<'_>> {
+    let mut groups: Vec<(&str, Vec<VerdictView<'_>>)> = Vec::new();
+    let has_many = has_many_verdicts(report);
+    for of in &report.verdicts {
+        let point = if has_many { of.point.as_str() } else { "" };
+        match groups.iter_mut().find(|(known, _)| *known == point) {
+            Some((_, rows)) => rows.push(verdict(of)),
+            None => groups.push((point, vec![verdict(of)])),
+        }
+    }
+    let is_sweep = groups.len() > 1;
+    let heading = |point: &str, rows: usize| match point {
+        _ if !has_many => String::new(),
+        "" if is_sweep => format!("Comparisons that are the same at several points ({rows})"),
+        "" => format!("All {rows} comparisons"),
+        point => format!("All comparisons at {point} ({rows})"),
+    };
+    groups.into_iter().map(|(point, rows)| VerdictGroup { heading: heading(point, rows.len()), rows }).collect()
 }
 
 fn verdict(of: &Verdict) -> VerdictView<'_> {

@@ -210,7 +210,7 @@ impl<'w> Server<'w> {
         let (mut trained, mut quality) = (Vec::new(), None);
         if let Some(learning) = &mut self.learning {
             if wants.model_quality && self.quality.is_none() {
-                self.quality = Some(learning.quality(parallel)?);
+                self.quality = Some(learning.quality(None, parallel)?);
             }
             let aggregated = learning.aggregate(round, intake, wants, parallel)?;
             if aggregated.is_new_model {
@@ -227,13 +227,15 @@ impl<'w> Server<'w> {
             }
             let is_new_model = aggregated.is_new_model;
             trained = aggregated.trained;
-            if let Some(before) = self.quality {
-                let after = if is_new_model { learning.quality(parallel)? } else { before };
-                (quality, self.quality) = (Some(ModelQuality { before, after }), Some(after));
-            }
             let plan = &self.settings.evaluate;
-            if plan.is_due(round, opened, now) || plan.end.is_reached(round, now, &engine.accounts) {
+            let is_due = plan.is_due(round, opened, now) || plan.end.is_reached(round, now, &engine.accounts);
+            if is_due {
                 self.metrics = learning.evaluate(plan.evaluated(scopes, parallel))?;
+            }
+            if let Some(before) = self.quality {
+                let measured = is_due.then_some(&self.metrics[..]);
+                let after = if is_new_model { learning.quality(measured, parallel)? } else { before };
+                (quality, self.quality) = (Some(ModelQuality { before, after }), Some(after));
             }
         }
         self.regret.hindsight = self.hindsight.close_round();

@@ -70,6 +70,7 @@ mod dmrl;
 pub use dmrl::Dmrl;
 
 use super::{DataCache, Material, Task, TaskError, TaskSettings};
+use fedgenie_core::catalogue::{Catalogue, Entry};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
@@ -227,6 +228,14 @@ const fn thirty_two() -> usize {
 const fn tenth() -> f64 {
     0.1
 }
+
+/// What scenarios can name as the model of a recommendation.
+pub static MODELS: Catalogue = Catalogue {
+    kind: "recommender",
+    definition: "RecommendationModelConfig",
+    entries: &[Entry { name: "dmrl", summary: "", source: include_str!("recommendation/dmrl.rs") }],
+    shared: "",
+};
 
 impl Default for ModelConfig {
     fn default() -> Self {

@@ -2,7 +2,7 @@
 
 use super::Holdings;
 use crate::data::partition::{Partition, Skew};
-use crate::ranking::{ItemLists, Means, Ranker, ScoreItems, evaluate_users};
+use crate::ranking::{ItemLists, Lists, Means, Ranker, ScoreItems, evaluate_users};
 use crate::ratings::reference::Popularity;
 use crate::ratings::triplets::Triplet;
 use crate::ratings::{Dropped, Ids, Part, Ratings, RatingsSplit};
@@ -33,6 +33,10 @@ impl HeldOut {
         };
         let users = (0..split.users() as u32).filter(counts).count();
         Self { excluded, relevant, users }
+    }
+
+    fn lists(&self) -> Lists<'_> {
+        [&self.excluded, &self.relevant]
     }
 }
 
@@ -85,7 +89,7 @@ impl Source {
 
     /// The users whose held-out ratings are meant, and these; none where there is nothing.
     pub fn asked<'a>(&'a self, on: On<'a>) -> Option<(Box<dyn Iterator<Item = u32> + 'a>, &'a HeldOut)> {
-        let everybody = 0..self.data.user_ids.len() as u32;
+        let everybody = self.everybody();
         let of = |client: ClientId| self.holdings.residents(client).iter().copied();
         match on {
             On::Test => Some((Box::new(everybody), &self.test)),
@@ -96,16 +100,20 @@ impl Source {
         }
     }
 
-    /// Ranks all items for those of the users who have something to be found.
-    pub fn rank(
+    /// Ranks all items by each of the held-out parts, for those of the users who have something to be found in it.
+    pub fn rank<const PARTS: usize>(
         &self,
         users: impl Iterator<Item = u32>,
-        held_out: &HeldOut,
+        parts: [&HeldOut; PARTS],
         model: &dyn ScoreItems,
         parallel: bool,
-    ) -> Means {
-        let lists = [&held_out.excluded, &held_out.relevant];
-        evaluate_users(users, model, self.items(), lists, &self.cutoffs, parallel)
+    ) -> [Means; PARTS] {
+        evaluate_users(users, model, self.items(), parts.map(HeldOut::lists), &self.cutoffs, parallel)
+    }
+
+    /// Everybody.
+    pub fn everybody(&self) -> std::ops::Range<u32> {
+        0..self.data.user_ids.len() as u32
     }
 
     /// What popularity alone reaches on test data.

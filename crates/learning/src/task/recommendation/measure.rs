@@ -1,6 +1,6 @@
 //! Evaluation: rankings of held-out items, references, and losses of clients.
 
-use super::Recommendation;
+use super::{HeldOut, Recommendation};
 use crate::matrix_factorisation::{FactorScores, UserRows};
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
@@ -40,11 +40,24 @@ impl Recommendation {
             values.fill(f64::NAN);
             return 0.0;
         };
+        let [weight] = self.ranked(users, [held_out], state, parallel, [values]);
+        weight
+    }
+
+    /// The measures by each of the held-out parts, for which users' items are scored once. Returns their weights.
+    pub(super) fn ranked<const PARTS: usize>(
+        &self,
+        users: impl Iterator<Item = u32>,
+        parts: [&HeldOut; PARTS],
+        state: &ModelState<'_>,
+        parallel: bool,
+        values: [&mut [f64]; PARTS],
+    ) -> [f64; PARTS] {
         let rows = Rows { task: self, private: state.private };
         let scores = FactorScores::new(state.model, self.settings.dimensions, &rows);
-        let means = self.source.rank(users, held_out, &scores, parallel);
-        values.copy_from_slice(&means.values);
-        means.users as f64
+        let means = self.source.rank(users, parts, &scores, parallel);
+        means.iter().zip(values).for_each(|(means, values)| values.copy_from_slice(&means.values));
+        means.map(|means| means.users as f64)
     }
 
     /// Tells the loss of each of a client's training examples.

@@ -31,7 +31,7 @@ use crate::ranking::{Ranker, ScoreItems};
 use crate::ratings::RatingsSplit;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::task::{Context, Job, ModelState, On, PrivateView, References, Task, Worker};
+use crate::task::{Context, Job, ModelState, On, PrivateView, References, Task, Worker, evaluate_apart};
 use crate::trainer::LocalTraining;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Measure, Measures};
@@ -137,29 +137,51 @@ impl Fixed {
 struct WithLosses<'a> {
     scores: ItemScores<'a>,
     objective: &'a Objective,
+    parts: &'a [PartLosses<'a>],
+}
+
+/// Losses of the pairs of a held-out part.
+struct PartLosses<'a> {
     held_out: &'a HeldOut,
     fixed: &'a Fixed,
     /// For each user, the bits of the sum of losses.
     sums: Vec<AtomicU64>,
 }
 
+impl PartLosses<'_> {
+    fn add(&self, user: u32, scores: &[f32], Objective { negatives: count, margin, .. }: Objective) {
+        let pairs = self.held_out.relevant.of(user).iter().zip(self.fixed.of(user).chunks_exact(count));
+        let score = |item: u32| f64::from(scores[item as usize]);
+        let loss = |(&positive, negatives): (&u32, &[u32])| {
+            let short = |&negative: &u32| {
+                let short = f64::from(margin) - score(positive) + score(negative);
+                if short <= 0.0 { 0.0 } else { short }
+            };
+            negatives.iter().map(short).sum::<f64>() / count as f64
+        };
+        let sum: f64 = pairs.map(loss).sum();
+        self.sums[user as usize].store(sum.to_bits(), Ordering::Relaxed);
+    }
+
+    /// The mean loss of these users' pairs; NaN if there is none.
+    fn mean(&self, users: &[u32]) -> f64 {
+        let (mut sum, mut pairs) = (0.0, 0);
+        for &user in users.iter().filter(|&&user| !self.fixed.of(user).is_empty()) {
+            sum += f64::from_bits(self.sums[user as usize].load(Ordering::Relaxed));
+            pairs += self.held_out.relevant.of(user).len();
+        }
+        let mean = sum / pairs as f64;
+        // One NaN.
+        if mean.is_nan() { f64::NAN } else { mean }
+    }
+}
+
 impl ScoreItems for WithLosses<'_> {
     fn score(&self, users: &[u32], scores: &mut [f32]) {
         self.scores.score(users, scores);
         let items = scores.len() / users.len();
-        let Objective { negatives: count, margin, .. } = *self.objective;
         for (&user, scores) in users.iter().zip(scores.chunks_exact(items)) {
-            let pairs = self.held_out.relevant.of(user).iter().zip(self.fixed.of(user).chunks_exact(count));
-            let score = |item: u32| f64::from(scores[item as usize]);
-            let loss = |(&positive, negatives): (&u32, &[u32])| {
-                let short = |&negative: &u32| {
-                    let short = f64::from(margin) - score(positive) + score(negative);
-                    if short <= 0.0 { 0.0 } else { short }
-                };
-                negatives.iter().map(short).sum::<f64>() / count as f64
-            };
-            let sum: f64 = pairs.map(loss).sum();
-            self.sums[user as usize].store(sum.to_bits(), Ordering::Relaxed);
+            self.parts.iter().for_each(|part| part.add(user, scores, *self.objective));
         }
     }
 }
@@ -242,6 +264,32 @@ impl Multimodal {
         }
     }
 
+    /// The measures by each of the held-out parts, for which users' items are scored once. Returns their weights.
+    fn ranked<const PARTS: usize>(
+        &self,
+        users: &[u32],
+        parts: [(&HeldOut, &Fixed); PARTS],
+        model: &[f32],
+        parallel: bool,
+        values: [&mut [f64]; PARTS],
+    ) -> [f64; PARTS] {
+        let Settings { shape, objective, .. } = &self.settings;
+        let losses = parts.map(|(held_out, fixed)| {
+            let nothing = || AtomicU64::new(f64::NAN.to_bits());
+            PartLosses { held_out, fixed, sums: (0..shape.users).map(|_| nothing()).collect() }
+        });
+        let scores = ItemScores::new(shape, &self.features, model);
+        let model = WithLosses { scores, objective, parts: &losses };
+        let held_out = parts.map(|(held_out, _)| held_out);
+        let means = self.source.rank(users.iter().copied(), held_out, &model, parallel);
+        for ((means, losses), values) in means.iter().zip(&losses).zip(values) {
+            let (of_ranking, loss) = values.split_at_mut(means.values.len());
+            of_ranking.copy_from_slice(&means.values);
+            loss[0] = losses.mean(users);
+        }
+        means.map(|means| means.users as f64)
+    }
+
     /// Tells the loss of each of a client's training examples, with fixed negatives.
     fn each_loss(&self, client: ClientId, model: &[f32], worker: &mut dmrl::Worker, mut tell: impl FnMut(f64)) {
         let Settings { shape, objective, .. } = &self.settings;
@@ -311,29 +359,19 @@ impl Task for Multimodal {
             return 0.0;
         };
         let fixed = if matches!(on, On::Valid) { &self.valid } else { &self.test };
-        let Settings { shape, objective, .. } = &self.settings;
-        let users: Vec<u32> = users.collect();
-        let nothing = f64::NAN.to_bits();
-        let model = WithLosses {
-            scores: ItemScores::new(shape, &self.features, state.model),
-            objective,
-            held_out,
-            fixed,
-            sums: (0..shape.users).map(|_| AtomicU64::new(nothing)).collect(),
-        };
-        let means = self.source.rank(users.iter().copied(), held_out, &model, parallel);
-        let (of_ranking, loss) = values.split_at_mut(means.values.len());
-        of_ranking.copy_from_slice(&means.values);
-        let (mut sum, mut pairs) = (0.0, 0);
-        for &user in users.iter().filter(|&&user| !fixed.of(user).is_empty()) {
-            sum += f64::from_bits(model.sums[user as usize].load(Ordering::Relaxed));
-            pairs += held_out.relevant.of(user).len();
+        let [weight] = self.ranked(&users.collect::<Vec<u32>>(), [(held_out, fixed)], state.model, parallel, [values]);
+        weight
+    }
+
+    fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
+        match &self.source.valid {
+            Some(of_valid) => {
+                let users: Vec<u32> = self.source.everybody().collect();
+                let parts = [(&self.source.test, &self.test), (of_valid, &self.valid)];
+                self.ranked(&users, parts, state.model, parallel, [test, valid]);
+            }
+            None => evaluate_apart(self, state, parallel, [test, valid]),
         }
-        loss[0] = sum / pairs as f64;
-        if loss[0].is_nan() {
-            loss[0] = f64::NAN;
-        }
-        means.users as f64
     }
 
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {

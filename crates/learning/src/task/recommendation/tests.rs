@@ -137,6 +137,13 @@ fn what_a_client_keeps_decides_where_its_users_items_stand() {
     };
     let before = measured(On::Test, &table, false);
     assert_eq!(before, measured(On::Test, &table, true));
+    let state =
+        ModelState { model: &model, private: PrivateView::of(&table), round: Round(0), moved: &[], memories: &[] };
+    let (mut test, mut valid) = ([0.0; 6], [0.0; 6]);
+    task.evaluate_both(&state, true, [&mut test, &mut valid]);
+    assert!(test[0].is_finite() && valid[0].is_finite());
+    let both = [test, valid].map(|values| values.map(f64::to_bits).to_vec());
+    assert_eq!(both, [before.1.clone(), measured(On::Valid, &table, false).1]);
     let (one, two) =
         (measured(On::Client(ClientId(2)), &table, false), measured(On::Client(ClientId(3)), &table, false));
     table.set(ClientId(2), &[9.0, -9.0, 9.0]);

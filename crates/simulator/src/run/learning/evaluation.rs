@@ -92,11 +92,21 @@ impl Learning<'_> {
         }
     }
 
-    /// The quality of the current model, of the first cluster where there are several.
+    /// The quality of the current model, of the first cluster where there are several. It is read off the metrics of
+    /// the current models where these are given and have it.
     ///
     /// # Errors
     /// If the task lacks what it measures.
-    pub fn quality(&self, parallel: bool) -> Result<f64, RunError> {
+    pub fn quality(&self, measured: Option<&[(&'static str, f64)]>, parallel: bool) -> Result<f64, RunError> {
+        let measures = &self.world.measures;
+        let place = if measures.has_valid { Place::Valid } else { Place::Test };
+        // With cluster models, metrics are means over these.
+        if let (Some(measured), Some(main), true) = (measured, measures.main(), self.models.len() == 1) {
+            let name = main.metric(place, None);
+            if let Some((_, value)) = measured.iter().find(|(known, _)| *known == name) {
+                return Ok(main.better.quality(*value));
+            }
+        }
         self.check_measures()?;
         Ok(self.score(&self.current(0), parallel).quality)
     }
@@ -126,10 +136,10 @@ impl Learning<'_> {
         let Evaluated { clients, servers, scopes, parallel } = evaluated;
         let measures = &self.world.measures;
         let mut metrics = Metrics::new();
-        let places = [(Place::Test, On::Test, true), (Place::Valid, On::Valid, measures.has_valid)];
-        for (place, on, _) in places.into_iter().filter(|(_, _, is_there)| *is_there) {
+        let held_out = self.on_held_out(state, scopes, parallel);
+        for (place, values) in [Place::Test, Place::Valid].into_iter().zip(held_out) {
             let names = measures.of_data.iter().map(|measure| measure.metric(place, None));
-            metrics.extend(names.zip(self.on_held_out(on, state, scopes, parallel)));
+            metrics.extend(names.zip(values));
         }
         if !measures.of_model.is_empty() {
             let mut values = vec![f64::NAN; measures.of_model.len()];
@@ -158,27 +168,34 @@ impl Learning<'_> {
         metrics
     }
 
-    /// The measures on held-out data. Where there are cluster models, the mean over edge servers of what each one's
-    /// model has, weighted by their clients' examples.
-    fn on_held_out(&self, on: On<'_>, state: &ModelState<'_>, scopes: &[ServerScope<'_>], parallel: bool) -> Vec<f64> {
-        let mut values = self.no_values();
+    /// The measures on test data and, if there are any, on validation data. Where there are cluster models, the mean
+    /// over edge servers of what each one's model has, weighted by their clients' examples.
+    fn on_held_out(&self, state: &ModelState<'_>, scopes: &[ServerScope<'_>], parallel: bool) -> Vec<Vec<f64>> {
+        let mut all = vec![self.no_values(); if self.world.measures.has_valid { 2 } else { 1 }];
+        let evaluate = |state: &ModelState<'_>, all: &mut [Vec<f64>]| match all {
+            [test, valid] => self.task.evaluate_both(state, parallel, [test, valid]),
+            [test] => drop(self.task.evaluate(On::Test, state, parallel, test)),
+            _ => unreachable!("there are one or two held-out parts"),
+        };
         if self.models.len() == 1 || scopes.is_empty() {
-            self.task.evaluate(on, state, parallel, &mut values);
-            return values;
+            evaluate(state, &mut all);
+            return all;
         }
         let examples = |members: &[ClientId]| members.iter().map(|&client| self.task.examples(client)).sum::<usize>();
-        let (mut sums, mut total) = (vec![0.0; values.len()], 0.0);
+        let (mut sums, mut total) = (vec![vec![0.0; all[0].len()]; all.len()], 0.0);
         for (cluster, model) in (0..).zip(&self.models) {
             let mine = scopes.iter().filter(|(_, of)| *of == cluster);
             let weight: usize = mine.map(|(members, _)| examples(members)).sum();
             if weight > 0 {
                 let model = if cluster == 0 { state.model } else { model };
-                self.task.evaluate(on, &ModelState { model, ..*state }, parallel, &mut values);
-                sums.iter_mut().zip(&values).for_each(|(sum, value)| *sum += weight as f64 * value);
+                evaluate(&ModelState { model, ..*state }, &mut all);
+                let both = sums.iter_mut().flatten().zip(all.iter().flatten());
+                both.for_each(|(sum, value)| *sum += weight as f64 * value);
                 total += weight as f64;
             }
         }
-        sums.iter().map(|sum| sum / total).collect()
+        sums.iter_mut().flatten().for_each(|sum| *sum /= total);
+        sums
     }
 
     /// The cluster of each client; empty where there is one.

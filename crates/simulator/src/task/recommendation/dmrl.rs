@@ -1,4 +1,44 @@
-//! The settings of the multimodal model, and what is read for it.
+//! Users, items, text and images, joined by attention over disentangled factors.
+//!
+//! # Definition
+//! Users and items have embeddings of `dim` numbers. An item's text and image features, where there are any, are
+//! brought to as many by two layers with LeakyReLU (slope 0.01), `hidden` numbers between them. Each of these channels
+//! (user, id, text, image) is cut into `factors` blocks. For a pair and a block, an attention of `attention_hidden` numbers,
+//! one for all blocks, takes the blocks of all channels and gives a share to each channel; the score is the sum over
+//! blocks and over the item's channels of share × GELU(block of the user · block of the channel).
+//!
+//! An example is a pair that was rated, with `negatives` items that its client has not seen the user rate. Its loss is
+//! the mean over these of `max(0, margin − r⁺ + r⁻)`; to the mean over a batch, `disentangle` times the mean distance
+//! correlation between blocks is added.
+//!
+//! # Inputs
+//! Ratings; features of items from `text` and `image`: a CSV table with a header, plain or gzip, the item's id in the
+//! first column and a number in each other, or an `.npy` array whose rows are items by ascending id. Synthetic ratings
+//! have features of their own. Items without features have zeros and are counted; a mode without features is left out.
+//!
+//! # Source
+//! Equations (1)–(8) of J. Liu, M. Goudarzi, A. N. Toosi, "An ML-driven participant selection technique for federated
+//! recommendation system in edge-cloud computing" (MAB-FRS), 2025, after F. Liu et al., "Disentangled multimodal
+//! representation learning for recommendation", IEEE Trans. Multimedia 25, 2023.
+//!
+//! # Deviations from the source
+//! The source gives neither the start of training nor slope, margin or weights of the loss.
+//!
+//! # Cost
+//! The whole model travels, both ways: weight decay moves every row. Item features do not travel. Items' projections
+//! and their part of the attention are worked out once for an evaluation.
+//!
+//! # Determinism
+//! Stream (ModelInit, 0, 0) for the first model: embeddings N(0, 0.1²), layers Xavier-uniform, biases 0. A job's
+//! negatives and dropout: stream (TrainingNoise, client, job).
+//!
+//! # Example
+//! ```toml
+//! [task.recommendation.model.dmrl]
+//! text = "ml-side/ml-100k_plot_tfidf_svd64.csv.gz"
+//! dim = 64
+//! factors = 4
+//! ```
 
 use crate::task::{Task, TaskError, check_parameters};
 use fedgenie_core::config::{Complaint, check};

@@ -49,6 +49,20 @@ fn measured(task: &Multimodal, on: On<'_>, model: &[f32], parallel: bool) -> (f6
     (weight, values)
 }
 
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// The measures on test and validation data, worked out together.
+fn both(task: &Multimodal, model: &[f32]) -> [Vec<u64>; 2] {
+    let kept = PrivateTable::default();
+    let private = PrivateView::of(&kept);
+    let state = ModelState { model, private, round: Round(0), moved: &[], memories: &[] };
+    let (mut test, mut valid) = (vec![0.0; 1 + 5 + 1], vec![0.0; 1 + 5 + 1]);
+    task.evaluate_both(&state, true, [&mut test, &mut valid]);
+    [bits(&test), bits(&valid)]
+}
+
 #[test]
 fn measures_are_those_of_scores_worked_out_pair_by_pair() {
     let split = drawn();
@@ -91,6 +105,7 @@ fn measures_are_those_of_scores_worked_out_pair_by_pair() {
         assert!((values[6] - loss / pairs).abs() < 1e-6 && loss > 0.0, "{values:?} {}", loss / pairs);
         assert_eq!(measured(&task, on, &model, true), (weight, values));
     }
+    assert_eq!(both(&task, &model), [On::Test, On::Valid].map(|on| bits(&measured(&task, on, &model, false).1)));
     // Each user's test ratings are measured at one client.
     let of_clients = (0..4).map(|client| measured(&task, On::Client(ClientId(client)), &model, false));
     let (weights, sum) = of_clients.fold((0.0, 0.0), |(weights, sum), (weight, values)| {
@@ -123,6 +138,7 @@ fn users_without_training_ratings_are_ranked_and_where_nobody_is_everything_is_n
     let task = task(&split, 2, json!({"iid": {}}), None);
     let (weight, values) = measured(&task, On::Test, &model(&task), false);
     assert!(weight == 1.0 && values.iter().all(|value| value.is_finite()), "{values:?}");
+    assert_eq!(both(&task, &model(&task)), [bits(&values), bits(&[f64::NAN; 7])], "there is no validation data");
     // Both items of two are rated, one of them for testing: no other candidate, and no negative.
     let split = split_of(&[(0, 0, 1.0), (0, 1, 1.0)], 1);
     let task = self::task(&split, 1, json!({"iid": {}}), None);
