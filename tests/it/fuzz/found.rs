@@ -1,0 +1,1 @@
+//! Inputs that broke something once, as small as they can be.
