@@ -28,8 +28,8 @@ upload = { constant = "1 s" }
 cohort = 2
 [regret]
 tau_min = "1 s"
-[policy.random]
 [policy.bsfl]
+[policy.random]
 "#;
 
 struct Silent;

@@ -116,7 +116,7 @@ payload = "1 kB"
 [protocol.over-selection]
 ask = 3
 take = 2
-late = { carry = { polynomial = 0.5 } }
+late = { carry = {} }
 [record]
 every = 2
 [policy.random]
@@ -146,7 +146,7 @@ compute = "0.001 /s"
 on-off = { on = { exponential = { mean = "1 h" } }, off = { constant = "10 s" } }
 [task.softmax-regression]
 data = { synthetic = { classes = 3, height = 4, width = 4, train = 60, test = 30, noise = 0.1 } }
-partition = { dirichlet = { concentration = 0.5 } }
+partition = { dirichlet = { alpha = 0.5 } }
 [training]
 epochs = 1
 batch = 4
@@ -156,7 +156,7 @@ schedule = { step = { factor = 0.5, every = 2 } }
 server = { momentum = { lr = 1.0, momentum = 0.5 } }
 [evaluate]
 every = 2
-targets = { test_loss = [0.5] }
+targets = [{ metric = "test_loss", at_most = 0.5 }]
 [protocol.deadline]
 cohort = 3
 deadline = "30 s"

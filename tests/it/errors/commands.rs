@@ -42,34 +42,40 @@ fn wrong_scenario() -> ScenarioError {
     }
 }
 
-/// The folder to write into is a file.
+/// The folder to write into cannot be.
 fn blocked() -> Error {
-    let place = Workplace::with(PLAIN);
-    place.write("file", "mine");
+    let (place, name) = (Workplace::with(PLAIN), "x".repeat(300));
     let experiment = Experiment::load(&place.path(SCENARIO), &Overrides::default()).unwrap();
-    refuses(&place, &["run", SCENARIO, "--out", "file/out"], "cannot write file/out");
+    refuses(&place, &["run", SCENARIO, "--out", &name], "cannot write xxx");
     let before = contents(&place.path(""));
-    let error = ResultFolder::open(&place.path("file/out"), &experiment, Earlier::Refuse, Shard::WHOLE).unwrap_err();
+    let error = ResultFolder::open(&place.path(&name), &experiment, Earlier::Refuse, Shard::WHOLE).unwrap_err();
     assert_eq!((contents(&place.path("")), error.exit_code()), (before, 2));
     error
 }
 
-/// A process that may start no thread.
+/// A process that has too little room for threads' stacks, and enough for everything else.
 fn no_threads() -> Error {
     let place = Workplace::with(PLAIN);
     let before = contents(&place.path(""));
-    // As nobody, who may have few processes; the superuser may have any number.
-    let mut command = Command::new("sh");
-    let limited = "ulimit -v 60000 && exec \"$0\" run scenario.toml --out out --quiet --threads 15";
-    let child = command.args(["-c", limited, env!("CARGO_BIN_EXE_fedgenie")]).current_dir(place.path(""));
-    let Answer { code, stderr, .. } = Answer::of(child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
-    assert_eq!(code, 2, "{stderr}");
-    assert!(stderr.starts_with("fedgenie: error: "), "{stderr}");
-    assert_eq!(contents(&place.path("")), before);
-    let reason = stderr.trim().strip_prefix("fedgenie: error: cannot start threads: ");
-    let error = Error::Threads(reason.unwrap_or_else(|| panic!("{stderr}")).to_owned());
-    assert_eq!((error.exit_code(), format!("fedgenie: error: {error}")), (2, stderr.trim().to_owned()));
-    error
+    for mib in (10..200).rev().step_by(4) {
+        let mut command = Command::new("sh");
+        let limited =
+            format!("ulimit -v {} && exec \"$0\" run scenario.toml --out out --quiet --threads 15", mib * 1_024);
+        let child = command.args(["-c", &limited, env!("CARGO_BIN_EXE_fedgenie")]).current_dir(place.path(""));
+        let answer = Answer::of(child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        if answer.code == 0 {
+            fs::remove_dir_all(place.path("out")).unwrap();
+            continue;
+        }
+        let said = answer.stderr.trim();
+        let reason =
+            said.strip_prefix("fedgenie: error: cannot start threads: ").unwrap_or_else(|| panic!("{answer:?}"));
+        let error = Error::Threads(reason.to_owned());
+        assert_eq!((answer.code, error.exit_code()), (2, 2), "{answer:?}");
+        assert_eq!(contents(&place.path("")), before);
+        return error;
+    }
+    panic!("there was always room");
 }
 
 /// One of two runs fails; the other one is complete, and nothing is missing.

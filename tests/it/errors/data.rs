@@ -52,10 +52,7 @@ fn idx(which: usize, bytes: Vec<u8>) -> Provoked {
 
 fn cifar(rows: &[u8]) -> Provoked {
     let good = [&[1][..], &[7; 3_072]].concat().repeat(5);
-    told(data(
-        &softmax("{ cifar10 = \"ten\" }"),
-        &[("ten/data_batch_1.bin", rows.to_vec()), ("ten/test_batch.bin", good)],
-    ))
+    told(data(&softmax("{ cifar10 = \"ten\" }"), &[("ten/train.bin", rows.to_vec()), ("ten/test.bin", good)]))
 }
 
 const TABLE: &str = "{ csv = { train = \"t.csv\", test_fraction = 0.5, label = \"y\" } }";
@@ -171,8 +168,9 @@ pub const CASES: &[Case] = &[
     ("DataError::Array", || {
         let text =
             "{ npy = { train = \"x.npy\", train_labels = \"y.npy\", test = \"x.npy\", test_labels = \"y.npy\" } }";
+        let labels = [&npy("{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }\n")[..], &[0]].concat();
         let bad = npy("{'descr': '<c8', 'fortran_order': False, 'shape': (1, 1), }\n");
-        told(data(&softmax(text), &[("x.npy", bad), ("y.npy", Vec::new())]))
+        told(data(&softmax(text), &[("x.npy", bad), ("y.npy", labels)]))
     }),
     ("DataError::Scale", || told(far_off())),
     ("DataError::Setting", || told(one_row())),

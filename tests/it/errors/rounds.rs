@@ -171,7 +171,7 @@ pub const CASES: &[Case] = &[
     }),
     ("RunError::Diverged", || diverged("1e30", "")),
     ("RunError::ServerDiverged", || {
-        diverged("0.1", "[aggregation]\nserver = { momentum = { lr = 1e38, momentum = 0.9 } }\n")
+        diverged("0.1", "[aggregation]\nserver = { momentum = { lr = 3e38, momentum = 0.9 } }\n")
     }),
     ("RunError::Task", || {
         let task = "[task.scripted]\nmetric = \"test_score\"\nvalues = [1.0]\neffects = \"effects\"\n";

@@ -77,7 +77,7 @@ fn variants(body: &str) -> Vec<String> {
 
 /// The errors of a file.
 fn of(text: &str, found: &mut BTreeSet<String>) {
-    let text = bare(text.split("#[cfg(test)]\nmod ").next().unwrap());
+    let text = bare(text.split("#[cfg(test)]\nmod tests {").next().unwrap());
     let by_hand: Vec<&str> = text
         .match_indices("Error for ")
         .map(|(at, _)| text[at + 10..].split([' ', '{', '<']).next().unwrap())
