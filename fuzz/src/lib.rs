@@ -38,7 +38,8 @@ macro_rules! targets {
 }
 targets! {
     scenario: scenario_toml, scenario_json, scenario_structured;
-    data: idx, cifar, npy, csv, class_counts, ratings, item_features, weights, availability, links, speeds, samples, scripts;
+    data: idx, cifar, npy, csv, class_counts, ratings, item_features, weights;
+    data: availability, links, speeds, samples, scripts;
     folder: manifest, run_json, digests, rounds, summary_json;
     saved: saved_run;
 }
