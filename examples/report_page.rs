@@ -332,6 +332,7 @@ fn report() -> Report {
         pair("timeline digest", "4f1c9a37e8f0d2b64f1c9a37e8f0d2b64f1c9a37e8f0d2b64f1c9a37e8f0d2b6"),
     ];
     let verdict = |subject: &str, value: f64, half: f64, verdict: &str, is_better| Verdict {
+        point: String::new(),
         quantity: "cumulative mean regret".to_owned(),
         subject: subject.to_owned(),
         against: "random".to_owned(),
@@ -348,6 +349,7 @@ fn report() -> Report {
             scenario: "quickstart".to_owned(),
             title: Some("Linear regression with exponential latencies".to_owned()),
             facts,
+            points: Vec::new(),
             source: "[population]\nclients = 100\n\n[protocol.synchronous]\nselect = 10\n".repeat(6),
         }],
         warnings: vec![
@@ -359,6 +361,7 @@ fn report() -> Report {
             verdict("power-of-choice", 60.3, 75.9, "undecided", None),
             verdict("rbcs-f with a longer name", 302.4, 51.0, "higher", Some(false)),
         ],
+        overviews: Vec::new(),
         results: Table {
             columns: ["policy", "rounds", "virtual time [s]", "final test loss", "cumulative mean regret"]
                 .map(str::to_owned)

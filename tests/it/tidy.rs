@@ -71,7 +71,9 @@ fn program() -> Vec<Source> {
 
 #[test]
 fn every_file_is_short_and_says_what_it_is() {
-    for Source { path, text } in sources(&["src", "crates", "tests", "benches", "examples"]) {
+    for Source { path, text } in
+        sources(&["src", "crates", "tests", "benches", "examples", "fuzz/src", "fuzz/fuzz_targets"])
+    {
         assert!(text.starts_with("//! "), "{path} does not say in its first line what it is");
         // A table of cases may be long.
         let lines = if path.starts_with("tests/") { 0 } else { text.lines().count() };

@@ -1,5 +1,7 @@
 //! `run.json`: the summary and course of a complete run, the digests of its other files, and its own.
 
+mod possible;
+
 use super::artefacts::{RUN_FILE, RUNS_FOLDER, hash};
 use super::files::write_file;
 use super::summary::RunWithCurve;
@@ -64,7 +66,7 @@ impl RunFile {
         Some(Self { document, is_whole })
     }
 
-    /// Summary and course.
+    /// Summary and course; none if no run can be so.
     pub(super) fn summary(&self) -> Option<RunSummary> {
         let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&self.document["curve"]).ok()?;
         let point = |point: CurvePoint<Map<String, Value>>| {
@@ -75,7 +77,8 @@ impl RunFile {
             CurvePoint { round, time_s, regret, metrics, unique_clients, jain }
         };
         let summary = RunSummary::deserialize(&self.document).ok()?;
-        Some(RunSummary { curve: points.into_iter().map(point).collect(), ..summary })
+        let summary = RunSummary { curve: points.into_iter().map(point).collect(), ..summary };
+        possible::is_possible(&summary).then_some(summary)
     }
 
     /// The digests of the other files.

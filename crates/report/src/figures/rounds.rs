@@ -93,7 +93,7 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
     }
     let window = |column: usize| {
         let first = column as u32 * width + 1;
-        let last = (first + width - 1).min(last_round);
+        let last = first.saturating_add(width - 1).min(last_round);
         if first >= last { first.to_string() } else { format!("{first}–{last}") }
     };
     let seeds = if runs().count() > study.arms.len() { "summed over seeds" } else { "of one seed" };
