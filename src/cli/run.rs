@@ -56,13 +56,13 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     for warning in warnings {
         say(&format!("fedgenie: warning: {}", message(&warning)));
     }
-    let open = |path| ResultFolder::open(path, &experiment, earlier(arguments), shard);
+    let open =
+        |path| ResultFolder::open(path, &experiment, earlier(arguments), shard).map(|folder| folder.saving(checkpoint));
     let folder = arguments.out.as_deref().map(open).transpose()?;
     say_repeated(&damaged);
     let progress = Arc::new(Show::new(arguments.quiet, runs.len()));
     interruption.runs_begin(threads.clone(), progress.clone());
-    let (files, models) = (&options, arguments.models);
-    let outputs = folder.as_ref().map(|folder| Outputs { folder, files, models, checkpoint });
+    let outputs = folder.as_ref().map(|folder| Outputs { folder, files: &options, models: arguments.models });
     let results = execute(&experiment, &runs, outputs, &threads, &cache, &*progress);
     progress.end();
 

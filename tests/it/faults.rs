@@ -6,8 +6,7 @@ use super::replay::BANDIT;
 use super::support::{Answer, SCENARIO, Workplace, assert_same_folders, changed};
 use fedgenie::experiment::verify::verify_with;
 use fedgenie::experiment::{
-    Earlier, Experiment, Interval, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads,
-    execute,
+    Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads, execute,
 };
 use fedgenie::id::ClientId;
 use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
@@ -154,7 +153,7 @@ fn a_panic_fails_its_run_and_the_others_are_kept_and_summed_up() {
         let (threads, path) = (Threads::new(threads).unwrap(), work.path(&format!("out-{threads}")));
         let folder = ResultFolder::open(&path, &experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
         let files = RunFileOptions { events: true, timeline: None };
-        let outputs = Outputs { folder: &folder, files: &files, models: false, checkpoint: Interval::default() };
+        let outputs = Outputs { folder: &folder, files: &files, models: false };
         let runs = experiment.runs();
         let results = execute(&experiment, &runs, Some(outputs), &threads, &DataCache::default(), &Nobody);
         let mut complete: Vec<RunSummary> = Vec::new();

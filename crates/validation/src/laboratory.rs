@@ -5,8 +5,8 @@ use super::statistic::Measurement;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::kept::Found;
 use fedgenie_experiment::experiment::{
-    Earlier, Experiment, Interval, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads,
-    artefacts, execute,
+    Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads, artefacts,
+    execute,
 };
 use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
@@ -190,12 +190,7 @@ impl<'a> Laboratory<'a> {
             .collect();
         let missing: Vec<RunId> =
             found.iter().filter(|(_, summary)| summary.is_none()).map(|(run, _)| run.clone()).collect();
-        let outputs = Outputs {
-            folder: &opened,
-            files: &RunFileOptions::default(),
-            models: false,
-            checkpoint: Interval::default(),
-        };
+        let outputs = Outputs { folder: &opened, files: &RunFileOptions::default(), models: false };
         let mut made = self.carry_out(experiment, &missing, Some(outputs))?.into_iter();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.reused += found.len() - missing.len();

@@ -1,6 +1,6 @@
 //! Carries runs out: side by side on threads, each in the world of its point, seed and overrides.
 
-use super::{Experiment, Interval, ResultFolder, RunId, RunSummary};
+use super::{Experiment, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
 use fedgenie_core::id::Round;
 use fedgenie_core::limits;
@@ -92,8 +92,6 @@ pub struct Outputs<'a> {
     pub files: &'a RunFileOptions,
     /// The final model.
     pub models: bool,
-    /// How often runs are saved on their way.
-    pub checkpoint: Interval,
 }
 
 /// A world that is built by the first run that needs it and dropped by the last.

@@ -24,10 +24,10 @@ mod finish;
 mod processes;
 mod runs;
 
-use super::Experiment;
 use super::artefacts::{Marker, RUNS_FOLDER, SCENARIO_FILE, hash, is_result_folder};
 use super::below;
 use super::files::{sync_folder, write_file, write_json};
+use super::{Experiment, Interval};
 use crate::error::Error;
 use processes::{Lock, Process, others, refuse_overlap, state_of};
 use std::fs;
@@ -58,6 +58,8 @@ pub struct ResultFolder {
     process: Process,
     /// BLAKE3 of the resolved scenario and of the data that it reads.
     experiment: String,
+    /// How often runs are saved on their way.
+    interval: Interval,
 }
 
 impl ResultFolder {
@@ -91,7 +93,12 @@ impl ResultFolder {
         let known = Marker::of(experiment);
         let made_of = format!("{}\0{:?}", experiment.resolved, known.data);
         let process = Process::enter(&state, shard).map_err(failed)?;
-        let opened = Self { path: path.to_owned(), process, experiment: hash(made_of.as_bytes()) };
+        let opened = Self {
+            path: path.to_owned(),
+            process,
+            experiment: hash(made_of.as_bytes()),
+            interval: Interval::default(),
+        };
         let marker = opened.process.path.join(Marker::FILE);
         write_json(&marker, &known)?;
         fs::rename(marker, state.join(Marker::FILE)).and_then(|()| sync_folder(&state)).map_err(failed)?;
@@ -105,6 +112,13 @@ impl ResultFolder {
         write(&unfinished)?;
         let named = fs::rename(unfinished, &path).and_then(|()| sync_folder(&self.path));
         named.map_err(|source| Error::Write { path, source })
+    }
+
+    /// Has runs saved at other intervals.
+    #[must_use]
+    pub const fn saving(mut self, interval: Interval) -> Self {
+        self.interval = interval;
+        self
     }
 
     /// The folder.

@@ -3,7 +3,7 @@
 //! An arm of such a policy takes part in everything that the scenario's own take part in: sweep, pairing by seed,
 //! table, report, records. A scenario file cannot name it, so its folder is replayed by [`super::verify::verify_with`].
 
-use super::{Earlier, Experiment, Interval, Outputs, ResultFolder, Shard, Summary, Threads, execute};
+use super::{Earlier, Experiment, Outputs, ResultFolder, Shard, Summary, Threads, execute};
 use crate::error::Error;
 use crate::scenario::Arm;
 use fedgenie_core::config::Complaint;
@@ -98,7 +98,7 @@ impl Experiment {
         self.check_worlds(&runs, &cache)?;
         let results = ResultFolder::open(folder, self, Earlier::Refuse, Shard::WHOLE)?;
         let files = RunFileOptions::default();
-        let outputs = Outputs { folder: &results, files: &files, models: false, checkpoint: Interval::default() };
+        let outputs = Outputs { folder: &results, files: &files, models: false };
         let runs = execute(self, &runs, Some(outputs), threads, &cache, &super::execution::Silent);
         let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
         let summary = results.finish(self, &runs, |summary, into| draw(into, folder, self, summary))?;

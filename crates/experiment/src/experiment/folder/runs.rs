@@ -38,7 +38,7 @@ impl ResultFolder {
         let unfinished = self.process.path.join(&run.name);
         let failed = |source| Error::Write { path: unfinished.clone(), source };
         take_over(&self.path, &run.name, &unfinished).map_err(failed)?;
-        let mut checkpoints = Checkpoints::new(&unfinished, &self.experiment, run, outputs.checkpoint);
+        let mut checkpoints = Checkpoints::new(&unfinished, &self.experiment, run, self.interval);
         let model_file = outputs.models.then(|| unfinished.join(MODEL_FILE));
         let play = |files: &mut RunFiles, from: Option<&mut State<'_>>, checkpoints: &mut Checkpoints| {
             let keeping = Some(Keeping { from, checkpoints });
