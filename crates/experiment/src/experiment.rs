@@ -10,6 +10,7 @@
 pub mod artefacts;
 pub mod below;
 mod checkpoint;
+mod clock;
 pub mod cpu;
 mod curve;
 mod estimates;

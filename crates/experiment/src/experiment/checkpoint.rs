@@ -2,14 +2,15 @@
 //!
 //! # Definition
 //! `checkpoint-0` and `checkpoint-1` are written in turn, aside first and then renamed, when the disk has them and the
-//! records up to there: one of them is whole at any time. A file is the line `FedGenie checkpoint 1`, a head (version of
-//! the program, the experiment, the run, the round), the state, and BLAKE3 of all that. The experiment is BLAKE3 of the
-//! resolved scenario and of the data that it reads; a checkpoint of another one, of another run or of another version of
-//! the program is not read.
+//! records up to there: one of them is whole at any time. A file is the line `FedGenie checkpoint 1`, a head (version
+//! of the program, the experiment, the run, the round), the state, and BLAKE3 of all that. The experiment is BLAKE3 of
+//! the resolved scenario and of the data that it reads; a checkpoint of another one, of another run or of another
+//! version of the program is not read.
 //!
 //! # Cost
 //! Wall time decides when a file is written, never what is in it or what comes after.
 
+use super::clock::now;
 use super::files::write_file;
 use super::{RunId, below};
 use crate::error::Error;
@@ -113,11 +114,6 @@ pub(super) struct Checkpoints {
     /// The file that comes next.
     next: usize,
     last: Instant,
-}
-
-#[expect(clippy::disallowed_methods, reason = "when a run is saved does not change what it computes")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 impl Checkpoints {
