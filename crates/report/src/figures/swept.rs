@@ -5,6 +5,7 @@ use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interv
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
 use super::{MOST_COURSES, either, how_intervals_are_shown, marks, mean_words, whiskers};
 use fedgenie_experiment::scenario::points;
+use std::collections::BTreeMap;
 
 /// The kinds of sweeps.
 enum Swept {
@@ -182,7 +183,7 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
     }
     let (labels, y) = row_words(&study.arms, &rows);
     let panel = |arm: &Arm<'_>| {
-        let column = |runs: &std::collections::BTreeMap<u64, &fedgenie_experiment::experiment::RunSummary>| {
+        let column = |runs: &BTreeMap<u64, &fedgenie_experiment::experiment::RunSummary>| {
             let mut counts = vec![0; rows.len()];
             for total in runs.values().map(|run| run.metrics.selections.totals()) {
                 counts.iter_mut().zip(total).for_each(|(sum, count)| *sum += count);
@@ -193,11 +194,14 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
         let cells = (0..rows.len()).map(|row| columns.iter().map(|column| column[row]).collect()).collect();
         Panel { label: arm.label.clone(), cells }
     };
-    let values: Vec<String> = study.points.iter().filter_map(|point| point.values().next().cloned()).collect();
-    let columns = match study.points[0].len() {
-        1 => points::values(&values),
-        _ => (0..study.points.len()).map(|point| study.point_words(point).to_owned()).collect(),
+    // The axis has the paths.
+    let of_path = |path: &String| -> Vec<String> {
+        let value = |point: &BTreeMap<String, String>| point.get(path).cloned().unwrap_or_default();
+        points::values(&study.points.iter().map(value).collect::<Vec<_>>())
     };
+    let values: Vec<Vec<String>> = study.points[0].keys().map(of_path).collect();
+    let column = |point: usize| values.iter().map(|values| values[point].as_str()).collect::<Vec<_>>().join(", ");
+    let columns = (0..study.points.len()).map(column).collect();
     let paths: Vec<&str> = study.points[0].keys().map(String::as_str).collect();
     Some(Figure {
         id: "selections".to_owned(),
