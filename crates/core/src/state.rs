@@ -213,11 +213,20 @@ impl<T: Stateful + Default> Stateful for Option<T> {
 impl<T: Stateful + Default> Stateful for Vec<T> {
     fn exchange(&mut self, state: &mut State<'_>) {
         let length = state.length(self.len());
-        if state.is_loading() {
-            self.clear();
-            self.resize_with(length, T::default);
+        if !state.is_loading() {
+            self.iter_mut().for_each(|item| state.field(item));
+            return;
         }
-        self.iter_mut().for_each(|item| state.field(item));
+        self.clear();
+        // Memory is taken for what is there, not for what is said to be there.
+        for _ in 0..length {
+            let mut item = T::default();
+            state.field(&mut item);
+            if state.is_refused() {
+                return;
+            }
+            self.push(item);
+        }
     }
 }
 

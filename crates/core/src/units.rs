@@ -105,10 +105,11 @@ pub fn parse<Q: Quantity>(text: &str) -> Result<f64, &'static str> {
         return Err(Q::EXPECTED);
     }
     let (_, size) = Q::UNITS.iter().find(|(name, _)| *name == unit).ok_or(Q::EXPECTED)?;
-    Ok(match size {
+    let number = match size {
         Ok(times) => number * times,
         Err(parts) => number / parts,
-    })
+    };
+    if number.is_finite() { Ok(number) } else { Err(Q::EXPECTED) }
 }
 
 /// Writes a quantity in its base unit, so that reading it gives the same bits.
@@ -235,6 +236,7 @@ mod tests {
         for text in ["25", "25 parsecs", "ms", "", "NaN s", "inf s", "1 MB", "1e400 s", "1 s s"] {
             assert_eq!(parse::<Seconds>(text), Err(Seconds::EXPECTED), "{text:?}");
         }
+        assert_eq!(parse::<BitsPerSecond>("-1e308 Mbit/s"), Err(BitsPerSecond::EXPECTED), "infinite in its base unit");
     }
 
     #[test]

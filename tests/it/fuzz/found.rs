@@ -49,3 +49,14 @@ fn decisions_with_fewer_numbers_than_candidates() {
         });
     }
 }
+
+/// A rate that is finite as it is written, and infinite in bits per second, could not be written out.
+#[test]
+fn a_quantity_that_is_infinite_in_its_base_unit() {
+    let target = TARGETS.iter().find(|target| target.name == "scenario_toml").unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let linked = (target.corpus)().into_iter().map(text).find(|text| text.contains("Mbit/s\"")).unwrap();
+    let end = linked.find(" Mbit/s\"").unwrap();
+    let start = linked[..end].rfind('"').unwrap() + 1;
+    run("scenario_toml", format!("{}-1e308{}", &linked[..start], &linked[end..]).as_bytes());
+}

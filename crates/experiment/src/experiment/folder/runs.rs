@@ -102,7 +102,8 @@ impl ResultFolder {
     }
 
     /// Ends the work on a run that ended early. Of one that failed, and would fail again, what it wrote stays beside
-    /// the reason; of another what it goes on from, if it was saved. Returns the error, or that of a disk that cannot keep the reason.
+    /// the reason; of another what it goes on from, if it was saved. Returns the error, or that of a disk that cannot
+    /// keep the reason.
     pub(in super::super) fn give_up(&self, run: &RunId, error: Error) -> Error {
         let unfinished = self.process.path.join(&run.name);
         let failed = |source| Error::Write { path: unfinished.clone(), source };
