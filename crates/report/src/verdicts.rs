@@ -30,9 +30,12 @@ pub(super) fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
     verdicts
 }
 
+/// A quantity, and in it the difference of each policy at each point that has one.
+type Differences = (Quantity, Vec<(usize, usize, Estimate)>);
+
 /// The main comparisons, a row for each policy and point; none if policies do not differ.
 pub(super) fn overview(study: &Study<'_>) -> Option<Overview> {
-    let mut quantities: Vec<(Quantity, Vec<(usize, usize, Estimate)>)> = study
+    let mut quantities: Vec<Differences> = study
         .quantities()
         .into_iter()
         .filter(|quantity| quantity.is_main)
@@ -44,7 +47,7 @@ pub(super) fn overview(study: &Study<'_>) -> Option<Overview> {
     for arm in 0..study.arms.len() {
         let points = (0..study.points.len()).filter(|&point| !study.arms[arm].runs[point].is_empty());
         let cells = |point: usize| -> Vec<Option<Verdict>> {
-            let cell = |(quantity, found): &(Quantity, Vec<(usize, usize, Estimate)>)| {
+            let cell = |(quantity, found): &Differences| {
                 let (.., difference) = found.iter().find(|(of, at, _)| (*of, *at) == (arm, point))?;
                 Some(verdict(study, arm, difference, quantity))
             };
