@@ -4,7 +4,7 @@ use super::print;
 use fedgenie::catalogue::first_paragraph;
 use fedgenie::error::Error;
 use fedgenie::scenario::catalogue::{Component, components};
-use fedgenie::scenario::read::unknown_name;
+use fedgenie::scenario::names::unknown_name;
 
 /// Fails if nothing is of a kind, and it is none of the other words that are understood in its place.
 fn check_kind(kind: &str, components: &[Component], others: &[&'static str]) -> Result<(), Error> {

@@ -6,6 +6,7 @@
 pub mod catalogue;
 mod evaluation;
 mod hindsight;
+pub mod names;
 mod part;
 pub mod points;
 pub mod reach;
@@ -37,7 +38,8 @@ use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
 use fedgenie_simulator::task::{TaskConfig, none};
 use fedgenie_simulator::world::{WorldError, WorldPlan};
-use read::{read_kind, unknown_name};
+use names::unknown_name;
+use read::read_kind;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
