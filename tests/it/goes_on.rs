@@ -330,7 +330,7 @@ fn a_checkpoint_is_of_its_data() {
     assert_same_folders(&work, "whole", "out");
 }
 
-/// What is left goes with the experiment that is overwritten, and whoever asks for something else is told what there is.
+/// What is left goes with the experiment that is overwritten, and who asks for something else is told what there is.
 #[test]
 fn what_is_left_goes_with_the_experiment() {
     let work = Workplace::with(&one_seed(4_000));

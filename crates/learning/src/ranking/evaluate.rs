@@ -43,8 +43,8 @@ pub fn evaluate(
 }
 
 /// Ranks all items by several pairs of lists, each for those of the users who have a relevant one in it, on all cores
-/// of the current pool if `parallel`. A user's items are scored once for all pairs, and each pair's means are those that
-/// it would have alone.
+/// of the current pool if `parallel`. A user's items are scored once for all pairs, and each pair's means are those
+/// that it would have alone.
 ///
 /// Memory: [`BLOCK`] rows of scores for each thread and the metrics of each user, never users × items.
 ///
