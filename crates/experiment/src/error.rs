@@ -50,7 +50,7 @@ pub enum Error {
         /// What the panic said.
         message: String,
     },
-    /// The run was stopped before its end, at the user's request. Nothing of it is kept.
+    /// The run was stopped before its end, at the user's request. Where it has a folder, it can go on.
     #[error("stopped before its end")]
     Cancelled,
 }
