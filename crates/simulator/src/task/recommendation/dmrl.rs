@@ -4,8 +4,8 @@
 //! Users and items have embeddings of `dim` numbers. An item's text and image features, where there are any, are
 //! brought to as many by two layers with LeakyReLU (slope 0.01), `hidden` numbers between them. Each of these channels
 //! (user, id, text, image) is cut into `factors` blocks. For a pair and a block, an attention of `attention_hidden`
-//! numbers, one for all blocks, takes the blocks of all channels and gives a share to each channel; the score is the sum over
-//! blocks and over the item's channels of share × GELU(block of the user · block of the channel).
+//! numbers, one for all blocks, takes the blocks of all channels and gives a share to each channel; the score is the
+//! sum over blocks and over the item's channels of share × GELU(block of the user · block of the channel).
 //!
 //! An example is a pair that was rated, with `negatives` items that its client has not seen the user rate. Its loss is
 //! the mean over these of `max(0, margin − r⁺ + r⁻)`; to the mean over a batch, `disentangle` times the mean distance
