@@ -118,8 +118,8 @@ pub struct Regret {
     /// to no digest.
     #[serde(default, rename = "counterfactual", skip_serializing_if = "Option::is_none")]
     pub hindsight: Option<f64>,
-    /// Of assignments of edge servers to clusters, against those with the smallest losses. Depends on trained values and
-    /// belongs to no digest.
+    /// Of assignments of edge servers to clusters, against those with the smallest losses. Depends on trained values
+    /// and belongs to no digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<f64>,
 }

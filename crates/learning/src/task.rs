@@ -95,8 +95,8 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         f64::NAN
     }
 
-    /// Whether [`Task::told_loss`] says what the models of clusters lose at edge servers; otherwise it is measured, where
-    /// `loss` is among the measures.
+    /// Whether [`Task::told_loss`] says what the models of clusters lose at edge servers; otherwise it is measured,
+    /// where `loss` is among the measures.
     fn tells_losses(&self) -> bool {
         false
     }
