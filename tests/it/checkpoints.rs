@@ -281,10 +281,13 @@ fn every_task_and_server_optimizer() {
 fn clusters_and_hindsight() {
     let edges = "[protocol.hierarchical]\nedges = 3\ncohort = 2\n";
     for rule in named("clusters") {
-        let of = if rule == "random" { "every = 2" } else { "" };
+        // Every two of the seven rounds, so that there is something to remember in between.
+        let of = if rule == "fixed" { "" } else { "every = 2" };
         let clusters =
             format!("[clusters]\ncount = 2\ninitial = \"round-robin\"\nassign = {{ {rule} = {{ {of} }} }}\n");
-        assert_eq!(assert_kept(&format!("{NINE}{edges}{REGRESSION}{clusters}[policy.random]\n")), 1);
+        for regret in ["", "[regret]\nassignment = true\n"] {
+            assert_eq!(assert_kept(&format!("{NINE}{edges}{REGRESSION}{clusters}{regret}[policy.random]\n")), 1);
+        }
     }
     for utility in named("utility") {
         let of = if utility == "aggregate" { "test_loss = -1.0" } else { "" };

@@ -118,12 +118,16 @@ pub struct Regret {
     /// to no digest.
     #[serde(default, rename = "counterfactual", skip_serializing_if = "Option::is_none")]
     pub hindsight: Option<f64>,
+    /// Of assignments of edge servers to clusters, against those with the smallest losses. Depends on trained values
+    /// and belongs to no digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<f64>,
 }
 
 impl Stateful for Regret {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { mean, realised, expected, expected_exact, hindsight } = self;
-        for meter in [mean, realised, expected, expected_exact, hindsight] {
+        let Self { mean, realised, expected, expected_exact, hindsight, assignment } = self;
+        for meter in [mean, realised, expected, expected_exact, hindsight, assignment] {
             state.field(meter);
         }
     }
@@ -131,13 +135,14 @@ impl Stateful for Regret {
 
 impl Regret {
     /// The meters' names and values, in the order of the struct.
-    pub fn entries(&self) -> [(&'static str, Option<f64>); 5] {
+    pub fn entries(&self) -> [(&'static str, Option<f64>); 6] {
         [
             ("mean", self.mean),
             ("realised", self.realised),
             ("expected", self.expected),
             ("expected-exact", self.expected_exact),
             ("counterfactual", self.hindsight),
+            ("assignment", self.assignment),
         ]
     }
 }

@@ -181,6 +181,13 @@ impl Scenario {
                 })
             });
         }
+        // Policies may override cluster models, or be the only ones that have them.
+        let has_clusters = plan.clusters.is_some() || variants.iter().any(|part| part.plan.clusters.is_some());
+        if sections.meters_assignment() && !has_clusters {
+            let message =
+                "there are no cluster models to which anybody is assigned; give [clusters], or take the key out";
+            return Err(ScenarioError::new(tree, "regret.assignment", message));
+        }
         Ok(Self { sections, arms, plan, files, variants, tree: tree.clone() })
     }
 

@@ -95,6 +95,20 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         f64::NAN
     }
 
+    /// Whether [`Task::told_loss`] says what the models of clusters lose at edge servers; otherwise it is measured,
+    /// where `loss` is among the measures.
+    fn tells_losses(&self) -> bool {
+        false
+    }
+
+    /// Loss of a cluster's model for an edge server after a round, where that is looked up.
+    ///
+    /// # Errors
+    /// What is missing, and where.
+    fn told_loss(&self, _round: Round, _server: EdgeId, _cluster: u32) -> Result<f64, String> {
+        Ok(f64::NAN)
+    }
+
     /// How many numbers a server remembers from round to round, beside the model.
     fn memory_len(&self) -> usize {
         0

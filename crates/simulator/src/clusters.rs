@@ -24,6 +24,8 @@
 //! ```
 
 pub mod fixed;
+pub mod linucb;
+pub mod loss;
 pub mod random;
 
 use crate::policy::Feedback;
@@ -45,6 +47,29 @@ pub trait ClusterPolicy: Stateful + Send {
     /// Learns, before it is asked: of each edge server's round as the cloud's policy does, to which servers are
     /// clients, and of the round.
     fn observe(&mut self, _feedback: &Feedback<'_>) {}
+
+    /// What the last question was decided by, for the records; none if no server was to be assigned anew.
+    fn weighed(&self) -> Option<&Weighed> {
+        None
+    }
+}
+
+/// What a rule weighed when it assigned servers anew. Each list has an entry for each edge server, and is empty if the
+/// rule has no such numbers; null where they are not defined.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Weighed {
+    /// The cluster with the smallest finite loss but the server's own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alternative: Vec<Option<u32>>,
+    /// Features.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<Option<Vec<f64>>>,
+    /// Reward of the cluster that the server belonged to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reward: Vec<Option<f64>>,
+    /// Of each cluster; NaN of one that cannot be chosen, which is written as null.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scores: Vec<Option<Vec<f64>>>,
 }
 
 /// A question to a cluster policy.
@@ -55,7 +80,35 @@ pub struct AssignmentRequest<'a> {
     /// Number of clusters.
     pub clusters: u32,
     /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN where a task has none.
+    /// It is measured when it is first asked for, and remembered.
     pub loss: &'a dyn Fn(EdgeId, u32) -> f64,
+}
+
+impl AssignmentRequest<'_> {
+    /// Whether `every` divides the round.
+    pub const fn is_due(&self, every: u32) -> bool {
+        self.round.0.is_multiple_of(every)
+    }
+
+    /// The losses of all clusters' models for an edge server.
+    pub fn losses(&self, edge: EdgeId, losses: &mut Vec<f64>) {
+        losses.clear();
+        losses.extend((0..self.clusters).map(|cluster| (self.loss)(edge, cluster)));
+    }
+}
+
+/// The cluster with the smallest finite loss but one's own, the smallest index if several have it.
+fn best_other(losses: &[f64], own: u32) -> Option<u32> {
+    let others = (0..).zip(losses).filter(|(cluster, loss)| *cluster != own && loss.is_finite());
+    others.reduce(|best, other| if other.1 < best.1 { other } else { best }).map(|(cluster, _)| cluster)
+}
+
+/// Checks the rounds between assignments.
+fn check_every(every: u32) -> Result<(), Complaint> {
+    match every {
+        0 => Err(Complaint::new("every", "found 0; expected a number of rounds of at least 1")),
+        _ => Ok(()),
+    }
 }
 
 impl std::fmt::Debug for AssignmentRequest<'_> {
@@ -67,16 +120,21 @@ impl std::fmt::Debug for AssignmentRequest<'_> {
 
 /// A rule's part of a scenario.
 pub trait ClusterSettings {
-    /// Checks the ranges.
+    /// Checks the ranges, and whether the scenario has what the rule needs.
     ///
     /// # Errors
     /// A complaint with a path below the rule's table.
-    fn check(&self) -> Result<(), Complaint> {
+    fn check(&self, _context: &ClusterContext<'_>) -> Result<(), Complaint> {
         Ok(())
     }
 
+    /// Whether the rule compares losses, so that the task must have some.
+    fn needs_losses(&self) -> bool {
+        false
+    }
+
     /// The rule before the first round.
-    fn build(&self) -> Box<dyn ClusterPolicy>;
+    fn build(&self, context: &ClusterContext<'_>) -> Box<dyn ClusterPolicy>;
 }
 
 components! {
@@ -84,6 +142,8 @@ components! {
     #[schemars(transform = fedgenie_core::config::allow_bare_kinds)]
     pub enum AssignConfig: ClusterSettings = "clusters" {
         "fixed" => Fixed(fixed::Config) in "clusters/fixed.rs";
+        "linucb" => Linucb(linucb::Config) in "clusters/linucb.rs";
+        "loss" => Loss(loss::Config) in "clusters/loss.rs";
         "random" => Random(random::Config) in "clusters/random.rs";
     }
 }
@@ -119,6 +179,8 @@ pub struct ClusterContext<'a> {
     pub clusters: u32,
     /// The first cluster of each edge server.
     pub initial: &'a [u32],
+    /// Most rounds of a run, by `[stop]`; none if it does not say.
+    pub rounds: Option<u32>,
 }
 
 /// Makes a rule, once for each run.
@@ -177,24 +239,35 @@ pub struct Clusters {
     pub assign: AssignConfig,
     /// A rule of a program that uses this library, in the place of `assign`.
     pub outside: Option<ClusterFactory>,
+    /// Most rounds of a run, by `[stop]`.
+    pub rounds: Option<u32>,
 }
 
 impl Clusters {
+    fn context(&self) -> ClusterContext<'_> {
+        ClusterContext { clusters: self.count, initial: &self.initial, rounds: self.rounds }
+    }
+
     /// The policy before the first round.
     pub fn policy(&self) -> Box<dyn ClusterPolicy> {
         match &self.outside {
-            Some(ClusterFactory(make)) => make(&ClusterContext { clusters: self.count, initial: &self.initial }),
-            None => self.assign.settings().build(),
+            Some(ClusterFactory(make)) => make(&self.context()),
+            None => self.assign.settings().build(&self.context()),
         }
+    }
+
+    /// Whether the rule compares losses; one of a program may do without.
+    pub fn needs_losses(&self) -> bool {
+        self.outside.is_none() && self.assign.settings().needs_losses()
     }
 }
 
 impl ClustersConfig {
-    /// Checks the parameters against the number of edge servers.
+    /// Checks the parameters against the number of edge servers and of rounds, where `[stop]` says that.
     ///
     /// # Errors
     /// A complaint with a path below `clusters`.
-    pub fn clusters(&self, edges: usize) -> Result<Clusters, Complaint> {
+    pub fn clusters(&self, edges: usize, rounds: Option<u32>) -> Result<Clusters, Complaint> {
         let count = self.count.unwrap_or(edges as u32);
         if count == 0 {
             return Err(Complaint::new("count", "found 0; expected at least one cluster"));
@@ -212,19 +285,45 @@ impl ClustersConfig {
             let message = format!("found cluster {cluster}; expected numbers from 0 to {}", count - 1);
             return Err(Complaint::new("initial", message));
         }
-        let kind = self.assign.kind();
-        self.assign.settings().check().map_err(|complaint| complaint.below(kind).below("assign"))?;
-        Ok(Clusters { count, initial, assign: self.assign.clone(), outside: self.outside.clone() })
+        let (assign, outside) = (self.assign.clone(), self.outside.clone());
+        let clusters = Clusters { count, initial, assign, outside, rounds };
+        if self.outside.is_none() {
+            let checked = self.assign.settings().check(&clusters.context());
+            checked.map_err(|complaint| complaint.below(self.assign.kind()).below("assign"))?;
+        }
+        Ok(clusters)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fedgenie_core::rng::{Purpose, Streams};
+
+    /// A rule of `assign`.
+    pub fn rule(assign: &str, initial: &[u32], count: u32, rounds: Option<u32>) -> Box<dyn ClusterPolicy> {
+        let toml = format!("count = {count}\ninitial = {initial:?}\nassign = {assign}");
+        let config: ClustersConfig = toml::from_str(&toml).unwrap();
+        config.clusters(initial.len(), rounds).unwrap().policy()
+    }
+
+    /// Asks a rule after a round, with the losses of each server's clusters.
+    pub fn asked<const K: usize>(
+        rule: &mut dyn ClusterPolicy,
+        round: u32,
+        losses: &[[f64; K]],
+        assignment: &mut [u32],
+    ) -> Option<Weighed> {
+        let loss = |edge: EdgeId, cluster: u32| losses[edge.index()][cluster as usize];
+        let ask = AssignmentRequest { round: Round(round), clusters: K as u32, loss: &loss };
+        let mut rng = Streams::new(7).stream(Purpose::Policy, u32::MAX - 1, round);
+        rule.assign(&ask, &mut rng, assignment);
+        rule.weighed().cloned()
+    }
 
     fn clusters(toml: &str, edges: usize) -> Result<Clusters, String> {
         let config: ClustersConfig = toml::from_str(toml).map_err(|error| error.to_string())?;
-        config.clusters(edges).map_err(|complaint| complaint.to_string())
+        config.clusters(edges, Some(40)).map_err(|complaint| complaint.to_string())
     }
 
     #[test]
@@ -236,12 +335,43 @@ mod tests {
     }
 
     #[test]
+    fn the_best_of_the_others() {
+        assert_eq!(best_other(&[0.5, 0.25, 0.25, 1.0], 0), Some(1));
+        assert_eq!(best_other(&[0.5, 0.25, 0.25, 1.0], 1), Some(2));
+        assert_eq!(best_other(&[0.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY], 0), None);
+        assert_eq!(best_other(&[f64::NAN, f64::NAN, 2.0], 0), Some(2));
+        assert_eq!(best_other(&[1.0], 0), None);
+    }
+
+    #[test]
+    fn a_rule_says_which_section_it_needs() {
+        let config: ClustersConfig = toml::from_str("assign = { linucb = {} }").unwrap();
+        let message = config.clusters(2, None).unwrap_err().to_string();
+        assert_eq!(message, "assign.linucb: needs the number of rounds of a run; write rounds into [stop]");
+        assert!(config.clusters(2, Some(1)).unwrap().needs_losses());
+    }
+
+    #[test]
     fn what_does_not_fit_is_named() {
         for (toml, part) in [
             ("count = 0", "at least one cluster"),
             ("initial = [0]", "found 1 clusters for 2 edge servers"),
             ("count = 2\ninitial = [0, 2]", "found cluster 2; expected numbers from 0 to 1"),
             ("assign = { random = { every = 0 } }", "assign.random.every"),
+            ("assign = { loss = { every = 0 } }", "assign.loss.every"),
+            ("assign = { loss = { threshold = 0.0 } }", "assign.loss.threshold: found 0; expected a number in (0, 1]"),
+            (
+                "assign = { loss = { threshold = 1.5 } }",
+                "assign.loss.threshold: found 1.5; expected a number in (0, 1]",
+            ),
+            ("assign = { loss = { threshold = nan } }", "assign.loss.threshold: found NaN"),
+            ("assign = { linucb = { every = 0 } }", "assign.linucb.every: found 0; expected a number of rounds"),
+            (
+                "assign = { linucb = { alpha = -0.1 } }",
+                "assign.linucb.alpha: found -0.1; expected a number of at least 0",
+            ),
+            ("assign = { linucb = { epsilon = 0.0 } }", "assign.linucb.epsilon: found 0; expected a number above 0"),
+            ("count = 1\nassign = { linucb = {} }", "assign.linucb: chooses among several clusters, and count is 1"),
         ] {
             let message = clusters(toml, 2).unwrap_err();
             assert!(message.contains(part), "{message}");

@@ -12,6 +12,7 @@ pub use event::event_json;
 pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFileOptions, RunFiles, TIMELINE_FILE, read_marks};
 pub use timeline::Timeline;
 
+use crate::clusters::Weighed;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::record::{DropReason, Phase, Record, Regret};
 use fedgenie_core::state::State;
@@ -133,12 +134,27 @@ impl HindsightRound {
 }
 
 /// Who belongs to which cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterState {
     /// The cluster of each edge server in the next round.
     pub assignment: Vec<u32>,
     /// How many servers have moved so far, each move counted.
     pub reassignments: u64,
+    /// What the assignment was decided by, if it was to be decided after this round.
+    pub reassign: Option<Reassignment>,
+}
+
+/// A decision about all edge servers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reassignment {
+    /// For each edge server, the loss of each cluster's model; none where nobody asked. Empty if nobody asked at all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Vec<Option<f64>>>,
+    /// What the rule weighed.
+    #[serde(flatten)]
+    pub weighed: Weighed,
+    /// The cluster of each edge server before.
+    pub from: Vec<u32>,
 }
 
 impl ClusterState {
@@ -149,6 +165,13 @@ impl ClusterState {
 
     fn to_json(&self) -> Value {
         json!({ "assignment": self.assignment, "active": self.active(), "reassignments": self.reassignments })
+    }
+
+    /// What the assignment was decided by, with where servers have moved.
+    fn reassign_json(&self) -> Option<Value> {
+        let mut object = json!(self.reassign.as_ref()?);
+        object["to"] = json!(self.assignment);
+        Some(object)
     }
 }
 
@@ -239,6 +262,7 @@ impl RoundSummary<'_> {
         }
         if let Some(clusters) = self.clusters {
             object.insert("clusters".to_owned(), clusters.to_json());
+            object.extend(clusters.reassign_json().map(|reassign| ("reassign".to_owned(), reassign)));
         }
         if let Some(explain) = self.explain {
             object.insert("explain".to_owned(), json!(explain));

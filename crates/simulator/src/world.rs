@@ -53,6 +53,10 @@ pub struct WorldPlan {
     pub meters: Vec<Meter>,
     /// The regret in hindsight, if it is asked for.
     pub hindsight: Option<HindsightPlan>,
+    /// Whether the regret of assignments to clusters is asked for; without cluster models there is none.
+    pub assignment_regret: bool,
+    /// Most rounds of a run, where `[stop]` says that.
+    pub rounds: Option<u32>,
 }
 
 /// Clients, data, and the truth about them.
@@ -78,6 +82,8 @@ pub struct World {
     pub truth: Option<Truth>,
     /// The regret in hindsight, if it is metered.
     pub hindsight: Option<Hindsight>,
+    /// Whether the regret of assignments to clusters is metered.
+    pub assignment_regret: bool,
     /// What a careful user should know about this world.
     pub warnings: Vec<String>,
 }
@@ -177,6 +183,7 @@ impl WorldPlan {
             protocol,
             truth,
             hindsight,
+            assignment_regret: self.assignment_regret,
             warnings,
         })
     }
@@ -246,7 +253,9 @@ impl WorldPlan {
             return Err(WorldError::scenario("regret.meters", message));
         }
         let edge_links = self.edge_links(&rule, &streams)?;
-        self.cluster_models(&rule)?;
+        if let Some(clusters) = self.cluster_models(&rule)? {
+            self.check_losses(&clusters, task.as_deref())?;
+        }
         if let Some(reward) = &self.reward {
             Truth::check(reward, &population, &rule)?;
         }
@@ -280,8 +289,27 @@ impl WorldPlan {
             let message = "cluster models belong to edge servers; take [clusters] out, or take [protocol.hierarchical]";
             return Err(WorldError::scenario("clusters", message));
         };
-        let clusters = clusters.clusters(rule.members.len()).map_err(|complaint| complaint.below("clusters"))?;
+        let clusters =
+            clusters.clusters(rule.members.len(), self.rounds).map_err(|complaint| complaint.below("clusters"))?;
         Ok(Some(clusters))
+    }
+
+    /// Checks that the task has the losses that rule and regret of clusters compare.
+    fn check_losses(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<(), WorldError> {
+        let is_measured = self.task.trains() && self.task.measures().of_data.iter().any(|found| found.name == "loss");
+        let has_losses = task.is_some_and(|task| task.tells_losses() || is_measured);
+        let path = match (clusters.needs_losses(), self.assignment_regret) {
+            _ if has_losses => return Ok(()),
+            (true, _) => format!("clusters.assign.{}", clusters.assign.kind()),
+            (false, true) => "regret.assignment".to_owned(),
+            (false, false) => return Ok(()),
+        };
+        let task = self.task.name();
+        let message = format!(
+            "compares losses of the models of clusters, and the task ({task}) has none; take a task that trains and \
+             measures a loss, or give losses of [task.scripted]"
+        );
+        Err(WorldError::scenario(&path, message))
     }
 
     fn edge_links(&self, rule: &Rule, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {

@@ -79,7 +79,7 @@ impl Task for TwoBlocks {
 }
 
 #[derive(Debug)]
-struct Settings;
+pub struct Settings;
 
 impl TaskSettings for Settings {
     fn measures(&self) -> Measures {
@@ -172,7 +172,7 @@ fn a_rule_of_ones_own() {
     experiment.set_task(Settings).unwrap();
     experiment
         .set_clusters(move |context| {
-            assert_eq!((context.clusters, context.initial), (3, &[0, 0, 1][..]));
+            assert_eq!((context.clusters, context.initial, context.rounds), (3, &[0, 0, 1][..], Some(12)));
             Box::new(Next { told: kept.clone() })
         })
         .unwrap();

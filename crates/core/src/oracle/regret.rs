@@ -256,6 +256,7 @@ impl Meters {
             expected: value(Meter::Expected),
             expected_exact: value(Meter::ExpectedExact),
             hindsight: None,
+            assignment: None,
         }
     }
 }

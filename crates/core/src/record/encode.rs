@@ -37,7 +37,7 @@ impl Record<'_> {
                 bytes.extend_from_slice(&round.0.to_le_bytes());
                 bytes.extend_from_slice(&time.0.to_le_bytes());
                 encode_optional(bytes, reward);
-                let Regret { mean, realised, expected, expected_exact, hindsight: _ } = regret;
+                let Regret { mean, realised, expected, expected_exact, hindsight: _, assignment: _ } = regret;
                 for value in [mean, realised, expected, expected_exact] {
                     encode_optional(bytes, value);
                 }

@@ -49,7 +49,7 @@ pub struct RunSummary {
     pub virtual_time_s: f64,
     /// Digests.
     pub digest: DigestPair,
-    /// Metrics of the final model.
+    /// Metrics of the final model; with cluster models also `active_clusters` and `reassignments`.
     #[serde(rename = "final", deserialize_with = "read_metrics")]
     pub final_metrics: BTreeMap<String, f64>,
     /// Cumulative regret.
@@ -186,8 +186,12 @@ impl RunSummary {
             bound: None,
             metrics: RunMetrics::default(),
         };
+        let clusters = run.clusters().map_or_else(Vec::new, |clusters| {
+            vec![("active_clusters", clusters.active() as f64), ("reassignments", clusters.reassignments as f64)]
+        });
         let (metrics, accounts) = run.finish()?;
-        summary.final_metrics = metrics.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let all = metrics.into_iter().chain(clusters);
+        summary.final_metrics = all.map(|(name, value)| (name.to_owned(), value)).collect();
         summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
         let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
         summary.edge_traffic = (down_bytes > 0 || up_bytes > 0).then_some(Traffic { down_bytes, up_bytes });

@@ -26,6 +26,7 @@ pub fn table(summary: &Summary) -> String {
         ("regret.expected", "expected regret"),
         ("regret.expected-exact", "expected-exact"),
         ("regret.counterfactual", "counterfactual regret"),
+        ("regret.assignment", "assignment regret"),
     ] {
         if has(key) {
             columns.push((key.to_owned(), title.to_owned()));
@@ -41,7 +42,7 @@ pub fn table(summary: &Summary) -> String {
     };
     let targets = columns.iter().rev().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
     let main = metrics.iter().find(|metric| metric.main).map(|metric| format!("final.{}", metric.name));
-    let regrets = ["regret.mean", "regret.realised", "regret.counterfactual"];
+    let regrets = ["regret.mean", "regret.realised", "regret.counterfactual", "regret.assignment"];
     let otherwise = regrets.into_iter().chain(main.as_deref()).chain(["virtual_time_s"]);
     let compared: Option<String> =
         targets.filter(|key| is_compared(key)).chain(otherwise).find(|key| has(key)).map(str::to_owned);

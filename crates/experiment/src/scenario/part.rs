@@ -32,6 +32,10 @@ impl Part {
             training.resolve();
         }
         if let Some(regret) = &mut sections.regret {
+            // Cluster models are those of edge servers, under which the other meters are not defined.
+            if regret.assignment && rest.at("regret.meters").is_none() {
+                regret.meters.clear();
+            }
             regret.resolve();
         }
         sections.evaluate.resolve();
@@ -64,6 +68,8 @@ impl Part {
             reward: sections.regret.as_ref().and_then(RegretConfig::reward),
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
             hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),
+            assignment_regret: sections.clusters.is_some() && sections.meters_assignment(),
+            rounds: sections.stop.rounds,
         };
         Ok(Self { sections, plan, files, tree: rest.clone() })
     }

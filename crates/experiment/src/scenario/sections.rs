@@ -210,6 +210,9 @@ pub struct RegretConfig {
     /// Rounds between rounds that `counterfactual` judges; 1 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u32>,
+    /// Meters what assignments of edge servers to clusters lost against the clusters with the smallest losses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assignment: bool,
 }
 
 const fn default_alpha() -> f64 {
@@ -393,6 +396,11 @@ impl Sections {
         measures.metrics(self.evaluate.clients, servers)
     }
 
+    /// Whether the regret of assignments to clusters is asked for.
+    pub(super) fn meters_assignment(&self) -> bool {
+        self.regret.as_ref().is_some_and(|regret| regret.assignment)
+    }
+
     fn check_training(&self) -> Result<(), Complaint> {
         let Some(training) = &self.training else {
             if self.task.as_settings().trains() {
@@ -422,10 +430,12 @@ impl Sections {
             Some(tau_min) if tau_min.0 == Span::ZERO => {
                 return complain("regret.tau_min", "found 0; expected a positive duration");
             }
-            None if !regret.counterfactual => return complain("regret", "the key \"tau_min\" is missing"),
+            None if !regret.counterfactual && !regret.assignment => {
+                return complain("regret", "the key \"tau_min\" is missing");
+            }
             None if !regret.meters.is_empty() => {
-                let message = "the key \"tau_min\" is missing, and the meters need it; if `counterfactual` is all that is wanted, \
-                               write meters = []";
+                let message = "the key \"tau_min\" is missing, and the meters need it; if `counterfactual` or `assignment` is all \
+                               that is wanted, write meters = []";
                 return complain("regret", message);
             }
             Some(_) | None => {}

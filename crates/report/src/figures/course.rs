@@ -80,7 +80,8 @@ pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
             };
             let mut lines = lines(study, Between::Straight, over, value);
             let is_positive = lines.iter().flat_map(|line| line.points.last()).any(|point| point.1 > 0.0);
-            let axis = linear(&regret_words(meter), Some("reward"));
+            let unit = if meter == "assignment" { "loss" } else { "reward" };
+            let axis = linear(&regret_words(meter), Some(unit));
             let axis = if is_positive { either(axis, Scale::Linear) } else { axis };
             let mut caption = format!("{}, summed over rounds. {}", meant(meter), how_means_are_shown(study));
             let mut summary = finals(study, &format!("regret.{meter}"), "after the last round");
@@ -99,7 +100,10 @@ pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
                 caption,
                 summary,
                 over,
-                y: Axis { range: [matches!(meter, "mean" | "counterfactual").then_some(0.0), None], ..axis },
+                y: Axis {
+                    range: [matches!(meter, "mean" | "counterfactual" | "assignment").then_some(0.0), None],
+                    ..axis
+                },
                 lines,
                 marks: Vec::new(),
             }));
@@ -128,6 +132,10 @@ fn meant(meter: &str) -> &'static str {
         "counterfactual" => {
             "Value of the best set in hindsight minus value of the selected set (the sum of the values of the clients' own updates, \
              less the price of the round's time; to measure it, the other clients train as well)"
+        }
+        "assignment" => {
+            "Mean loss of edge servers under the models of the clusters that they are assigned to minus the smallest that any \
+             cluster's model has there, weighted by training examples, at each decision about clusters (never negative)"
         }
         _ => "Missed reward",
     }

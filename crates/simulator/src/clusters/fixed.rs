@@ -10,7 +10,7 @@
 //! assign = { fixed = {} }
 //! ```
 
-use super::{AssignmentRequest, ClusterPolicy, ClusterSettings};
+use super::{AssignmentRequest, ClusterContext, ClusterPolicy, ClusterSettings};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub struct Config {}
 
 impl ClusterSettings for Config {
-    fn build(&self) -> Box<dyn ClusterPolicy> {
+    fn build(&self, _: &ClusterContext<'_>) -> Box<dyn ClusterPolicy> {
         Box::new(Fixed)
     }
 }

@@ -14,7 +14,7 @@
 //! assign = { random = { every = 20 } }
 //! ```
 
-use super::{AssignmentRequest, ClusterPolicy, ClusterSettings};
+use super::{AssignmentRequest, ClusterContext, ClusterPolicy, ClusterSettings, Weighed, check_every};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
@@ -41,20 +41,19 @@ impl Default for Config {
 }
 
 impl ClusterSettings for Config {
-    fn check(&self) -> Result<(), Complaint> {
-        match self.every {
-            0 => Err(Complaint::new("every", "found 0; expected a number of rounds of at least 1")),
-            _ => Ok(()),
-        }
+    fn check(&self, _: &ClusterContext<'_>) -> Result<(), Complaint> {
+        check_every(self.every)
     }
 
-    fn build(&self) -> Box<dyn ClusterPolicy> {
-        Box::new(Random { every: self.every })
+    fn build(&self, _: &ClusterContext<'_>) -> Box<dyn ClusterPolicy> {
+        Box::new(Random { every: self.every, weighed: None })
     }
 }
 
 struct Random {
     every: u32,
+    /// Of the last question, and not saved: it is read before the next one.
+    weighed: Option<Weighed>,
 }
 
 impl Stateful for Random {
@@ -63,8 +62,13 @@ impl Stateful for Random {
 
 impl ClusterPolicy for Random {
     fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]) {
-        if ask.round.0.is_multiple_of(self.every) {
+        self.weighed = ask.is_due(self.every).then(Weighed::default);
+        if self.weighed.is_some() {
             assignment.iter_mut().for_each(|cluster| *cluster = rng.below(u64::from(ask.clusters)) as u32);
         }
+    }
+
+    fn weighed(&self) -> Option<&Weighed> {
+        self.weighed.as_ref()
     }
 }

@@ -11,7 +11,7 @@ use super::question::{Asker, Explained, Question, SelectionStreams};
 use super::server::{CLOUD, Closing, Server, Told, numbered};
 use crate::policy::{Candidates, Feedback, JobReport, Policy, ServerView, Waited};
 use crate::protocol::HierarchicalRule;
-use crate::recorder::RoundJobs;
+use crate::recorder::{ClusterState, RoundJobs};
 use crate::world::World;
 use edge::Edge;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
@@ -103,6 +103,11 @@ impl<'w> Hierarchy<'w> {
         state.field(turn);
         state.fields(counts);
         clusters.iter_mut().for_each(|clusters| state.field(clusters));
+    }
+
+    /// Who belongs to which cluster in the next round, where there are cluster models.
+    pub fn clusters(&self) -> Option<&ClusterState> {
+        self.clusters.as_ref().map(ClusterDecision::state)
     }
 
     /// The clients of each edge server, and its cluster.

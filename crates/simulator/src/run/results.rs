@@ -2,10 +2,10 @@
 
 use super::learning::Learning;
 use super::server::Server;
-use super::{Accounts, Run, RunError};
+use super::{Accounts, Protocol, Run, RunError};
 use crate::metrics::Participation;
 use crate::population::Group;
-use crate::recorder::Digests;
+use crate::recorder::{ClusterState, Digests};
 use fedgenie_core::id::Round;
 use fedgenie_core::record::Regret;
 use fedgenie_core::time::VirtualTime;
@@ -38,6 +38,14 @@ impl Run<'_> {
     /// Reward of the last round, where there is one.
     pub const fn reward(&self) -> Option<f64> {
         self.server.reward
+    }
+
+    /// Who belongs to which cluster in the next round, where there are cluster models.
+    pub fn clusters(&self) -> Option<&ClusterState> {
+        match &self.protocol {
+            Protocol::Hierarchy(hierarchy) => hierarchy.clusters(),
+            Protocol::Rounds(_) | Protocol::Buffered(_) => None,
+        }
     }
 
     /// Metrics of the last round, empty if it was not evaluated.

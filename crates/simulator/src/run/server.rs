@@ -259,7 +259,9 @@ impl<'w> Server<'w> {
                 let (down_bytes, up_bytes) = tier_bytes;
                 let selected = &[];
                 let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics, quality };
-                Some(decision.decide(engine, self.learning.as_ref(), &report, scopes))
+                decision.decide(engine, self.learning.as_ref(), &report, scopes, parallel)?;
+                self.regret.assignment = decision.regret();
+                Some(decision.state())
             }
             None => None,
         };

@@ -80,6 +80,8 @@ pub fn world(base: &str, more: &str) -> World {
             size,
             every: every.unwrap_or(1),
         }),
+        assignment_regret: false,
+        rounds: None,
     };
     plan.build(1, &DataCache::default()).unwrap()
 }

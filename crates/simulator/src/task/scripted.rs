@@ -20,7 +20,7 @@
 //! way. `values`: a list. `effects`, `gains`, `client_losses`: a list with a number for each client, or the name of a
 //! CSV file `client,value`. `per_client` and `noise` (a standard deviation): numbers. `accuracies`: a CSV file
 //! `round,server,accuracy`, from round 0, in the place of the formula; a single server is number 0. `losses`: a CSV
-//! file `round,server,cluster,loss`, for decisions about clusters.
+//! file `round,server,cluster,loss`, of numbers of at least 0: the losses that rules of clusters compare after a round.
 //!
 //! Files have a header; their columns may be in any order. A relative name is looked for in the folder given by
 //! `--data`, or else beside the scenario. A row is needed where it is read: of the rounds that are evaluated, and of
@@ -279,6 +279,8 @@ impl TaskSettings for Config {
             let check = |table: &Table| table.check_servers(outline.servers);
             table.as_ref().map_or(Ok(()), check).map_err(|message| Complaint::new(key, message))?;
         }
+        let check = |losses: &Table| losses.check_not_negative();
+        losses.as_ref().map_or(Ok(()), check).map_err(|message| Complaint::new("losses", message))?;
         let Some(accuracies) = accuracies else { return Ok(()) };
         for round in outline.evaluated() {
             let check = accuracies.check_round(round, outline.servers);

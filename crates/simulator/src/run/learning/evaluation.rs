@@ -47,12 +47,30 @@ impl Learning<'_> {
     }
 
     /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN where there is none.
-    pub fn loss_of_server(&self, edge: EdgeId, members: &[ClientId], cluster: u32) -> f64 {
+    ///
+    /// # Errors
+    /// If it is looked up, and missing.
+    pub fn loss_of_server(
+        &self,
+        edge: EdgeId,
+        members: &[ClientId],
+        cluster: u32,
+        parallel: bool,
+    ) -> Result<f64, RunError> {
+        if self.task.tells_losses() {
+            let told = self.task.told_loss(self.round, edge, cluster);
+            return told.map_err(|message| RunError::Task { round: self.round, message });
+        }
         let Some(loss) = self.world.measures.of_data.iter().position(|measure| measure.name == "loss") else {
-            return f64::NAN;
+            return Ok(f64::NAN);
         };
-        let values = self.measured(On::Server(edge, members), &self.current(0), cluster, false);
-        values.map_or(f64::NAN, |values| values[loss])
+        let values = self.measured(On::Server(edge, members), &self.current(0), cluster, parallel);
+        Ok(values.map_or(f64::NAN, |values| values[loss]))
+    }
+
+    /// Training examples of these clients.
+    pub fn examples_of(&self, members: &[ClientId]) -> usize {
+        members.iter().map(|&client| self.task.examples(client)).sum()
     }
 
     /// A question that clients know by a name.
@@ -181,11 +199,10 @@ impl Learning<'_> {
             evaluate(state, &mut all);
             return all;
         }
-        let examples = |members: &[ClientId]| members.iter().map(|&client| self.task.examples(client)).sum::<usize>();
         let (mut sums, mut total) = (vec![vec![0.0; all[0].len()]; all.len()], 0.0);
         for (cluster, model) in (0..).zip(&self.models) {
             let mine = scopes.iter().filter(|(_, of)| *of == cluster);
-            let weight: usize = mine.map(|(members, _)| examples(members)).sum();
+            let weight: usize = mine.map(|(members, _)| self.examples_of(members)).sum();
             if weight > 0 {
                 let model = if cluster == 0 { state.model } else { model };
                 evaluate(&ModelState { model, ..*state }, &mut all);

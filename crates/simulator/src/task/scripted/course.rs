@@ -161,6 +161,14 @@ impl Task for Scripted {
         self.script.client_losses.get(client).unwrap_or(f64::NAN)
     }
 
+    fn tells_losses(&self) -> bool {
+        self.script.losses.is_some()
+    }
+
+    fn told_loss(&self, round: Round, server: EdgeId, cluster: u32) -> Result<f64, String> {
+        self.loss(round, server, cluster)
+    }
+
     fn memory_len(&self) -> usize {
         3
     }

@@ -139,6 +139,14 @@ impl Table {
         }
     }
 
+    /// Checks that no number is negative.
+    pub fn check_not_negative(&self) -> Result<(), String> {
+        let negative = self.rows.values().filter(|(number, _)| *number < 0.0).min_by_key(|(_, line)| *line);
+        let Some((number, line)) = negative else { return Ok(()) };
+        let column = self.columns[self.columns.len() - 1];
+        Err(format!("{}:{line}: column \"{column}\": found {number}; expected a number of at least 0", self.origin))
+    }
+
     /// Checks that every server has a row of a round.
     pub fn check_round(&self, round: Round, servers: usize) -> Result<(), String> {
         (0..servers as u32).try_for_each(|server| self.get(&[round.0, server]).map(|_| ()))
