@@ -239,6 +239,7 @@ fn every_policy_under_every_protocol() {
             .map(|name| match &**name {
                 "bsfl" => table(name, "alpha = 1.0\nbeta = 1.2\ntau_min = \"50 ms\"\n"),
                 "rbcs-f" => table(name, "context_time = \"0.3 s\"\n"),
+                "thompson" => table(name, "warmup = 2\n"),
                 _ => table(name, ""),
             })
             .collect();

@@ -5,8 +5,8 @@
 use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round, Turn};
 use fedgenie::policy::{
-    BuildContext, DeclaredDevice, Devices, Feedback, JobReport, Policy, PolicyConfig, PolicyRng, Probe,
-    SelectionRequest, ServerView, TrainingReport, Waited,
+    BuildContext, DeclaredDevice, Devices, EdgeAccuracy, Explanation, Feedback, JobReport, Policy, PolicyConfig,
+    PolicyRng, Probe, RoundReport, SelectionRequest, ServerView, TrainingReport, Waited,
 };
 use fedgenie::record::{Outcome, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -324,6 +324,83 @@ fn power_of_choice_chooses_among_its_candidates() {
         seen.extend(chosen);
     }
     assert_eq!(seen.len(), 5, "every client is a candidate now and then");
+}
+
+impl Asked {
+    /// Closes the round with a change of accuracy, and says α and β of everybody.
+    fn learn(&mut self, before: f64, after: f64) -> [Vec<f64>; 2] {
+        self.policy.observe(&Feedback::Round(RoundReport {
+            turn: Turn(self.round),
+            round: Round(self.round),
+            selected: &[],
+            duration: Span(1),
+            down_bytes: 0,
+            up_bytes: 0,
+            metrics: &[],
+            quality: None,
+            edge_accuracy: (!before.is_nan()).then_some(EdgeAccuracy { before, after }),
+        }));
+        let mut after = Explanation::default();
+        self.policy.explain_after(&[], &mut after);
+        let after = after.into_json();
+        let of = |key: &str| after[key].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+        [of("alpha"), of("beta")]
+    }
+}
+
+/// The x at which a gamma law of a whole shape has the value u: `P = 1 − e^−x Σ_{j<shape} x^j/j!`, by bisection.
+fn erlang_quantile(shape: u32, u: f64) -> f64 {
+    let below = |x: f64| {
+        let (mut term, mut sum) = (1.0, 0.0);
+        for j in 1..=shape {
+            sum += term;
+            term *= x / f64::from(j);
+        }
+        1.0 - fedgenie::math::float::exp(-x) * sum < u
+    };
+    let (mut low, mut high) = (0.0, 200.0);
+    for _ in 0..200 {
+        let middle = f64::midpoint(low, high);
+        if below(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// With gain 1 and accuracies in whole numbers all shapes are whole. Rounds 1 and 2 are warm-up; the cap of 3 is met in
+/// round 3; in round 4 accuracy falls by 2, in round 5 it stays, and in round 6 it is unknown.
+#[test]
+fn thompson() {
+    let mut asked = Asked::new(r#"{ "thompson": { "warmup": 2, "gain": 1.0, "cap": 3.0 } }"#, 4);
+    let mut random = Asked::new(r#"{ "random": {} }"#, 4);
+    let (mut alpha, mut beta) = ([1_u32; 4], [1_u32; 4]);
+    let steps = [(0.0, 1.0), (1.0, 3.0), (3.0, 8.0), (8.0, 6.0), (6.0, 6.0), (f64::NAN, 9.0), (9.0, 10.0)];
+    for (index, (before, after)) in steps.into_iter().enumerate() {
+        let by_chance = random.select(&[0.0; 4]);
+        let selected = asked.select(&[0.0; 4]);
+        if index < 2 {
+            assert_eq!(selected, by_chance);
+        } else {
+            let mut rng = Streams::new(1).stream(Purpose::Policy, 0, asked.round);
+            let mut draws: Vec<(f64, u32)> = (0..4)
+                .map(|client: u32| {
+                    let shapes = [alpha[client as usize], beta[client as usize]];
+                    let [x, y] = shapes.map(|shape| erlang_quantile(shape, rng.uniform()));
+                    (x / (x + y), client)
+                })
+                .collect();
+            draws.sort_by(|one, other| other.0.total_cmp(&one.0));
+            let mut expected = vec![draws[0].1, draws[1].1];
+            expected.sort_unstable();
+            assert_eq!(selected, expected, "round {}: {draws:?}", index + 1);
+        }
+        // Steps of 1, 2, 3 (not 5), 2 the other way, 0, none, 1.
+        let (rise, fall) = [(1, 0), (2, 0), (3, 0), (0, 2), (0, 0), (0, 0), (1, 0)][index];
+        for &client in &selected {
+            alpha[client as usize] += rise;
+            beta[client as usize] += fall;
+        }
+        assert_eq!(asked.learn(before, after), [alpha, beta].map(|shapes| shapes.map(f64::from).to_vec()));
+    }
 }
 
 /// Uniform draws reach every pair; draws by size never take a client without data while others are left; both repeat

@@ -45,6 +45,7 @@ mod streams;
 mod support;
 mod sweeps;
 mod texts;
+mod thompson;
 mod tidy;
 mod told;
 mod validation;

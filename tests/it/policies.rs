@@ -67,6 +67,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
             "prior_count = 0\nselection = \"joint-greedy\"\nestimate = { contextual = { ridge = 0.5 } }",
         ],
         "rpfl" => &["", "components = 1\nclusters = 2"],
+        "thompson" => &["warmup = 3", "warmup = 0\ngain = 300.0\ncap = 5.0\non = \"train\""],
         other => panic!("write down here with which parameters the policy {other:?} is to be tried"),
     }
 }

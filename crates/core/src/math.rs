@@ -4,6 +4,7 @@
 //! machines. Everything here goes through the `libm` crate, which is plain Rust, or through arithmetic in a fixed
 //! order. `clippy.toml` bans the methods of `f64`, naming the replacement in [`float`].
 
+pub mod beta;
 pub mod float;
 pub mod power;
 pub mod quadrature;

@@ -80,6 +80,12 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         evaluate_apart(self, state, parallel, values);
     }
 
+    /// Which test examples belong to each server, for [`On::ServerTest`]; `servers` are the clients of each. Nothing
+    /// where test examples are not dealt to servers.
+    fn test_of_servers(&self, _servers: &[Vec<ClientId>], _streams: &Streams) -> Vec<Vec<u32>> {
+        Vec::new()
+    }
+
     /// The sum of the squared losses of a model over a client's own examples; NaN where that is not defined.
     fn squared_losses(&self, _client: ClientId, _state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
         f64::NAN
@@ -262,6 +268,8 @@ pub enum On<'a> {
     Client(ClientId),
     /// The data of the clients of an edge server.
     Server(EdgeId, &'a [ClientId]),
+    /// The test data of a server with these clients: where the task deals test examples to servers, these.
+    ServerTest(EdgeId, &'a [ClientId], &'a [u32]),
     /// No data.
     Model,
 }

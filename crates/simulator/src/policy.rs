@@ -24,10 +24,14 @@ pub mod random;
 pub mod rbcs_f;
 pub mod round_robin;
 pub mod rpfl;
+pub mod thompson;
 
 pub use candidates::{Busy, Candidates};
 pub use explanation::Explanation;
-pub use feedback::{DeviationFrom, Feedback, JobReport, ModelQuality, RoundReport, TrainingReport, Waited, Wants};
+pub use feedback::{
+    AccuracyOn, DeviationFrom, EdgeAccuracy, Feedback, JobReport, ModelQuality, RoundReport, TrainingReport, Waited,
+    Wants,
+};
 pub(crate) use means::SampleMeans;
 
 use fedgenie_core::components;
@@ -314,6 +318,7 @@ components! {
         "power-of-choice" => PowerOfChoice(power_of_choice::Config) in "policy/power_of_choice.rs";
         "mab-frs" => MabFrs(mab_frs::Config) in "policy/mab_frs.rs";
         "rpfl" => Rpfl(rpfl::Config) in "policy/rpfl.rs";
+        "thompson" => Thompson(thompson::Config) in "policy/thompson.rs";
     }
 }
 

@@ -61,7 +61,7 @@ impl Rule {
         match self {
             Self::Rounds(rule) => rule.ask,
             Self::Buffered(_) => 1,
-            Self::Hierarchical(rule) => rule.edge.ask,
+            Self::Hierarchical(rule) => rule.most_asked(),
         }
     }
 
@@ -70,7 +70,7 @@ impl Rule {
         match self {
             Self::Rounds(rule) => rule.take,
             Self::Buffered(_) => 1,
-            Self::Hierarchical(rule) => rule.edge.take,
+            Self::Hierarchical(rule) => rule.most_asked(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Rule {
         match self {
             Self::Rounds(rule) => rule.cut,
             Self::Buffered(rule) => rule.timeout,
-            Self::Hierarchical(rule) => rule.edge.cut,
+            Self::Hierarchical(rule) => rule.cut(),
         }
     }
 

@@ -175,6 +175,31 @@ impl ClusterState {
     }
 }
 
+/// A server in a round, where its models are measured on its own data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerRound {
+    /// Which; 0 where there is one.
+    pub server: EdgeId,
+    /// The cluster whose model it had, where there are clusters.
+    pub cluster: Option<u32>,
+    /// Training examples of its clients.
+    pub examples: usize,
+    /// Its test examples, where the task deals them to servers.
+    pub test_examples: Option<usize>,
+    /// Accuracy of its own model, before the cloud's average; NaN if unknown.
+    pub edge_accuracy: f64,
+}
+
+impl ServerRound {
+    fn to_json(&self) -> Value {
+        let Self { server, cluster, examples, test_examples, edge_accuracy } = self;
+        json!({
+            "server": server, "cluster": cluster, "examples": examples, "test_examples": test_examples,
+            "accuracy": null, "loss": null, "edge_accuracy": edge_accuracy
+        })
+    }
+}
+
 /// One closed round, for `rounds.jsonl` and for summaries.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundSummary<'a> {
@@ -206,6 +231,8 @@ pub struct RoundSummary<'a> {
     pub hindsight: &'a [HindsightRound],
     /// Who belongs to which cluster next, where there are cluster models.
     pub clusters: Option<&'a ClusterState>,
+    /// The servers, where a policy asks for the accuracy of their models.
+    pub servers: Option<&'a [ServerRound]>,
     /// Why policies decided as they did, one object for each selection, where that is recorded.
     pub explain: Option<&'a [Map<String, Value>]>,
     /// Statistics of updates, where they are recorded.
@@ -263,6 +290,10 @@ impl RoundSummary<'_> {
         if let Some(clusters) = self.clusters {
             object.insert("clusters".to_owned(), clusters.to_json());
             object.extend(clusters.reassign_json().map(|reassign| ("reassign".to_owned(), reassign)));
+        }
+        if let Some(servers) = self.servers {
+            let servers = servers.iter().map(ServerRound::to_json).collect();
+            object.insert("servers".to_owned(), Value::Array(servers));
         }
         if let Some(explain) = self.explain {
             object.insert("explain".to_owned(), json!(explain));

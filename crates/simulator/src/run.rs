@@ -254,6 +254,11 @@ impl<'w> Run<'w> {
         settings: RunSettings,
         sink: Box<dyn Sink + 'w>,
     ) -> Self {
+        let wanted = |policy: &dyn Policy| policy.wants().edge_accuracy;
+        let wanted = match &policies {
+            Policies::Server(policy) => vec![wanted(&**policy)],
+            Policies::Tiers { edges, .. } => edges.iter().map(|policy| wanted(&**policy)).collect(),
+        };
         let protocol = match (&world.protocol.rule, policies) {
             (Rule::Rounds(rule), Policies::Server(policy)) => {
                 Protocol::Rounds(Box::new(Rounds::new(world, rule, policy)))
@@ -266,7 +271,9 @@ impl<'w> Run<'w> {
             }
             _ => panic!("a run has the policies of its protocol"),
         };
-        Self { engine: Engine::new(world, sink), server: Server::new(world, label, settings), protocol }
+        let mut server = Server::new(world, label, settings);
+        server.measure_accuracies(world, wanted);
+        Self { engine: Engine::new(world, sink), server, protocol }
     }
 
     /// Plays one round: until the global model has changed, or would have.

@@ -12,7 +12,7 @@ use crate::population::{Population, PopulationConfig, Work, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
 use crate::task::{DataCache, Outline, Planned, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
-use fedgenie_core::id::{ClientId, Round};
+use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::law::AnyLaw;
 use fedgenie_core::metric::Measures;
@@ -24,7 +24,7 @@ use fedgenie_learning::aggregate::AggregationConfig;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a world is made of, checked as far as that is possible without building it.
 #[derive(Clone, Debug)]
@@ -86,6 +86,8 @@ pub struct World {
     pub assignment_regret: bool,
     /// What a careful user should know about this world.
     pub warnings: Vec<String>,
+    /// The test examples of each server, when they are asked for.
+    server_tests: OnceLock<Vec<Vec<u32>>>,
 }
 
 /// How clients train, and what the server makes of it.
@@ -185,6 +187,7 @@ impl WorldPlan {
             hindsight,
             assignment_regret: self.assignment_regret,
             warnings,
+            server_tests: OnceLock::new(),
         })
     }
 
@@ -341,6 +344,23 @@ impl World {
     /// Number of servers that select clients.
     pub fn servers(&self) -> usize {
         servers(&self.protocol.rule)
+    }
+
+    /// The clients of each server that selects.
+    pub fn members(&self) -> Vec<Vec<ClientId>> {
+        match &self.protocol.rule {
+            Rule::Rounds(_) | Rule::Buffered(_) => {
+                vec![(0..self.population.len()).map(ClientId::from_index).collect()]
+            }
+            Rule::Hierarchical(rule) => rule.members.clone(),
+        }
+    }
+
+    /// The test examples of a server, where the task deals them to servers.
+    pub fn test_of(&self, server: EdgeId) -> Option<&[u32]> {
+        let dealt = || self.task.as_ref().map(|task| task.test_of_servers(&self.members(), &self.streams));
+        let all = self.server_tests.get_or_init(|| dealt().unwrap_or_default());
+        all.get(server.index()).map(|examples| &**examples)
     }
 
     /// Bytes of the dense parts of a model and of these rows of its tables.

@@ -89,6 +89,9 @@ pub struct RunSummary {
     /// How unevenly the seed's training examples are spread over clients, for a task that trains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<Skew>,
+    /// The accuracy of the model that each server begins with, where policies ask for that of its models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_edge_accuracy: Option<Vec<Option<f64>>>,
     /// How many there are of what the data consist of.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, u64>,
@@ -177,6 +180,7 @@ impl RunSummary {
             outcomes: Outcomes::default(),
             group_selections: run.total_group_selections(),
             partition: run.skew().cloned(),
+            initial_edge_accuracy: run.initial_edge_accuracy(),
             data: BTreeMap::new(),
             reference: BTreeMap::new(),
             reached,

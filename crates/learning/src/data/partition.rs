@@ -45,6 +45,7 @@ use fedgenie_core::components;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
+use ndarray::Array2;
 use std::path::{Path, PathBuf};
 
 /// A partition's part of a scenario.
@@ -69,6 +70,14 @@ pub trait PartitionSettings {
     /// Whether sizes come from the population.
     fn is_declared(&self) -> bool {
         false
+    }
+
+    /// The share of each class that is drawn for each server, servers × classes, where servers are drawn for.
+    ///
+    /// # Errors
+    /// If the examples have no classes.
+    fn server_shares(&self, _data: &Dataset, _streams: &Streams) -> Result<Option<Array2<f64>>, PartitionError> {
+        Ok(None)
     }
 
     /// Spreads the examples over clients. `sizes` are the population's.
@@ -145,6 +154,14 @@ impl PartitionConfig {
         streams: &Streams,
     ) -> Result<Partition, PartitionError> {
         self.settings().deal(data, clients, sizes, streams)
+    }
+
+    /// See [`PartitionSettings::server_shares`].
+    ///
+    /// # Errors
+    /// If the examples have no classes.
+    pub fn server_shares(&self, data: &Dataset, streams: &Streams) -> Result<Option<Array2<f64>>, PartitionError> {
+        self.settings().server_shares(data, streams)
     }
 }
 

@@ -3,6 +3,8 @@
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::record::{Outcome, PhaseSpans};
 use fedgenie_core::time::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What a policy is told afterwards.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +111,19 @@ pub struct Wants {
     pub change: bool,
     /// [`RoundReport::quality`]: an evaluation of each model that the server makes.
     pub model_quality: bool,
+    /// [`RoundReport::edge_accuracy`], and on what: an evaluation of each model that the server makes, on its own data.
+    pub edge_accuracy: Option<AccuracyOn>,
+}
+
+/// On which data the accuracy of a server's model is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccuracyOn {
+    /// The server's test examples; all test data where there is one server.
+    #[default]
+    Test,
+    /// The training examples of its clients.
+    Train,
 }
 
 /// The model that an update is compared with.
@@ -140,6 +155,18 @@ pub struct RoundReport<'a> {
     pub metrics: &'a [(&'static str, f64)],
     /// The quality of the server's models, if wanted; none of an edge server's.
     pub quality: Option<ModelQuality>,
+    /// The accuracy of the server's own models, if wanted and known.
+    pub edge_accuracy: Option<EdgeAccuracy>,
+}
+
+/// The accuracy of two models in a row of a server, on its own data: the task's main measure, negated where smaller is
+/// better. An edge server's model is its average before the cloud's, of the cluster that it trains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EdgeAccuracy {
+    /// Of the model that it made in its round before; before the first, of the initial one.
+    pub before: f64,
+    /// Of the model that it made in this round.
+    pub after: f64,
 }
 
 /// The task's main measure on validation data, or else test data, negated where smaller is better.

@@ -111,7 +111,7 @@ impl Policy for Random {
 }
 
 /// Up to `count` candidates, every set equally likely.
-fn draw_uniform(
+pub(super) fn draw_uniform(
     candidates: &Candidates<'_>,
     count: usize,
     deck: &mut Deck,
@@ -140,7 +140,7 @@ fn draw_uniform(
 /// Numbers from 0 in random order, one at a time: a Fisher–Yates shuffle that goes only as far as it is drawn, and is
 /// undone before the next.
 #[derive(Default)]
-struct Deck {
+pub(super) struct Deck {
     cards: Vec<u32>,
     /// With which index each drawn one was swapped.
     swaps: Vec<u32>,

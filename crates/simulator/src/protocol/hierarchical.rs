@@ -13,6 +13,9 @@
 //! edge server's. When none of them is available, it waits until one is. The cloud's policy sees an edge server as it
 //! would a client: data size, and the time from the cloud's dispatch to the arrival of the model.
 //!
+//! The clients of a round are `cohort`, the same number for all edge servers, or `participation`, a share of each one's
+//! clients.
+//!
 //! # Example
 //! ```toml
 //! [protocol.hierarchical]
@@ -32,7 +35,7 @@ use super::rounds::SynchronousConfig;
 use super::{ProtocolSettings, RoundRule, Rule, positive, within};
 use crate::policy::{Known, PolicyConfig};
 use crate::population::law::TimeLaw;
-use fedgenie_core::config::Complaint;
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
@@ -49,8 +52,13 @@ pub struct HierarchicalConfig {
     /// Which clients belong to which edge server.
     #[serde(default)]
     pub assign: Assign,
-    /// Clients per round of an edge server.
-    pub cohort: usize,
+    /// Clients per round of an edge server; or else `participation` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cohort: Option<usize>,
+    /// The share of an edge server's clients in each of its rounds, above 0 and at most 1: ⌊p·N + 1e-9⌋ of N, at least
+    /// one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub participation: Option<f64>,
     /// Rounds of an edge server in a round of the cloud.
     #[serde(default = "one")]
     pub edge_rounds: u32,
@@ -109,8 +117,8 @@ pub struct CloudConfig {
 pub struct HierarchicalRule {
     /// The clients of each edge server, ascending.
     pub members: Vec<Vec<ClientId>>,
-    /// The rounds of an edge server.
-    pub edge: RoundRule,
+    /// The rounds of each edge server, which differ in the number of clients alone.
+    pub edge: Vec<RoundRule>,
     /// How many of them make a round of the cloud.
     pub edge_rounds: u32,
     /// How long a model travels.
@@ -130,6 +138,46 @@ fn resolved(policy: &PolicyConfig) -> Result<PolicyConfig, Complaint> {
     Ok(policy)
 }
 
+impl HierarchicalConfig {
+    /// Clients per round of each edge server.
+    fn cohorts(&self, members: &[Vec<ClientId>]) -> Result<Vec<usize>, Complaint> {
+        match (self.cohort, self.participation) {
+            (Some(cohort), None) => {
+                let smallest = members.iter().map(Vec::len).min().unwrap_or(0);
+                let cohort = within("cohort", cohort, smallest, "the clients of the smallest edge server")?;
+                Ok(vec![cohort; members.len()])
+            }
+            (None, Some(share)) => {
+                let expected = "a share of an edge server's clients, above 0 and at most 1";
+                let share = check("participation", share, f64::MIN_POSITIVE..=1.0, expected)?;
+                let part = |members: &Vec<ClientId>| ((share * members.len() as f64 + 1e-9) as usize).max(1);
+                Ok(members.iter().map(part).collect())
+            }
+            (Some(cohort), Some(share)) => {
+                let message = format!("found {share} beside cohort = {cohort}; expected one of the two");
+                Err(Complaint::new("participation", message))
+            }
+            (None, None) => {
+                let message = "is missing: how many clients take part in a round of an edge server; or give their share, \
+                               participation";
+                Err(Complaint::new("cohort", message))
+            }
+        }
+    }
+}
+
+impl HierarchicalRule {
+    /// Most clients that a round of an edge server asks.
+    pub fn most_asked(&self) -> usize {
+        self.edge.iter().map(|rule| rule.ask).max().unwrap_or(0)
+    }
+
+    /// The longest that a round of an edge server waits.
+    pub fn cut(&self) -> Option<Span> {
+        self.edge.first().and_then(|rule| rule.cut)
+    }
+}
+
 impl ProtocolSettings for Box<HierarchicalConfig> {
     fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let edges = within("edges", self.edges, clients, "the number of clients")?;
@@ -143,9 +191,13 @@ impl ProtocolSettings for Box<HierarchicalConfig> {
             }
         };
         let members: Vec<Vec<ClientId>> = (0..edges).map(of_edge).collect();
-        let smallest = members.iter().map(Vec::len).min().unwrap_or(0);
-        within("cohort", self.cohort, smallest, "the clients of the smallest edge server")?;
-        let edge = SynchronousConfig { cohort: self.cohort, timeout: self.timeout, quorum: None }.rounds(clients)?;
+        let edge = members
+            .iter()
+            .zip(self.cohorts(&members)?)
+            .map(|(members, cohort)| {
+                SynchronousConfig { cohort, timeout: self.timeout, quorum: None }.rounds(members.len())
+            })
+            .collect::<Result<_, _>>()?;
         let cloud = self.cloud.as_ref();
         if cloud.is_some_and(|cloud| cloud.policy.needs_genie()) {
             return Err(Complaint::new(

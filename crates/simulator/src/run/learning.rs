@@ -1,9 +1,11 @@
 //! What a run has learned: lazy local training, aggregation, evaluation, for any task.
 
+mod accuracy;
 mod evaluation;
 mod hindsight;
 mod intake;
 
+pub(super) use accuracy::Accuracies;
 pub(super) use evaluation::{Evaluated, ServerScope};
 pub(super) use hindsight::{EdgeState, Past, Snapshot};
 pub(super) use intake::{EdgeModel, Intake, Sent, Trained, Work};

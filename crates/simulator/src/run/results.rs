@@ -53,6 +53,13 @@ impl Run<'_> {
         &self.server.metrics
     }
 
+    /// The accuracy of the model that each server begins with, where its policy asks for it; none of one that does not,
+    /// or where it is unknown.
+    pub fn initial_edge_accuracy(&self) -> Option<Vec<Option<f64>>> {
+        let known = |accuracy: &f64| Some(*accuracy).filter(|accuracy| !accuracy.is_nan());
+        self.server.accuracies.as_ref().map(|accuracies| accuracies.initial.iter().map(known).collect())
+    }
+
     /// Traffic, waste and counts so far.
     pub const fn accounts(&self) -> &Accounts {
         &self.engine.accounts

@@ -2,13 +2,13 @@
 
 use super::checkpoint::Shared;
 use super::clusters::ClusterDecision;
-use super::engine::Engine;
+use super::engine::{Engine, THE_SERVER};
 use super::hindsight::{Found, HindsightMeter, OpenRound};
-use super::learning::{Intake, Learning, ServerScope, Trained};
+use super::learning::{Accuracies, Intake, Learning, ServerScope, Trained};
 use super::{Accounts, RunError, RunSettings};
 use crate::metrics::Participation;
-use crate::policy::{Explanation, Feedback, ModelQuality, Policy, RoundReport, Wants};
-use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundSummary, RoundUpdates};
+use crate::policy::{AccuracyOn, Explanation, Feedback, ModelQuality, Policy, RoundReport, Wants};
+use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundSummary, RoundUpdates, ServerRound};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::math::sum::CompensatedSum;
@@ -42,6 +42,8 @@ pub(super) struct Server<'w> {
     told_bytes: (u64, u64),
     /// Of the current model, where the policy wants to know it.
     quality: Option<f64>,
+    /// Of the models of servers, where their policies want to know it.
+    pub accuracies: Option<Accuracies>,
     /// What was judged in hindsight.
     pub hindsight: Judged,
     /// Of the selections of the round, where they are recorded.
@@ -145,6 +147,7 @@ impl<'w> Server<'w> {
             mark: RoundMark::default(),
             told_bytes: (0, 0),
             quality: None,
+            accuracies: None,
             hindsight: Judged::default(),
             explanations: Vec::new(),
             updates: RoundUpdates::default(),
@@ -167,6 +170,7 @@ impl<'w> Server<'w> {
             mark: _,
             told_bytes,
             quality,
+            accuracies,
             hindsight,
             explanations: _,
             updates: _,
@@ -185,7 +189,15 @@ impl<'w> Server<'w> {
         group_selections.iter_mut().for_each(|(_, count)| state.field(count));
         state.field(told_bytes);
         state.field(quality);
+        accuracies.iter_mut().for_each(|accuracies| state.field(accuracies));
         state.field(hindsight);
+    }
+
+    /// Before the first round: measures the models that servers begin with, of those whose policies ask.
+    pub fn measure_accuracies(&mut self, world: &World, wanted: Vec<Option<AccuracyOn>>) {
+        let parallel = self.settings.parallel;
+        let learning = self.learning.as_ref();
+        self.accuracies = learning.and_then(|learning| Accuracies::new(world, learning, wanted, parallel));
     }
 
     /// Counts a selection that is being carried out.
@@ -207,7 +219,7 @@ impl<'w> Server<'w> {
         let wants = policy.as_ref().map_or_else(Wants::default, |told| self.settings.wants(&*told.policy));
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);
         self.metrics.clear();
-        let (mut trained, mut quality) = (Vec::new(), None);
+        let (mut trained, mut quality, mut edge_accuracy) = (Vec::new(), None, None);
         if let Some(learning) = &mut self.learning {
             if wants.model_quality && self.quality.is_none() {
                 self.quality = Some(learning.quality(None, parallel)?);
@@ -237,6 +249,12 @@ impl<'w> Server<'w> {
                 let after = if is_new_model { learning.quality(measured, parallel)? } else { before };
                 (quality, self.quality) = (Some(ModelQuality { before, after }), Some(after));
             }
+            if let Some(accuracies) = &mut self.accuracies
+                && let (Some(on), true) = (accuracies.asked(THE_SERVER), scopes.is_empty())
+            {
+                let found = learning.accuracy(on, &self.metrics, parallel)?;
+                edge_accuracy = accuracies.note(THE_SERVER, found);
+            }
         }
         self.regret.hindsight = self.hindsight.close_round();
         for &(name, value) in &self.metrics {
@@ -249,7 +267,8 @@ impl<'w> Server<'w> {
         if let Some(Told { policy, turn, selected, server }) = policy {
             let (duration, metrics) = (now - opened, &*self.metrics);
             let (down_bytes, up_bytes) = tier_bytes;
-            let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics, quality };
+            let report =
+                RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics, quality, edge_accuracy };
             report_round(policy, self.learning.as_ref(), &trained, report);
             self.explain_after(policy, turn, server, selected);
         }
@@ -257,15 +276,25 @@ impl<'w> Server<'w> {
             Some(decision) => {
                 let (turn, duration, metrics) = (Turn(round.0), now - opened, &*self.metrics);
                 let (down_bytes, up_bytes) = tier_bytes;
-                let selected = &[];
-                let report = RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics, quality };
+                let report = RoundReport {
+                    turn,
+                    round,
+                    selected: &[],
+                    duration,
+                    down_bytes,
+                    up_bytes,
+                    metrics,
+                    quality,
+                    edge_accuracy: None,
+                };
                 decision.decide(engine, self.learning.as_ref(), &report, scopes, parallel)?;
                 self.regret.assignment = decision.regret();
                 Some(decision.state())
             }
             None => None,
         };
-        self.record(engine, opened, jobs, (is_abandoned, clusters))
+        let servers = self.servers(engine.world, scopes);
+        self.record(engine, opened, jobs, (is_abandoned, clusters, servers.as_deref()))
     }
 
     /// Bytes down and up since the last round: of clients, or of edge servers where there are any.
@@ -310,12 +339,24 @@ impl<'w> Server<'w> {
         }
     }
 
+    /// What is known of each server in this round, where a policy asks for the accuracy of its models.
+    fn servers(&self, world: &World, scopes: &[ServerScope<'_>]) -> Option<Vec<ServerRound>> {
+        let accuracies = self.accuracies.as_ref()?;
+        let one = |(index, &edge_accuracy): (usize, &f64)| {
+            let server = EdgeId::from_index(index);
+            let cluster = scopes.get(index).filter(|_| world.protocol.clusters.is_some()).map(|(_, cluster)| *cluster);
+            let test_examples = world.test_of(server).map(<[u32]>::len);
+            ServerRound { server, cluster, examples: accuracies.examples[index], test_examples, edge_accuracy }
+        };
+        Some(accuracies.of_round().iter().enumerate().map(one).collect())
+    }
+
     fn record(
         &mut self,
         engine: &mut Engine<'_>,
         opened: VirtualTime,
         jobs: &RoundJobs,
-        (is_abandoned, clusters): (bool, Option<&ClusterState>),
+        (is_abandoned, clusters, servers): (bool, Option<&ClusterState>, Option<&[ServerRound]>),
     ) -> Result<(), RunError> {
         let Self { round, reward, regret, .. } = *self;
         let (closed, accounts) = (engine.now(), engine.accounts);
@@ -339,6 +380,7 @@ impl<'w> Server<'w> {
             group_selections: &self.group_selections,
             hindsight: &self.hindsight.of_round,
             clusters,
+            servers,
             explain: self.settings.explain.then_some(&*self.explanations),
             updates: self.settings.updates.then_some(&self.updates),
         };
@@ -347,6 +389,7 @@ impl<'w> Server<'w> {
             self.group_selections.iter_mut().for_each(|(_, count)| *count = 0);
         }
         self.hindsight.of_round.clear();
+        self.accuracies.iter_mut().for_each(Accuracies::close_round);
         self.explanations.clear();
         self.updates.clear();
         engine.accounts.rounds += 1;

@@ -31,12 +31,14 @@ pub(super) fn define(
     }
     if let Some(weights) = utility.of_sets() {
         check_metrics(weights, measures, matches!(rule, Rule::Hierarchical(_)))?;
-        let (clients, ask) = match rule {
-            Rule::Rounds(rule) => (population.len(), rule.ask),
-            Rule::Buffered(_) => (population.len(), 1),
-            Rule::Hierarchical(rule) => (rule.members.iter().map(Vec::len).max().unwrap_or(0), rule.edge.ask),
+        let servers = match rule {
+            Rule::Rounds(rule) => vec![(population.len(), rule.ask)],
+            Rule::Buffered(_) => vec![(population.len(), 1)],
+            Rule::Hierarchical(rule) => {
+                rule.members.iter().zip(&rule.edge).map(|(members, rule)| (members.len(), rule.ask)).collect()
+            }
         };
-        check_sets(clients, ask.min(clients), size)?;
+        servers.into_iter().try_for_each(|(clients, ask)| check_sets(clients, ask.min(clients), size))?;
     }
     let t_semi = match plan.t_semi {
         Some(t_semi) => t_semi,
@@ -94,7 +96,8 @@ fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'sta
     }
     let rule = match rule {
         Rule::Rounds(rule) => rule,
-        Rule::Hierarchical(rule) => &rule.edge,
+        // They are alike in what matters here.
+        Rule::Hierarchical(rule) => &rule.edge[0],
         // Clients are asked one by one.
         Rule::Buffered(_) => return None,
     };

@@ -4,7 +4,7 @@
 use super::World;
 use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicyConfig, PolicySource, Wants};
 use crate::population::Population;
-use crate::protocol::{HierarchicalRule, Rule};
+use crate::protocol::{HierarchicalRule, RoundRule, Rule};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::Law;
@@ -22,15 +22,22 @@ impl World {
 
     /// Calls with what a policy may ask about a world in which one server selects among all clients.
     pub fn with_context<T>(&self, build: impl FnOnce(&BuildContext<'_>) -> T) -> T {
-        self.with_context_of(self.population.len(), self.population.data_sizes(), build)
+        let rule = &self.protocol.rule;
+        self.with_context_of(self.population.len(), (rule.ask(), rule.take()), self.population.data_sizes(), build)
     }
 
-    fn with_context_of<T>(&self, among: usize, data_sizes: &[u32], build: impl FnOnce(&BuildContext<'_>) -> T) -> T {
+    fn with_context_of<T>(
+        &self,
+        among: usize,
+        (cohort, take): (usize, usize),
+        data_sizes: &[u32],
+        build: impl FnOnce(&BuildContext<'_>) -> T,
+    ) -> T {
         build(&BuildContext {
             clients: self.population.len(),
             among,
-            cohort: self.protocol.rule.ask(),
-            take: self.protocol.rule.take(),
+            cohort,
+            take,
             data_sizes,
             in_rounds: matches!(self.protocol.rule, Rule::Rounds(_)),
             trains: self.task.as_ref().is_some_and(|task| task.has_losses()),
@@ -57,7 +64,7 @@ impl World {
         let (task, name) = (self.task.as_deref(), self.task_name);
         let has_model = task.is_some_and(|task| !task.layout().is_empty());
         let has_losses = task.is_some_and(|task| task.has_losses());
-        let Wants { loss_rms, quality, deviation, update, change, model_quality } = policy.wants();
+        let Wants { loss_rms, quality, deviation, update, change, model_quality, edge_accuracy } = policy.wants();
         let wanted = [
             ("loss_rms", loss_rms, has_losses),
             ("quality", quality, has_model && self.measures.main().is_some()),
@@ -72,6 +79,12 @@ impl World {
             let message = format!(
                 "wants {} of updates, and this task ({name}) has no such thing; take another task or policy",
                 missing.join(", ")
+            );
+            return Err(Complaint::new("", message));
+        }
+        if edge_accuracy.is_some() && self.measures.main().is_none() {
+            let message = format!(
+                "wants the accuracy of models, and this task ({name}) measures nothing; take another task or policy"
             );
             return Err(Complaint::new("", message));
         }
@@ -92,16 +105,17 @@ impl World {
 
     fn policies_of_tiers(&self, source: &PolicySource, rule: &HierarchicalRule) -> Result<Policies, Complaint> {
         let all_sizes = self.population.data_sizes();
-        let of_edge = |members: &Vec<ClientId>| {
+        let of_edge = |(members, rule): (&Vec<ClientId>, &RoundRule)| {
             // What others hold is none of this server's business.
             let mut sizes = vec![0; all_sizes.len()];
             for client in members {
                 sizes[client.index()] = all_sizes[client.index()];
             }
-            let policy = self.with_context_of(members.len(), &sizes, |context| source.build(context));
+            let sizes_of_rounds = (rule.ask, rule.take);
+            let policy = self.with_context_of(members.len(), sizes_of_rounds, &sizes, |context| source.build(context));
             policy.and_then(|policy| self.content(policy))
         };
-        let edges = rule.members.iter().map(of_edge).collect::<Result<_, _>>()?;
+        let edges = rule.members.iter().zip(&rule.edge).map(of_edge).collect::<Result<_, _>>()?;
         let sizes: Vec<u32> =
             rule.members.iter().map(|members| members.iter().map(|client| all_sizes[client.index()]).sum()).collect();
         let cloud_context = BuildContext {

@@ -65,6 +65,12 @@ impl PartitionSettings for TwoLevel {
         check_shape("alpha_client", self.alpha_client)
     }
 
+    fn server_shares(&self, data: &Dataset, streams: &Streams) -> Result<Option<Array2<f64>>, PartitionError> {
+        let (_, classes) = data.classes().ok_or(PartitionError::NoClasses { kind: "a Dirichlet partition" })?;
+        let quantile = |u| gamma_lower_inverse(self.alpha_server, u);
+        server_shares(self.servers, classes, self.alpha_server, &quantile, streams).map(Some)
+    }
+
     fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
         let of_servers = |u| gamma_lower_inverse(self.alpha_server, u);
         let of_clients = |u| gamma_lower_inverse(self.alpha_client, u);
@@ -168,6 +174,14 @@ pub fn split_by_shares(data: &Dataset, shares: &Array2<f64>, streams: &Streams) 
     streams.stream(Purpose::Partition, 0, 5).shuffle(&mut order);
     let members = by_class(order, labels, classes);
     Ok(deal_by_class(&members, &counts_by_shares(&members, shares)))
+}
+
+/// Splits examples without classes over servers in proportion to weights: part `m` of the result is what server `m`
+/// gets. Every example is dealt out, in the order of stream (Partition, 0, 5).
+pub fn split_by_sizes(examples: usize, weights: &[f64], streams: &Streams) -> Partition {
+    let mut order: Vec<u32> = (0..).take(examples).collect();
+    streams.stream(Purpose::Partition, 0, 5).shuffle(&mut order);
+    Partition::deal(order, &apportion(weights, examples, 0))
 }
 
 /// How many examples of each class each server gets, server by server.

@@ -95,7 +95,9 @@ impl Source {
             On::Test => Some((Box::new(everybody), &self.test)),
             On::Valid => self.valid.as_ref().map(|valid| (Box::new(everybody) as Box<_>, valid)),
             On::Client(client) => Some((Box::new(of(client)), &self.test)),
-            On::Server(_, members) => Some((Box::new(members.iter().flat_map(move |&client| of(client))), &self.test)),
+            On::Server(_, members) | On::ServerTest(_, members, _) => {
+                Some((Box::new(members.iter().flat_map(move |&client| of(client))), &self.test))
+            }
             On::Model => None,
         }
     }

@@ -28,6 +28,7 @@ fn play(fold: &mut ExplanationFold, round: u32, chosen: &[Record<'_>], explain: 
         group_selections: &[],
         hindsight: &[],
         clusters: None,
+        servers: None,
         explain: Some(&objects),
         updates: None,
     };

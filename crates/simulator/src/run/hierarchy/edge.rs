@@ -91,7 +91,7 @@ impl<'w> Edge<'w> {
             cohort: Cohort::default(),
             asked: None,
             asked_bytes: [0; 2],
-            hindsight: HindsightMeter::new(world, Window::of_edge(number, &rule.edge)),
+            hindsight: HindsightMeter::new(world, Window::of_edge(number, &rule.edge[number.index()])),
             judged: None,
             invested: Cost::default(),
             link: [Span::ZERO; 2],
@@ -192,7 +192,7 @@ impl<'w> Edge<'w> {
     }
 
     fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
-        let rule = &self.rule.edge;
+        let rule = &self.rule.edge[self.number.index()];
         Question {
             label: &server.label,
             asker: Asker::Edge(self.number),
@@ -260,9 +260,9 @@ impl<'w> Edge<'w> {
         self.judged = self.look_back(engine, server)?;
         let (learning, model, cluster) = (server.learning.as_ref(), self.model.as_ref(), self.cluster);
         let sent = |client| Some(learning?.sent_by(model?.clone(), cluster, client));
-        self.cohort.begin(engine, sent, self.rule.edge.ask * self.rule.edges_per_round)?;
+        self.cohort.begin(engine, sent, self.rule.most_asked() * self.rule.edges_per_round)?;
         self.stage = Stage::Open;
-        if let Some(cut) = self.rule.edge.cut {
+        if let Some(cut) = self.rule.cut() {
             engine.set_timer(Timer::Boundary(edge), now + cut);
         }
         Ok(())
@@ -309,12 +309,12 @@ impl<'w> Edge<'w> {
         arrived().for_each(|job| self.invested += job.cost());
         let mut cost = Cost::default();
         self.cohort.jobs.iter().for_each(|&id| cost += engine.jobs[id].cost());
-        let mut trained = Vec::new();
+        let (mut trained, mut edge_accuracy) = (Vec::new(), None);
+        let members = &self.rule.members[edge.index()];
         if let (Some(learning), Some(model)) = (&mut server.learning, &mut self.model) {
             let work = arrived().filter_map(|job| Work::of(job, 0, 1.0)).collect();
-            let (wants, model) = (server.settings.wants(&*self.policy), (model, self.cluster));
-            trained =
-                learning.aggregate_at_edge(round, work, model, &mut self.rows, wants, server.settings.parallel)?;
+            let (wants, own) = (server.settings.wants(&*self.policy), (&mut *model, self.cluster));
+            trained = learning.aggregate_at_edge(round, work, own, &mut self.rows, wants, server.settings.parallel)?;
             self.aggregated.extend(trained.iter().map(|trained| trained.client));
             for (client, values) in learning.kept(&trained) {
                 engine.note(&Record::Private { round, client, values })?;
@@ -323,9 +323,17 @@ impl<'w> Edge<'w> {
                 let (updates, selected) = ((&*learning, &*trained), &self.cohort.selection);
                 server.hindsight.add(meter.close(&open, updates, selected, server.settings.parallel));
             }
+            if let Some(accuracies) = &mut server.accuracies
+                && let Some(on) = accuracies.asked(edge)
+            {
+                let (rows, aggregated) = (self.rows.clone(), self.aggregated.clone());
+                let state = EdgeState { edge, members, cluster: self.cluster, rows, aggregated };
+                let found = learning.accuracy_at_edge(round, &state, model, on, server.settings.parallel)?;
+                edge_accuracy = accuracies.note(edge, found);
+            }
         }
         engine.note(&Record::EdgeClosed { edge, turn, time: now })?;
-        self.cohort.report(engine, &mut *self.policy, round, self.rule.edge.cut);
+        self.cohort.report(engine, &mut *self.policy, round, self.rule.cut());
         let report = RoundReport {
             turn,
             round,
@@ -335,6 +343,7 @@ impl<'w> Edge<'w> {
             up_bytes: cost.up_bytes.saturating_add(self.asked_bytes[1]),
             metrics: &[],
             quality: None,
+            edge_accuracy,
         };
         report_round(&mut *self.policy, server.learning.as_ref(), &trained, report);
         server.note_updates(&trained);

@@ -147,7 +147,7 @@ impl Task for Scripted {
                 let each = (0..servers).map(|server| self.of_server(EdgeId::from_index(server), state));
                 each.sum::<f64>() / servers as f64
             }
-            On::Server(server, _) => self.of_server(server, state),
+            On::Server(server, _) | On::ServerTest(server, ..) => self.of_server(server, state),
             On::Valid | On::Client(_) | On::Model => return 0.0,
         };
         1.0

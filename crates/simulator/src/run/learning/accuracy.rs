@@ -1,0 +1,157 @@
+//! The accuracy of a server's own models on its own data, for policies that ask for it.
+
+use super::{EdgeState, Learning};
+use crate::policy::{AccuracyOn, EdgeAccuracy};
+use crate::run::RunError;
+use crate::run::results::Metrics;
+use crate::world::World;
+use fedgenie_core::id::{ClientId, EdgeId, Round};
+use fedgenie_core::metric::Place;
+use fedgenie_core::state::{State, Stateful};
+use fedgenie_learning::task::{ModelState, Need, On, PrivateView};
+
+/// What is known of the servers of a run whose policies ask; NaN where it is unknown.
+pub(in crate::run) struct Accuracies {
+    /// On what, of each server.
+    on: Vec<Option<AccuracyOn>>,
+    /// Of the model that each begins with.
+    pub initial: Vec<f64>,
+    /// Of the last model that each has made.
+    last: Vec<f64>,
+    /// Of the last one of this round.
+    of_round: Vec<f64>,
+    /// Training examples of each server's clients.
+    pub examples: Vec<usize>,
+}
+
+/// Between rounds; what is not named follows from the scenario and its seed.
+impl Stateful for Accuracies {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { on: _, initial: _, last, of_round: _, examples: _ } = self;
+        state.fields(last);
+    }
+}
+
+impl Accuracies {
+    /// Before the first round; none where nobody asks. `wanted` says who does, and on what.
+    pub fn new(
+        world: &World,
+        learning: &Learning<'_>,
+        wanted: Vec<Option<AccuracyOn>>,
+        parallel: bool,
+    ) -> Option<Self> {
+        wanted.iter().any(Option::is_some).then(|| {
+            let members = world.members();
+            let clusters = world.protocol.clusters.as_ref();
+            let one = |(index, (on, members)): (usize, (&Option<AccuracyOn>, &Vec<ClientId>))| {
+                let cluster = clusters.map_or(0, |clusters| clusters.initial[index]);
+                let state = learning.current(cluster);
+                on.map_or(f64::NAN, |on| {
+                    learning.accuracy_of((EdgeId::from_index(index), members), &state, on, parallel)
+                })
+            };
+            let initial: Vec<f64> = wanted.iter().zip(&members).enumerate().map(one).collect();
+            let examples = |members: &Vec<ClientId>| members.iter().map(|&client| learning.examples(client)).sum();
+            Self {
+                last: initial.clone(),
+                of_round: vec![f64::NAN; initial.len()],
+                examples: members.iter().map(examples).collect(),
+                on: wanted,
+                initial,
+            }
+        })
+    }
+
+    /// On what a server's policy asks, if it does.
+    pub fn asked(&self, server: EdgeId) -> Option<AccuracyOn> {
+        self.on[server.index()]
+    }
+
+    /// Takes in what a server's new model has, and says what its policy is told, if that is known.
+    pub fn note(&mut self, server: EdgeId, after: f64) -> Option<EdgeAccuracy> {
+        self.of_round[server.index()] = after;
+        let before = std::mem::replace(&mut self.last[server.index()], after);
+        (!before.is_nan() && !after.is_nan()).then_some(EdgeAccuracy { before, after })
+    }
+
+    /// Of the last models that servers have made in this round.
+    pub fn of_round(&self) -> &[f64] {
+        &self.of_round
+    }
+
+    /// The next round begins.
+    pub fn close_round(&mut self) {
+        self.of_round.fill(f64::NAN);
+    }
+}
+
+impl Learning<'_> {
+    /// The main measure of a model on the data of a server with these clients, negated where smaller is better; NaN
+    /// where there is nothing to measure on.
+    fn accuracy_of(
+        &self,
+        (server, members): (EdgeId, &[ClientId]),
+        state: &ModelState<'_>,
+        on: AccuracyOn,
+        parallel: bool,
+    ) -> f64 {
+        let measures = &self.world.measures;
+        let Some(main) = measures.main() else { return f64::NAN };
+        let on = match on {
+            AccuracyOn::Test if self.world.servers() == 1 => On::Test,
+            AccuracyOn::Test => On::ServerTest(server, members, self.world.test_of(server).unwrap_or_default()),
+            AccuracyOn::Train => On::Server(server, members),
+        };
+        let mut values = vec![f64::NAN; measures.of_data.len()];
+        match self.task.evaluate(on, state, parallel, &mut values) > 0.0 {
+            true => main.better.quality(values[measures.main]),
+            false => f64::NAN,
+        }
+    }
+
+    /// The accuracy of the one server's current model, read off `measured`, the metrics of it, if they have it.
+    ///
+    /// # Errors
+    /// If the task lacks what it measures.
+    pub fn accuracy(&self, on: AccuracyOn, measured: &Metrics, parallel: bool) -> Result<f64, RunError> {
+        let main = self.world.measures.main();
+        if let (AccuracyOn::Test, Some(main)) = (on, main) {
+            let name = main.metric(Place::Test, None);
+            if let Some((_, value)) = measured.iter().find(|(known, _)| *known == name) {
+                return Ok(main.better.quality(*value));
+            }
+        }
+        self.check_measures()?;
+        let everyone: Vec<ClientId> = (0..self.world.population.len()).map(ClientId::from_index).collect();
+        Ok(self.accuracy_of((EdgeId(0), &everyone), &self.current(0), on, parallel))
+    }
+
+    /// The accuracy of an edge server's model in the middle of a round of the cloud.
+    ///
+    /// # Errors
+    /// If the task lacks what it measures.
+    pub fn accuracy_at_edge(
+        &mut self,
+        round: Round,
+        edge: &EdgeState<'_>,
+        model: &[f32],
+        on: AccuracyOn,
+        parallel: bool,
+    ) -> Result<f64, RunError> {
+        self.check(round, Need::Aggregation(&edge.aggregated))?;
+        self.check(round, Need::Measures { round, servers: self.memories.len() })?;
+        // What the server will remember if its model reaches the cloud.
+        let mut memories = std::mem::take(&mut self.memories);
+        let memory = &mut memories[edge.edge.index()];
+        let before = memory.clone();
+        self.task.remember(round, edge.edge, &edge.aggregated, memory);
+        let mut moved = self.moved.clone();
+        edge.rows.iter().for_each(|&row| moved[row as usize] = round);
+        let private = PrivateView::of(&self.private);
+        let state = ModelState { model, private, round, moved: &moved, memories: &memories };
+        let found = self.accuracy_of((edge.edge, edge.members), &state, on, parallel);
+        memories[edge.edge.index()] = before;
+        self.memories = memories;
+        Ok(found)
+    }
+}
