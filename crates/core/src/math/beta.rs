@@ -52,7 +52,8 @@ mod tests {
     /// With whole shapes the cdf is a polynomial: that of order statistics of uniform variates.
     #[test]
     fn the_law_is_that_of_closed_forms() {
-        let closed: [(f64, f64, fn(f64) -> f64); 5] = [
+        type Cdf = fn(f64) -> f64;
+        let closed: [(f64, f64, Cdf); 5] = [
             (1.0, 1.0, |x| x),
             (2.0, 1.0, |x| x * x),
             (1.0, 3.0, |x| 1.0 - (1.0 - x) * (1.0 - x) * (1.0 - x)),
