@@ -209,6 +209,10 @@ impl From<SentConfig> for Sent {
 #[schemars(rename = "RecommendationModelConfig")]
 pub enum ModelConfig {
     /// Matrix factorisation.
+    ///
+    /// The score of a user and an item is the scalar product of their rows of `dimensions` numbers. Training sets items
+    /// that the user has rated above others (Bayesian personalised ranking, Rendle et al. 2009); `fedgenie describe
+    /// task/recommendation` has the loss, what travels, and the streams.
     Mf {
         /// Length of a row; from 1 to 4,096.
         #[serde(default = "thirty_two")]
