@@ -209,10 +209,6 @@ impl From<SentConfig> for Sent {
 #[schemars(rename = "RecommendationModelConfig")]
 pub enum ModelConfig {
     /// Matrix factorisation.
-    ///
-    /// The score of a user and an item is the scalar product of their rows of `dimensions` numbers. Training sets items
-    /// that the user has rated above others (Bayesian personalised ranking, Rendle et al. 2009); `fedgenie describe
-    /// task/recommendation` has the loss, what travels, and the streams.
     Mf {
         /// Length of a row; from 1 to 4,096.
         #[serde(default = "thirty_two")]
@@ -238,7 +234,8 @@ pub static MODELS: Catalogue = Catalogue {
     kind: "recommender",
     definition: "RecommendationModelConfig",
     entries: &[Entry { name: "dmrl", summary: "", source: include_str!("recommendation/dmrl.rs") }],
-    shared: "",
+    // What `mf` is stands with the task.
+    shared: include_str!("recommendation.rs"),
 };
 
 impl Default for ModelConfig {
