@@ -234,7 +234,8 @@ pub static MODELS: Catalogue = Catalogue {
     kind: "recommender",
     definition: "RecommendationModelConfig",
     entries: &[Entry { name: "dmrl", summary: "", source: include_str!("recommendation/dmrl.rs") }],
-    shared: "",
+    // What `mf` is stands with the task.
+    shared: include_str!("recommendation.rs"),
 };
 
 impl Default for ModelConfig {
