@@ -133,6 +133,12 @@ impl Layout {
         Self::new(segments)
     }
 
+    /// The same segments, one of each for every cluster.
+    #[must_use]
+    pub fn of_clusters(self) -> Self {
+        Self::new(self.segments.into_iter().map(|segment| Segment { scope: Scope::Cluster, ..segment }).collect())
+    }
+
     /// The segments, in their order.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
@@ -151,6 +157,13 @@ impl Layout {
     /// Length of the part, at the beginning, that gradient descent changes.
     pub const fn trained(&self) -> usize {
         self.trained
+    }
+
+    /// The dense parts that gradient descent changes and that belong to clusters, ascending.
+    pub fn trained_of_clusters(&self) -> impl Iterator<Item = Range<usize>> {
+        let trained = self.trained;
+        let parts = self.dense_parts().filter(|(_, scope)| *scope == Scope::Cluster);
+        parts.map(move |(range, _)| range.start..range.end.min(trained)).filter(|range| !range.is_empty())
     }
 
     /// Whether any segment belongs to a cluster.

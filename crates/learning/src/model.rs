@@ -23,6 +23,7 @@ pub use weights::TensorLayout;
 
 use crate::data::Dataset;
 use crate::lanes::{Lanes, Path};
+use crate::layout::Layout;
 use fedgenie_core::rng::StreamRng;
 use rayon::prelude::*;
 use thiserror::Error;
@@ -69,8 +70,18 @@ pub trait Model: Send + Sync {
         scratch: &mut Scratch,
     ) -> f32;
 
+    /// Which parts of the vector are shared by all clusters of edge servers.
+    fn layout(&self) -> Layout {
+        Layout::dense(self.parameters(), self.trained())
+    }
+
     /// Sums over a batch, in the order of its examples. See [`evaluate`] for many examples at once.
     fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation;
+
+    /// The same, bit for bit, of several models that agree on what is shared, of which only the rest is passed anew.
+    fn evaluate_each(&self, models: &[&[f32]], batch: Batch<'_>, scratch: &mut Scratch) -> Vec<Evaluation> {
+        models.iter().map(|parameters| self.evaluate(parameters, batch, scratch)).collect()
+    }
 }
 
 /// Why a model cannot learn from a data set.
@@ -188,20 +199,41 @@ impl Evaluation {
 /// # Panics
 /// As [`Model::evaluate`].
 pub fn evaluate(model: &dyn Model, parameters: &[f32], batch: Batch<'_>, parallel: bool) -> Evaluation {
+    evaluate_each(model, &[parameters], &[batch], parallel)[0]
+}
+
+/// Evaluates models that agree on what is shared on several lists of examples: the sums of the lists are added in their
+/// order. See [`evaluate`].
+///
+/// # Panics
+/// As [`Model::evaluate`].
+pub fn evaluate_each(model: &dyn Model, models: &[&[f32]], batches: &[Batch<'_>], parallel: bool) -> Vec<Evaluation> {
     const BLOCK: usize = 256;
-    let one = |scratch: &mut Scratch, examples| model.evaluate(parameters, Batch { examples, ..batch }, scratch);
-    let parts: Vec<Evaluation> = if parallel {
-        batch.examples.par_chunks(BLOCK).map_init(Scratch::default, one).collect()
+    let blocks: Vec<(usize, Batch<'_>)> = batches
+        .iter()
+        .enumerate()
+        .flat_map(|(list, batch)| batch.chunks(BLOCK).map(move |block| (list, block)))
+        .collect();
+    let one = |scratch: &mut Scratch, &(_, block): &(usize, Batch<'_>)| model.evaluate_each(models, block, scratch);
+    let parts: Vec<Vec<Evaluation>> = if parallel {
+        blocks.par_iter().map_init(Scratch::default, one).collect()
     } else {
         let mut scratch = Scratch::default();
-        batch.examples.chunks(BLOCK).map(|examples| one(&mut scratch, examples)).collect()
+        blocks.iter().map(|block| one(&mut scratch, block)).collect()
     };
-    let mut sums = parts.into_iter().fold(Evaluation::default(), Evaluation::plus);
-    if sums.loss_sum.is_nan() {
-        // Which NaN comes out of an operation is not defined; what is recorded is one and the same.
-        sums.loss_sum = f64::NAN;
+    let mut lists = vec![vec![Evaluation::default(); batches.len()]; models.len()];
+    for ((list, _), found) in blocks.iter().zip(parts) {
+        lists.iter_mut().zip(found).for_each(|(lists, found)| lists[*list] = lists[*list].plus(found));
     }
-    sums
+    let total = |lists: Vec<Evaluation>| {
+        let mut sums = lists.into_iter().reduce(Evaluation::plus).unwrap_or_default();
+        if sums.loss_sum.is_nan() {
+            // Which NaN comes out of an operation is not defined; what is recorded is one and the same.
+            sums.loss_sum = f64::NAN;
+        }
+        sums
+    };
+    lists.into_iter().map(total).collect()
 }
 
 #[cfg(test)]

@@ -8,10 +8,12 @@
 //! | [`labelled`] | rows with a class or a number, any [`crate::model::Model`] |
 //! | [`recommendation`] | ratings, learned by rows of users and items |
 
+mod clusters;
 pub mod labelled;
 mod private;
 pub mod recommendation;
 
+pub use clusters::{ClusterNetworks, read_clusters};
 pub use labelled::Labelled;
 pub use private::{PrivateTable, PrivateView};
 pub use recommendation::Recommendation;
@@ -78,6 +80,13 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// The same of both held-out parts, test and validation data, bit for bit: for tasks that share work between them.
     fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, values: [&mut [f64]; 2]) {
         evaluate_apart(self, state, parallel, values);
+    }
+
+    /// The same of several models, those of different clusters, each with values of its own: for tasks that share work
+    /// between them.
+    fn evaluate_each(&self, on: On<'_>, states: &[ModelState<'_>], parallel: bool, values: &mut [Vec<f64>]) -> f64 {
+        let one = |(state, values): (&ModelState<'_>, &mut Vec<f64>)| self.evaluate(on, state, parallel, values);
+        states.iter().zip(values).map(one).last().unwrap_or(0.0)
     }
 
     /// Which test examples belong to each server, for [`On::ServerTest`]; `servers` are the clients of each. Nothing

@@ -32,7 +32,7 @@ use crate::model::{Batch, Model, Scratch};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::rng::{Purpose, Streams};
-use optimizer::{Moments, Proximal, Regularisation};
+use optimizer::{Decay, Moments, Proximal, Regularisation};
 use rayon::prelude::*;
 use thiserror::Error;
 
@@ -51,6 +51,8 @@ pub struct LocalTraining {
     pub clip: Option<f32>,
     /// Weight μ of the pull towards the model that was sent (FedProx); 0 for none.
     pub proximal: f32,
+    /// Weight decay of parts of the model, beside the optimizer's; ascending and apart.
+    pub decays: Vec<Decay>,
 }
 
 /// How long a client trains.
@@ -87,6 +89,7 @@ impl LocalTraining {
             schedule: Schedule::default(),
             clip: None,
             proximal: 0.0,
+            decays: Vec::new(),
         })
     }
 
@@ -209,7 +212,7 @@ impl Trainer<'_> {
         let lr_factor = settings.schedule.factor(job.round.0) as f32;
         let trained = model.trained();
         let proximal = Proximal { mu: settings.proximal, start: &job.start[..trained] };
-        let extra = Regularisation { clip: settings.clip, proximal: Some(proximal) };
+        let extra = Regularisation { clip: settings.clip, proximal: Some(proximal), decays: &settings.decays };
         let Worker { scratch, gradient, order, moments } = worker;
         update.clear();
         update.parameters.extend_from_slice(job.start);

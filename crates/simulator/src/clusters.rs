@@ -7,19 +7,33 @@
 //! belongs where in the next one. Tasks say which of their segments belong to clusters; a task without such segments
 //! learns one model all the same.
 //!
+//! Where the model gives scores of classes, it is by default *additive*: the scores of an example are the sum of those of
+//! a network that all clusters share and of those of the cluster's own network, both of the task's kind. An *isolated*
+//! model is the cluster's network alone. Both networks are trained at once, with one norm of the gradient for clipping.
+//!
 //! # Inputs
 //! `count`: number of models, that of the edge servers if left out. `initial`: the first assignment, `"round-robin"`
 //! (server `m` in cluster `m mod count`), `"single"` (all in cluster 0), or a list with one cluster for each server.
 //! `assign`: the rule; `fedgenie list clusters` has them.
 //!
+//! `model`: `"additive"` or `"isolated"`; if left out, additive where the model gives scores of classes, and one model
+//! for all clusters where it does not. `networks`: whether each cluster's network starts from a draw of its own
+//! (`"distinct"`) or all from the same (`"same"`); the shared network starts from the draw of a model without clusters,
+//! as does that of cluster 0 among isolated ones. `l2`: weight decay of the clusters' networks beside that of the
+//! optimizer, added to the gradient after clipping; 0.001 for additive models, 0 for isolated ones. `losses`: whether
+//! rules compare losses on the training examples of an edge server's clients (`"train"`) or on its test examples
+//! (`"test"`). `charge`: whether an assignment that compares losses costs traffic and time.
+//!
 //! # Determinism
-//! A rule draws from stream (policy, 2^32 − 2, round).
+//! A rule draws from stream (policy, 2^32 − 2, round). Networks start from stream (model-init, 0, 0) where they are
+//! shared; those of cluster k from (model-init, k, 2) in additive models and (model-init, k, 0) in isolated ones.
 //!
 //! # Example
 //! ```toml
 //! [clusters]
 //! count = 3
 //! initial = "round-robin"
+//! model = "additive"
 //! assign = { random = { every = 5 } }
 //! ```
 
@@ -30,10 +44,13 @@ pub mod random;
 
 use crate::policy::Feedback;
 use fedgenie_core::components;
-use fedgenie_core::config::Complaint;
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
+use fedgenie_learning::layout::Layout;
+use fedgenie_learning::task::ClusterNetworks;
+use fedgenie_learning::trainer::optimizer::Decay;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -167,9 +184,67 @@ pub struct ClustersConfig {
     /// The rule of later ones.
     #[serde(default)]
     pub assign: AssignConfig,
+    /// What a cluster's model is; what the task can do if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ClusterModel>,
+    /// How the networks of clusters start.
+    #[serde(default)]
+    pub networks: Networks,
+    /// Weight decay of the clusters' networks beside that of the optimizer; at least 0. 0.001 for additive models and 0
+    /// for isolated ones if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2: Option<f64>,
+    /// What rules compare losses on.
+    #[serde(default)]
+    pub losses: LossesOn,
+    /// Whether an assignment that compares losses costs traffic and time.
+    #[serde(default)]
+    pub charge: bool,
     /// A rule of a program that uses this library, in the place of `assign`.
     #[serde(skip)]
     pub outside: Option<ClusterFactory>,
+}
+
+/// What the model of a cluster is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClusterModel {
+    /// A network that all clusters share and the cluster's own, whose scores are added.
+    Additive,
+    /// The cluster's own network.
+    Isolated,
+}
+
+impl ClusterModel {
+    /// The weight decay of the cluster's network, if a scenario does not say.
+    const fn default_l2(self) -> f64 {
+        match self {
+            Self::Additive => 0.001,
+            Self::Isolated => 0.0,
+        }
+    }
+}
+
+/// How the networks of clusters start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Networks {
+    /// Each from a draw of its own.
+    #[default]
+    Distinct,
+    /// All from the same.
+    Same,
+}
+
+/// What rules compare losses on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossesOn {
+    /// The training examples of an edge server's clients.
+    #[default]
+    Train,
+    /// The test examples of an edge server.
+    Test,
 }
 
 /// What a rule may ask when it is made.
@@ -241,11 +316,35 @@ pub struct Clusters {
     pub outside: Option<ClusterFactory>,
     /// Most rounds of a run, by `[stop]`.
     pub rounds: Option<u32>,
+    /// What a cluster's model is, where the scenario says that.
+    pub model: Option<ClusterModel>,
+    /// How the networks of clusters start.
+    pub networks: Networks,
+    /// Weight decay of the clusters' networks, where the scenario says that.
+    pub l2: Option<f64>,
+    /// What rules compare losses on.
+    pub losses: LossesOn,
+    /// Whether an assignment that compares losses costs traffic and time.
+    pub charge: bool,
 }
 
 impl Clusters {
     fn context(&self) -> ClusterContext<'_> {
         ClusterContext { clusters: self.count, initial: &self.initial, rounds: self.rounds }
+    }
+
+    /// The networks of clusters.
+    pub const fn networks(&self) -> ClusterNetworks {
+        ClusterNetworks { count: self.count, distinct: matches!(self.networks, Networks::Distinct) }
+    }
+
+    /// The weight decay of the clusters' parts of a layout.
+    pub fn decays(&self, model: ClusterModel, layout: &Layout) -> Vec<Decay> {
+        let rate = self.l2.unwrap_or_else(|| model.default_l2());
+        if rate == 0.0 {
+            return Vec::new();
+        }
+        layout.trained_of_clusters().map(|range| Decay { range, rate }).collect()
     }
 
     /// The policy before the first round.
@@ -285,8 +384,12 @@ impl ClustersConfig {
             let message = format!("found cluster {cluster}; expected numbers from 0 to {}", count - 1);
             return Err(Complaint::new("initial", message));
         }
+        if let Some(l2) = self.l2 {
+            check("l2", l2, 0.0..=f64::from(f32::MAX), "a number of at least 0")?;
+        }
         let (assign, outside) = (self.assign.clone(), self.outside.clone());
-        let clusters = Clusters { count, initial, assign, outside, rounds };
+        let Self { model, networks, l2, losses, charge, .. } = *self;
+        let clusters = Clusters { count, initial, assign, outside, rounds, model, networks, l2, losses, charge };
         if self.outside.is_none() {
             let checked = self.assign.settings().check(&clusters.context());
             checked.map_err(|complaint| complaint.below(self.assign.kind()).below("assign"))?;

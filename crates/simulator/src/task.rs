@@ -23,6 +23,7 @@ pub use fedgenie_learning::task::{
     References, Task, Worker,
 };
 
+use crate::clusters::ClusterModel;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::Round;
@@ -32,7 +33,8 @@ use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::{DataError, Split};
 use fedgenie_learning::model::weights::{WeightsError, read_safetensors};
-use fedgenie_learning::model::{Model, ModelError};
+use fedgenie_learning::model::{Model, ModelError, Network};
+use fedgenie_learning::task::{ClusterNetworks, read_clusters};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -149,6 +151,12 @@ pub trait Material {
     /// Bytes of the whole model.
     fn whole_bytes(&self) -> u64;
 
+    /// Divides the model among clusters of edge servers, where the task knows how, and says how it did: as `model` says,
+    /// or as it can if that says nothing.
+    fn clustered(&mut self, _model: Option<ClusterModel>, _networks: ClusterNetworks) -> Option<ClusterModel> {
+        None
+    }
+
     /// How many clients there are, if the data say so.
     fn clients(&self) -> Option<usize> {
         None
@@ -190,25 +198,29 @@ struct Rows {
     data: Arc<Split>,
     /// What is learned.
     model: Box<dyn Model>,
+    /// The sum of two such models, for clusters of edge servers; none of one without scores of classes.
+    additive: Option<Network>,
+    /// The networks of clusters, where there are any.
+    clusters: Option<ClusterNetworks>,
     /// How the training examples go to clients.
     partition: PartitionConfig,
-    /// The model to start from, if it is not drawn.
-    start: Option<Vec<f32>>,
+    /// The file of the weights to start from, if they are not drawn.
+    start: Option<PathBuf>,
 }
 
 impl Rows {
-    /// Checks that the model fits the data, and reads the weights to start from.
+    /// Checks that the model fits the data.
     fn of(
         data: Arc<Split>,
         model: impl Model + 'static,
+        additive: Option<Network>,
         partition: &PartitionConfig,
         start: Option<&PathBuf>,
     ) -> Result<Option<Box<dyn Material>>, TaskError> {
         model.fits(&data.train)?;
         model.fits(&data.test)?;
-        check_parameters(model.parameters()).map_err(TaskError::Network)?;
-        let start = start.map(|start| read_safetensors(&model, start)).transpose()?;
-        Ok(Some(Box::new(Self { data, model: Box::new(model), partition: partition.clone(), start })))
+        let (model, partition, start) = (Box::new(model), partition.clone(), start.cloned());
+        Ok(Some(Box::new(Self { data, model, additive, clusters: None, partition, start })))
     }
 }
 
@@ -217,10 +229,34 @@ impl Material for Rows {
         self.model.parameters() as u64 * 4
     }
 
+    fn clustered(&mut self, model: Option<ClusterModel>, networks: ClusterNetworks) -> Option<ClusterModel> {
+        let made = match (model, self.additive.take()) {
+            (Some(ClusterModel::Isolated), _) => ClusterModel::Isolated,
+            (_, Some(additive)) => {
+                self.model = Box::new(additive);
+                ClusterModel::Additive
+            }
+            (_, None) => return None,
+        };
+        self.clusters = Some(networks);
+        Some(made)
+    }
+
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
         let partition = self.partition.build(&self.data.train, clients, sizes, streams)?;
         let server_shares = self.partition.server_shares(&self.data.train, streams)?;
-        let mut task = Labelled::new(self.data, self.model, partition, self.start);
+        let copies = self.clusters.map_or(1, |clusters| clusters.count as usize);
+        check_parameters(self.model.parameters().saturating_mul(copies)).map_err(TaskError::Network)?;
+        let read = |start: PathBuf| match self.clusters {
+            Some(clusters) => read_clusters(&*self.model, clusters.count, &start),
+            None => read_safetensors(&*self.model, &start).map(|start| vec![start]),
+        };
+        let start = self.start.map(read).transpose()?;
+        let mut task = Labelled::new(self.data, self.model, partition, None);
+        task.start = start;
+        if let Some(clusters) = self.clusters {
+            task = task.with_clusters(clusters);
+        }
         task.server_shares = server_shares;
         Ok(Arc::new(task))
     }

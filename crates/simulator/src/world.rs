@@ -6,7 +6,7 @@ mod truth;
 
 pub use truth::Truth;
 
-use crate::clusters::{Clusters, ClustersConfig};
+use crate::clusters::{ClusterModel, Clusters, ClustersConfig};
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
@@ -125,6 +125,9 @@ struct Foundation {
     payload_bytes: u64,
     edge_links: Vec<[AnyLaw; 2]>,
     hindsight: Option<Hindsight>,
+    clusters: Option<Clusters>,
+    local: LocalTraining,
+    warnings: Vec<String>,
 }
 
 /// Why a world cannot be built.
@@ -150,21 +153,28 @@ impl WorldPlan {
     /// # Errors
     /// If the population, the task or the reward do not fit together; nothing is kept.
     pub fn build(&self, seed: u64, cache: &DataCache) -> Result<World, WorldError> {
-        let Foundation { streams, population, rule, task, payload_bytes, edge_links, hindsight } =
-            self.foundation(seed, cache)?;
-        let mut warnings = population.notes().to_vec();
-        warnings.extend(task.iter().flat_map(|task| task.warnings()));
+        let Foundation {
+            streams,
+            population,
+            rule,
+            task,
+            payload_bytes,
+            edge_links,
+            hindsight,
+            clusters,
+            local,
+            mut warnings,
+        } = self.foundation(seed, cache)?;
         let truth = match self.reward {
             Some(reward) => Some(Truth::new(reward, &self.meters, &population, &rule, &mut warnings)?),
             None => None,
         };
         let training = Training {
-            local: self.training.clone(),
+            local,
             inference_share: self.inference_share,
             payload_bytes,
             aggregation: self.aggregation.clone(),
         };
-        let clusters = self.cluster_models(&rule)?;
         let protocol = Protocol { rule, ties: self.ties, edge_links, clusters };
         let shares = population.shares();
         let measures = self.measures(task.as_deref());
@@ -208,13 +218,18 @@ impl WorldPlan {
 
     fn foundation(&self, seed: u64, cache: &DataCache) -> Result<Foundation, WorldError> {
         let streams = Streams::new(seed);
-        let material = self.task.material(&streams, cache)?;
+        let mut material = self.task.material(&streams, cache)?;
         let plan = self.counted(material.as_ref().and_then(|material| material.clients()))?;
         let clients = plan.client_count()?;
         let (protocol, kind) = (&self.protocol, self.protocol.kind());
         let rule = protocol.rule(clients).map_err(|complaint| complaint.below(kind).below("protocol"))?;
         let outline = Outline { clients, servers: servers(&rule), planned: self.planned };
         self.task.check_outline(&outline).map_err(TaskError::Setting)?;
+        let clusters = self.cluster_models(&rule)?;
+        let made = clusters.as_ref().zip(material.as_mut()).and_then(|(clusters, material)| {
+            let model = clusters.model;
+            material.clustered(model, clusters.networks())
+        });
         let payload_bytes = match &material {
             Some(material) => material.whole_bytes(),
             None => self.task.payload_bytes(),
@@ -256,8 +271,15 @@ impl WorldPlan {
             return Err(WorldError::scenario("regret.meters", message));
         }
         let edge_links = self.edge_links(&rule, &streams)?;
-        if let Some(clusters) = self.cluster_models(&rule)? {
-            self.check_losses(&clusters, task.as_deref())?;
+        let mut warnings = population.notes().to_vec();
+        warnings.extend(task.iter().flat_map(|task| task.warnings()));
+        if let Some(clusters) = &clusters {
+            self.check_losses(clusters, task.as_deref())?;
+            warnings.extend(self.check_networks(clusters, task.as_deref())?);
+        }
+        let mut local = self.training.clone();
+        if let (Some(clusters), Some(model), Some(task)) = (&clusters, made, &task) {
+            local.decays = clusters.decays(model, task.layout());
         }
         if let Some(reward) = &self.reward {
             Truth::check(reward, &population, &rule)?;
@@ -268,7 +290,18 @@ impl WorldPlan {
         let learns = task.as_ref().is_some_and(|task| !needs_models || !task.layout().is_empty());
         let measures = learns.then(|| self.measures(task.as_deref()));
         let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, measures.as_ref())).transpose()?;
-        Ok(Foundation { streams, population, rule, task, payload_bytes, edge_links, hindsight })
+        Ok(Foundation {
+            streams,
+            population,
+            rule,
+            task,
+            payload_bytes,
+            edge_links,
+            hindsight,
+            clusters,
+            local,
+            warnings,
+        })
     }
 
     /// The population, with the number of clients that the data say, if they do.
@@ -313,6 +346,30 @@ impl WorldPlan {
              measures a loss, or give losses of [task.scripted]"
         );
         Err(WorldError::scenario(&path, message))
+    }
+
+    /// Checks that the task has what the models of clusters are made of; or says what becomes of them.
+    fn check_networks(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<Option<String>, WorldError> {
+        let Some(task) = task else { return Ok(None) };
+        if task.layout().is_empty() || task.layout().has_clusters() {
+            return Ok(None);
+        }
+        let name = self.task.name();
+        match clusters.model {
+            None => Ok(Some(format!("the task ({name}) has no networks of clusters: all clusters learn one model"))),
+            Some(ClusterModel::Additive) => {
+                let message = format!(
+                    "adds scores of classes of two networks, and the task ({name}) has no such scores; take                      classification or softmax-regression, or leave the key out for one model of all clusters"
+                );
+                Err(WorldError::scenario("clusters.model", message))
+            }
+            Some(ClusterModel::Isolated) => {
+                let message = format!(
+                    "the task ({name}) has one model for all; take a task with a network, or leave the key out"
+                );
+                Err(WorldError::scenario("clusters.model", message))
+            }
+        }
     }
 
     fn edge_links(&self, rule: &Rule, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {

@@ -163,6 +163,7 @@ impl TrainingConfig {
             schedule: self.schedule,
             clip: self.clip.map(|clip| clip as f32),
             proximal: self.proximal as f32,
+            decays: Vec::new(),
         };
         local.check().map_err(|error| refuse("", error))?;
         Ok(local)

@@ -159,7 +159,7 @@ impl Worker {
         gradient.resize(parameters.len(), 0.0);
         settings.optimizer.begin(parameters.len(), moments);
         let proximal = Proximal { mu: settings.proximal, start: job.start };
-        let extra = Regularisation { clip: settings.clip, proximal: Some(proximal) };
+        let extra = Regularisation { clip: settings.clip, proximal: Some(proximal), decays: &[] };
         examples.list(&job.pairs, shape.items, objective.negatives);
         let (mut order, mut draws) = (job.order.clone(), job.draws.clone());
         let (epochs, mut steps_left) = match settings.length {

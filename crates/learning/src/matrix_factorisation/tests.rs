@@ -131,7 +131,7 @@ fn rows_that_every_step_meets_move_as_the_optimizer_moves_parameters() {
     for (config, (clip, mu)) in every.flat_map(|config| cases.map(|case| (config.clone(), case))) {
         let (config, extra) = (&config, RowRegularisation { clip, proximal: mu });
         let start = [&user[..], &table[..]].concat();
-        let dense = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }) };
+        let dense = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }), decays: &[] };
         let optimizer = Optimizer::new(config).unwrap();
         let mut moments = Moments::default();
         let mut parameters = [&user[..], &table[..]].concat();

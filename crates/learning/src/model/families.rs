@@ -14,10 +14,15 @@ pub use mlp::{MlpActivation, mlp};
 pub use resnet18::resnet18;
 pub use simple_cnn::simple_cnn;
 
-use super::network::Network;
+use super::network::build::LayerId;
+use super::network::{Loss, Network, NetworkBuilder};
 use crate::data::Shape;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
+
+/// What names of tensors of the shared branch begin with, and those of a cluster's.
+pub(crate) const SHARED: &str = "global";
+pub(crate) const CLUSTER: &str = "cluster";
 
 /// The most outputs a hidden layer may have: what a typing error exceeds.
 const MOST_OUTPUTS: usize = fedgenie_core::limits::LAYER_OUTPUTS;
@@ -42,8 +47,8 @@ pub trait FamilySettings {
         false
     }
 
-    /// The network for examples of a shape and so many classes.
-    fn network(&self, shape: Shape, classes: usize) -> Network;
+    /// Adds the layers of a network for so many classes, and returns its outputs.
+    fn layers(&self, builder: &mut NetworkBuilder, classes: usize) -> LayerId;
 }
 
 components! {
@@ -71,6 +76,21 @@ impl Family {
     /// # Errors
     /// If the examples are too small, or an image is not a square where it has to be.
     pub fn build(&self, shape: Shape, classes: usize) -> Result<Network, Complaint> {
+        self.check_shape(shape)?;
+        Ok(network(shape, |builder| self.settings().layers(builder, classes)))
+    }
+
+    /// Two such networks whose outputs are added: one is shared by all clusters of edge servers, and of the other there
+    /// is one for each. The names of their tensors begin with `global.` and `cluster.`.
+    ///
+    /// # Errors
+    /// As [`Family::build`].
+    pub fn additive(&self, shape: Shape, classes: usize) -> Result<Network, Complaint> {
+        self.check_shape(shape)?;
+        Ok(additive(shape, |builder| self.settings().layers(builder, classes)))
+    }
+
+    fn check_shape(&self, shape: Shape) -> Result<(), Complaint> {
         let (kind, settings) = (self.kind(), self.settings());
         if settings.needs_squares() && shape.height != shape.width {
             return Err(Complaint::new("model", format!("{kind} needs square images; found {shape}")));
@@ -80,8 +100,26 @@ impl Family {
             let message = format!("{kind} needs images of at least {side} × {side}; found {shape}");
             return Err(Complaint::new("model", message));
         }
-        Ok(settings.network(shape, classes))
+        Ok(())
     }
+}
+
+/// The network of some layers, which give scores of classes.
+fn network(shape: Shape, layers: impl Fn(&mut NetworkBuilder) -> LayerId) -> Network {
+    let mut builder = NetworkBuilder::new(shape);
+    let output = layers(&mut builder);
+    builder.finish(output, Loss::CrossEntropy)
+}
+
+/// The sum of two networks of the same layers: the shared branch, and that of clusters.
+pub(super) fn additive(shape: Shape, layers: impl Fn(&mut NetworkBuilder) -> LayerId) -> Network {
+    let mut builder = NetworkBuilder::new(shape);
+    let [shared, cluster] = [SHARED, CLUSTER].map(|prefix| {
+        builder.begin_branch(&format!("{prefix}."));
+        layers(&mut builder)
+    });
+    let output = builder.add(shared, cluster, false);
+    builder.finish(output, Loss::CrossEntropy)
 }
 
 #[cfg(test)]

@@ -12,6 +12,11 @@
 //! them.
 //! [`Model::tensors`] lists them.
 //!
+//! # Branches
+//! A network can have two branches that read the same examples and whose outputs are added: one is shared by all
+//! clusters of edge servers, of the other there is one for each. The tensors of the first come first, as do its running
+//! statistics.
+//!
 //! # Initialisation
 //! Weights and biases of convolutions and fully connected layers are uniform in ±1/√(inputs of an output), in the order
 //! of the vector; embeddings standard normal; scales 1, shifts 0, running means 0, running variances 1.
@@ -37,8 +42,10 @@ pub use workspace::Workspace;
 
 use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width};
 use crate::data::{Dataset, Shape};
+use crate::layout::{Layout, Scope, Segment};
 use fedgenie_core::rng::StreamRng;
 use layer::Layer;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What the output is compared with.
@@ -81,12 +88,25 @@ impl Tensor {
     }
 }
 
+/// Where a branch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Branch {
+    /// Its first layer.
+    layer: usize,
+    /// Its first trained parameter.
+    trained: usize,
+    /// Its first running statistic.
+    statistics: usize,
+}
+
 /// A network; made by [`NetworkBuilder`].
 #[derive(Clone, Debug)]
 pub struct Network {
     /// Shared with the plans of workspaces, which are found by it.
     layers: Arc<[Layer]>,
     tensors: Vec<Tensor>,
+    /// The shared branch and that of clusters, or none.
+    branches: Vec<Branch>,
     /// Length of the part that gradient descent changes.
     trained: usize,
     parameters: usize,
@@ -111,6 +131,9 @@ impl Network {
     }
 }
 
+/// Examples of a forward pass: two vectors.
+const BATCH: usize = 32;
+
 impl Model for Network {
     fn parameters(&self) -> usize {
         self.parameters
@@ -127,6 +150,20 @@ impl Model for Network {
             offset: tensor.offset,
         };
         self.tensors.iter().map(layout).collect()
+    }
+
+    fn layout(&self) -> Layout {
+        let [_, cluster] = self.branches[..] else { return Layout::dense(self.parameters, self.trained) };
+        let dense = |name: &str, range: Range<usize>, scope| Segment::dense(name, range.len(), scope);
+        let statistics = |name: &str, range: Range<usize>, scope| Segment::statistics(name, range.len(), scope);
+        let mut segments = vec![
+            dense("global", 0..cluster.trained, Scope::Shared),
+            dense("cluster", cluster.trained..self.trained, Scope::Cluster),
+            statistics("global.statistics", self.trained..cluster.statistics, Scope::Shared),
+            statistics("cluster.statistics", cluster.statistics..self.parameters, Scope::Cluster),
+        ];
+        segments.retain(|segment| segment.len > 0);
+        Layout::new(segments)
     }
 
     fn init(&self, rng: &mut StreamRng, parameters: &mut [f32]) {
@@ -173,10 +210,20 @@ impl Model for Network {
 
     fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
         assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
-        /// Examples of a forward pass: two vectors.
-        const BATCH: usize = 32;
         let sums = batch.chunks(BATCH).map(|batch| pass::evaluate(self, parameters, batch, scratch));
         sums.fold(Evaluation::default(), Evaluation::plus)
+    }
+
+    fn evaluate_each(&self, models: &[&[f32]], batch: Batch<'_>, scratch: &mut Scratch) -> Vec<Evaluation> {
+        let [_, cluster] = self.branches[..] else {
+            return models.iter().map(|parameters| self.evaluate(parameters, batch, scratch)).collect();
+        };
+        let mut sums = vec![Evaluation::default(); models.len()];
+        for batch in batch.chunks(BATCH) {
+            let found = pass::evaluate_each(self, cluster.layer, models, batch, scratch);
+            sums.iter_mut().zip(found).for_each(|(sum, found)| *sum = sum.plus(found));
+        }
+        sums
     }
 }
 

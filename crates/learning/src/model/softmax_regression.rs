@@ -131,6 +131,15 @@ impl Pass<'_> {
 }
 
 impl SoftmaxRegression {
+    /// The sum of two such models, as a network: one is shared by all clusters of edge servers, of the other there is
+    /// one for each.
+    pub fn additive(shape: crate::data::Shape, classes: usize) -> super::Network {
+        super::families::additive(shape, |builder| {
+            let input = builder.input();
+            builder.dense_from_zero("linear", input, classes)
+        })
+    }
+
     fn pass(
         &self,
         parameters: &[f32],

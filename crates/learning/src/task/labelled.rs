@@ -1,7 +1,8 @@
 //! Rows with a class or a number each, learned by a [`Model`].
 //!
 //! # Definition
-//! All parameters of the model travel, both ways; clients keep nothing. Measures: `loss`, the mean over examples, and
+//! All parameters of the model travel, both ways; clients keep nothing. Where edge servers have cluster models, the model
+//! is one whose scores are sums of a shared network and of the cluster's, or one for each cluster. Measures: `loss`, the mean over examples, and
 //! `accuracy`, the share of examples whose class is predicted, where there are classes. A client's own data are its
 //! training examples, an edge server's those of its clients.
 //!
@@ -10,13 +11,14 @@
 //! nobody trains on, and those that have none, are divided by the numbers of training examples. Rounding is by largest
 //! remainders.
 
+use super::clusters::{ClusterNetworks, tensors_of_clusters};
 use super::{Context, Job, ModelState, On, PrivateView, Task, Worker};
 use crate::data::Split;
 use crate::data::partition::two_level::{clients_of, split_by_shares, split_by_sizes};
 use crate::data::partition::{Partition, Skew};
-use crate::layout::{Layout, Update};
+use crate::layout::{Layout, Scope, Update};
 use crate::model::weights::{Tensor, tensors_of};
-use crate::model::{Batch, Evaluation, Model, evaluate};
+use crate::model::{Batch, Evaluation, Model, evaluate, evaluate_each};
 use crate::trainer::{self, LocalTraining, Trainer, TrainingJob};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Measure, Measures};
@@ -32,10 +34,12 @@ pub struct Labelled {
     pub model: Box<dyn Model>,
     /// Which training examples each client holds.
     pub partition: Partition,
-    /// The model to start from, if it is not drawn.
-    pub start: Option<Vec<f32>>,
+    /// The model to start from, if it is not drawn: one for all clusters, or one for each.
+    pub start: Option<Vec<Vec<f32>>>,
     /// The share of each class that the partition drew for each of its servers, servers × classes.
     pub server_shares: Option<Array2<f64>>,
+    /// The networks of clusters, where there are any.
+    clusters: Option<ClusterNetworks>,
     layout: Layout,
     skew: Skew,
     test_examples: Vec<u32>,
@@ -53,16 +57,27 @@ impl Labelled {
     /// The task of these parts.
     pub fn new(data: Arc<Split>, model: Box<dyn Model>, partition: Partition, start: Option<Vec<f32>>) -> Self {
         Self {
-            layout: Layout::dense(model.parameters(), model.trained()),
+            layout: model.layout(),
+            clusters: None,
             skew: partition.skew(&data.train),
             test_examples: (0..data.test.examples() as u32).collect(),
             classifies: data.train.classes().is_some(),
             data,
             model,
             partition,
-            start,
+            start: start.map(|start| vec![start]),
             server_shares: None,
         }
+    }
+
+    /// With cluster models. A model without a shared part is one for each cluster.
+    #[must_use]
+    pub fn with_clusters(mut self, clusters: ClusterNetworks) -> Self {
+        if !self.layout.has_clusters() {
+            self.layout = self.layout.of_clusters();
+        }
+        self.clusters = Some(clusters);
+        self
     }
 
     /// What is measured where examples have classes, or numbers.
@@ -108,6 +123,31 @@ impl Labelled {
         servers.iter().map(|members| size(members) as f64).collect()
     }
 
+    /// Whether scores are sums of a shared network and of the cluster's.
+    fn is_additive(&self) -> bool {
+        self.layout.has_clusters() && self.layout.segments().iter().any(|segment| segment.scope == Scope::Shared)
+    }
+
+    /// The lists of examples that data consist of.
+    fn batches<'a>(&'a self, on: On<'a>) -> Vec<Batch<'a>> {
+        match on {
+            On::Test | On::Valid => vec![Batch { data: &self.data.test, examples: &self.test_examples }],
+            On::Client(client) => vec![self.of_client(client)],
+            On::Server(_, members) => members.iter().map(|&client| self.of_client(client)).collect(),
+            On::ServerTest(_, _, examples) => vec![Batch { data: &self.data.test, examples }],
+            On::Model => Vec::new(),
+        }
+    }
+
+    /// Writes the measures, and returns the number of examples.
+    fn measured(&self, found: Evaluation, values: &mut [f64]) -> f64 {
+        values[0] = found.loss();
+        if self.classifies {
+            values[1] = found.accuracy();
+        }
+        found.examples as f64
+    }
+
     /// The examples of a client.
     pub fn of_client(&self, client: ClientId) -> Batch<'_> {
         Batch { data: &self.data.train, examples: self.partition.client(client) }
@@ -119,10 +159,22 @@ impl Task for Labelled {
         &self.layout
     }
 
-    fn init(&self, _cluster: u32, streams: &Streams, parameters: &mut [f32]) {
+    fn init(&self, cluster: u32, streams: &Streams, parameters: &mut [f32]) {
+        let drawn_for = if self.clusters.is_some_and(|clusters| clusters.distinct) { cluster } else { 0 };
+        let draw = |cluster, index, parameters: &mut [f32]| {
+            self.model.init(&mut streams.stream(Purpose::ModelInit, cluster, index), parameters);
+        };
         match &self.start {
-            Some(start) => parameters.copy_from_slice(start),
-            None => self.model.init(&mut streams.stream(Purpose::ModelInit, 0, 0), parameters),
+            Some(starts) => parameters.copy_from_slice(&starts[(cluster as usize).min(starts.len() - 1)]),
+            None if self.is_additive() => {
+                draw(0, 0, parameters);
+                let mut own = vec![0.0; parameters.len()];
+                draw(drawn_for, 2, &mut own);
+                for (range, _) in self.layout.dense_parts().filter(|(_, scope)| *scope == Scope::Cluster) {
+                    parameters[range.clone()].copy_from_slice(&own[range]);
+                }
+            }
+            None => draw(drawn_for, 0, parameters),
         }
     }
 
@@ -151,21 +203,12 @@ impl Task for Labelled {
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        let of = |batch| evaluate(&*self.model, state.model, batch, parallel);
-        let found = match on {
-            On::Test | On::Valid => of(Batch { data: &self.data.test, examples: &self.test_examples }),
-            On::Client(client) => of(self.of_client(client)),
-            On::Server(_, members) => {
-                members.iter().map(|&client| of(self.of_client(client))).fold(Evaluation::default(), Evaluation::plus)
+        match on {
+            On::Model => 0.0,
+            data => {
+                self.measured(evaluate_each(&*self.model, &[state.model], &self.batches(data), parallel)[0], values)
             }
-            On::ServerTest(_, _, examples) => of(Batch { data: &self.data.test, examples }),
-            On::Model => return 0.0,
-        };
-        values[0] = found.loss();
-        if self.classifies {
-            values[1] = found.accuracy();
         }
-        found.examples as f64
     }
 
     fn test_of_servers(&self, servers: &[Vec<ClientId>], streams: &Streams) -> Vec<Vec<u32>> {
@@ -178,6 +221,13 @@ impl Task for Labelled {
         (0..servers.len()).map(|server| parts.client(ClientId::from_index(server)).to_vec()).collect()
     }
 
+    fn evaluate_each(&self, on: On<'_>, states: &[ModelState<'_>], parallel: bool, values: &mut [Vec<f64>]) -> f64 {
+        let models: Vec<&[f32]> = states.iter().map(|state| state.model).collect();
+        let found = evaluate_each(&*self.model, &models, &self.batches(on), parallel);
+        let weights = found.iter().zip(values).map(|(found, values)| self.measured(*found, values));
+        weights.last().unwrap_or(0.0)
+    }
+
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
         evaluate(&*self.model, state.model, self.of_client(client), false).loss()
     }
@@ -188,7 +238,10 @@ impl Task for Labelled {
     }
 
     fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
-        tensors_of(&*self.model, models[0])
+        if self.clusters.is_none() {
+            return tensors_of(&*self.model, models[0]);
+        }
+        tensors_of_clusters(&*self.model, models)
     }
 
     fn skew(&self) -> Option<&Skew> {

@@ -5,7 +5,8 @@
 //!
 //! 1. clipping at norm `c`: `g ← g · min(1, c/(‖g‖ + 1e-6))`;
 //! 2. the proximal term, with the model `s` that the client was sent: `g ← g + μ(w − s)`;
-//! 3. weight decay `λ` of `sgd` and `adam`: `g ← g + λw`.
+//! 3. weight decay `λ` of `sgd` and `adam`: `g ← g + λw`;
+//! 4. further decay of parts of the model, such as `l2` of cluster networks, whatever the optimizer: `g ← g + λ'w`.
 //!
 //! With learning rate `η = lr ·` the schedule's factor and `t` the number of the step in the job, from 1:
 //!
@@ -55,6 +56,7 @@ use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::math::float::{sqrt, sqrt_f32};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// What scenarios can name as optimizer.
 pub static CATALOGUE: Catalogue =
@@ -198,6 +200,17 @@ pub struct Regularisation<'a> {
     pub clip: Option<f32>,
     /// Pull towards the model that the client was sent.
     pub proximal: Option<Proximal<'a>>,
+    /// Decay of parts, beside the optimizer's of all parameters; ascending and apart.
+    pub decays: &'a [Decay],
+}
+
+/// Weight decay of a part of the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decay {
+    /// Where the part lies.
+    pub range: Range<usize>,
+    /// Its rate, added to the optimizer's; not negative.
+    pub rate: f64,
 }
 
 /// The term `μ/2 ‖w − s‖²` of FedProx, added to the loss.
@@ -264,7 +277,7 @@ pub struct Optimizer {
     config: OptimizerConfig,
     lr: f64,
     /// Of the gradient.
-    weight_decay: f32,
+    weight_decay: f64,
     rule: Rule,
 }
 
@@ -287,11 +300,11 @@ impl Optimizer {
                 let momentum = momentum as f32;
                 let with_momentum = Rule::Momentum { momentum, take: (1.0 - dampening) as f32, nesterov };
                 let rule = if momentum == 0.0 { Rule::Descent } else { with_momentum };
-                (lr, weight_decay as f32, rule)
+                (lr, weight_decay, rule)
             }
             OptimizerConfig::Adam { lr, beta1, beta2, epsilon, weight_decay } => {
                 let rule = Rule::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: 0.0 };
-                (lr, weight_decay as f32, rule)
+                (lr, weight_decay, rule)
             }
             OptimizerConfig::AdamW { lr, beta1, beta2, epsilon, weight_decay } => {
                 let rule = Rule::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: weight_decay };
@@ -339,25 +352,56 @@ impl Optimizer {
         // Without a proximal term, any slice stands in for the start: it is not read, or multiplied by 0.
         let (pull, start) = proximal.map_or((0.0, gradient), |proximal| (proximal.mu, proximal.start));
         assert_eq!(start.len(), parameters.len(), "the model that was sent has another length");
-        let is_adjusted = proximal.is_some() || self.weight_decay != 0.0;
-        let pass = Pass { parameters, gradient, start, scale, pull, decay: self.weight_decay };
-        if is_adjusted {
-            self.run::<true>(pass, lr_factor, moments);
-        } else {
-            self.run::<false>(pass, lr_factor, moments);
+        let length = parameters.len();
+        let Moments { first, second, steps, beta_powers } = moments;
+        match self.rule {
+            Rule::Descent => {}
+            Rule::Momentum { .. } => assert_eq!(first.len(), length, "momentum begins with every job"),
+            Rule::Adam { betas, .. } => {
+                assert!(first.len() == length && second.len() == length, "moments begin with every job");
+                beta_powers.iter_mut().zip(&betas).for_each(|(power, beta)| *power *= beta);
+            }
         }
+        *steps += 1;
+        let step = Step { lr: self.lr * f64::from(lr_factor), is_first: *steps == 1, beta_powers: *beta_powers };
+        let mut part = |range: Range<usize>, further: f64| {
+            if range.is_empty() {
+                return;
+            }
+            let decay = (self.weight_decay + further) as f32;
+            let pass = Pass {
+                gradient: &gradient[range.clone()],
+                start: &start[range.clone()],
+                parameters: &mut parameters[range.clone()],
+                scale,
+                pull,
+                decay,
+            };
+            // A buffer that the rule does not need is empty.
+            let of = |buffer: &[f32]| if buffer.is_empty() { 0..0 } else { range.clone() };
+            let (one, two) = (of(first), of(second));
+            let buffers = (&mut first[one], &mut second[two]);
+            if proximal.is_some() || decay != 0.0 {
+                self.run::<true>(pass, &step, buffers);
+            } else {
+                self.run::<false>(pass, &step, buffers);
+            }
+        };
+        let mut done = 0;
+        for Decay { range, rate } in extra.decays {
+            part(done..range.start, 0.0);
+            part(range.clone(), *rate);
+            done = range.end;
+        }
+        part(done..length, 0.0);
     }
 
-    fn run<const ADJUSTED: bool>(&self, pass: Pass<'_>, lr_factor: f32, moments: &mut Moments) {
-        let lr = self.lr * f64::from(lr_factor);
-        let length = pass.parameters.len();
-        moments.steps += 1;
-        let Moments { first, second, steps, beta_powers } = moments;
+    fn run<const ADJUSTED: bool>(&self, pass: Pass<'_>, step: &Step, (first, second): (&mut [f32], &mut [f32])) {
+        let &Step { lr, is_first, beta_powers } = step;
         match self.rule {
             Rule::Descent => pass.descend::<ADJUSTED>(lr as f32),
             Rule::Momentum { momentum, take, nesterov } => {
-                assert_eq!(first.len(), length, "momentum begins with every job");
-                let (keep, take) = if *steps == 1 { (0.0, 1.0) } else { (momentum, take) };
+                let (keep, take) = if is_first { (0.0, 1.0) } else { (momentum, take) };
                 let settings = Momentum { lr: lr as f32, keep, take, momentum };
                 if nesterov {
                     pass.descend_with_momentum::<ADJUSTED, true>(&settings, first);
@@ -366,8 +410,6 @@ impl Optimizer {
                 }
             }
             Rule::Adam { betas, epsilon, decoupled_decay } => {
-                assert!(first.len() == length && second.len() == length, "moments begin with every job");
-                beta_powers.iter_mut().zip(&betas).for_each(|(power, beta)| *power *= beta);
                 let settings = Adam {
                     shrink: (1.0 - lr * decoupled_decay) as f32,
                     lr: (lr / (1.0 - beta_powers[0])) as f32,
@@ -382,7 +424,15 @@ impl Optimizer {
     }
 }
 
-/// One pass over the parameters. Whether the gradient is more than scaled is known when compiled, so that plain descent
+/// What all parts of a step have in common.
+struct Step {
+    lr: f64,
+    is_first: bool,
+    /// β₁ᵗ and β₂ᵗ.
+    beta_powers: [f64; 2],
+}
+
+/// One pass over a part of the parameters. Whether the gradient is more than scaled is known when compiled, so that plain descent
 /// reads nothing else and has the bits of `w − ηg`.
 struct Pass<'a> {
     parameters: &'a mut [f32],

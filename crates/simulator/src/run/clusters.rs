@@ -3,7 +3,7 @@
 use super::RunError;
 use super::engine::Engine;
 use super::learning::{Learning, ServerScope};
-use crate::clusters::{AssignmentRequest, ClusterPolicy, Clusters};
+use crate::clusters::{AssignmentRequest, ClusterPolicy, Clusters, LossesOn};
 use crate::policy::{Feedback, RoundReport};
 use crate::recorder::{ClusterState, Reassignment};
 use fedgenie_core::id::{EdgeId, Round};
@@ -11,6 +11,7 @@ use fedgenie_core::math::sum::CompensatedSum;
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::{State, Stateful};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 /// The random numbers of the decision: apart from those of edge servers, from 0, and of the cloud, 2^32 − 1.
 const ENTITY: u32 = u32::MAX - 1;
@@ -19,6 +20,7 @@ const ENTITY: u32 = u32::MAX - 1;
 pub(super) struct ClusterDecision {
     policy: Box<dyn ClusterPolicy>,
     count: u32,
+    on: LossesOn,
     state: ClusterState,
     /// What assignments lost against the best ones; none before the first, or where it is not metered.
     regret: Option<CompensatedSum>,
@@ -26,7 +28,8 @@ pub(super) struct ClusterDecision {
 
 impl Stateful for ClusterDecision {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { policy, count, state: ClusterState { assignment, reassignments, reassign: _ }, regret } = self;
+        let Self { policy, count, on: _, state: ClusterState { assignment, reassignments, reassign: _ }, regret } =
+            self;
         state.field(&mut **policy);
         state.fields(assignment);
         state.field(reassignments);
@@ -40,8 +43,11 @@ struct Losses<'a, 'w> {
     learning: Option<&'a Learning<'w>>,
     scopes: &'a [ServerScope<'a>],
     count: u32,
+    on: LossesOn,
     parallel: bool,
-    /// By server, then by cluster; empty before the first question.
+    /// Of all clusters' models, by server: what is measured at once.
+    measured: RefCell<BTreeMap<u32, Vec<f64>>>,
+    /// What was asked for. By server, then by cluster; empty before the first question.
     known: RefCell<Vec<Option<f64>>>,
     /// The first that is missing.
     missing: Cell<Option<RunError>>,
@@ -53,10 +59,16 @@ impl Losses<'_, '_> {
         if let Some(Some(loss)) = self.known.borrow().get(place) {
             return *loss;
         }
-        let measured = self.learning.map_or(Ok(f64::NAN), |learning| {
-            learning.loss_of_server(edge, self.scopes[edge.index()].0, cluster, self.parallel)
-        });
-        let loss = measured.unwrap_or_else(|error| {
+        let found = match self.learning {
+            None => Ok(f64::NAN),
+            Some(learning) if learning.tells_losses() => learning.told_loss(edge, cluster),
+            Some(learning) => {
+                let members = self.scopes[edge.index()].0;
+                let measure = || learning.losses_of_server(edge, members, self.on, self.parallel);
+                Ok(self.measured.borrow_mut().entry(edge.0).or_insert_with(measure)[cluster as usize])
+            }
+        };
+        let loss = found.unwrap_or_else(|error| {
             let before = self.missing.take();
             self.missing.set(Some(before.unwrap_or(error)));
             f64::NAN
@@ -89,7 +101,7 @@ impl Losses<'_, '_> {
 impl ClusterDecision {
     pub fn new(clusters: &Clusters) -> Self {
         let state = ClusterState { assignment: clusters.initial.clone(), ..ClusterState::default() };
-        Self { policy: clusters.policy(), count: clusters.count, state, regret: None }
+        Self { policy: clusters.policy(), count: clusters.count, on: clusters.losses, state, regret: None }
     }
 
     /// The cluster of an edge server.
@@ -130,8 +142,9 @@ impl ClusterDecision {
         self.policy.observe(&Feedback::Round(*report));
         let Round(round) = report.round;
         let mut rng = engine.world.streams.stream(Purpose::Policy, ENTITY, round);
-        let (known, missing) = (RefCell::default(), Cell::default());
-        let losses = Losses { learning, scopes, count: self.count, parallel, known, missing };
+        let (measured, known, missing) = (RefCell::default(), RefCell::default(), Cell::default());
+        let (count, on) = (self.count, self.on);
+        let losses = Losses { learning, scopes, count, on, parallel, measured, known, missing };
         let loss = |edge: EdgeId, cluster: u32| losses.of(edge, cluster);
         let from = self.state.assignment.clone();
         let ask = AssignmentRequest { round: report.round, clusters: self.count, loss: &loss };

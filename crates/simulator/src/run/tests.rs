@@ -66,6 +66,7 @@ pub fn world(base: &str, more: &str) -> World {
             schedule: Schedule::default(),
             clip: None,
             proximal: 0.0,
+            decays: Vec::new(),
         },
         inference_share: 1.0 / 3.0,
         clusters: None,

@@ -100,8 +100,10 @@ impl TaskSettings for Config {
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let data = self.data.load(self.normalize, streams, cache)?;
-        let model =
-            self.model.build(data.train.shape(), classes(&data)?).map_err(|error| TaskError::Network(error.message))?;
-        Rows::of(data, model, &self.partition, self.start.as_ref())
+        let (shape, classes) = (data.train.shape(), classes(&data)?);
+        let refused = |error: Complaint| TaskError::Network(error.message);
+        let model = self.model.build(shape, classes).map_err(refused)?;
+        let additive = self.model.additive(shape, classes).map_err(refused)?;
+        Rows::of(data, model, Some(additive), &self.partition, self.start.as_ref())
     }
 }

@@ -130,6 +130,6 @@ impl TaskSettings for Config {
             }
         };
         let model = LinearRegression::new(data.train.width());
-        Rows::of(data, model, &self.partition, None)
+        Rows::of(data, model, None, &self.partition, None)
     }
 }

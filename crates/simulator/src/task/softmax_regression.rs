@@ -92,7 +92,9 @@ impl TaskSettings for Config {
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let data = self.data.load(self.normalize, streams, cache)?;
-        let model = SoftmaxRegression::new(data.train.width(), classes(&data)?);
-        Rows::of(data, model, &self.partition, self.start.as_ref())
+        let classes = classes(&data)?;
+        let model = SoftmaxRegression::new(data.train.width(), classes);
+        let additive = SoftmaxRegression::additive(data.train.shape(), classes);
+        Rows::of(data, model, Some(additive), &self.partition, self.start.as_ref())
     }
 }

@@ -16,10 +16,10 @@
 //! model = { lenet5 = { width = 2 } }
 //! ```
 
-use super::FamilySettings;
+use super::{FamilySettings, network};
 use crate::data::Shape;
-use crate::model::network::build::Window;
-use crate::model::network::{Loss, Network, NetworkBuilder};
+use crate::model::network::build::{LayerId, Window};
+use crate::model::network::{Network, NetworkBuilder};
 use fedgenie_core::config::Complaint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,23 +51,21 @@ impl FamilySettings for Config {
         16
     }
 
-    fn network(&self, shape: Shape, classes: usize) -> Network {
-        lenet5(shape, self.width, classes)
+    fn layers(&self, builder: &mut NetworkBuilder, classes: usize) -> LayerId {
+        const POOL: Window = Window { size: 2, stride: 2, padding: 0 };
+        let mut layer = builder.input();
+        for (name, channels) in [("conv1", 6), ("conv2", 16)] {
+            layer = builder.conv(name, layer, channels * self.width, Window::square(5), true, false);
+            layer = builder.max_pool(layer, POOL, true);
+        }
+        for (name, outputs) in [("fc1", 120), ("fc2", 84)] {
+            layer = builder.dense(name, layer, outputs * self.width, true);
+        }
+        builder.dense("fc3", layer, classes, false)
     }
 }
 
 /// LeNet-5.
 pub fn lenet5(shape: Shape, width: usize, classes: usize) -> Network {
-    const POOL: Window = Window { size: 2, stride: 2, padding: 0 };
-    let mut builder = NetworkBuilder::new(shape);
-    let mut layer = builder.input();
-    for (name, channels) in [("conv1", 6), ("conv2", 16)] {
-        layer = builder.conv(name, layer, channels * width, Window::square(5), true, false);
-        layer = builder.max_pool(layer, POOL, true);
-    }
-    for (name, outputs) in [("fc1", 120), ("fc2", 84)] {
-        layer = builder.dense(name, layer, outputs * width, true);
-    }
-    let output = builder.dense("fc3", layer, classes, false);
-    builder.finish(output, Loss::CrossEntropy)
+    network(shape, |builder| Config { width }.layers(builder, classes))
 }

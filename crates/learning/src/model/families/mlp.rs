@@ -14,10 +14,11 @@
 //! model = { mlp = { hidden = [200, 200] } }
 //! ```
 
-use super::{FamilySettings, MOST_OUTPUTS};
+use super::{FamilySettings, MOST_OUTPUTS, network};
 use crate::data::Shape;
+use crate::model::network::build::LayerId;
 use crate::model::network::ops::Activation;
-use crate::model::network::{Loss, Network, NetworkBuilder};
+use crate::model::network::{Network, NetworkBuilder};
 use fedgenie_core::config::Complaint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,25 +65,25 @@ impl FamilySettings for Config {
         }
     }
 
-    fn network(&self, shape: Shape, classes: usize) -> Network {
-        mlp(shape, &self.hidden, self.activation, classes)
+    fn layers(&self, builder: &mut NetworkBuilder, classes: usize) -> LayerId {
+        let Self { hidden, activation } = self;
+        let mut layer = builder.input();
+        for (index, &outputs) in hidden.iter().enumerate() {
+            let is_relu = *activation == MlpActivation::Relu;
+            layer = builder.dense(&format!("fc{}", index + 1), layer, outputs, is_relu);
+            layer = match activation {
+                MlpActivation::Relu => layer,
+                MlpActivation::LeakyRelu => builder.activation(layer, Activation::LeakyRelu(0.01)),
+                MlpActivation::Gelu => builder.activation(layer, Activation::Gelu),
+                MlpActivation::Tanh => builder.activation(layer, Activation::Tanh),
+            };
+        }
+        builder.dense(&format!("fc{}", hidden.len() + 1), layer, classes, false)
     }
 }
 
 /// Fully connected layers `fc1`, `fc2`, ….
 pub fn mlp(shape: Shape, hidden: &[usize], activation: MlpActivation, classes: usize) -> Network {
-    let mut builder = NetworkBuilder::new(shape);
-    let mut layer = builder.input();
-    for (index, &outputs) in hidden.iter().enumerate() {
-        let is_relu = activation == MlpActivation::Relu;
-        layer = builder.dense(&format!("fc{}", index + 1), layer, outputs, is_relu);
-        layer = match activation {
-            MlpActivation::Relu => layer,
-            MlpActivation::LeakyRelu => builder.activation(layer, Activation::LeakyRelu(0.01)),
-            MlpActivation::Gelu => builder.activation(layer, Activation::Gelu),
-            MlpActivation::Tanh => builder.activation(layer, Activation::Tanh),
-        };
-    }
-    let output = builder.dense(&format!("fc{}", hidden.len() + 1), layer, classes, false);
-    builder.finish(output, Loss::CrossEntropy)
+    let settings = Config { hidden: hidden.to_vec(), activation };
+    network(shape, |builder| settings.layers(builder, classes))
 }

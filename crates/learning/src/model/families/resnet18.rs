@@ -13,10 +13,10 @@
 //! model = "resnet18"
 //! ```
 
-use super::FamilySettings;
+use super::{FamilySettings, network};
 use crate::data::Shape;
 use crate::model::network::build::{LayerId, Window};
-use crate::model::network::{Loss, Network, NetworkBuilder};
+use crate::model::network::{Network, NetworkBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,26 +35,24 @@ impl FamilySettings for Config {
         true
     }
 
-    fn network(&self, shape: Shape, classes: usize) -> Network {
-        resnet18(shape, classes)
+    fn layers(&self, builder: &mut NetworkBuilder, classes: usize) -> LayerId {
+        const STEM: Window = Window { size: 3, stride: 1, padding: 1 };
+        let input = builder.input();
+        let stem = builder.conv("conv1", input, 64, STEM, false, false);
+        let mut layer = builder.batch_norm("bn1", stem, true);
+        for (stage, channels) in [(1, 64), (2, 128), (3, 256), (4, 512)] {
+            let stride = if stage == 1 { 1 } else { 2 };
+            layer = basic_block(builder, &format!("layer{stage}.0"), layer, channels, stride);
+            layer = basic_block(builder, &format!("layer{stage}.1"), layer, channels, 1);
+        }
+        let pooled = builder.global_average_pool(layer);
+        builder.dense("fc", pooled, classes, false)
     }
 }
 
 /// ResNet-18 for small images.
 pub fn resnet18(shape: Shape, classes: usize) -> Network {
-    const STEM: Window = Window { size: 3, stride: 1, padding: 1 };
-    let mut builder = NetworkBuilder::new(shape);
-    let input = builder.input();
-    let stem = builder.conv("conv1", input, 64, STEM, false, false);
-    let mut layer = builder.batch_norm("bn1", stem, true);
-    for (stage, channels) in [(1, 64), (2, 128), (3, 256), (4, 512)] {
-        let stride = if stage == 1 { 1 } else { 2 };
-        layer = basic_block(&mut builder, &format!("layer{stage}.0"), layer, channels, stride);
-        layer = basic_block(&mut builder, &format!("layer{stage}.1"), layer, channels, 1);
-    }
-    let pooled = builder.global_average_pool(layer);
-    let output = builder.dense("fc", pooled, classes, false);
-    builder.finish(output, Loss::CrossEntropy)
+    network(shape, |builder| Config {}.layers(builder, classes))
 }
 
 /// Two convolutions beside a shortcut, which is a convolution itself where the shape changes.

@@ -13,10 +13,10 @@
 //! model = "simple-cnn"
 //! ```
 
-use super::FamilySettings;
+use super::{FamilySettings, network};
 use crate::data::Shape;
-use crate::model::network::build::Window;
-use crate::model::network::{Loss, Network, NetworkBuilder};
+use crate::model::network::build::{LayerId, Window};
+use crate::model::network::{Network, NetworkBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,21 +31,19 @@ impl FamilySettings for Config {
         6
     }
 
-    fn network(&self, shape: Shape, classes: usize) -> Network {
-        simple_cnn(shape, classes)
+    fn layers(&self, builder: &mut NetworkBuilder, classes: usize) -> LayerId {
+        let mut layer = builder.input();
+        layer = builder.conv("conv1", layer, 32, Window::square(3), true, true);
+        layer = builder.conv("conv2", layer, 64, Window::square(3), true, false);
+        layer = builder.max_pool(layer, Window { size: 2, stride: 2, padding: 0 }, true);
+        layer = builder.dropout(layer, 0.25);
+        layer = builder.dense("fc1", layer, 128, true);
+        layer = builder.dropout(layer, 0.5);
+        builder.dense("fc2", layer, classes, false)
     }
 }
 
 /// The CNN of the federated benchmarks.
 pub fn simple_cnn(shape: Shape, classes: usize) -> Network {
-    let mut builder = NetworkBuilder::new(shape);
-    let mut layer = builder.input();
-    layer = builder.conv("conv1", layer, 32, Window::square(3), true, true);
-    layer = builder.conv("conv2", layer, 64, Window::square(3), true, false);
-    layer = builder.max_pool(layer, Window { size: 2, stride: 2, padding: 0 }, true);
-    layer = builder.dropout(layer, 0.25);
-    layer = builder.dense("fc1", layer, 128, true);
-    layer = builder.dropout(layer, 0.5);
-    let output = builder.dense("fc2", layer, classes, false);
-    builder.finish(output, Loss::CrossEntropy)
+    network(shape, |builder| Config {}.layers(builder, classes))
 }

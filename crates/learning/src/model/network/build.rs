@@ -15,7 +15,7 @@
 
 use super::layer::{Layer, Op};
 use super::ops::{Activation, BatchNorm, Conv, Dense, Dropout, Embedding, GroupNorm, Pool, PoolKind};
-use super::{Init, Loss, Network, Tensor};
+use super::{Branch, Init, Loss, Network, Tensor};
 use crate::data::Shape;
 use fedgenie_core::math::float::sqrt;
 
@@ -56,6 +56,9 @@ pub struct NetworkBuilder {
     trained: Vec<Tensor>,
     /// Running means and variances; their offsets count from the end of the trained part.
     buffers: Vec<Tensor>,
+    branches: Vec<Branch>,
+    /// What names of tensors begin with.
+    prefix: String,
 }
 
 impl NetworkBuilder {
@@ -63,7 +66,22 @@ impl NetworkBuilder {
     pub fn new(shape: Shape) -> Self {
         let input =
             Layer { op: Op::Input, inputs: Vec::new(), shape, passes_gradient: false, adds_gradient: Vec::new() };
-        Self { layers: vec![input], trained: Vec::new(), buffers: Vec::new() }
+        let (trained, buffers, branches) = (Vec::new(), Vec::new(), Vec::new());
+        Self { layers: vec![input], trained, buffers, branches, prefix: String::new() }
+    }
+
+    /// Begins a branch: all layers until the next one begins, the names of whose tensors start with `prefix`. The first
+    /// branch is shared by all clusters of edge servers, of the second there is one for each; a layer that joins them
+    /// belongs to the second.
+    ///
+    /// # Panics
+    /// If there are layers before the first, or there are two already.
+    pub fn begin_branch(&mut self, prefix: &str) {
+        assert!(self.branches.len() < 2, "one branch is shared, and one is not");
+        assert!(!self.branches.is_empty() || self.layers.len() == 1, "every layer belongs to a branch");
+        let [trained, statistics] = [&self.trained, &self.buffers].map(|list| end(list));
+        self.branches.push(Branch { layer: self.layers.len(), trained, statistics });
+        prefix.clone_into(&mut self.prefix);
     }
 
     /// The examples.
@@ -77,12 +95,13 @@ impl NetworkBuilder {
     }
 
     fn tensor(list: &mut Vec<Tensor>, name: String, shape: Vec<usize>, init: Init) -> usize {
-        let offset = list.last().map_or(0, |tensor| tensor.offset + tensor.len());
+        let offset = end(list);
         list.push(Tensor { name, shape, offset, init });
         offset
     }
 
     fn parameter(&mut self, name: String, shape: Vec<usize>, init: Init) -> usize {
+        let name = format!("{}{name}", self.prefix);
         Self::tensor(&mut self.trained, name, shape, init)
     }
 
@@ -116,8 +135,17 @@ impl NetworkBuilder {
 
     /// A fully connected layer: `name.weight` and `name.bias`. Takes its input as one list of features.
     pub fn dense(&mut self, name: &str, input: LayerId, outputs: usize, relu: bool) -> LayerId {
+        let init = Init::Uniform(1.0 / sqrt(self.shape(input).len() as f64));
+        self.dense_from(init, name, input, outputs, relu)
+    }
+
+    /// A fully connected layer that starts from zeros, as that of a softmax regression does.
+    pub fn dense_from_zero(&mut self, name: &str, input: LayerId, outputs: usize) -> LayerId {
+        self.dense_from(Init::Constant(0.0), name, input, outputs, false)
+    }
+
+    fn dense_from(&mut self, init: Init, name: &str, input: LayerId, outputs: usize, relu: bool) -> LayerId {
         let features = self.shape(input).len();
-        let init = Init::Uniform(1.0 / sqrt(features as f64));
         let weights = self.parameter(format!("{name}.weight"), vec![outputs, features], init);
         let bias = self.parameter(format!("{name}.bias"), vec![outputs], init);
         let shape = Shape { channels: outputs, height: 1, width: 1 };
@@ -158,9 +186,12 @@ impl NetworkBuilder {
         let shape = self.shape(input);
         let scale = self.parameter(format!("{name}.weight"), vec![shape.channels], Init::Constant(1.0));
         let shift = self.parameter(format!("{name}.bias"), vec![shape.channels], Init::Constant(0.0));
-        let mean =
-            Self::tensor(&mut self.buffers, format!("{name}.running_mean"), vec![shape.channels], Init::Constant(0.0));
-        Self::tensor(&mut self.buffers, format!("{name}.running_var"), vec![shape.channels], Init::Constant(1.0));
+        let mut statistic = |name: String, start| {
+            let name = format!("{}{name}", self.prefix);
+            Self::tensor(&mut self.buffers, name, vec![shape.channels], Init::Constant(start))
+        };
+        let mean = statistic(format!("{name}.running_mean"), 0.0);
+        statistic(format!("{name}.running_var"), 1.0);
         self.layer(Op::BatchNorm(BatchNorm { scale, shift, running: mean, relu }), &[input], shape)
     }
 
@@ -196,7 +227,7 @@ impl NetworkBuilder {
 
     /// The network whose output is this layer, which has to be the last one.
     pub fn finish(self, output: LayerId, loss: Loss) -> Network {
-        let Self { mut layers, trained: mut tensors, buffers } = self;
+        let Self { mut layers, trained: mut tensors, buffers, branches, prefix: _ } = self;
         assert_eq!(output.0, layers.len() - 1, "the last layer is the output");
         let shape = layers[output.0].shape;
         assert_eq!((shape.height, shape.width), (1, 1), "the output is a list");
@@ -208,9 +239,16 @@ impl NetworkBuilder {
             }
         }
         assert!(seen[..output.0].iter().all(|&seen| seen), "every layer but the last is read");
-        let trained = tensors.last().map_or(0, |tensor| tensor.offset + tensor.len());
+        let trained = end(&tensors);
         tensors.extend(buffers.into_iter().map(|tensor| Tensor { offset: trained + tensor.offset, ..tensor }));
-        let parameters = tensors.last().map_or(0, |tensor| tensor.offset + tensor.len());
-        Network { layers: layers.into(), tensors, trained, parameters, loss }
+        let parameters = end(&tensors);
+        let in_vector = |branch: Branch| Branch { statistics: trained + branch.statistics, ..branch };
+        let branches = branches.into_iter().map(in_vector).collect();
+        Network { layers: layers.into(), tensors, branches, trained, parameters, loss }
     }
+}
+
+/// Where the next tensor of a list begins.
+fn end(list: &[Tensor]) -> usize {
+    list.last().map_or(0, |tensor| tensor.offset + tensor.len())
 }

@@ -16,6 +16,7 @@ use super::{Loss, Network};
 use crate::lanes::run;
 use crate::model::{Batch, Evaluation, Scratch};
 use fedgenie_core::rng::StreamRng;
+use std::ops::Range;
 
 /// Whether layers behave as in training; with the random numbers for it, and the running statistics.
 enum Mode<'a> {
@@ -30,8 +31,19 @@ fn features(plan: &LayerPlan) -> &[u32] {
 }
 
 fn forward(network: &Network, parameters: &[f32], mode: &mut Mode<'_>, parts: &mut Parts<'_>) {
+    forward_layers(network, 1..network.layers.len(), parameters, mode, parts);
+}
+
+/// The forward pass of some layers, after that of all before them.
+fn forward_layers(
+    network: &Network,
+    layers: Range<usize>,
+    parameters: &[f32],
+    mode: &mut Mode<'_>,
+    parts: &mut Parts<'_>,
+) {
     let Parts { path, plan, activations, state, work, .. } = parts;
-    for (layer, own) in network.layers.iter().zip(&plan.layers).skip(1) {
+    for (layer, own) in network.layers[layers.clone()].iter().zip(&plan.layers[layers]) {
         let (before, after) = activations.split_at_mut(own.offset);
         let out = &mut after[..own.layout.len()];
         let resources = Resources { work, path: *path };
@@ -248,13 +260,38 @@ pub(super) fn evaluate(network: &Network, parameters: &[f32], batch: Batch<'_>, 
     let mut parts = scratch.network.parts(network, batch.examples.len());
     load(batch, &mut parts);
     forward(network, parameters, &mut Mode::Evaluate { running }, &mut parts);
+    sums(network, batch, &mut parts)
+}
+
+/// Sums over a batch for several models that agree on the layers before `from`, which are passed once.
+pub(super) fn evaluate_each(
+    network: &Network,
+    from: usize,
+    models: &[&[f32]],
+    batch: Batch<'_>,
+    scratch: &mut Scratch,
+) -> Vec<Evaluation> {
+    let mut parts = scratch.network.parts(network, batch.examples.len());
+    load(batch, &mut parts);
+    let one = |(index, model): (usize, &&[f32])| {
+        let (parameters, running) = model.split_at(network.trained);
+        let first = if index == 0 { 1 } else { from };
+        let mode = &mut Mode::Evaluate { running };
+        forward_layers(network, first..network.layers.len(), parameters, mode, &mut parts);
+        sums(network, batch, &mut parts)
+    };
+    models.iter().enumerate().map(one).collect()
+}
+
+/// What the outputs of a forward pass are worth.
+fn sums(network: &Network, batch: Batch<'_>, parts: &mut Parts<'_>) -> Evaluation {
     let last = &parts.plan.layers[network.layers.len() - 1];
     let layout: Layout = last.layout;
     let correct = match network.loss {
         Loss::CrossEntropy => predictions(layout, &parts.activations[last.offset..], labels(batch)),
         Loss::SquaredError => 0,
     };
-    Evaluation { loss_sum: loss(network, batch, &mut parts), correct, examples: batch.examples.len() as u64 }
+    Evaluation { loss_sum: loss(network, batch, parts), correct, examples: batch.examples.len() as u64 }
 }
 
 /// See [`Network::multiplications`].

@@ -4,7 +4,7 @@ use super::*;
 use approx::assert_relative_eq;
 use fedgenie_core::rng::{Purpose, Streams};
 
-const PLAIN: Regularisation<'_> = Regularisation { clip: None, proximal: None };
+const PLAIN: Regularisation<'_> = Regularisation { clip: None, proximal: None, decays: &[] };
 
 const fn sgd(lr: f64, momentum: f64, nesterov: bool, weight_decay: f64, dampening: f64) -> OptimizerConfig {
     OptimizerConfig::Sgd { lr, momentum, nesterov, weight_decay, dampening }
@@ -23,7 +23,7 @@ fn path(config: &OptimizerConfig, gradients: &[f32], mu: f32) -> Vec<f32> {
     let optimizer = Optimizer::new(config).unwrap();
     let (mut moments, mut parameters) = (Moments::default(), [1.0]);
     optimizer.begin(1, &mut moments);
-    let extra = Regularisation { clip: None, proximal: Some(Proximal { mu, start: &[1.0] }) };
+    let extra = Regularisation { clip: None, proximal: Some(Proximal { mu, start: &[1.0] }), decays: &[] };
     let step = |&slope: &f32| {
         optimizer.step(&mut parameters, &[slope], 1.0, &extra, &mut moments);
         parameters[0]
@@ -80,7 +80,13 @@ fn gradients_are_clipped_before_anything_is_added() {
     let (mut moments, mut parameters) = (Moments::default(), [1.0, -1.0]);
     optimizer.begin(2, &mut moments);
     let proximal = Some(Proximal { mu: 2.0, start: &[0.0, 0.0] });
-    optimizer.step(&mut parameters, &[3.0, -4.0], 1.0, &Regularisation { clip: Some(1.0), proximal }, &mut moments);
+    optimizer.step(
+        &mut parameters,
+        &[3.0, -4.0],
+        1.0,
+        &Regularisation { clip: Some(1.0), proximal, decays: &[] },
+        &mut moments,
+    );
     // 3/5 + 2 + 1 and −4/5 − 2 − 1.
     assert_relative_eq!(parameters[0], 1.0 - 3.6, max_relative = 1e-6);
     assert_relative_eq!(parameters[1], -1.0 + 3.8, max_relative = 1e-6);
@@ -179,7 +185,7 @@ fn fifty_steps_agree_with_double_precision() {
                 let factor = rng.uniform() as f32;
                 // Away from 0, where Adam's first steps have the gradient's sign.
                 let gradient: Vec<f32> = (0..LENGTH).map(|_| 0.1 + 0.5 * rng.uniform() as f32).collect();
-                let extra = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }) };
+                let extra = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }), decays: &[] };
                 optimizer.step(&mut parameters, &gradient, factor, &extra, &mut moments);
                 let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
                 let scale = clip.map_or(1.0, |clip| (f64::from(clip) / (norm + 1e-6)).min(1.0));
@@ -219,7 +225,7 @@ fn steps_are_those_of_pytorch() {
         let mut parameters = start;
         for t in 1..=5 {
             let gradient = [0, 1, 2, 3].map(|i: i16| f32::from((7 * t + 3 * i) % 11 - 5) / 4.0);
-            let extra = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }) };
+            let extra = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }), decays: &[] };
             optimizer.step(&mut parameters, &gradient, if t < 4 { 1.0 } else { 0.5 }, &extra, &mut moments);
         }
         for (found, expected) in parameters.into_iter().zip(expected) {

@@ -1,6 +1,7 @@
 //! The metrics of a round, and the losses that policies ask clients for.
 
 use super::Learning;
+use crate::clusters::LossesOn;
 use crate::run::RunError;
 use crate::run::results::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId};
@@ -46,26 +47,37 @@ impl Learning<'_> {
         Ok(if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() })
     }
 
-    /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN where there is none.
+    /// Whether losses of clusters' models are looked up.
+    pub fn tells_losses(&self) -> bool {
+        self.task.tells_losses()
+    }
+
+    /// Loss of a cluster's model for an edge server, which is looked up.
     ///
     /// # Errors
-    /// If it is looked up, and missing.
-    pub fn loss_of_server(
-        &self,
-        edge: EdgeId,
-        members: &[ClientId],
-        cluster: u32,
-        parallel: bool,
-    ) -> Result<f64, RunError> {
-        if self.task.tells_losses() {
-            let told = self.task.told_loss(self.round, edge, cluster);
-            return told.map_err(|message| RunError::Task { round: self.round, message });
-        }
-        let Some(loss) = self.world.measures.of_data.iter().position(|measure| measure.name == "loss") else {
-            return Ok(f64::NAN);
+    /// If it is missing.
+    pub fn told_loss(&self, edge: EdgeId, cluster: u32) -> Result<f64, RunError> {
+        let told = self.task.told_loss(self.round, edge, cluster);
+        told.map_err(|message| RunError::Task { round: self.round, message })
+    }
+
+    /// Mean losses of all clusters' models on the training examples of an edge server's clients, or on its test
+    /// examples; NaN where there is none.
+    pub fn losses_of_server(&self, edge: EdgeId, members: &[ClientId], on: LossesOn, parallel: bool) -> Vec<f64> {
+        let measures = &self.world.measures;
+        let Some(loss) = measures.of_data.iter().position(|measure| measure.name == "loss") else {
+            return vec![f64::NAN; self.models.len()];
         };
-        let values = self.measured(On::Server(edge, members), &self.current(0), cluster, parallel);
-        Ok(values.map_or(f64::NAN, |values| values[loss]))
+        let on = match on {
+            LossesOn::Train => On::Server(edge, members),
+            LossesOn::Test => On::ServerTest(edge, members, self.world.test_of(edge).unwrap_or_default()),
+        };
+        let states: Vec<ModelState<'_>> = (0..).zip(&self.models).map(|(cluster, _)| self.current(cluster)).collect();
+        let mut values = vec![self.no_values(); states.len()];
+        match self.task.evaluate_each(on, &states, parallel, &mut values) > 0.0 {
+            true => values.into_iter().map(|values| values[loss]).collect(),
+            false => vec![f64::NAN; states.len()],
+        }
     }
 
     /// Training examples of these clients.
