@@ -1,5 +1,6 @@
 //! Tasks and policies of the systems to come, thin, from outside the library: each under every protocol.
 
+mod additive;
 mod assignments;
 mod clusters;
 mod graphs;
