@@ -219,9 +219,9 @@ impl Material for Rows {
 
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
         let partition = self.partition.build(&self.data.train, clients, sizes, streams)?;
-        let server_shares = self.partition.server_shares(&self.data.train, streams)?;
+        let test_split = self.partition.test_split(&self.data.train, streams)?;
         let mut task = Labelled::new(self.data, self.model, partition, self.start);
-        task.server_shares = server_shares;
+        task.test_split = test_split;
         Ok(Arc::new(task))
     }
 }
