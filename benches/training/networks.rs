@@ -31,7 +31,7 @@ const CIFAR: Shape = Shape { channels: 3, height: 32, width: 32 };
 pub const CASES: &[Case] = &[
     Case {
         name: "lenet",
-        build: |shape, classes| lenet5(shape, 1, classes),
+        build: |shape, classes| lenet5(shape, 1.0, classes),
         shape: MNIST,
         clients: 20,
         size: 600,

@@ -30,7 +30,7 @@ fn models() -> Vec<(&'static str, Box<dyn Model>, bool)> {
         ("linear regression", Box::new(LinearRegression::new(SHAPE.len())), false),
         ("softmax regression", Box::new(SoftmaxRegression::new(SHAPE.len(), 5)), true),
         ("MLP", Box::new(mlp(SHAPE, &[30, 20], MlpActivation::Gelu, 5)), true),
-        ("LeNet-5", Box::new(lenet5(SHAPE, 1, 5)), true),
+        ("LeNet-5", Box::new(lenet5(SHAPE, 1.0, 5)), true),
         ("SimpleCNN", Box::new(simple_cnn(SHAPE, 5)), true),
         ("ResNet-18", Box::new(resnet18(SHAPE, 5)), true),
     ]

@@ -41,6 +41,7 @@ mod recommendation;
 mod replay;
 mod report;
 mod scripted;
+mod servers;
 mod streams;
 mod support;
 mod sweeps;

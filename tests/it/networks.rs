@@ -110,7 +110,7 @@ fn a_run_starts_from_the_weights_of_a_file() {
     place.run_into("first", &["--models"]);
     let file = place.path("first/runs/random-s1/model.safetensors");
     let shape = Shape { channels: 1, height: 16, width: 16 };
-    let model = Family::Lenet5(lenet5::Config { width: 1 }).build(shape, 3).unwrap();
+    let model = Family::Lenet5(lenet5::Config { width: 1.0 }).build(shape, 3).unwrap();
     assert_eq!(read_safetensors(&model, &file).unwrap().len(), model.parameters());
 
     // With a step too small to change anything, the final metrics are those the first run ended with.

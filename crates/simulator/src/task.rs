@@ -244,7 +244,7 @@ impl Material for Rows {
 
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
         let partition = self.partition.build(&self.data.train, clients, sizes, streams)?;
-        let server_shares = self.partition.server_shares(&self.data.train, streams)?;
+        let test_split = self.partition.test_split(&self.data.train, streams)?;
         let copies = self.clusters.map_or(1, |clusters| clusters.count as usize);
         check_parameters(self.model.parameters().saturating_mul(copies)).map_err(TaskError::Network)?;
         let read = |start: PathBuf| match self.clusters {
@@ -257,7 +257,7 @@ impl Material for Rows {
         if let Some(clusters) = self.clusters {
             task = task.with_clusters(clusters);
         }
-        task.server_shares = server_shares;
+        task.test_split = test_split;
         Ok(Arc::new(task))
     }
 }

@@ -21,6 +21,7 @@ use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::aggregate::AggregationConfig;
+use fedgenie_learning::data::partition::two_level::clients_of;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
@@ -225,6 +226,7 @@ impl WorldPlan {
         let rule = protocol.rule(clients).map_err(|complaint| complaint.below(kind).below("protocol"))?;
         let outline = Outline { clients, servers: servers(&rule), planned: self.planned };
         self.task.check_outline(&outline).map_err(TaskError::Setting)?;
+        self.check_servers(&rule)?;
         let clusters = self.cluster_models(&rule)?;
         let made = clusters.as_ref().zip(material.as_mut()).and_then(|(clusters, material)| {
             let model = clusters.model;
@@ -317,6 +319,30 @@ impl WorldPlan {
             }
             _ => Ok(Cow::Owned(PopulationConfig { clients: Some(clients), ..self.population.clone() })),
         }
+    }
+
+    /// Checks that edge servers are those that the partition deals to, if it deals to servers.
+    fn check_servers(&self, rule: &Rule) -> Result<(), WorldError> {
+        let servers = self.task.partition().and_then(|partition| Some((partition.kind(), partition.servers()?)));
+        let (Some((kind, servers)), Rule::Hierarchical(rule)) = (servers, rule) else { return Ok(()) };
+        let edges = rule.members.len();
+        if edges != servers {
+            let message =
+                format!("found {edges}; the partition {kind} deals to servers = {servers}: give the same number");
+            return Err(WorldError::scenario("protocol.hierarchical.edges", message));
+        }
+        let clients = rule.members.iter().map(Vec::len).sum();
+        let are_its = |(server, members): (usize, &Vec<ClientId>)| {
+            clients_of(server, servers, clients).eq(members.iter().map(|client| client.index()))
+        };
+        if !rule.members.iter().enumerate().all(are_its) {
+            let message = format!(
+                "gives edge servers other clients than the partition {kind} does, whose servers have the first clients, \
+                 the next, and so on; take assign = \"blocks\""
+            );
+            return Err(WorldError::scenario("protocol.hierarchical.assign", message));
+        }
+        Ok(())
     }
 
     fn cluster_models(&self, rule: &Rule) -> Result<Option<Clusters>, WorldError> {

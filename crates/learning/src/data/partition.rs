@@ -19,9 +19,8 @@
 //! Stream (Partition, 0, 0) puts all examples in a random order, the same one for every kind of partition. Weights of
 //! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3)
 //! puts shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0,
-//! 5) is the order of examples that [`two_level::split_by_shares`] deals to servers, (Partition, 0, 6) that of groups
-//! in [`balance`]. Ties go to the smaller client
-//! number.
+//! 5) is the order of test examples that are dealt to servers, (Partition, 0, 6) that of groups in [`balance`]. Indices
+//! 7 to 11 belong to [`two_level`]. Ties go to the smaller client number.
 
 pub mod balance;
 pub mod counts;
@@ -31,6 +30,7 @@ mod error;
 pub mod gamma;
 pub mod groups;
 pub mod iid;
+mod owners;
 pub mod shards;
 mod sizes;
 pub mod skew;
@@ -72,11 +72,16 @@ pub trait PartitionSettings {
         false
     }
 
-    /// The share of each class that is drawn for each server, servers × classes, where servers are drawn for.
+    /// How many servers it spreads examples over, if it does: server `m` of `M` has [`two_level::clients_of`].
+    fn servers(&self) -> Option<usize> {
+        None
+    }
+
+    /// How test data are divided among servers; none where it is by their clients' training data.
     ///
     /// # Errors
-    /// If the examples have no classes.
-    fn server_shares(&self, _data: &Dataset, _streams: &Streams) -> Result<Option<Array2<f64>>, PartitionError> {
+    /// If the examples have no classes where such are needed.
+    fn test_split(&self, _data: &Dataset, _streams: &Streams) -> Result<Option<TestSplit>, PartitionError> {
         Ok(None)
     }
 
@@ -156,13 +161,29 @@ impl PartitionConfig {
         self.settings().deal(data, clients, sizes, streams)
     }
 
-    /// See [`PartitionSettings::server_shares`].
+    /// See [`PartitionSettings::servers`].
+    pub fn servers(&self) -> Option<usize> {
+        self.settings().servers()
+    }
+
+    /// See [`PartitionSettings::test_split`].
     ///
     /// # Errors
-    /// If the examples have no classes.
-    pub fn server_shares(&self, data: &Dataset, streams: &Streams) -> Result<Option<Array2<f64>>, PartitionError> {
-        self.settings().server_shares(data, streams)
+    /// If the examples have no classes where such are needed.
+    pub fn test_split(&self, data: &Dataset, streams: &Streams) -> Result<Option<TestSplit>, PartitionError> {
+        self.settings().test_split(data, streams)
     }
+}
+
+/// How test data are divided among servers, where the partition says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TestSplit {
+    /// By the shares of each class that were drawn for its servers, servers × classes, rounded by largest remainders.
+    Rounded(Array2<f64>),
+    /// By such shares, each example drawn.
+    Drawn(Array2<f64>),
+    /// By groups: to the server whose clients train on the group.
+    Groups,
 }
 
 /// The examples of every client.

@@ -180,7 +180,7 @@ mod tests {
     fn what_is_written_is_read_bit_by_bit() {
         let shape = Shape { channels: 3, height: 16, width: 16 };
         let models: [&dyn Model; 4] =
-            [&lenet5(shape, 1, 10), &resnet18(shape, 10), &SoftmaxRegression::new(7, 3), &LinearRegression::new(5)];
+            [&lenet5(shape, 1.0, 10), &resnet18(shape, 10), &SoftmaxRegression::new(7, 3), &LinearRegression::new(5)];
         for model in models {
             let mut rng = Streams::new(1).stream(Purpose::ModelInit, 0, 0);
             let parameters: Vec<f32> = (0..model.parameters()).map(|_| rng.uniform() as f32 - 0.5).collect();
@@ -214,7 +214,7 @@ mod tests {
         let other = write(&SoftmaxRegression::new(8, 3), 0.5);
         assert!(message(&model, &other).contains("[3, 8]; expected F32 of shape [3, 7]"));
         assert!(message(&model, &write(&model, f32::NAN)).contains("entry 0 of \"linear.weight\" is NaN"));
-        let network = lenet5(Shape { channels: 1, height: 16, width: 16 }, 1, 10);
+        let network = lenet5(Shape { channels: 1, height: 16, width: 16 }, 1.0, 10);
         assert!(message(&model, &write(&network, 0.5)).contains("the model does not have"));
         assert!(read_safetensors(&model, Path::new("/nowhere")).unwrap_err().to_string().contains("/nowhere"));
     }

@@ -6,16 +6,14 @@
 //! `accuracy`, the share of examples whose class is predicted, where there are classes. A client's own data are its
 //! training examples, an edge server's those of its clients.
 //!
-//! Test examples of a class are divided among servers by the shares that a two-level partition drew for them, where its
-//! servers are these; or else by how many training examples of the class their clients have. Examples of a class that
-//! nobody trains on, and those that have none, are divided by the numbers of training examples. Rounding is by largest
-//! remainders.
+//! Test examples are divided among servers as [`test_split`] says.
+
+pub mod test_split;
 
 use super::clusters::{ClusterNetworks, tensors_of_clusters};
 use super::{Context, Job, ModelState, On, PrivateView, Task, Worker};
 use crate::data::Split;
-use crate::data::partition::two_level::{clients_of, split_by_shares, split_by_sizes};
-use crate::data::partition::{Partition, Skew};
+use crate::data::partition::{Partition, Skew, TestSplit};
 use crate::layout::{Layout, Scope, Update};
 use crate::model::weights::{Tensor, tensors_of};
 use crate::model::{Batch, Evaluation, Model, evaluate, evaluate_each};
@@ -23,7 +21,6 @@ use crate::trainer::{self, LocalTraining, Trainer, TrainingJob};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Measure, Measures};
 use fedgenie_core::rng::{Purpose, Streams};
-use ndarray::{Array2, s};
 use std::sync::Arc;
 
 /// Data, who holds what of them, and the model.
@@ -36,8 +33,8 @@ pub struct Labelled {
     pub partition: Partition,
     /// The model to start from, if it is not drawn: one for all clusters, or one for each.
     pub start: Option<Vec<Vec<f32>>>,
-    /// The share of each class that the partition drew for each of its servers, servers × classes.
-    pub server_shares: Option<Array2<f64>>,
+    /// How the partition divides test examples among its servers, if it does.
+    pub test_split: Option<TestSplit>,
     /// The networks of clusters, where there are any.
     clusters: Option<ClusterNetworks>,
     layout: Layout,
@@ -66,7 +63,7 @@ impl Labelled {
             model,
             partition,
             start: start.map(|start| vec![start]),
-            server_shares: None,
+            test_split: None,
         }
     }
 
@@ -87,40 +84,6 @@ impl Labelled {
             of_data.push(Measure::share("accuracy"));
         }
         Measures { main: of_data.len() - 1, of_data, of_model: Vec::new(), has_valid: false }
-    }
-
-    /// The shares of classes by which test examples are divided among servers, servers × classes of the test data.
-    fn test_shares(&self, servers: &[Vec<ClientId>], classes: usize) -> Array2<f64> {
-        let clients = self.partition.clients();
-        let drawn = self.server_shares.as_ref().filter(|shares| shares.nrows() == servers.len());
-        let is_drawn = servers.iter().enumerate().all(|(server, members)| {
-            clients_of(server, servers.len(), clients).eq(members.iter().map(|client| client.index()))
-        });
-        let mut shares = Array2::zeros((servers.len(), classes));
-        if let Some(drawn) = drawn.filter(|_| is_drawn) {
-            let known = drawn.ncols().min(classes);
-            shares.slice_mut(s![.., ..known]).assign(&drawn.slice(s![.., ..known]));
-        } else if let Some((labels, _)) = self.data.train.classes() {
-            for (mut row, members) in shares.rows_mut().into_iter().zip(servers) {
-                for &example in members.iter().flat_map(|&client| self.partition.client(client)) {
-                    if let Some(count) = row.get_mut(usize::from(labels[example as usize])) {
-                        *count += 1.0;
-                    }
-                }
-            }
-        }
-        for mut column in shares.columns_mut() {
-            if column.iter().all(|&share| share == 0.0) {
-                column.iter_mut().zip(self.sizes(servers)).for_each(|(share, size)| *share = size);
-            }
-        }
-        shares
-    }
-
-    /// Training examples of each server's clients.
-    fn sizes(&self, servers: &[Vec<ClientId>]) -> Vec<f64> {
-        let size = |members: &Vec<ClientId>| members.iter().map(|&client| self.partition.size(client)).sum::<usize>();
-        servers.iter().map(|members| size(members) as f64).collect()
     }
 
     /// Whether scores are sums of a shared network and of the cluster's.
@@ -212,13 +175,7 @@ impl Task for Labelled {
     }
 
     fn test_of_servers(&self, servers: &[Vec<ClientId>], streams: &Streams) -> Vec<Vec<u32>> {
-        let test = &self.data.test;
-        let parts = match test.classes() {
-            Some((_, classes)) => split_by_shares(test, &self.test_shares(servers, classes), streams)
-                .expect("shares are of the classes of the test data, for at least one server"),
-            None => split_by_sizes(test.examples(), &self.sizes(servers), streams),
-        };
-        (0..servers.len()).map(|server| parts.client(ClientId::from_index(server)).to_vec()).collect()
+        self.deal_test(servers, streams)
     }
 
     fn evaluate_each(&self, on: On<'_>, states: &[ModelState<'_>], parallel: bool, values: &mut [Vec<f64>]) -> f64 {

@@ -6,7 +6,7 @@
 //!
 //! # Inputs
 //! `data`: as for `softmax-regression`: a folder of IDX or CIFAR-10 files, or a table such as `{ csv = { .. } }` or
-//! `{ synthetic = {} }`. `model`: `"lenet5"`, `{ lenet5 = { width = 2 } }`, `"simple-cnn"`, `"resnet18"`, or
+//! `{ synthetic = {} }`. `model`: `"lenet5"`, `{ lenet5 = { width = 1.5 } }`, `"simple-cnn"`, `"resnet18"`, or
 //! `{ mlp = { hidden = [200, 200], activation = "relu" } }`. `normalize`: whether each channel gets mean 0 and
 //! deviation 1, those of the training examples. `start`: a safetensors file with the weights to start from, beside the
 //! scenario; without it they are the model's own. `partition`.

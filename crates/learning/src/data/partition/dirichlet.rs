@@ -38,7 +38,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Below this, variates have lost digits.
-const TINY: f64 = 1e-290;
+pub(super) const TINY: f64 = 1e-290;
 
 /// Settings of the partition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

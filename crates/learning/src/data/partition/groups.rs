@@ -5,6 +5,9 @@
 //! `g_(k+1), g_(k+1+K), …`. The order is that of the groups' numbers or, with `shuffled`, random. There have to be at
 //! least as many groups as clients, so that nobody is left without; with as many, each client is one group.
 //!
+//! Test examples belong to the edge server whose clients have their group; those of groups that nobody trains on are
+//! divided among servers by their numbers of training examples.
+//!
 //! # Source
 //! S. Caldas et al., "LEAF: A Benchmark for Federated Settings", 2018 (arXiv 1812.01097): partitions by writer, user,
 //! device.
@@ -20,7 +23,7 @@
 //! Stream (Partition, 0, 3) for the order of groups, if shuffled; stream (Partition, 0, 0) is the order of examples,
 //! kept within each client.
 
-use super::{Partition, PartitionError, PartitionSettings, check_counts, dealing_order, shuffled};
+use super::{Partition, PartitionError, PartitionSettings, TestSplit, check_counts, dealing_order, shuffled};
 use crate::data::Dataset;
 use fedgenie_core::rng::Streams;
 use schemars::JsonSchema;
@@ -37,6 +40,10 @@ pub struct Groups {
 }
 
 impl PartitionSettings for Groups {
+    fn test_split(&self, _: &Dataset, _: &Streams) -> Result<Option<TestSplit>, PartitionError> {
+        Ok(Some(TestSplit::Groups))
+    }
+
     fn deal(&self, data: &Dataset, clients: usize, _: &[u32], streams: &Streams) -> Result<Partition, PartitionError> {
         by_column(data, clients, self.shuffled, streams)
     }

@@ -11,6 +11,7 @@ use ndarray::Array2;
 
 mod config;
 mod kinds;
+mod owners;
 mod skews;
 mod tables;
 

@@ -16,7 +16,7 @@ const REFERENCE: &str = include_str!("../../../../../validation/compare/referenc
 const MNIST: Shape = Shape { channels: 1, height: 28, width: 28 };
 const CIFAR: Shape = Shape { channels: 3, height: 32, width: 32 };
 
-const fn lenet(width: usize) -> Family {
+const fn lenet(width: f64) -> Family {
     Family::Lenet5(lenet5::Config { width })
 }
 
@@ -26,15 +26,37 @@ fn trained(family: &Family, shape: Shape) -> usize {
 
 #[test]
 fn parameters_are_as_many_as_published() {
-    assert_eq!(trained(&lenet(1), MNIST), 44_426);
-    assert_eq!(trained(&lenet(1), CIFAR), 62_006);
+    assert_eq!(trained(&lenet(1.0), MNIST), 44_426);
+    assert_eq!(trained(&lenet(1.0), CIFAR), 62_006);
     assert_eq!(trained(&Family::SimpleCnn(simple_cnn::Config {}), CIFAR), 1_626_442);
     assert_eq!(trained(&Family::Resnet18(resnet18::Config {}), CIFAR), 11_173_962);
     let mlp = Family::Mlp(mlp::Config { hidden: vec![200, 200], activation: MlpActivation::Relu });
     assert_eq!(trained(&mlp, MNIST), 199_210, "the 2NN of McMahan et al.");
     // Convolutions 1 → 12 → 32 of 5 × 5, dense 512 → 240 → 168 → 10.
     let wide = 12 * 25 + 12 + 32 * 12 * 25 + 32 + 512 * 240 + 240 + 240 * 168 + 168 + 168 * 10 + 10;
-    assert_eq!(trained(&lenet(2), MNIST), wide);
+    assert_eq!(trained(&lenet(2.0), MNIST), wide);
+    assert_eq!(trained(&lenet(2.0), CIFAR), 244_962);
+}
+
+#[test]
+fn widths_are_fractions_and_halves_are_rounded_up() {
+    // Convolutions 3 → 8 → 23, dense 575 → 169 → 119 → 10, of 8.466, 22.576, 169.32 and 118.524.
+    let doubled = (3 * 25 + 1) * 8 + (8 * 25 + 1) * 23 + (575 + 1) * 169 + (169 + 1) * 119 + (119 + 1) * 10;
+    assert_eq!(doubled, 124_005);
+    assert_eq!(trained(&lenet(1.411), CIFAR), doubled);
+    // 1.5, 4, 30 and 21 of a quarter; 0.5, 1.33, 10 and 7 of a twelfth.
+    let quarter = (25 + 1) * 2 + (2 * 25 + 1) * 4 + (16 * 4 + 1) * 30 + (30 + 1) * 21 + (21 + 1) * 10;
+    assert_eq!(trained(&lenet(0.25), MNIST), quarter);
+    let narrowest = (25 + 1) + (25 + 1) + (16 + 1) * 10 + (10 + 1) * 7 + (7 + 1) * 10;
+    assert_eq!(trained(&lenet(1.0 / 12.0), MNIST), narrowest);
+    for width in [0.083, -1.0, 64.1, f64::NAN, f64::INFINITY] {
+        let error = lenet(width).check().unwrap_err();
+        assert!(error.message.ends_with("expected a number from 1/12 to 64"), "{error}");
+    }
+    for (text, width) in [("width = 2", 2.0), ("width = 1.411", 1.411), ("", 1.0)] {
+        let table: toml::Table = text.parse().unwrap();
+        assert_eq!(table.try_into::<lenet5::Config>().unwrap(), lenet5::Config { width }, "{text}");
+    }
 }
 
 #[test]
@@ -60,7 +82,7 @@ fn tensors_follow_each_other_under_pytorchs_names() {
 fn unfit_shapes_are_refused() {
     let shape = |height, width| Shape { channels: 1, height, width };
     for (family, shape, words) in [
-        (lenet(1), shape(15, 28), "at least 16 × 16"),
+        (lenet(1.0), shape(15, 28), "at least 16 × 16"),
         (Family::SimpleCnn(simple_cnn::Config {}), shape(6, 5), "at least 6 × 6"),
         (Family::Resnet18(resnet18::Config {}), shape(32, 30), "square"),
         (
@@ -73,7 +95,7 @@ fn unfit_shapes_are_refused() {
         assert!(message.contains(words), "{message}");
     }
     for (family, shape) in [
-        (lenet(1), shape(16, 17)),
+        (lenet(1.0), shape(16, 17)),
         (Family::SimpleCnn(simple_cnn::Config {}), shape(6, 7)),
         (Family::Resnet18(resnet18::Config {}), shape(6, 6)),
     ] {
@@ -83,7 +105,7 @@ fn unfit_shapes_are_refused() {
         Family::Mlp(mlp::Config { hidden: vec![0], activation: MlpActivation::Relu }).check().unwrap_err().path,
         "hidden"
     );
-    assert_eq!(lenet(0).check().unwrap_err().path, "width");
+    assert_eq!(lenet(0.0).check().unwrap_err().path, "width");
 }
 
 fn u(index: usize) -> f64 {
@@ -168,7 +190,7 @@ fn simple_cnn_without_dropout() -> Network {
 fn losses_and_gradients_are_pytorchs() {
     let reference: Value = serde_json::from_str(REFERENCE).unwrap();
     let cases = [
-        ("lenet5", lenet5(MNIST, 1, 10), MNIST),
+        ("lenet5", lenet5(MNIST, 1.0, 10), MNIST),
         ("simple-cnn", simple_cnn_without_dropout(), CIFAR),
         ("resnet18-train", resnet18(CIFAR, 10), CIFAR),
     ];

@@ -4,7 +4,7 @@ use super::super::counts::{Scale, TableOfCounts};
 use super::super::dirichlet::DirichletClasses;
 use super::super::gamma::GammaSizes;
 use super::super::shards::LabelShards;
-use super::super::two_level::TwoLevel;
+use super::super::two_level::{Law, TwoLevel};
 use super::*;
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ fn every_kind_is_read_with_its_defaults_and_dealt_out() {
         .with_groups((0..600).map(|example| example / 20).collect());
     let kinds = [
         json!({"dirichlet-two-level": {"servers": 3, "alpha_server": 0.5, "alpha_client": 0.5}}),
+        json!({"dirichlet-two-level": {"servers": 3, "alpha_server": 0.5, "alpha_client": 0.5, "law": "by-owner"}}),
         json!({"label-shards": {}}),
         json!({"zipf-sized": {}}),
         json!({"user-balance": {"profile": "exponential", "index": 0.1}}),
@@ -33,6 +34,12 @@ fn every_kind_is_read_with_its_defaults_and_dealt_out() {
         assert_eq!((partition.clients(), partition.examples()), (12, 600), "{config:?}");
         assert!(partition.skew(&data).smallest > 0, "{config:?}");
     }
+    let two = |law: &str| {
+        format!(r#"{{"dirichlet-two-level": {{"servers": 3, "alpha_server": 1, "alpha_client": 1{law}}}}}"#)
+    };
+    let two = |law: &str| serde_json::from_str::<PartitionConfig>(&two(law));
+    assert_eq!(two("").unwrap(), two(r#", "law": "by-class""#).unwrap());
+    assert!(two(r#", "law": "by-server""#).unwrap_err().to_string().contains("`by-class` or `by-owner`"));
     assert_eq!(parsed(json!({"label-shards": {}})), PartitionConfig::LabelShards(LabelShards { shards_per_client: 2 }));
 }
 
@@ -44,6 +51,7 @@ fn every_shape_that_is_accepted_deals_out_all_examples() {
         for kind in [
             json!({"dirichlet": {"alpha": shape}}),
             json!({"dirichlet-two-level": {"servers": 3, "alpha_server": shape, "alpha_client": shape}}),
+            json!({"dirichlet-two-level": {"servers": 1, "alpha_server": shape, "alpha_client": shape, "law": "by-owner"}}),
             json!({"gamma-sized": {"shape": shape}}),
         ] {
             let config = parsed(kind);
@@ -51,8 +59,10 @@ fn every_shape_that_is_accepted_deals_out_all_examples() {
             let partition = config.build(&data, 6, &[], &Streams::new(1)).unwrap();
             let skew = partition.skew(&data);
             assert_eq!(partition.examples(), 600, "{config:?}");
+            // Sizes that are drawn have a deviation of at least √(600·1/6·5/6) = 9.
+            let most = if format!("{config:?}").contains("ByOwner") { 150 } else { 105 };
             assert!(
-                if shape < 0.1 { skew.largest >= 195 } else { shape == 1.0 || skew.largest <= 105 },
+                if shape < 0.1 { skew.largest >= 195 } else { shape == 1.0 || skew.largest <= most },
                 "{config:?} {skew:?}"
             );
         }
@@ -66,6 +76,7 @@ fn every_shape_that_is_accepted_deals_out_all_examples() {
                 alpha_server: 1.0,
                 alpha_client: shape,
                 minimum: 1,
+                law: Law::ByClass,
             }),
         ] {
             let error = config.check().unwrap_err();

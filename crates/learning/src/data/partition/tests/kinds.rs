@@ -3,7 +3,7 @@
 use super::super::balance::{Largest, Profile, Unit, UserBalance, balance_index, balanced_sizes, user_balance};
 use super::super::groups::by_column;
 use super::super::shards::label_shards;
-use super::super::two_level::{TwoLevel, clients_of, server_shares, split_by_shares, two_level};
+use super::super::two_level::{Law, TwoLevel, clients_of, server_shares, split_by_shares, two_level};
 use super::super::zipf::{ZipfSizes, zipf};
 use super::*;
 use serde_json::json;
@@ -33,15 +33,17 @@ fn every_new_kind_deals_out_every_example_and_does_so_again() {
         (0..clients).for_each(|client| of_example[client] = client as u32);
         let data = labelled(examples, 1 + rng.below(12) as usize).with_groups(of_example);
         let servers = 1 + rng.below(clients as u64) as usize;
-        let two = TwoLevel { servers, alpha_server: 0.1, alpha_client: 0.5, minimum };
+        let two = TwoLevel { servers, alpha_server: 0.1, alpha_client: 0.5, minimum, law: Law::ByClass };
+        let own = TwoLevel { law: Law::ByOwner, ..two.clone() };
         let shuffled = seed % 2 == 0;
         let zipf_sizes = ZipfSizes { exponent: rng.uniform() * 3.0, minimum, shuffled };
         let balance =
             UserBalance { profile: Profile::Linear, index: 1.0, shuffled, largest: Largest::First, by: Unit::Ratings };
         type Build<'a> = Box<dyn Fn() -> Partition + 'a>;
-        let kinds: [(usize, Build<'_>); 5] = [
+        let kinds: [(usize, Build<'_>); 6] = [
             (shards, Box::new(|| label_shards(&data, clients, shards, &streams).unwrap())),
             (minimum, Box::new(|| two_level(&data, clients, &two, &sparse, &half_gamma_quantile, &streams).unwrap().0)),
+            (minimum, Box::new(|| two_level(&data, clients, &own, &sparse, &half_gamma_quantile, &streams).unwrap().0)),
             (minimum, Box::new(|| zipf(examples, clients, &zipf_sizes, &streams).unwrap())),
             (1, Box::new(|| user_balance(examples, clients, &balance, &streams).unwrap())),
             (1, Box::new(|| by_column(&data, clients, shuffled, &streams).unwrap())),
@@ -84,7 +86,7 @@ fn shares_of_servers_and_clients_have_the_two_laws_moments() {
     // 2 classes, 6 clients on 3 servers; server α 1/2, client α 1.
     let data = labelled(4_000, 2);
     let labels = data.classes().unwrap().0;
-    let settings = TwoLevel { servers: 3, alpha_server: 0.5, alpha_client: 1.0, minimum: 0 };
+    let settings = TwoLevel { servers: 3, alpha_server: 0.5, alpha_client: 1.0, minimum: 0, law: Law::ByClass };
     let seeds = 4_000_u64;
     let (mut of_server, mut of_client) = (Vec::new(), Vec::new());
     for seed in 0..seeds {
@@ -118,11 +120,11 @@ fn shares_of_servers_and_clients_have_the_two_laws_moments() {
 fn servers_have_contiguous_clients_and_test_data_in_the_same_proportions() {
     assert_eq!((0..3).map(|server| clients_of(server, 3, 8)).collect::<Vec<_>>(), [0..3, 3..6, 6..8]);
     let (data, test, streams) = (labelled(9_000, 3), labelled(3_000, 3), Streams::new(8));
-    let settings = TwoLevel { servers: 3, alpha_server: 0.5, alpha_client: 0.5, minimum: 0 };
+    let settings = TwoLevel { servers: 3, alpha_server: 0.5, alpha_client: 0.5, minimum: 0, law: Law::ByClass };
     let (partition, shares) =
         two_level(&data, 8, &settings, &half_gamma_quantile, &half_gamma_quantile, &streams).unwrap();
-    assert_eq!(shares, server_shares(3, 3, 0.5, &half_gamma_quantile, &streams).unwrap());
-    let split = split_by_shares(&test, &shares, &streams).unwrap();
+    assert_eq!(shares, server_shares(&settings, 3, &half_gamma_quantile, &streams).unwrap());
+    let split = split_by_shares(&test, &shares, false, &streams).unwrap();
     assert_every_example_once(&split, 3_000, 0);
     for server in 0..3 {
         for class in 0..3_u8 {
@@ -135,14 +137,17 @@ fn servers_have_contiguous_clients_and_test_data_in_the_same_proportions() {
             assert!((tested as f64 - 1_000.0 * share).abs() < 1.0, "{tested} of 1000, not {share}");
         }
     }
-    assert!(matches!(split_by_shares(&labelled(9, 4), &shares, &streams), Err(PartitionError::OutOfRange { .. })));
+    assert!(matches!(
+        split_by_shares(&labelled(9, 4), &shares, false, &streams),
+        Err(PartitionError::OutOfRange { .. })
+    ));
 }
 
 #[test]
 fn a_server_without_anything_is_helped_up_to_its_clients_minima() {
     // All weight on the server with the largest uniform.
     let data = labelled(100, 1);
-    let settings = TwoLevel { servers: 3, alpha_server: 1e-9, alpha_client: 1e-9, minimum: 5 };
+    let settings = TwoLevel { servers: 3, alpha_server: 1e-9, alpha_client: 1e-9, minimum: 5, law: Law::ByClass };
     let (partition, shares) = two_level(&data, 7, &settings, &|_| 0.0, &|_| 0.0, &Streams::new(1)).unwrap();
     assert_eq!(shares.iter().filter(|&&share| share == 1.0).count(), 1);
     let rich = (0..3).find(|&server| shares[[server, 0]] == 1.0).unwrap();
@@ -275,7 +280,7 @@ fn impossible_wishes_of_the_new_kinds_are_refused() {
     assert!(matches!(label_shards(&data, 3, 0, &streams), Err(PartitionError::OutOfRange { .. })));
     assert!(matches!(label_shards(&numbers, 3, 2, &streams), Err(PartitionError::NoClasses { .. })));
     assert_eq!(label_shards(&data, 0, 2, &streams), Err(PartitionError::NoClients));
-    let good = TwoLevel { servers: 2, alpha_server: 1.0, alpha_client: 1.0, minimum: 1 };
+    let good = TwoLevel { servers: 2, alpha_server: 1.0, alpha_client: 1.0, minimum: 1, law: Law::ByClass };
     let deal = |data: &Dataset, settings: &TwoLevel| {
         two_level(data, 4, settings, &exponential_quantile, &exponential_quantile, &streams)
     };
