@@ -166,6 +166,12 @@ impl Layout {
         parts.map(move |(range, _)| range.start..range.end.min(trained)).filter(|range| !range.is_empty())
     }
 
+    /// Bytes of what belongs to a cluster.
+    pub fn bytes_of_cluster(&self) -> u64 {
+        let own = self.segments.iter().filter(|segment| segment.scope == Scope::Cluster);
+        own.map(|segment| segment.len as u64 * NUMBER).sum()
+    }
+
     /// Whether any segment belongs to a cluster.
     pub fn has_clusters(&self) -> bool {
         self.segments.iter().any(|segment| segment.scope == Scope::Cluster)

@@ -22,10 +22,13 @@
 //! as does that of cluster 0 among isolated ones. `l2`: weight decay of the clusters' networks beside that of the
 //! optimizer, added to the gradient after clipping; 0.001 for additive models, 0 for isolated ones. `losses`: whether
 //! rules compare losses on the training examples of an edge server's clients (`"train"`) or on its test examples
-//! (`"test"`). `charge`: whether an assignment that compares losses costs traffic and time.
+//! (`"test"`). `charge`: whether an assignment that compares losses costs traffic and time: the networks of the other
+//! clusters travel to every edge server and, for losses on training examples, to every client, and models leave for the
+//! next round when the slowest client has made an inference pass over its data.
 //!
 //! # Determinism
-//! A rule draws from stream (policy, 2^32 − 2, round). Networks start from stream (model-init, 0, 0) where they are
+//! A rule draws from stream (policy, 2^32 − 2, round). How long a charged pass takes comes from the streams of a probe with
+//! the number 2^32 − 1 − round. Networks start from stream (model-init, 0, 0) where they are
 //! shared; those of cluster k from (model-init, k, 2) in additive models and (model-init, k, 0) in isolated ones.
 //!
 //! # Example

@@ -392,3 +392,34 @@ fn what_a_task_cannot_add_is_named() {
     let unknown = answer("model = \"shared\"\n");
     assert!(unknown.code == 2 && unknown.stderr.contains("known: additive, isolated"), "{unknown:?}");
 }
+
+/// Comparing losses costs the other clusters' networks, for every server and client, and the slowest inference pass; on
+/// test examples it costs what travels to servers alone, and a rule that does not compare costs nothing.
+#[test]
+fn assignments_that_compare_losses_can_be_charged() {
+    let constant =
+        changed(WORLD, "{ exponential = { mean = { uniform = [\"0.2 s\", \"2 s\"] } } }", "{ constant = \"3 s\" }");
+    let compared = changed(&constant, "{ random = { every = 2 } }", "{ loss = { every = 2 } }");
+    let found = |text: &str, more: &str| {
+        let place = place(&changed(text, "count = 3\n", &format!("count = 3\n{more}")));
+        place.run_into("out", &[]);
+        let run = place.json("out/runs/random-s1/run.json");
+        let of = |tier: &str, name: &str| run[tier][name].as_u64().unwrap();
+        let lasts = place.lines("out/runs/random-s1/rounds.jsonl");
+        let time = lasts.last().unwrap()["closed_s"].as_f64().unwrap();
+        (of("traffic", "down_bytes"), of("edge_traffic", "down_bytes"), of("traffic", "up_bytes"), time)
+    };
+    let (down, edge_down, up, time) = found(&compared, "");
+    // Eight rounds of 0.1 + 3 + 0.1 s.
+    assert_near(time, 25.6);
+    let others = 2 * 4 * NETWORK as u64;
+    // After rounds 2, 4, 6 and 8; the last one delays nobody. An epoch takes 1 s, a pass a third of that.
+    let charged = found(&compared, "charge = true\n");
+    assert_eq!((charged.0, charged.1, charged.2), (down + 4 * 12 * others, edge_down + 4 * 4 * others, up));
+    assert_near(charged.3, 25.6 + 3.0 / 3.0);
+    let on_test = found(&compared, "charge = true\nlosses = \"test\"\n");
+    assert_eq!((on_test.0, on_test.1, on_test.2), (down, edge_down + 4 * 4 * others, up));
+    assert_near(on_test.3, 25.6);
+    let free = found(&constant, "");
+    assert_eq!(found(&constant, "charge = true\n"), free);
+}

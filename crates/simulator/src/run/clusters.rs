@@ -1,15 +1,17 @@
 //! The decision which cluster each edge server belongs to in the next round.
 
 use super::RunError;
+use super::accounts::add;
 use super::engine::Engine;
 use super::learning::{Learning, ServerScope};
 use crate::clusters::{AssignmentRequest, ClusterPolicy, Clusters, LossesOn};
 use crate::policy::{Feedback, RoundReport};
 use crate::recorder::{ClusterState, Reassignment};
-use fedgenie_core::id::{EdgeId, Round};
+use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use fedgenie_core::math::sum::CompensatedSum;
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::time::{Span, VirtualTime};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
@@ -21,6 +23,10 @@ pub(super) struct ClusterDecision {
     policy: Box<dyn ClusterPolicy>,
     count: u32,
     on: LossesOn,
+    /// Whether comparing losses costs traffic and time.
+    charge: bool,
+    /// When models can leave for edge servers: the losses for the assignment have come back.
+    ready: VirtualTime,
     state: ClusterState,
     /// What assignments lost against the best ones; none before the first, or where it is not metered.
     regret: Option<CompensatedSum>,
@@ -28,12 +34,20 @@ pub(super) struct ClusterDecision {
 
 impl Stateful for ClusterDecision {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { policy, count, on: _, state: ClusterState { assignment, reassignments, reassign: _ }, regret } =
-            self;
+        let Self {
+            policy,
+            count,
+            on: _,
+            charge: _,
+            ready,
+            state: ClusterState { assignment, reassignments, reassign: _ },
+            regret,
+        } = self;
         state.field(&mut **policy);
         state.fields(assignment);
         state.field(reassignments);
         state.field(regret);
+        state.field(ready);
         state.require(assignment.iter().all(|cluster| *cluster < *count));
     }
 }
@@ -98,10 +112,40 @@ impl Losses<'_, '_> {
     }
 }
 
+/// Books what comparing losses costs: the networks of the `others` of all clusters but one travel to every edge server,
+/// and, where losses are on training examples, to every client, which then makes an inference pass. Returns how long the
+/// slowest takes.
+fn charge(
+    engine: &mut Engine<'_>,
+    scopes: &[ServerScope<'_>],
+    on: LossesOn,
+    others: u64,
+    round: Round,
+) -> Result<Span, RunError> {
+    let world = engine.world;
+    let network = world.task.as_ref().map_or(0, |task| task.layout().bytes_of_cluster());
+    let bytes = network.saturating_mul(others);
+    add(&mut engine.accounts.edge_down_bytes, bytes.saturating_mul(scopes.len() as u64));
+    let mut longest = Span::ZERO;
+    if on == LossesOn::Train {
+        let clients = scopes.iter().flat_map(|(members, _)| members.iter().copied());
+        for client in clients.clone() {
+            let [_, compute, _] = engine.draw(Purpose::Probe, client, JobNumber(u32::MAX - round.0))?.phases;
+            longest = longest.max(Span((compute.0 as f64 * world.inference_of_job(client)) as u64));
+        }
+        let down = bytes.saturating_mul(clients.count() as u64);
+        add(&mut engine.accounts.down_bytes, down);
+        engine.audit.probed(down, 0);
+    }
+    Ok(longest)
+}
+
 impl ClusterDecision {
     pub fn new(clusters: &Clusters) -> Self {
         let state = ClusterState { assignment: clusters.initial.clone(), ..ClusterState::default() };
-        Self { policy: clusters.policy(), count: clusters.count, on: clusters.losses, state, regret: None }
+        let Clusters { count, losses, charge, .. } = *clusters;
+        let (policy, ready) = (clusters.policy(), VirtualTime::default());
+        Self { policy, count, on: losses, charge, ready, state, regret: None }
     }
 
     /// The cluster of an edge server.
@@ -112,6 +156,11 @@ impl ClusterDecision {
     /// Who belongs where in the next round.
     pub const fn state(&self) -> &ClusterState {
         &self.state
+    }
+
+    /// How long models have to wait before they leave for edge servers.
+    pub fn wait(&self, now: VirtualTime) -> Span {
+        Span(self.ready.0.saturating_sub(now.0))
     }
 
     /// What assignments have lost so far, where that is metered.
@@ -133,7 +182,7 @@ impl ClusterDecision {
     /// If the policy names a cluster that is not there: a broken rule.
     pub fn decide(
         &mut self,
-        engine: &Engine<'_>,
+        engine: &mut Engine<'_>,
         learning: Option<&Learning<'_>>,
         report: &RoundReport<'_>,
         scopes: &[ServerScope<'_>],
@@ -152,6 +201,10 @@ impl ClusterDecision {
         let assignment = &self.state.assignment;
         assert!(assignment.iter().all(|&cluster| cluster < self.count), "clusters are numbered from 0: {assignment:?}");
         self.state.reassignments += from.iter().zip(assignment).filter(|(from, to)| from != to).count() as u64;
+        if self.charge && !losses.known.borrow().is_empty() {
+            let others = u64::from(self.count - 1);
+            self.ready = engine.now() + charge(engine, scopes, self.on, others, report.round)?;
+        }
         let weighed = self.policy.weighed();
         if weighed.is_some() && engine.world.assignment_regret {
             self.regret.get_or_insert_default().add(losses.missed(assignment));

@@ -155,12 +155,13 @@ impl<'w> Hierarchy<'w> {
         engine.note(&Record::CloudOpened { round, time: now, edges: &self.jobs.edges })?;
         for &edge in &self.jobs.edges {
             self.cloud.counts[edge.index()] += 1;
-            let link = link(world, edge, round)?;
+            let [down, up] = link(world, edge, round)?;
+            let wait = self.clusters.as_ref().map_or(Span::ZERO, |clusters| clusters.wait(now));
             let cluster = self.clusters.as_ref().map_or(0, |clusters| clusters.of(edge));
             let edge = &mut self.edges[edge.index()];
             edge.cluster = cluster;
             let model = server.learning.as_ref().map(|learning| learning.model(edge.cluster));
-            edge.send_down(engine, link, model);
+            edge.send_down(engine, [Span(down.0.saturating_add(wait.0)), up], model);
         }
         if let Some(timeout) = self.rule.cloud_timeout {
             engine.set_timer(Timer::Cloud, now + timeout);
