@@ -15,6 +15,7 @@ mod utility;
 mod value;
 mod variance_ratio;
 mod variance_shares;
+mod widening;
 
 use super::laboratory::Context;
 use fedgenie_core::math::statistics::Estimate;
@@ -106,6 +107,7 @@ statistics! {
     "value" => value::Value;
     "difference" => difference::Difference;
     "ratio" => ratio::Ratio;
+    "widening" => widening::Widening;
     "variance-ratio" => variance_ratio::VarianceRatio;
     "variance-shares" => variance_shares::VarianceShares;
     "growth" => growth::Growth;

@@ -2,6 +2,7 @@
 
 use super::checkpoint::Checkpoints;
 use super::execution::Threads;
+use super::summary::cluster_numbers;
 use super::{Curve, CurvePoint, Experiment, RunId, RunSummary, Watch, files};
 use crate::error::Error;
 use fedgenie_core::limits;
@@ -45,11 +46,15 @@ impl Course<'_> {
         if self.standstill >= limits::ROUNDS_AT_ONE_INSTANT {
             return Err(RunError::Standstill { time: now, rounds: self.standstill });
         }
+        let mut metrics: Vec<_> = run.metrics().iter().map(|&(name, value)| (name.into(), value)).collect();
+        if !metrics.is_empty() {
+            metrics.extend(cluster_numbers(run).map(|(name, value)| (name.into(), value)));
+        }
         self.curve.push(CurvePoint {
             round: run.round().0,
             time_s: now.seconds(),
             regret: run.regret(),
-            metrics: run.metrics().iter().map(|&(name, value)| (name.into(), value)).collect(),
+            metrics,
             unique_clients: run.participation().unique(),
             jain: run.participation().jain(),
         });

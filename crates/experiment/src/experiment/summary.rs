@@ -190,9 +190,7 @@ impl RunSummary {
             bound: None,
             metrics: RunMetrics::default(),
         };
-        let clusters = run.clusters().map_or_else(Vec::new, |clusters| {
-            vec![("active_clusters", clusters.active() as f64), ("reassignments", clusters.reassignments as f64)]
-        });
+        let clusters: Vec<_> = cluster_numbers(&run).collect();
         let (metrics, accounts) = run.finish()?;
         let all = metrics.into_iter().chain(clusters);
         summary.final_metrics = all.map(|(name, value)| (name.to_owned(), value)).collect();
@@ -266,6 +264,14 @@ impl RunSummary {
         }
         numbers
     }
+}
+
+/// Numbers of the clusters after a run's last round, where there are cluster models.
+pub(super) fn cluster_numbers(run: &Run<'_>) -> impl Iterator<Item = (&'static str, f64)> {
+    let numbers = run.clusters().map(|clusters| {
+        [("active_clusters", clusters.active() as f64), ("reassignments", clusters.reassignments as f64)]
+    });
+    numbers.into_iter().flatten()
 }
 
 /// A policy at a point, over its seeds.
