@@ -3,10 +3,12 @@
 use crate::measure::{Seconds, descent, jobs, measure};
 use fedgenie::data::{Dataset, Shape, Targets};
 use fedgenie::lanes::Path;
-use fedgenie::model::families::{lenet5, resnet18, simple_cnn};
+use fedgenie::model::families::lenet5::Config;
+use fedgenie::model::families::{Family, lenet5, resnet18, simple_cnn};
 use fedgenie::model::{Batch, Model, Network, evaluate};
 use fedgenie::rng::{Purpose, Streams};
-use fedgenie::trainer::{Trainer, Update};
+use fedgenie::trainer::optimizer::Decay;
+use fedgenie::trainer::{Length, LocalTraining, Trainer, Update};
 use ndarray::Array2;
 use std::hint::black_box;
 
@@ -18,6 +20,9 @@ pub struct Case {
     size: usize,
     batch: usize,
     momentum: f64,
+    epochs: u32,
+    /// Whether gradients are clipped and weights decay, those of clusters' networks more.
+    is_regularised: bool,
     /// Whether images are counted rather than passes of a client over its images.
     counts_images: bool,
     /// Whether each thread has so many clients.
@@ -37,9 +42,25 @@ pub const CASES: &[Case] = &[
         size: 600,
         batch: 32,
         momentum: 0.9,
+        epochs: 1,
+        is_regularised: false,
         counts_images: false,
         per_thread: false,
         repetitions: 15,
+    },
+    Case {
+        name: "fed-bac",
+        build: |shape, classes| Family::Lenet5(Config { width: 1.0 }).additive(shape, classes).expect("LeNet-5 fits"),
+        shape: MNIST,
+        clients: 80,
+        size: 600,
+        batch: 32,
+        momentum: 0.9,
+        epochs: 5,
+        is_regularised: true,
+        counts_images: false,
+        per_thread: false,
+        repetitions: 3,
     },
     Case {
         name: "simple-cnn",
@@ -49,6 +70,8 @@ pub const CASES: &[Case] = &[
         size: 50,
         batch: 10,
         momentum: 0.0,
+        epochs: 1,
+        is_regularised: false,
         counts_images: false,
         per_thread: false,
         repetitions: 9,
@@ -61,6 +84,8 @@ pub const CASES: &[Case] = &[
         size: 128,
         batch: 32,
         momentum: 0.0,
+        epochs: 1,
+        is_regularised: false,
         counts_images: true,
         per_thread: true,
         repetitions: 5,
@@ -98,7 +123,7 @@ impl Case {
         model.init(&mut streams.stream(Purpose::ModelInit, 0, 0), &mut start);
         let examples: Vec<u32> = (0..(clients * self.size) as u32).collect();
         let jobs = jobs(&start, &examples, self.size);
-        let settings = descent(self.batch, 0.01, self.momentum);
+        let settings = self.settings(&model);
         let mut updates = vec![Update::default(); jobs.len()];
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
         let seconds = measure(repetitions, || {
@@ -112,15 +137,30 @@ impl Case {
             });
         });
         assert!(updates.iter().all(|update| !update.diverged), "the models learn");
-        let images = (clients * self.size) as f64;
+        let images = (clients * self.size) as f64 * f64::from(self.epochs);
         let operations = 2.0 * model.multiplications() as f64 * images;
-        let units = if self.counts_images { images } else { clients as f64 };
+        let units = if self.counts_images { images } else { clients as f64 * f64::from(self.epochs) };
         Rate {
             unit: if self.counts_images { "images/s" } else { "client-epochs/s" },
             median: units / seconds.median,
             best: units / seconds.shortest,
             peak_share: operations / seconds.shortest / (peak * threads as f64),
         }
+    }
+
+    fn settings(&self, model: &Network) -> LocalTraining {
+        let mut settings = descent(self.batch, 0.01, self.momentum);
+        settings.length = Length::Epochs(self.epochs);
+        if self.is_regularised {
+            settings.clip = Some(1.0);
+            let decay = |range, rate| Decay { range, rate };
+            let own: Vec<_> = model.layout().trained_of_clusters().collect();
+            let shared = own.first().map_or(0..model.trained(), |own| 0..own.start);
+            settings.decays = std::iter::once(decay(shared, 5e-4))
+                .chain(own.into_iter().map(|range| decay(range, 5e-4 + 0.001)))
+                .collect();
+        }
+        settings
     }
 
     /// Images per second of an evaluation on all threads of the pool.
