@@ -1,7 +1,10 @@
 //! Edge servers: whose data they have, and what is measured of their models.
 
-use super::support::{SCENARIO, Workplace, changed, line_of, world};
+use super::support::{SCENARIO, Workplace, changed, labelled, line_of, world};
 use fedgenie::id::EdgeId;
+use fedgenie::model::weights::read_safetensors;
+use fedgenie::model::{Batch, evaluate};
+use serde_json::Value;
 
 /// Three edge servers with 5, 4 and 4 clients, who learn from data that are spread by owner.
 const TIERS: &str = r#"
@@ -56,4 +59,127 @@ fn edge_servers_are_those_of_the_partition() {
     Workplace::with(&flat).run_into("out", &[]);
     let one = changed(&changed(TIERS, "edges = 3", "edges = 1\nassign = \"cyclic\""), "servers = 3", "servers = 1");
     Workplace::with(&one).run_into("out", &[]);
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// Metrics of servers against a second path: the final model, read from its file and evaluated on what each server was
+/// dealt. Rounds say the same, and what a policy asks for stands beside it.
+#[test]
+fn servers_are_measured_on_their_test_examples() {
+    let scenario = changed(TIERS, "[policy.random]", "[evaluate]\nservers = true\nevery = 2\n[policy.thompson]");
+    let place = Workplace::with(&scenario);
+    place.run_into("out", &["--models"]);
+    let world = world(&scenario, 1);
+    let task = labelled(&world);
+    let model = read_safetensors(&*task.model, &place.path("out/runs/thompson-s1/model.safetensors")).unwrap();
+    let of = |examples: &[u32]| evaluate(&*task.model, &model, Batch { data: &task.data.test, examples }, false);
+    let found: Vec<_> = (0..3).map(|server| of(world.test_of(EdgeId(server)).unwrap())).collect();
+    let metrics = &place.json("out/summary.json")["runs"][0]["final"];
+    let accuracies: Vec<f64> = found.iter().map(|found| found.accuracy()).collect();
+    let mean = accuracies.iter().sum::<f64>() / 3.0;
+    let spread = accuracies.iter().map(|one| (one - mean) * (one - mean)).sum::<f64>() / 3.0;
+    let loss = found.iter().map(|found| found.loss()).sum::<f64>() / 3.0;
+    let (min, max) = accuracies.iter().fold((1.0_f64, 0.0_f64), |(min, max), &one| (min.min(one), max.max(one)));
+    for (name, expected) in [
+        ("server_accuracy_mean", mean),
+        ("server_accuracy_sd", spread.sqrt()),
+        ("server_accuracy_min", min),
+        ("server_accuracy_max", max),
+        ("server_loss_mean", loss),
+        ("test_accuracy", of(&(0..90).collect::<Vec<u32>>()).accuracy()),
+    ] {
+        assert!((number(&metrics[name]) - expected).abs() < 1e-9, "{name}: {} {expected}", metrics[name]);
+    }
+    let rounds = place.lines("out/runs/thompson-s1/rounds.jsonl");
+    for (round, is_evaluated) in rounds.iter().zip([false, true].into_iter().cycle()) {
+        let servers = round["servers"].as_array().unwrap();
+        assert_eq!(servers.len(), 3);
+        for server in servers {
+            let keys = ["server", "cluster", "examples", "test_examples", "accuracy", "loss", "edge_accuracy"];
+            assert!(keys.iter().all(|key| server.get(key).is_some()), "{server}");
+            assert_eq!((server["accuracy"].is_number(), server["loss"].is_number()), (is_evaluated, is_evaluated));
+            assert!(server["cluster"].is_null() && server["edge_accuracy"].is_number());
+        }
+    }
+    for (server, found) in rounds[5]["servers"].as_array().unwrap().iter().zip(&found) {
+        assert!((number(&server["accuracy"]) - found.accuracy()).abs() < 1e-9);
+        assert!((number(&server["loss"]) - found.loss()).abs() < 1e-9);
+        assert_eq!(number(&server["test_examples"]), found.examples as f64);
+    }
+}
+
+/// What servers have had in the last evaluated rounds, from `rounds.jsonl`; and the classes of their data.
+#[test]
+fn the_last_rounds_are_averaged_server_by_server() {
+    let place = Workplace::with(&changed(TIERS, "[policy.random]", "[evaluate]\nlast = 4\n[policy.random]"));
+    place.run_into("out", &[]);
+    assert!(place.text("out/scenario.toml").contains("servers = true"), "the default is written out");
+    let rounds = place.lines("out/runs/random-s1/rounds.jsonl");
+    let summary = &place.json("out/summary.json")["runs"][0];
+    for key in ["accuracy", "loss"] {
+        let of =
+            |server: usize| rounds[2..].iter().map(|round| number(&round["servers"][server][key])).sum::<f64>() / 4.0;
+        let means: Vec<f64> = (0..3).map(of).collect();
+        let mean = means.iter().sum::<f64>() / 3.0;
+        let spread = means.iter().map(|one| (one - mean) * (one - mean)).sum::<f64>() / 3.0;
+        let (min, max) = means.iter().fold((9.0_f64, 0.0_f64), |(min, max), &one| (min.min(one), max.max(one)));
+        for (statistic, expected) in [("mean", mean), ("sd", spread.sqrt()), ("min", min), ("max", max)] {
+            let name = format!("server_{key}_{statistic}_last");
+            assert!((number(&summary["final"][&name]) - expected).abs() < 1e-12, "{name}");
+        }
+    }
+    let (world, classes) = (world(TIERS, 1), 10);
+    let task = labelled(&world);
+    let labels = [&task.data.train, &task.data.test].map(|data| data.classes().unwrap().0);
+    for (server, members) in world.members().iter().enumerate() {
+        let counts = |labels: &[u8], examples: &mut dyn Iterator<Item = u32>| {
+            let mut counts = vec![0_u64; classes];
+            examples.for_each(|example| counts[usize::from(labels[example as usize])] += 1);
+            counts
+        };
+        let train = counts(labels[0], &mut members.iter().flat_map(|&client| task.partition.client(client)).copied());
+        let test = counts(labels[1], &mut world.test_of(EdgeId(server as u32)).unwrap().iter().copied());
+        assert_eq!(summary["partition"]["servers"][server], serde_json::json!({ "train": train, "test": test }));
+        assert_eq!(rounds[0]["servers"][server]["examples"], train.iter().sum::<u64>());
+    }
+}
+
+/// Where there are cluster models, servers are evaluated unless the scenario says otherwise, for all policies alike;
+/// which changes no digest.
+#[test]
+fn servers_are_evaluated_where_there_are_clusters() {
+    let policies = "[policy.random]\n[policy.plain]\nkind = \"random\"\nwith = { clusters = \"none\" }\n";
+    let clusters = format!("[clusters]\ncount = 2\n{policies}");
+    let run = |scenario: &str| {
+        let place = Workplace::with(scenario);
+        place.run_into("out", &[]);
+        let summary = place.json("out/summary.json");
+        let is_measured = |run: &Value| run["final"].get("server_accuracy_mean").is_some();
+        let measured: Vec<bool> = summary["runs"].as_array().unwrap().iter().map(is_measured).collect();
+        let answer = place.fedgenie(&["verify", "out"]);
+        assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+        (place, measured)
+    };
+    let (place, measured) = run(&changed(TIERS, "[policy.random]\n", &clusters));
+    assert_eq!(measured, [true, true]);
+    // The resolved scenario says it.
+    let digests = place.digests("out");
+    place.run_file("out/scenario.toml", "again", &[]);
+    assert_eq!(digests, place.digests("again"));
+    let without = format!("[evaluate]\nservers = false\n{clusters}");
+    let (place, measured) = run(&changed(TIERS, "[policy.random]\n", &without));
+    assert_eq!((measured, place.digests("out")), (vec![false, false], digests));
+    // A policy alone has them.
+    let one = "[policy.random]\n[policy.own]\nkind = \"random\"\nwith = { \"clusters.count\" = 2 }\n";
+    assert_eq!(run(&changed(TIERS, "[policy.random]\n", one)).1, [true, true]);
+    assert_eq!(run(TIERS).1, [false]);
+    for (evaluate, words) in [("last = 0", "found 0"), ("last = 3\nservers = false", "take one of the two out")] {
+        let scenario = changed(TIERS, "[policy.random]", &format!("[evaluate]\n{evaluate}\n[policy.random]"));
+        let answer = Workplace::with(&scenario).fedgenie(&["run", SCENARIO, "--quiet"]);
+        let start = format!("fedgenie: error: {SCENARIO}:{}: evaluate.last: ", line_of(&scenario, "last ="));
+        assert!(answer.stderr.starts_with(&start) && answer.stderr.contains(words), "{}", answer.stderr);
+    }
 }

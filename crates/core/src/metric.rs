@@ -7,7 +7,8 @@
 //! | metric | measured on |
 //! |---|---|
 //! | `test_M`, `valid_M` | test data, validation data |
-//! | `client_M_S`, `server_M_S` | each client's data, the data of each edge server's clients; `S` is a statistic over them |
+//! | `client_M_S` | each client's data; `S` is a statistic over clients |
+//! | `server_M_S` | each edge server's test data, or its clients' data where test data are not dealt to servers; `S` is a statistic over servers |
 //! | `M` | no data: a measure of the model alone |
 //!
 //! Statistics over `n` clients or servers, each of which counts alike: `mean`; `sd`, with divisor `n`; `p10`, the value

@@ -18,6 +18,7 @@ mod execution;
 pub mod files;
 mod folder;
 pub mod kept;
+mod last;
 mod outside;
 mod play;
 mod run_file;

@@ -160,6 +160,7 @@ impl Scenario {
         let mut rest = tree.clone();
         rest.take("sweep");
         let policies = rest.take("policy");
+        evaluation::resolve_servers(&mut rest, policies.as_ref());
         let Part { sections, plan, files, .. } = Part::read(&rest, tree, reach)?;
         let mut arms = read_policies(policies.as_ref(), tree)?;
         let mut variants: Vec<Part> = Vec::new();

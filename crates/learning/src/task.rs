@@ -18,7 +18,7 @@ pub use labelled::Labelled;
 pub use private::{PrivateTable, PrivateView};
 pub use recommendation::Recommendation;
 
-use crate::data::partition::Skew;
+use crate::data::partition::{ClassCounts, Skew};
 use crate::layout::{Layout, Update};
 use crate::model::weights::Tensor;
 use crate::trainer::{LocalTraining, spread};
@@ -174,6 +174,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
 
     /// How unevenly the training examples are spread over clients, where that is known.
     fn skew(&self) -> Option<&Skew> {
+        None
+    }
+
+    /// How many examples of each class an edge server with these clients and test examples has, if there are classes.
+    fn class_counts(&self, _members: &[ClientId], _test: &[u32]) -> Option<ClassCounts> {
         None
     }
 

@@ -175,7 +175,7 @@ impl ClusterState {
     }
 }
 
-/// A server in a round, where its models are measured on its own data.
+/// A server in a round, where its models are measured on its own data. Numbers are NaN if unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerRound {
     /// Which; 0 where there is one.
@@ -186,16 +186,20 @@ pub struct ServerRound {
     pub examples: usize,
     /// Its test examples, where the task deals them to servers.
     pub test_examples: Option<usize>,
-    /// Accuracy of its own model, before the cloud's average; NaN if unknown.
+    /// The main measure of its model after the round on its test examples, negated where smaller is better.
+    pub accuracy: f64,
+    /// Loss on the same.
+    pub loss: f64,
+    /// As `accuracy`, of its own model, before the cloud's average, and on what its policy asks for.
     pub edge_accuracy: f64,
 }
 
 impl ServerRound {
     fn to_json(&self) -> Value {
-        let Self { server, cluster, examples, test_examples, edge_accuracy } = self;
+        let Self { server, cluster, examples, test_examples, accuracy, loss, edge_accuracy } = self;
         json!({
             "server": server, "cluster": cluster, "examples": examples, "test_examples": test_examples,
-            "accuracy": null, "loss": null, "edge_accuracy": edge_accuracy
+            "accuracy": accuracy, "loss": loss, "edge_accuracy": edge_accuracy
         })
     }
 }
@@ -231,7 +235,7 @@ pub struct RoundSummary<'a> {
     pub hindsight: &'a [HindsightRound],
     /// Who belongs to which cluster next, where there are cluster models.
     pub clusters: Option<&'a ClusterState>,
-    /// The servers, where a policy asks for the accuracy of their models.
+    /// The servers, where they were evaluated or a policy asks for the accuracy of their models.
     pub servers: Option<&'a [ServerRound]>,
     /// Why policies decided as they did, one object for each selection, where that is recorded.
     pub explain: Option<&'a [Map<String, Value>]>,

@@ -230,7 +230,7 @@ fn trained_models_are_worked_out_again() {
         let more = format!("[clusters]\ninitial = [0, 1, 2]\nassign = {rule}\n[regret]\nassignment = true\n");
         let root = tree::parse(Path::new(SCENARIO), &format!("{TWELVE}{protocol}{more}[policy.random]\n")).unwrap();
         let mut experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
-        experiment.set_task(Settings).unwrap();
+        experiment.set_task(Settings::default()).unwrap();
         let place = Workplace::new();
         let [one, two, seven] = [1, 2, 7].map(|threads| {
             let folder = format!("out-{threads}");

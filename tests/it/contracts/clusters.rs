@@ -23,6 +23,8 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug)]
 struct TwoBlocks {
     layout: Layout,
+    /// Whether there are test examples of servers: those that their first clients want, of server m the first m + 1.
+    has_tests: bool,
 }
 
 fn wanted(client: ClientId) -> f64 {
@@ -62,12 +64,19 @@ impl Task for TwoBlocks {
         let clients = match on {
             On::Client(client) => vec![client],
             On::Server(_, members) => members.to_vec(),
+            On::ServerTest(_, _, examples) => examples.iter().copied().map(ClientId).collect(),
             _ => everyone,
         };
         let model = f64::from(state.model[0]) + f64::from(state.model[1]);
         let squares = clients.iter().map(|&client| (model - wanted(client)) * (model - wanted(client)));
         values[0] = squares.sum::<f64>() / clients.len() as f64;
         clients.len() as f64
+    }
+
+    fn test_of_servers(&self, servers: &[Vec<ClientId>], _: &Streams) -> Vec<Vec<u32>> {
+        let first =
+            |(server, members): (usize, &Vec<ClientId>)| members[..=server].iter().map(|client| client.0).collect();
+        if self.has_tests { servers.iter().enumerate().map(first).collect() } else { Vec::new() }
     }
 
     fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
@@ -78,8 +87,10 @@ impl Task for TwoBlocks {
     }
 }
 
-#[derive(Debug)]
-pub struct Settings;
+#[derive(Debug, Default)]
+pub struct Settings {
+    has_tests: bool,
+}
 
 impl TaskSettings for Settings {
     fn measures(&self) -> Measures {
@@ -96,7 +107,7 @@ impl TaskSettings for Settings {
 
     fn material(&self, _: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let segments = vec![Segment::dense("global", 1, Scope::Shared), Segment::dense("own", 1, Scope::Cluster)];
-        Ok(Some(Box::new(TwoBlocks { layout: Layout::new(segments) })))
+        Ok(Some(Box::new(TwoBlocks { layout: Layout::new(segments), has_tests: self.has_tests })))
     }
 }
 
@@ -104,7 +115,7 @@ impl TaskSettings for Settings {
 fn one_model_under_every_protocol() {
     for (name, protocol) in PROTOCOLS {
         let mut experiment = experiment(protocol, "[evaluate]\nclients = true\n");
-        experiment.set_task(Settings).unwrap();
+        experiment.set_task(Settings::default()).unwrap();
         let summary = run(&experiment);
         for run in &summary.runs {
             // The best single number is 2, which leaves a loss of 2/3; one begins with 0.5.
@@ -122,7 +133,7 @@ fn a_block_for_each_cluster_of_edge_servers() {
     let (_, protocol) = PROTOCOLS[4];
     let loss = |more: &str| {
         let mut experiment = experiment(protocol, &format!("{more}[evaluate]\nservers = true\n"));
-        experiment.set_task(Settings).unwrap();
+        experiment.set_task(Settings::default()).unwrap();
         let runs = run(&experiment).runs;
         runs.into_iter().map(|run| run.final_metrics["server_loss_mean"]).fold(0.0, f64::max)
     };
@@ -134,6 +145,34 @@ fn a_block_for_each_cluster_of_edge_servers() {
     // Everybody in cluster 0 is as one model, whose blocks begin elsewhere.
     assert!((single - one).abs() < 0.1, "{single}, {one}");
     assert!(shuffled > 2.0 * fixed, "{shuffled}, {fixed}");
+}
+
+/// Metrics of servers are plain statistics of what each one's model has on its own test examples, and metrics on test
+/// data are over all examples.
+#[test]
+fn each_test_example_is_measured_under_its_servers_model() {
+    let (_, protocol) = PROTOCOLS[4];
+    let measured = |has_tests: bool| {
+        let mut experiment = experiment(protocol, "[clusters]\ninitial = [1, 0, 0]\n");
+        experiment.set_task(Settings { has_tests }).unwrap();
+        let run = run(&experiment).runs.swap_remove(0);
+        let of = |name: &str| run.final_metrics[&format!("server_loss_{name}")];
+        // Three values from their smallest, largest and mean; servers 1 and 2 share a model between 2 and 3.
+        let (min, max) = (of("min"), of("max"));
+        (run.final_metrics["test_loss"], [min, 3.0 * of("mean") - min - max, max], of("sd"))
+    };
+    let (without, _, _) = measured(false);
+    let (test, losses, sd) = measured(true);
+    let mean = losses.iter().sum::<f64>() / 3.0;
+    let spread = losses.iter().map(|loss| (loss - mean) * (loss - mean)).sum::<f64>() / 3.0;
+    assert!((sd - spread.sqrt()).abs() < 1e-12);
+    // Server 0 has its own model and the smallest loss, with 1 of 6 examples; who of the others has 2 and who has 3
+    // follows from the assertion, and it is one of the two.
+    let of = |[one, two, three]: [f64; 3]| (one + 2.0 * two + 3.0 * three) / 6.0;
+    let orders = [[losses[0], losses[1], losses[2]], [losses[0], losses[2], losses[1]]].map(of);
+    assert!(orders.iter().any(|order| (order - test).abs() < 1e-12), "{orders:?}, {test}");
+    // Without test examples of servers, everything counts under every model that somebody has.
+    assert!(without > test + 0.1, "{without}, {test}");
 }
 
 /// Moves every edge server to the next cluster after each round, and writes down what it is told.
@@ -169,7 +208,7 @@ fn a_rule_of_ones_own() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let kept = told.clone();
     let mut experiment = experiment(protocol, "[clusters]\ninitial = [0, 0, 1]\n");
-    experiment.set_task(Settings).unwrap();
+    experiment.set_task(Settings::default()).unwrap();
     experiment
         .set_clusters(move |context| {
             assert_eq!((context.clusters, context.initial, context.rounds), (3, &[0, 0, 1][..], Some(12)));

@@ -2,6 +2,7 @@
 
 use super::checkpoint::Checkpoints;
 use super::execution::Threads;
+use super::last::LastRounds;
 use super::summary::cluster_numbers;
 use super::{Curve, CurvePoint, Experiment, RunId, RunSummary, Watch, files};
 use crate::error::Error;
@@ -22,6 +23,7 @@ use std::path::Path;
 struct Course<'a> {
     curve: Curve,
     watch: Watch<'a>,
+    last: LastRounds,
     /// Rounds that have closed at this instant, where nothing else ends the run.
     standstill: u32,
     before: VirtualTime,
@@ -29,9 +31,10 @@ struct Course<'a> {
 
 impl Stateful for Course<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { curve, watch, standstill, before } = self;
+        let Self { curve, watch, last, standstill, before } = self;
         state.field(curve);
         state.field(watch);
+        state.field(last);
         state.field(standstill);
         state.field(before);
     }
@@ -58,6 +61,7 @@ impl Course<'_> {
             unique_clients: run.participation().unique(),
             jain: run.participation().jain(),
         });
+        self.last.observe(run);
         Ok(self.watch.observe(run))
     }
 }
@@ -118,7 +122,8 @@ impl Experiment {
         };
         let metrics = sections.metrics(&world.measures);
         let watch = Watch::new(&sections.stop, &sections.evaluate.targets, &metrics);
-        let mut course = Course { curve: Curve::default(), watch, standstill: 0, before: VirtualTime::START };
+        let (curve, last) = (Curve::default(), LastRounds::new(sections.evaluate.last));
+        let mut course = Course { curve, watch, last, standstill: 0, before: VirtualTime::START };
         let mut run = match from {
             None => Run::new(world, &arm.label, policies, settings, &mut metered),
             Some(state) => {
@@ -156,8 +161,9 @@ impl Experiment {
         if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
             files::write_file(file, &contents)?;
         }
-        let Course { curve, watch, .. } = course;
+        let Course { curve, watch, last, .. } = course;
         let mut summary = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        summary.final_metrics.extend(last.summary(&world.measures));
         summary.with = arm.overridden();
         (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy, arm.cohort);

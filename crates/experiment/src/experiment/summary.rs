@@ -49,7 +49,8 @@ pub struct RunSummary {
     pub virtual_time_s: f64,
     /// Digests.
     pub digest: DigestPair,
-    /// Metrics of the final model; with cluster models also `active_clusters` and `reassignments`.
+    /// Metrics of the final model; with cluster models also `active_clusters` and `reassignments`, with `last` of
+    /// `[evaluate]` also `server_M_mean_last` and so on.
     #[serde(rename = "final", deserialize_with = "read_metrics")]
     pub final_metrics: BTreeMap<String, f64>,
     /// Cumulative regret.
@@ -179,7 +180,7 @@ impl RunSummary {
             gini: gini(counts),
             outcomes: Outcomes::default(),
             group_selections: run.total_group_selections(),
-            partition: run.skew().cloned(),
+            partition: run.skew(),
             initial_edge_accuracy: run.initial_edge_accuracy(),
             data: BTreeMap::new(),
             reference: BTreeMap::new(),

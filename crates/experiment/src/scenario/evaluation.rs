@@ -1,6 +1,8 @@
 //! When the global model is evaluated, and what is made of its metrics: targets, and the end of a run that no longer
 //! improves.
 
+use super::tree::{Node, Value};
+use super::with::NONE;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::{Better, Metric};
 use fedgenie_core::time::{Span, VirtualTime};
@@ -27,9 +29,14 @@ pub struct EvaluateConfig {
     /// otherwise): mean, standard deviation, tenth percentile, minimum and maximum over clients.
     #[serde(default)]
     pub clients: bool,
-    /// As `clients`, for the data of each edge server's clients; for `hierarchical`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub servers: bool,
+    /// As `clients`, for edge servers under their models, on the test examples of each where the task deals these to
+    /// servers; for `hierarchical`. True if left out where there are cluster models, be it of one policy, or `last`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<bool>,
+    /// Averages each edge server over so many of the last evaluated rounds, for the final metrics `server_M_mean_last`,
+    /// `_sd_last`, `_min_last` and `_max_last`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<u32>,
     /// Values of metrics, for which the summary says when they were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetConfig>,
@@ -62,6 +69,29 @@ pub struct PlateauConfig {
     pub least: f64,
 }
 
+/// Writes the default of `servers` out, where it is true. All policies share what is evaluated; so it is true where one
+/// of them alone has cluster models, and for one without where the others have them.
+pub(super) fn resolve_servers(rest: &mut Node, policies: Option<&Node>) {
+    let table = |node: Option<&Node>| match node.map(|node| &node.value) {
+        Some(Value::Table(entries)) => entries.clone(),
+        _ => Vec::new(),
+    };
+    let has_clusters = |(_, policy): (String, Node)| {
+        let is_one = |(key, node): (String, Node)| {
+            key.split('.').next() == Some("clusters") && !matches!(&node.value, Value::Text(none) if none == NONE)
+        };
+        table(policy.get("with")).into_iter().any(is_one)
+    };
+    let is_true = rest.get("clusters").is_some()
+        || rest.at("evaluate.last").is_some()
+        || table(policies).into_iter().any(has_clusters);
+    if is_true && rest.at("evaluate.servers").is_none() {
+        let node = Node { value: Value::Boolean(true), origin: rest.nearest_origin("evaluate").clone() };
+        // What is no table is refused when it is read.
+        drop(rest.set("evaluate.servers", node));
+    }
+}
+
 fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
     Err(Complaint::new(path, message))
 }
@@ -83,9 +113,20 @@ impl EvaluateConfig {
         }
     }
 
+    /// Whether edge servers are evaluated, where there are any.
+    pub fn servers(&self) -> bool {
+        self.servers.unwrap_or(false)
+    }
+
     pub(super) fn check(&self) -> Result<(), Complaint> {
         if self.every == Some(0) {
             return complain("every", "found 0; expected a number of rounds of at least 1");
+        }
+        if self.last == Some(0) {
+            return complain("last", "found 0; expected a number of evaluated rounds of at least 1");
+        }
+        if self.last.is_some() && !self.servers() {
+            return complain("last", "is about edge servers, and servers = false; take one of the two out");
         }
         if self.period.is_some_and(|period| period.0 == Span::ZERO) {
             return complain("period", "found 0; expected a positive duration");
@@ -111,7 +152,7 @@ impl EvaluateConfig {
             at: self.at.iter().map(|at| VirtualTime::default() + at.0).collect(),
             period: self.period.map_or(Span::ZERO, |period| period.0),
             clients: self.clients,
-            servers: self.servers,
+            servers: self.servers(),
             end,
         }
     }

@@ -393,7 +393,7 @@ impl Sections {
 
     /// The metrics of a task, in the order in which rounds have them.
     pub fn metrics(&self, measures: &Measures) -> Vec<Metric> {
-        let servers = self.evaluate.servers && self.protocol.has_edge_servers();
+        let servers = self.evaluate.servers() && self.protocol.has_edge_servers();
         measures.metrics(self.evaluate.clients, servers)
     }
 

@@ -12,7 +12,7 @@ use fedgenie_core::{limits, text};
 const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, protocol, clusters";
 
 /// What takes an optional section away.
-const NONE: &str = "none";
+pub(super) const NONE: &str = "none";
 
 /// A value that stands, for one policy, in the place of the scenario's.
 #[derive(Clone, Debug, PartialEq)]

@@ -38,7 +38,7 @@ pub mod two_level;
 pub mod zipf;
 
 pub use error::PartitionError;
-pub use skew::Skew;
+pub use skew::{ClassCounts, Skew};
 
 use super::Dataset;
 use fedgenie_core::components;

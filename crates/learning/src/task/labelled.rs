@@ -13,7 +13,7 @@ pub mod test_split;
 use super::clusters::{ClusterNetworks, tensors_of_clusters};
 use super::{Context, Job, ModelState, On, PrivateView, Task, Worker};
 use crate::data::Split;
-use crate::data::partition::{Partition, Skew, TestSplit};
+use crate::data::partition::{ClassCounts, Partition, Skew, TestSplit};
 use crate::layout::{Layout, Scope, Update};
 use crate::model::weights::{Tensor, tensors_of};
 use crate::model::{Batch, Evaluation, Model, evaluate, evaluate_each};
@@ -203,6 +203,16 @@ impl Task for Labelled {
 
     fn skew(&self) -> Option<&Skew> {
         Some(&self.skew)
+    }
+
+    fn class_counts(&self, members: &[ClientId], test: &[u32]) -> Option<ClassCounts> {
+        let (train, classes) = self.data.train.classes()?;
+        let (tests, test_classes) = self.data.test.classes()?;
+        let (mut of_train, mut of_test) = (vec![0; classes], vec![0; test_classes]);
+        let trained = members.iter().flat_map(|&client| self.partition.client(client));
+        trained.for_each(|&example| of_train[usize::from(train[example as usize])] += 1);
+        test.iter().for_each(|&example| of_test[usize::from(tests[example as usize])] += 1);
+        Some(ClassCounts { train: of_train, test: of_test })
     }
 
     fn warnings(&self) -> Vec<String> {

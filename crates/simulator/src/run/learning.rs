@@ -6,7 +6,7 @@ mod hindsight;
 mod intake;
 
 pub(super) use accuracy::Accuracies;
-pub(super) use evaluation::{Evaluated, ServerScope};
+pub(super) use evaluation::{Evaluated, Measured, ServerScope};
 pub(super) use hindsight::{EdgeState, Past, Snapshot};
 pub(super) use intake::{EdgeModel, Intake, Sent, Trained, Work};
 

@@ -5,11 +5,13 @@ use super::server::Server;
 use super::{Accounts, Protocol, Run, RunError};
 use crate::metrics::Participation;
 use crate::population::Group;
+use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
-use fedgenie_core::id::Round;
+use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::record::Regret;
 use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::data::partition::Skew;
+use fedgenie_learning::data::partition::skew::MOST_SIZES;
 
 /// Names and values of a round's metrics.
 pub type Metrics = Vec<(&'static str, f64)>;
@@ -25,9 +27,19 @@ impl Run<'_> {
         self.engine.now()
     }
 
-    /// How unevenly the training examples are spread over clients, where clients train.
-    pub fn skew(&self) -> Option<&Skew> {
-        self.engine.world.task.as_ref().and_then(|task| task.skew())
+    /// How unevenly the training examples are spread over clients, where clients train; with what each edge server has.
+    pub fn skew(&self) -> Option<Skew> {
+        let world = self.engine.world;
+        let task = world.task.as_ref()?;
+        let skew = task.skew()?.clone();
+        let members = match &world.protocol.rule {
+            Rule::Hierarchical(rule) if rule.members.len() <= MOST_SIZES => &rule.members[..],
+            Rule::Hierarchical(_) | Rule::Rounds(_) | Rule::Buffered(_) => return Some(skew),
+        };
+        let one = |(server, members): (usize, &Vec<ClientId>)| {
+            task.class_counts(members, world.test_of(EdgeId::from_index(server)).unwrap_or_default())
+        };
+        Some(Skew { servers: members.iter().enumerate().filter_map(one).collect(), ..skew })
     }
 
     /// Cumulative regret.
@@ -51,6 +63,12 @@ impl Run<'_> {
     /// Metrics of the last round, empty if it was not evaluated.
     pub fn metrics(&self) -> &[(&'static str, f64)] {
         &self.server.metrics
+    }
+
+    /// The measures of data of each edge server after the last round, in the order in which the task declares them, if
+    /// servers were evaluated; none of a server without anything to measure on.
+    pub fn server_measures(&self) -> &[Option<Vec<f64>>] {
+        &self.server.server_measures
     }
 
     /// The accuracy of the model that each server begins with, where its policy asks for it; none of one that does not,
@@ -119,7 +137,7 @@ impl Run<'_> {
         if metrics.is_empty()
             && let Some(learning) = &learning
         {
-            metrics = learning.evaluate(settings.evaluate.evaluated(&scopes, settings.parallel))?;
+            metrics = learning.evaluate(settings.evaluate.evaluated(&scopes, settings.parallel))?.metrics;
         }
         Ok((metrics, self.engine.finish()?))
     }

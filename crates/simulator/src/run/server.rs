@@ -4,7 +4,7 @@ use super::checkpoint::Shared;
 use super::clusters::ClusterDecision;
 use super::engine::{Engine, THE_SERVER};
 use super::hindsight::{Found, HindsightMeter, OpenRound};
-use super::learning::{Accuracies, Intake, Learning, ServerScope, Trained};
+use super::learning::{Accuracies, Intake, Learning, Measured, ServerScope, Trained};
 use super::{Accounts, RunError, RunSettings};
 use crate::metrics::Participation;
 use crate::policy::{AccuracyOn, Explanation, Feedback, ModelQuality, Policy, RoundReport, Wants};
@@ -31,6 +31,8 @@ pub(super) struct Server<'w> {
     pub learning: Option<Learning<'w>>,
     /// Of the last round, if it was evaluated.
     pub metrics: Vec<(&'static str, f64)>,
+    /// The measures of each edge server, if servers were evaluated in the last round.
+    pub server_measures: Vec<Option<Vec<f64>>>,
     /// Of the last round, where there is a reward.
     pub reward: Option<f64>,
     /// Cumulative.
@@ -141,6 +143,7 @@ impl<'w> Server<'w> {
             participation: Participation::new(world.population.len()),
             learning: world.task.as_deref().map(|task| Learning::new(world, task, world.clusters())),
             metrics: Vec::new(),
+            server_measures: Vec::new(),
             reward: None,
             regret: Regret::default(),
             group_selections: if named { groups.iter().enumerate().map(name).collect() } else { Vec::new() },
@@ -164,6 +167,7 @@ impl<'w> Server<'w> {
             participation,
             learning,
             metrics,
+            server_measures,
             reward,
             regret,
             group_selections,
@@ -184,6 +188,7 @@ impl<'w> Server<'w> {
         let mut named: Vec<(String, f64)> = metrics.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
         state.field(&mut named);
         *metrics = named.into_iter().map(|(name, value)| (interned(&name), value)).collect();
+        state.field(server_measures);
         state.field(reward);
         state.field(regret);
         group_selections.iter_mut().for_each(|(_, count)| state.field(count));
@@ -219,6 +224,7 @@ impl<'w> Server<'w> {
         let wants = policy.as_ref().map_or_else(Wants::default, |told| self.settings.wants(&*told.policy));
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);
         self.metrics.clear();
+        self.server_measures.clear();
         let (mut trained, mut quality, mut edge_accuracy) = (Vec::new(), None, None);
         if let Some(learning) = &mut self.learning {
             if wants.model_quality && self.quality.is_none() {
@@ -242,7 +248,8 @@ impl<'w> Server<'w> {
             let plan = &self.settings.evaluate;
             let is_due = plan.is_due(round, opened, now) || plan.end.is_reached(round, now, &engine.accounts);
             if is_due {
-                self.metrics = learning.evaluate(plan.evaluated(scopes, parallel))?;
+                let Measured { metrics, servers } = learning.evaluate(plan.evaluated(scopes, parallel))?;
+                (self.metrics, self.server_measures) = (metrics, servers);
             }
             if let Some(before) = self.quality {
                 let measured = is_due.then_some(&self.metrics[..]);
@@ -339,16 +346,31 @@ impl<'w> Server<'w> {
         }
     }
 
-    /// What is known of each server in this round, where a policy asks for the accuracy of its models.
+    /// What is known of each server in this round, where servers are evaluated or a policy asks for the accuracy of its
+    /// models.
     fn servers(&self, world: &World, scopes: &[ServerScope<'_>]) -> Option<Vec<ServerRound>> {
-        let accuracies = self.accuracies.as_ref()?;
-        let one = |(index, &edge_accuracy): (usize, &f64)| {
+        let learning = self.learning.as_ref()?;
+        if self.accuracies.is_none() && self.server_measures.is_empty() {
+            return None;
+        }
+        // The one server of protocols without edge servers has all test data.
+        let of_all = learning.on_test(&self.metrics).filter(|_| scopes.is_empty());
+        let one = |(index, members): (usize, Vec<ClientId>)| {
             let server = EdgeId::from_index(index);
             let cluster = scopes.get(index).filter(|_| world.protocol.clusters.is_some()).map(|(_, cluster)| *cluster);
-            let test_examples = world.test_of(server).map(<[u32]>::len);
-            ServerRound { server, cluster, examples: accuracies.examples[index], test_examples, edge_accuracy }
+            let measures = self.server_measures.get(index).and_then(Option::as_ref).or(of_all.as_ref());
+            let [accuracy, loss] = measures.map_or([f64::NAN; 2], |values| learning.quality_and_loss(values));
+            ServerRound {
+                server,
+                cluster,
+                examples: learning.examples_of(&members),
+                test_examples: world.test_of(server).map(<[u32]>::len),
+                accuracy,
+                loss,
+                edge_accuracy: self.accuracies.as_ref().map_or(f64::NAN, |known| known.of_round()[index]),
+            }
         };
-        Some(accuracies.of_round().iter().enumerate().map(one).collect())
+        Some(world.members().into_iter().enumerate().map(one).collect())
     }
 
     fn record(

@@ -41,6 +41,19 @@ pub struct Skew {
     /// About classes; none for a regression, or if nothing was dealt out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelSkew>,
+    /// Examples of each class that each edge server has, where there are at most [`MOST_SIZES`] of them; see
+    /// [`crate::task::Task::class_counts`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ClassCounts>,
+}
+
+/// Examples of each class of an edge server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassCounts {
+    /// Of its clients, for training.
+    pub train: Vec<usize>,
+    /// For testing.
+    pub test: Vec<usize>,
 }
 
 /// The unevenness of clients' classes.
@@ -72,6 +85,7 @@ impl Partition {
             size_gini: gini(&sizes),
             sizes: told,
             labels: self.label_skew(data),
+            servers: Vec::new(),
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! Two 5 × 5 convolutions (6 and 16 channels, ReLU, 2 × 2 max pooling), dense 120, 84, classes; `width` multiplies the
-//! channels and the outputs of the hidden layers, each rounded to the nearest whole number, halves up. 44,426 parameters
-//! on 1 × 28 × 28, 62,006 on 3 × 32 × 32; there, a width of 1.411 has 124,005, and a width of 2 has 244,962.
+//! channels and the outputs of the hidden layers, rounded to whole numbers, halves up. 44,426 parameters on
+//! 1 × 28 × 28, 62,006 on 3 × 32 × 32; there, a width of 1.411 has 124,005, and a width of 2 has 244,962.
 //!
 //! # Source
 //! Y. LeCun et al., "Gradient-based learning applied to document recognition", Proc. IEEE 1998.

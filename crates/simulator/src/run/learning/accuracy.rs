@@ -20,14 +20,12 @@ pub(in crate::run) struct Accuracies {
     last: Vec<f64>,
     /// Of the last one of this round.
     of_round: Vec<f64>,
-    /// Training examples of each server's clients.
-    pub examples: Vec<usize>,
 }
 
 /// Between rounds; what is not named follows from the scenario and its seed.
 impl Stateful for Accuracies {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { on: _, initial: _, last, of_round: _, examples: _ } = self;
+        let Self { on: _, initial: _, last, of_round: _ } = self;
         state.fields(last);
     }
 }
@@ -51,14 +49,7 @@ impl Accuracies {
                 })
             };
             let initial: Vec<f64> = wanted.iter().zip(&members).enumerate().map(one).collect();
-            let examples = |members: &Vec<ClientId>| members.iter().map(|&client| learning.examples(client)).sum();
-            Self {
-                last: initial.clone(),
-                of_round: vec![f64::NAN; initial.len()],
-                examples: members.iter().map(examples).collect(),
-                on: wanted,
-                initial,
-            }
+            Self { last: initial.clone(), of_round: vec![f64::NAN; initial.len()], on: wanted, initial }
         })
     }
 

@@ -1,17 +1,30 @@
 //! The metrics of a round, and the losses that policies ask clients for.
+//!
+//! Where the task deals test examples to edge servers, metrics of servers are on these, each under its server's model;
+//! and so are metrics on test data, where there are several models.
 
 use super::Learning;
 use crate::clusters::LossesOn;
 use crate::run::RunError;
 use crate::run::results::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId};
-use fedgenie_core::metric::{Place, Statistic};
+use fedgenie_core::metric::{Measure, Place, Statistic};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_learning::task::{ModelState, Need, On, PrivateView, ProbeKind};
 use rayon::prelude::*;
 
 /// The clients of an edge server, and the cluster of its model.
 pub(in crate::run) type ServerScope<'a> = (&'a [ClientId], u32);
+
+/// What was measured of a round.
+pub(in crate::run) struct Measured {
+    pub metrics: Metrics,
+    /// The measures of each edge server, where servers are evaluated; none of one without anything to measure on.
+    pub servers: Vec<Option<Vec<f64>>>,
+}
+
+/// The values of measures, and the weight with which those of parts are put together.
+type Weighted = (Vec<f64>, f64);
 
 /// What the metrics of a round are of.
 #[derive(Clone, Copy, Debug)]
@@ -145,28 +158,56 @@ impl Learning<'_> {
     ///
     /// # Errors
     /// If the task lacks what it measures.
-    pub fn evaluate(&self, evaluated: Evaluated<'_>) -> Result<Metrics, RunError> {
+    pub fn evaluate(&self, evaluated: Evaluated<'_>) -> Result<Measured, RunError> {
         self.check_measures()?;
         Ok(self.evaluate_state(&self.current(0), evaluated))
     }
 
-    /// Whether a metric belongs to the digest: see [`Statistic::is_digested`].
+    /// Whether a metric belongs to the digest: of those over clients see [`Statistic::is_digested`]; those over edge
+    /// servers follow from the models and are left out, so that whether they are measured changes no digest.
     pub fn is_digested(&self, name: &str) -> bool {
-        let measures = &self.world.measures;
         let over = [("client_", Place::Clients), ("server_", Place::Servers)];
         let Some((_, place)) = over.into_iter().find(|(prefix, _)| name.starts_with(prefix)) else { return true };
-        measures.of_data.iter().all(|measure| {
+        self.world.measures.of_data.iter().all(|measure| {
             let of = |statistic: &Statistic| measure.metric(place, Some(*statistic)) == name;
-            Statistic::ALL.iter().find(|statistic| of(statistic)).is_none_or(|found| found.is_digested(measure.better))
+            let is_digested = |found: Statistic| place == Place::Clients && found.is_digested(measure.better);
+            Statistic::ALL.into_iter().find(of).is_none_or(is_digested)
         })
     }
 
+    /// The main measure among the values of measures, negated where smaller is better, and the loss; NaN of what is
+    /// not measured.
+    pub fn quality_and_loss(&self, values: &[f64]) -> [f64; 2] {
+        let measures = &self.world.measures;
+        let quality = measures.main().map_or(f64::NAN, |main| main.better.quality(values[measures.main]));
+        let loss = measures.of_data.iter().position(|measure| measure.name == "loss");
+        [quality, loss.map_or(f64::NAN, |loss| values[loss])]
+    }
+
+    /// The measures on test data among the metrics of a round; none if they are not there.
+    pub fn on_test(&self, metrics: &Metrics) -> Option<Vec<f64>> {
+        let of = |measure: &Measure| {
+            let name = measure.metric(Place::Test, None);
+            metrics.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
+        };
+        self.world.measures.of_data.iter().map(of).collect()
+    }
+
     /// The metrics of a model; where there are clusters, `state` has the model of the first.
-    fn evaluate_state(&self, state: &ModelState<'_>, evaluated: Evaluated<'_>) -> Metrics {
+    fn evaluate_state(&self, state: &ModelState<'_>, evaluated: Evaluated<'_>) -> Measured {
         let Evaluated { clients, servers, scopes, parallel } = evaluated;
         let measures = &self.world.measures;
         let mut metrics = Metrics::new();
-        let held_out = self.on_held_out(state, scopes, parallel);
+        let has_tests = !scopes.is_empty() && self.world.test_of(EdgeId(0)).is_some();
+        let is_split = has_tests && self.models.len() > 1;
+        let of_servers = match servers || is_split {
+            true => self.of_servers(state, scopes, parallel),
+            false => Vec::new(),
+        };
+        let mut held_out = self.on_held_out(state, scopes, is_split, parallel);
+        if is_split {
+            held_out[0] = together(of_servers.iter().flatten(), self.no_values());
+        }
         for (place, values) in [Place::Test, Place::Valid].into_iter().zip(held_out) {
             let names = measures.of_data.iter().map(|measure| measure.metric(place, None));
             metrics.extend(names.zip(values));
@@ -184,24 +225,49 @@ impl Learning<'_> {
                 let cluster = cluster_of.get(client.index()).copied().unwrap_or(0);
                 self.measured(On::Client(client), state, cluster, false)
             };
-            let found: Vec<Option<Vec<f64>>> =
+            let found: Vec<Option<Weighted>> =
                 if parallel { everyone.par_iter().map(one).collect() } else { everyone.iter().map(one).collect() };
             self.statistics(Place::Clients, &found, &mut metrics);
         }
-        if servers && !scopes.is_empty() {
-            let one = |(index, &(members, cluster)): (usize, &ServerScope<'_>)| {
-                self.measured(On::Server(EdgeId::from_index(index), members), state, cluster, parallel)
-            };
-            let found: Vec<Option<Vec<f64>>> = scopes.iter().enumerate().map(one).collect();
-            self.statistics(Place::Servers, &found, &mut metrics);
+        if !servers {
+            return Measured { metrics, servers: Vec::new() };
         }
-        metrics
+        if !scopes.is_empty() {
+            self.statistics(Place::Servers, &of_servers, &mut metrics);
+        }
+        let servers = of_servers.into_iter().map(|found| found.map(|(values, _)| values)).collect();
+        Measured { metrics, servers }
+    }
+
+    /// The measures of each edge server under its model: on its test examples, or else on what the task takes for its
+    /// data.
+    fn of_servers(&self, state: &ModelState<'_>, scopes: &[ServerScope<'_>], parallel: bool) -> Vec<Option<Weighted>> {
+        let one = |(index, &(members, cluster)): (usize, &ServerScope<'_>)| {
+            let server = EdgeId::from_index(index);
+            let on = match self.world.test_of(server) {
+                Some(examples) => On::ServerTest(server, members, examples),
+                None => On::Server(server, members),
+            };
+            self.measured(on, state, cluster, parallel)
+        };
+        scopes.iter().enumerate().map(one).collect()
     }
 
     /// The measures on test data and, if there are any, on validation data. Where there are cluster models, the mean
-    /// over edge servers of what each one's model has, weighted by their clients' examples.
-    fn on_held_out(&self, state: &ModelState<'_>, scopes: &[ServerScope<'_>], parallel: bool) -> Vec<Vec<f64>> {
-        let mut all = vec![self.no_values(); if self.world.measures.has_valid { 2 } else { 1 }];
+    /// over edge servers of what each one's model has, weighted by their clients' examples; then NaN on test data, if
+    /// these are split among servers.
+    fn on_held_out(
+        &self,
+        state: &ModelState<'_>,
+        scopes: &[ServerScope<'_>],
+        is_split: bool,
+        parallel: bool,
+    ) -> Vec<Vec<f64>> {
+        let has_valid = self.world.measures.has_valid;
+        let mut all = vec![self.no_values(); if has_valid { 2 } else { 1 }];
+        if is_split && !has_valid {
+            return all;
+        }
         let evaluate = |state: &ModelState<'_>, all: &mut [Vec<f64>]| match all {
             [test, valid] => self.task.evaluate_both(state, parallel, [test, valid]),
             [test] => drop(self.task.evaluate(On::Test, state, parallel, test)),
@@ -211,20 +277,17 @@ impl Learning<'_> {
             evaluate(state, &mut all);
             return all;
         }
-        let (mut sums, mut total) = (vec![vec![0.0; all[0].len()]; all.len()], 0.0);
+        let mut parts = vec![Vec::new(); all.len()];
         for (cluster, model) in (0..).zip(&self.models) {
             let mine = scopes.iter().filter(|(_, of)| *of == cluster);
             let weight: usize = mine.map(|(members, _)| self.examples_of(members)).sum();
             if weight > 0 {
                 let model = if cluster == 0 { state.model } else { model };
                 evaluate(&ModelState { model, ..*state }, &mut all);
-                let both = sums.iter_mut().flatten().zip(all.iter().flatten());
-                both.for_each(|(sum, value)| *sum += weight as f64 * value);
-                total += weight as f64;
+                parts.iter_mut().zip(&all).for_each(|(parts, values)| parts.push((values.clone(), weight as f64)));
             }
         }
-        sums.iter_mut().flatten().for_each(|sum| *sum /= total);
-        sums
+        parts.iter().map(|parts| together(parts.iter(), self.no_values())).collect()
     }
 
     /// The cluster of each client; empty where there is one.
@@ -240,20 +303,34 @@ impl Learning<'_> {
     }
 
     /// The measures under the model of a cluster; none where there is nothing to measure on.
-    fn measured(&self, on: On<'_>, state: &ModelState<'_>, cluster: u32, parallel: bool) -> Option<Vec<f64>> {
+    fn measured(&self, on: On<'_>, state: &ModelState<'_>, cluster: u32, parallel: bool) -> Option<Weighted> {
         let mut values = self.no_values();
         let model = if cluster == 0 { state.model } else { &self.models[cluster as usize] };
         let weight = self.task.evaluate(on, &ModelState { model, ..*state }, parallel, &mut values);
-        (weight > 0.0).then_some(values)
+        (weight > 0.0).then_some((values, weight))
     }
 
     /// Statistics of each measure over those where there is something to measure on.
-    fn statistics(&self, place: Place, found: &[Option<Vec<f64>>], metrics: &mut Metrics) {
+    fn statistics(&self, place: Place, found: &[Option<Weighted>], metrics: &mut Metrics) {
         for (index, measure) in self.world.measures.of_data.iter().enumerate() {
-            let values: Vec<f64> = found.iter().flatten().map(|values| values[index]).collect();
+            let values: Vec<f64> = found.iter().flatten().map(|(values, _)| values[index]).collect();
             for (statistic, value) in Statistic::ALL.into_iter().zip(Statistic::of(&values)) {
                 metrics.push((measure.metric(place, Some(statistic)), value));
             }
         }
     }
+}
+
+/// The mean of the values of parts, by their weights; `nothing` if there is no part.
+fn together<'a>(parts: impl Iterator<Item = &'a Weighted>, nothing: Vec<f64>) -> Vec<f64> {
+    let (mut sums, mut total) = (vec![0.0; nothing.len()], 0.0);
+    for (values, weight) in parts {
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value);
+        total += weight;
+    }
+    if total == 0.0 {
+        return nothing;
+    }
+    sums.iter_mut().for_each(|sum| *sum /= total);
+    sums
 }
