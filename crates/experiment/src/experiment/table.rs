@@ -20,6 +20,16 @@ pub fn table(summary: &Summary) -> String {
             columns.push((key, metric.name.replace('_', " ")));
         }
     }
+    // Of servers, mean and deviation of what models are compared by; over the last rounds, where these are asked for.
+    let main = metrics.iter().find(|metric| metric.main).map(|metric| metric.name.as_str());
+    let of_servers = |statistic: &str| {
+        let name = format!("server_{}_{statistic}", main?.strip_prefix("test_")?);
+        [format!("{name}_last"), name].into_iter().find(|name| has(&format!("final.{name}")))
+    };
+    let [mean, deviation] = ["mean", "sd"].map(of_servers);
+    for name in [&mean, &deviation].into_iter().flatten() {
+        columns.push((format!("final.{name}"), name.replace('_', " ")));
+    }
     for (key, title) in [
         ("regret.mean", "mean regret"),
         ("regret.realised", "realised regret"),
@@ -41,11 +51,10 @@ pub fn table(summary: &Summary) -> String {
         summary.arms.iter().any(|arm| arm.paired.as_ref().is_some_and(|paired| paired.differences.contains_key(key)))
     };
     let targets = columns.iter().rev().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
-    let main = metrics.iter().find(|metric| metric.main).map(|metric| format!("final.{}", metric.name));
+    let main = mean.as_deref().or(main).map(|name| format!("final.{name}"));
     let regrets = ["regret.mean", "regret.realised", "regret.counterfactual", "regret.assignment"];
     let otherwise = regrets.into_iter().chain(main.as_deref()).chain(["virtual_time_s"]);
-    let compared: Option<String> =
-        targets.filter(|key| is_compared(key)).chain(otherwise).find(|key| has(key)).map(str::to_owned);
+    let compared: Option<String> = targets.chain(otherwise).find(|key| is_compared(key)).map(str::to_owned);
     let compared = compared.as_deref();
     let mut rows = vec![Vec::new()];
     rows[0].push("policy".to_owned());
