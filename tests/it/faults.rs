@@ -6,7 +6,7 @@ use super::replay::BANDIT;
 use super::support::{Answer, Defective, Nobody, SCENARIO, Workplace, assert_same_folders, changed};
 use fedgenie::experiment::verify::verify_with;
 use fedgenie::experiment::{
-    Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads, execute,
+    Earlier, Experiment, Outputs, Overrides, ResultFolder, RunSummary, Shard, Threads, execute,
 };
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::task::DataCache;

@@ -39,6 +39,13 @@ pub(in crate::run) struct Snapshot<'w> {
     edge: Option<EdgeState<'w>>,
 }
 
+impl Snapshot<'_> {
+    /// Whether the model that an edge server sends has the update of a client already.
+    pub fn has(&self, client: ClientId) -> bool {
+        self.edge.as_ref().is_some_and(|state| state.aggregated.contains(&client))
+    }
+}
+
 /// A round that is looked back at.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) struct Past<'a> {
@@ -109,14 +116,15 @@ impl<'w> Learning<'w> {
     /// The weighted sum of some metrics of a model, which may be an edge server's.
     fn weighted(&self, state: &ModelState<'_>, edge: Option<&EdgeState<'_>>, weights: &BTreeMap<String, f64>) -> f64 {
         let measures = &self.world.measures;
-        let own = edge.map(|edge| (Place::Servers, On::Server(edge.edge, edge.members), &measures.of_data));
+        let own = edge.map_or(On::Test, |edge| self.tested_by(edge.edge, edge.members));
         let places = [
             (Place::Test, On::Test, &measures.of_data),
             (Place::Valid, On::Valid, &measures.of_data),
             (Place::Model, On::Model, &measures.of_model),
+            (Place::Servers, own, &measures.of_data),
         ];
         let mut sum = 0.0;
-        for (place, on, of_place) in places.into_iter().chain(own) {
+        for (place, on, of_place) in places {
             let weight = |measure: &Measure| weights.get(measure.metric(place, None)).copied();
             if !of_place.iter().any(|measure| weight(measure).is_some()) {
                 continue;
@@ -127,6 +135,11 @@ impl<'w> Learning<'w> {
             sum += weighted.sum::<f64>();
         }
         if sum.is_nan() { f64::NEG_INFINITY } else { sum }
+    }
+
+    /// What a client's update adds to the measures of its server, where these are sums: see [`task::Task::adds`].
+    pub fn adds(&self, client: ClientId) -> Option<f64> {
+        self.task.adds(client)
     }
 
     /// Whether a client has anything to train on.
