@@ -44,6 +44,9 @@ fn protocols() -> Vec<&'static str> {
             "[protocol.hierarchical]\nedges = 3\ncohort = 2\nedge_rounds = 2\n",
             "[population.dropout]\ncompute = \"0.1 /s\"\n[protocol.hierarchical]\nedges = 3\ncohort = 2\nedge_rounds = 2\ntimeout = \"1.5 s\"\n\
              [protocol.hierarchical.cloud]\ncohort = 2\ntimeout = \"4 s\"\npolicy = { round-robin = {} }\n",
+            "[population.dropout]\ncompute = \"0.1 /s\"\n[protocol.hierarchical]\nedges = 3\ncohort = 2\nedge_rounds = 2\ntimeout = \"1.5 s\"\n\
+             link = { download = { constant = \"0.3 s\" }, upload = { uniform = [\"0.1 s\", \"1 s\"] } }\n\
+             cloud = { buffer = 2, staleness = { polynomial = {} }, max_staleness = 2 }\n",
         ],
         other => panic!("write down here with which parameters the protocol {other:?} is to be saved"),
     };
@@ -272,16 +275,17 @@ fn every_task_and_server_optimizer() {
 #[test]
 fn clusters_and_hindsight() {
     let edges = "[protocol.hierarchical]\nedges = 3\ncohort = 2\n";
+    let arrivals = format!("{edges}edge_rounds = 2\ncloud = {{ buffer = 2 }}\n");
     for rule in named("clusters") {
         // Every two of the seven rounds, so that there is something to remember in between.
         let of = if rule == "fixed" { "" } else { "every = 2" };
         let clusters =
             format!("[clusters]\ncount = 2\ninitial = \"round-robin\"\nassign = {{ {rule} = {{ {of} }} }}\n");
         for regret in ["", "[regret]\nassignment = true\n"] {
-            assert_eq!(
-                assert_kept(&format!("{NINE}{DEVICES}{edges}{REGRESSION}{clusters}{regret}[policy.random]\n")),
-                1
-            );
+            for edges in [edges, &arrivals] {
+                let text = format!("{NINE}{DEVICES}{edges}{REGRESSION}{clusters}{regret}[policy.random]\n");
+                assert_eq!(assert_kept(&text), 1);
+            }
         }
     }
     for utility in named("utility") {

@@ -278,6 +278,8 @@ pub struct SeenRound {
     /// Client and round of dispatch of late jobs that were lost.
     pub lost_late: Vec<(u32, u32)>,
     pub edges: Vec<u32>,
+    /// Edge server, age, and whether that is too old.
+    pub edge_models: Vec<(u32, u32, bool)>,
     pub is_abandoned: bool,
     pub down_bytes: u64,
     pub up_bytes: u64,
@@ -343,7 +345,7 @@ impl Sink for Seen {
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| client.0).collect::<Vec<_>>();
-        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges } = summary.jobs;
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models } = summary.jobs;
         let dropped = dropped.iter().map(|job| (job.client.0, job.phase));
         self.rounds.push(SeenRound {
             opened: summary.opened.0,
@@ -354,6 +356,7 @@ impl Sink for Seen {
             dropped: dropped.collect(),
             joined: joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
             lost_late: lost_late.iter().map(|(job, round)| (job.client.0, round.0)).collect(),
+            edge_models: edge_models.iter().map(|model| (model.server.0, model.staleness, model.late)).collect(),
             edges: edges.iter().map(|edge| edge.0).collect(),
             is_abandoned: summary.is_abandoned,
             down_bytes: summary.down_bytes,

@@ -6,6 +6,7 @@ use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::aggregate::{Contribution, ServerOptimizer};
 use fedgenie_learning::layout::Update;
@@ -37,6 +38,20 @@ pub(in crate::run) struct Snapshot<'w> {
     memories: Vec<Vec<f64>>,
     /// None of the one server.
     edge: Option<EdgeState<'w>>,
+}
+
+/// An edge server's: what it averages with follows from the scenario.
+impl Stateful for Snapshot<'_> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { optimizer: _, private, moved, memories, edge } = self;
+        state.field(private);
+        state.fields(moved);
+        memories.iter_mut().for_each(|memory| state.fields(memory));
+        if let Some(EdgeState { edge: _, members: _, cluster: _, rows, aggregated }) = edge {
+            state.field(rows);
+            state.field(aggregated);
+        }
+    }
 }
 
 impl Snapshot<'_> {
