@@ -24,6 +24,7 @@ fn scenarios() -> Vec<String> {
     let deadline = "[protocol.deadline]\ncohort = 4\ndeadline = \"1.2 s\"\nlate = { carry = {} }\n";
     let buffered = "[protocol.buffered]\nconcurrency = 4\nbuffer = 3\n";
     let tiers = "[protocol.hierarchical]\nedges = 3\ncohort = 2\n[clusters]\ncount = 2\ninitial = \"round-robin\"\nassign = { random = { every = 2 } }\n";
+    let arrivals = "[protocol.hierarchical]\nedges = 3\ncohort = 2\ncloud = { buffer = 2 }\n[regret]\ncounterfactual = true\nmeters = []\nutility = { aggregate = { server_loss = -1.0 } }\n";
     let synchronous = "[protocol.synchronous]\ncohort = 3\n";
     let clear = |text: String| text.replace("interrupted = \"pause\"", "interrupted = \"run-on\"");
     vec![
@@ -34,6 +35,7 @@ fn scenarios() -> Vec<String> {
         of("round-robin", &format!("{deadline}[task.none]\npayload = \"1 kB\"\n")),
         of("mab-frs", &format!("{synchronous}{rows}")),
         of("rpfl", &format!("{synchronous}{rows}")),
+        clear(of("thompson", &format!("{arrivals}{rows}"))),
     ]
 }
 

@@ -276,7 +276,8 @@ fn one_policy_may_choose_fewer() {
     let few = "[policy.few]\nkind = \"bsfl\"\ncohort = 1\n[policy.many]\nkind = \"random\"\ncohort = 99\n";
     let regret = "[regret]\ntau_min = \"10 ms\"\n";
     let place = Workplace::with(&scenario(&[regret, few].concat()));
-    place.run_into("out", &[]);
+    let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
     let most = |arm: &str| {
         let rounds = place.lines(&format!("out/runs/{arm}-s3/rounds.jsonl"));
         rounds.iter().map(|round| round["selected"].as_array().unwrap().len()).max().unwrap()
@@ -291,6 +292,13 @@ fn one_policy_may_choose_fewer() {
     place.write("without.toml", scenario(&format!("{regret}[policy.many]\nkind = \"random\"\n")));
     place.run_file("without.toml", "without", &[]);
     assert_eq!(place.json("without/runs/many-s3/run.json")["digest"], others["digest"], "99 is no limit");
+    let warned = |cohort: &str| {
+        let text = scenario(&[regret, &few.replace("cohort = 99", cohort)].concat());
+        let answer = Workplace::with(&text).fedgenie(&["run", SCENARIO, "--quiet"]);
+        assert_eq!(answer.code, 0, "{answer:?}");
+        answer.stderr.contains("policy.many.cohort: ")
+    };
+    assert!(warned("cohort = 99") && warned("cohort = 4") && !warned("cohort = 3"), "the protocol asks 3");
     for wrong in ["0", "-1", "1.5", "\"two\""] {
         let text = scenario(&[regret, &few.replace("cohort = 1\n", &format!("cohort = {wrong}\n"))].concat());
         let answer = Workplace::with(&text).fedgenie(&["run", SCENARIO]);

@@ -1,7 +1,7 @@
 //! A run that is saved after every round, and goes on in a new run that has loaded it, does what a run does that nobody
 //! touched: every policy under every protocol, every task, server optimizer and cluster rule of the catalogues.
 
-use super::support::SCENARIO;
+use super::support::{DEVICES, SCENARIO, changed};
 use fedgenie::experiment::Experiment;
 use fedgenie::metrics::{Bins, Metered};
 use fedgenie::record::Record;
@@ -27,15 +27,6 @@ rounds = 7
 [population]
 clients = 9
 interrupted = "pause"
-[population.latency]
-download = { constant = "0.1 s" }
-compute = { exponential = { mean = { uniform = ["0.2 s", "2 s"] }, shift = "0.05 s" } }
-upload = { constant = "0.15 s" }
-[population.availability]
-on-off = { on = { exponential = { mean = "8 s" } }, off = { exponential = { mean = "2 s" } } }
-[training]
-batch = 8
-optimizer = { sgd = { lr = 0.05, momentum = 0.5 } }
 "#;
 
 /// Every protocol of the catalogue, with jobs that outlive their rounds and clients that are lost where that can be.
@@ -53,6 +44,9 @@ fn protocols() -> Vec<&'static str> {
             "[protocol.hierarchical]\nedges = 3\ncohort = 2\nedge_rounds = 2\n",
             "[population.dropout]\ncompute = \"0.1 /s\"\n[protocol.hierarchical]\nedges = 3\ncohort = 2\nedge_rounds = 2\ntimeout = \"1.5 s\"\n\
              [protocol.hierarchical.cloud]\ncohort = 2\ntimeout = \"4 s\"\npolicy = { round-robin = {} }\n",
+            "[population.dropout]\ncompute = \"0.1 /s\"\n[protocol.hierarchical]\nedges = 3\ncohort = 2\nedge_rounds = 2\ntimeout = \"1.5 s\"\n\
+             link = { download = { constant = \"0.3 s\" }, upload = { uniform = [\"0.1 s\", \"1 s\"] } }\n\
+             cloud = { buffer = 2, staleness = { polynomial = {} }, max_staleness = 2 }\n",
         ],
         other => panic!("write down here with which parameters the protocol {other:?} is to be saved"),
     };
@@ -216,7 +210,7 @@ fn assert_kept(text: &str) -> usize {
 
 /// As [`NINE`], but jobs go on where devices are away: what rewards are is known then.
 fn run_on() -> String {
-    NINE.replace("interrupted = \"pause\"", "interrupted = \"run-on\"")
+    changed(NINE, "interrupted = \"pause\"", "interrupted = \"run-on\"") + DEVICES
 }
 
 const REGRESSION: &str = "[task.linear-regression]\nexamples = 300\nfeatures = 4\n";
@@ -243,7 +237,7 @@ fn every_policy_under_every_protocol() {
                 _ => table(name, ""),
             })
             .collect();
-        assert!(assert_kept(&format!("{NINE}{protocol}{REGRESSION}{policies}")) > 5);
+        assert!(assert_kept(&format!("{NINE}{DEVICES}{protocol}{REGRESSION}{policies}")) > 5);
     }
     assert_eq!(most, named("policy").len(), "every policy plays in rounds of one server");
 }
@@ -267,12 +261,12 @@ fn every_task_and_server_optimizer() {
         for task in tasks() {
             let learns = !task.contains("none") && !task.contains("scripted");
             let aggregation = if learns { next.next().unwrap() } else { "" };
-            let text = format!("{NINE}{protocol}{task}{aggregation}[policy.random]\n");
+            let text = format!("{NINE}{DEVICES}{protocol}{task}{aggregation}[policy.random]\n");
             assert_eq!(assert_kept(&text), 1, "{text}");
         }
     }
     for server in &servers {
-        let text = format!("{NINE}{}{REGRESSION}{server}[policy.random]\n", protocols()[0]);
+        let text = format!("{NINE}{DEVICES}{}{REGRESSION}{server}[policy.random]\n", protocols()[0]);
         assert_eq!(assert_kept(&text), 1, "{text}");
     }
 }
@@ -281,13 +275,17 @@ fn every_task_and_server_optimizer() {
 #[test]
 fn clusters_and_hindsight() {
     let edges = "[protocol.hierarchical]\nedges = 3\ncohort = 2\n";
+    let arrivals = format!("{edges}edge_rounds = 2\ncloud = {{ buffer = 2 }}\n");
     for rule in named("clusters") {
         // Every two of the seven rounds, so that there is something to remember in between.
         let of = if rule == "fixed" { "" } else { "every = 2" };
         let clusters =
             format!("[clusters]\ncount = 2\ninitial = \"round-robin\"\nassign = {{ {rule} = {{ {of} }} }}\n");
         for regret in ["", "[regret]\nassignment = true\n"] {
-            assert_eq!(assert_kept(&format!("{NINE}{edges}{REGRESSION}{clusters}{regret}[policy.random]\n")), 1);
+            for edges in [edges, &arrivals] {
+                let text = format!("{NINE}{DEVICES}{edges}{REGRESSION}{clusters}{regret}[policy.random]\n");
+                assert_eq!(assert_kept(&text), 1);
+            }
         }
     }
     for utility in named("utility") {

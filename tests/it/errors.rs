@@ -8,6 +8,7 @@ mod partitions;
 mod rounds;
 mod source;
 
+pub use super::support::PLAIN;
 use super::support::{SCENARIO, Workplace};
 use fedgenie::experiment::{Experiment, Overrides};
 use fedgenie::task::{DataCache, TaskError};
@@ -34,28 +35,6 @@ pub fn told<E: Debug + Display>(error: E) -> Provoked {
 
 /// An error and what provokes it. `Enum::Variant`, or `Struct`.
 pub type Case = (&'static str, fn() -> Provoked);
-
-/// Clients whose jobs take 4 s, and nothing else.
-pub const PLAIN: &str = r#"
-name = "errors"
-seeds = 1
-
-[stop]
-rounds = 12
-
-[population]
-clients = 5
-
-[population.latency]
-download = { constant = "1 s" }
-compute = { constant = "2 s" }
-upload = { constant = "1 s" }
-
-[protocol.synchronous]
-cohort = 2
-
-[policy.random]
-"#;
 
 pub const TRAINING: &str = "[training]\nbatch = 4\noptimizer = { sgd = { lr = 0.1 } }\n";
 

@@ -3,15 +3,12 @@
 
 use super::interruption::{LONG_ROUND, complete, long, signal, wait_for};
 use super::replay::BANDIT;
-use super::support::{Answer, SCENARIO, Workplace, assert_same_folders, changed};
+use super::support::{Answer, Defective, Nobody, SCENARIO, Workplace, assert_same_folders, changed};
 use fedgenie::experiment::verify::verify_with;
 use fedgenie::experiment::{
-    Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads, execute,
+    Earlier, Experiment, Outputs, Overrides, ResultFolder, RunSummary, Shard, Threads, execute,
 };
-use fedgenie::id::ClientId;
-use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
 use fedgenie::recorder::RunFileOptions;
-use fedgenie::state::{State, Stateful};
 use fedgenie::task::DataCache;
 use std::fs::{self, File};
 use std::path::Path;
@@ -117,38 +114,11 @@ fn a_full_disk_ends_the_command_with_code_3_and_it_can_be_resumed() {
 
 // ---------------------------------------------------------------------------------------------- panics
 
-/// A policy with a defect that shows in its fifth turn.
-struct Defective;
-
-impl Stateful for Defective {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
-
-impl Policy for Defective {
-    fn select(
-        &mut self,
-        ask: &SelectionRequest<'_>,
-        _: &ServerView<'_>,
-        _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
-    ) {
-        assert!(ask.turn.0 < 5, "turn {} is too much", ask.turn.0);
-        selection.extend(ask.available.list().iter().take(1));
-    }
-}
-
-struct Nobody;
-
-impl Progress for Nobody {
-    fn run_ended(&self, _: &RunId, _: usize, _: usize) {}
-    fn rounds_played(&self, _: u64) {}
-}
-
 #[test]
 fn a_panic_fails_its_run_and_the_others_are_kept_and_summed_up() {
     let work = Workplace::with(BANDIT);
     let mut experiment = Experiment::load(&work.path(SCENARIO), &Overrides::default()).unwrap();
-    experiment.add_policy("defective", |_| Ok(Box::new(Defective))).unwrap();
+    experiment.add_policy("defective", |_| Ok(Box::new(Defective(5)))).unwrap();
     for threads in [1, 3] {
         let (threads, path) = (Threads::new(threads).unwrap(), work.path(&format!("out-{threads}")));
         let folder = ResultFolder::open(&path, &experiment, Earlier::Refuse, Shard::WHOLE).unwrap();

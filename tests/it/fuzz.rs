@@ -7,11 +7,12 @@ mod mutate;
 #[path = "../../fuzz/src/lib.rs"]
 mod shared;
 
+use super::support::within;
 use mutate::Random;
 use shared::{TARGETS, Target};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Changed inputs of a target.
 const CHANGED: u64 = 300;
@@ -56,9 +57,7 @@ fn twin(name: &str) {
         return read(target, Path::new(&folder));
     }
     let folder = tempfile::TempDir::new().unwrap();
-    let limited = format!("ulimit -v {} && exec \"$0\" \"$@\"", MEMORY * 1_024);
-    let mut command = Command::new("sh");
-    command.args(["-c", &limited]).arg(std::env::current_exe().unwrap());
+    let mut command = within(MEMORY, std::env::current_exe().unwrap());
     command.args(["--exact", &format!("fuzz::{name}"), "--test-threads=1", "--nocapture"]);
     let child =
         command.env(CHILD, folder.path()).env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -4,7 +4,7 @@
 
 use super::interruption::{signal, wait_for};
 use super::replay::BANDIT;
-use super::support::{Answer, SCENARIO, Workplace, assert_same_folders, changed};
+use super::support::{Answer, DEVICES, SCENARIO, Workplace, assert_same_folders, changed};
 use std::fs;
 use std::path::PathBuf;
 
@@ -24,18 +24,9 @@ updates = true
 [population]
 clients = 12
 interrupted = "pause"
-[population.latency]
-download = { constant = "0.1 s" }
-compute = { exponential = { mean = { uniform = ["0.2 s", "2 s"] }, shift = "0.05 s" } }
-upload = { constant = "0.15 s" }
-[population.availability]
-on-off = { on = { exponential = { mean = "8 s" } }, off = { exponential = { mean = "2 s" } } }
 [task.linear-regression]
 examples = 300
 features = 4
-[training]
-batch = 8
-optimizer = { sgd = { lr = 0.05, momentum = 0.5 } }
 [aggregation]
 server = { momentum = { lr = 1.0, momentum = 0.7 } }
 [protocol.hierarchical]
@@ -131,7 +122,7 @@ const RUN: [&str; 6] = ["run", SCENARIO, "--out", "out", "--threads", "1"];
 fn a_run_that_is_killed_inside_goes_on() {
     let cases: [(String, &str, &[&str]); 3] = [
         (one_seed(4_000), "bsfl-s1", &["--events", "--timeline", "--checkpoint", "40 rounds"]),
-        (TIERS.to_owned(), "rbcs-f-s1", &["--events", "--timeline", "--models", "--checkpoint", "1 round"]),
+        (format!("{TIERS}{DEVICES}"), "rbcs-f-s1", &["--events", "--timeline", "--models", "--checkpoint", "1 round"]),
         (BUFFERED.to_owned(), "random-s1", &["--events", "--models", "--checkpoint", "1 ms"]),
     ];
     for (scenario, run, more) in cases {

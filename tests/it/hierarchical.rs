@@ -12,7 +12,7 @@ use std::path::Path;
 ///    0       1 s, 3 s   0: 12 s (1 + 10 + 1), 1: 23 s (2 + 20 + 1)
 ///    1       2 s, 1 s   2: 18 s (4 + 4 + 10), 3: 22 s (20 + 1 + 1)
 /// ```
-const EDGES: &str = r#"
+pub const EDGES: &str = r#"
 name = "edges-by-hand"
 seeds = 1
 [stop]
@@ -36,7 +36,7 @@ upload = { constant = { each = ["3 s", "1 s"] } }
 "#;
 
 /// Plays rounds of the cloud; each edge server's clients are chosen in turn.
-fn played(scenario: &str, selections: [&[u32]; 2], rounds: u32) -> Result<Played, RunError> {
+pub fn played(scenario: &str, selections: [&[u32]; 2], rounds: u32) -> Result<Played, RunError> {
     let world = world(scenario, 1);
     let script = |selection: &&[u32]| -> Box<dyn Policy> {
         let each: Vec<Vec<u32>> = selection.iter().map(|&client| vec![client]).collect();
@@ -50,7 +50,7 @@ fn played(scenario: &str, selections: [&[u32]; 2], rounds: u32) -> Result<Played
     play_policies(&world, Policies::Tiers { edges: selections.iter().map(script).collect(), cloud }, rounds)
 }
 
-fn of_edges(edges: &[u32], round: SeenRound) -> SeenRound {
+pub fn of_edges(edges: &[u32], round: SeenRound) -> SeenRound {
     SeenRound { edges: edges.to_vec(), ..round }
 }
 
@@ -120,7 +120,7 @@ fn an_edge_server_stops_waiting() {
     assert_compute(&played, 13 + 4, 13 + 4);
 }
 
-const LEARNING: &str =
+pub const LEARNING: &str =
     "[task.linear-regression]\nexamples = 700\n[training]\nbatch = 8\noptimizer = { sgd = { lr = 0.05 } }\n";
 
 /// One edge server without a link is the synchronous protocol: same times, same models.

@@ -276,3 +276,168 @@ fn every_protocol_has_it() {
         assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
     }
 }
+
+/// Two edge servers by a script, whose last clients are always late, two rounds each: three of six a round.
+const SCRIPTED: &str = r#"name = "scripted"
+seeds = 1
+
+[stop]
+rounds = 5
+
+[population]
+clients = 12
+data_size = 10
+[population.latency]
+download = { constant = "0 s" }
+upload = { constant = "0 s" }
+compute = { constant = { each = ["1 s", "1 s", "1 s", "1 s", "1 s", "9 s", "1 s", "1 s", "1 s", "1 s", "1 s", "9 s"] } }
+
+[task.scripted]
+metric = "test_accuracy"
+values = [0.1, 0.3, 0.4]
+effects = [0.04, -0.02, 0.01, 0.03, 0.0, 0.5, -0.01, 0.02, 0.02, -0.05, 0.06, 0.5]
+gains = [0.0, 0.01, 0.02, -0.01, 0.03, 0.1, 0.02, -0.02, 0.0, 0.01, 0.01, 0.1]
+per_client = 0.03
+
+[protocol.hierarchical]
+edges = 2
+cohort = 3
+edge_rounds = 2
+timeout = "5 s"
+
+[regret]
+counterfactual = true
+utility = { aggregate = { server_accuracy = 1.0 } }
+meters = []
+
+[policy.random]
+"#;
+
+const EFFECTS: [f64; 12] = [0.04, -0.02, 0.01, 0.03, 0.0, 0.5, -0.01, 0.02, 0.02, -0.05, 0.06, 0.5];
+const GAINS: [f64; 12] = [0.0, 0.01, 0.02, -0.01, 0.03, 0.1, 0.02, -0.02, 0.0, 0.01, 0.01, 0.1];
+
+/// All sets of three of six clients, worth what the formula of the script says of those who arrive; in a second round
+/// of a server, together with those of its first.
+#[test]
+fn sets_of_a_script_by_brute_force() {
+    let place = Workplace::with(SCRIPTED);
+    place.run_into("out", &["--events"]);
+    let selections: Vec<Value> =
+        place.events("out/runs/random-s1").into_iter().filter(|event| event["event"] == "selected").collect();
+    assert_eq!(selections.len(), 5 * 4);
+    let (mut gained, mut total) = ([0.0; 2], 0.0);
+    for round in place.lines("out/runs/random-s1/rounds.jsonl") {
+        let number = round["round"].as_u64().unwrap() as usize;
+        let mut has = [vec![], vec![]];
+        for turn in 0..2 {
+            for server in 0..2 {
+                let its_turn = 2 * (number - 1) + turn + 1;
+                let of = |key: &str, place: usize| &round["hindsight"][key][place];
+                let is_its = |place: &usize| of("server", *place) == server && of("turn", *place) == its_turn;
+                let place = (0..4).find(is_its).unwrap();
+                let union = |set: &[usize]| {
+                    let mut union: Vec<usize> = has[server].clone();
+                    union.extend(set.iter().filter(|client| *client % 6 != 5 && !has[server].contains(client)));
+                    union
+                };
+                let mean = |clients: &[usize], of: &[f64]| match clients.len() {
+                    0 => 0.0,
+                    count => clients.iter().map(|&client| of[client]).sum::<f64>() / count as f64,
+                };
+                let worth = |set: &[usize]| {
+                    let union = union(set);
+                    let shared = if union.is_empty() { 0.0 } else { 0.03 / union.len() as f64 };
+                    [0.1, 0.3, 0.4][number.min(3) - 1]
+                        + mean(&union, &EFFECTS)
+                        + shared
+                        + mean(&union, &GAINS)
+                        + gained[server]
+                };
+                let mut best = f64::NEG_INFINITY;
+                for first in 0..4 {
+                    for second in first + 1..5 {
+                        for third in second + 1..6 {
+                            best = best.max(worth(&[first, second, third].map(|index| 6 * server + index)));
+                        }
+                    }
+                }
+                let is_its = |event: &&Value| event["edge"] == server && event["round"] == its_turn;
+                let clients = selections.iter().find(is_its).unwrap()["selected"].as_array().unwrap();
+                let chosen: Vec<usize> = clients.iter().map(|client| client.as_u64().unwrap() as usize).collect();
+                let found = |key: &str| of(key, place).as_f64().unwrap();
+                approx::assert_abs_diff_eq!(found("best_value"), best, epsilon = 1e-12);
+                approx::assert_abs_diff_eq!(found("own_value"), worth(&chosen), epsilon = 1e-12);
+                total += (best - worth(&chosen)) / 2.0;
+                has[server] = union(&chosen);
+                if turn == 1 {
+                    gained[server] += mean(&has[server], &GAINS);
+                }
+            }
+        }
+        approx::assert_abs_diff_eq!(round["regret"]["counterfactual"].as_f64().unwrap(), total, epsilon = 1e-11);
+    }
+    assert!(total > 0.1, "{total}");
+}
+
+/// Half of a thousand clients: no enumeration would end.
+#[test]
+fn sets_of_a_script_are_sorted() {
+    let effect = |client: usize| (client * 7_919 % 1_000) as f64 / 1_000.0 - 0.3;
+    let effects: Vec<String> = (0..1_000).map(|client| format!("{:?}", effect(client))).collect();
+    let lines = |prefix: &str| SCRIPTED.lines().find(|line| line.starts_with(prefix)).unwrap();
+    let mut many = changed(SCRIPTED, "clients = 12", "clients = 1000");
+    for (from, to) in [
+        (lines("compute = "), "compute = { constant = \"1 s\" }".to_owned()),
+        (lines("effects = "), format!("effects = [{}]", effects.join(", "))),
+        (lines("gains = "), String::new()),
+        ("cohort = 3\nedge_rounds = 2", "participation = 0.5".to_owned()),
+    ] {
+        many = changed(&many, from, &to);
+    }
+    let place = Workplace::with(&many);
+    place.run_into("out", &[]);
+    for round in place.lines("out/runs/random-s1/rounds.jsonl") {
+        let value = [0.1, 0.3, 0.4][(round["round"].as_u64().unwrap() as usize).min(3) - 1] + 0.03 / 250.0;
+        for server in 0..2 {
+            let mut all: Vec<f64> = (500 * server..500 * server + 500).map(effect).collect();
+            all.sort_by(|one, other| other.total_cmp(one));
+            let best = value + all[..250].iter().sum::<f64>() / 250.0;
+            approx::assert_abs_diff_eq!(
+                round["hindsight"]["best_value"][server].as_f64().unwrap(),
+                best,
+                epsilon = 1e-12
+            );
+            let found = round["hindsight"]["best"][server].as_array().unwrap();
+            assert_eq!(found.len(), 250);
+            assert!(found.iter().all(|client| effect(client.as_u64().unwrap() as usize) >= all[249]));
+        }
+    }
+    let all = Workplace::with(&changed(&many, "participation = 0.5", "participation = 1.0"));
+    all.run_into("out", &[]);
+    assert_eq!(all.json("out/summary.json")["runs"][0]["regret"]["counterfactual"], 0.0);
+    // Weights of both signs are no sum that can be sorted.
+    let both = "{ server_accuracy = 1.0, test_accuracy = -0.5 }";
+    let answer = Workplace::with(&changed(&many, "{ server_accuracy = 1.0 }", both)).fedgenie(&["run", SCENARIO]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    for part in ["regret.utility.aggregate: a round of 500 clients has 1000001 sets", "at most 20000"] {
+        assert!(answer.stderr.contains(part), "{part:?} is not in {answer:?}");
+    }
+}
+
+/// The one server's own test data are all there are.
+#[test]
+fn the_accuracy_of_one_server_is_that_of_its_model() {
+    let one = changed(
+        SCRIPTED,
+        "[protocol.hierarchical]\nedges = 2\ncohort = 3\nedge_rounds = 2\n",
+        "[protocol.deadline]\ncohort = 3\n",
+    );
+    let one = changed(&one, "timeout = ", "deadline = ");
+    let found = ["server_accuracy", "test_accuracy"].map(|metric| {
+        let place = Workplace::with(&changed(&one, "server_accuracy", metric));
+        place.run_into("out", &[]);
+        place.text("out/runs/random-s1/rounds.jsonl")
+    });
+    assert_eq!(found[0], found[1]);
+    assert!(found[0].contains("\"best\""));
+}

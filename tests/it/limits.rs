@@ -1,44 +1,21 @@
 //! What is too large is refused before memory is taken for it, in a process that has little.
 
-use crate::support::{Answer, SCENARIO, Workplace, changed};
+use crate::support::{Answer, PLAIN, SCENARIO, Workplace, changed, within};
 use fedgenie::limits;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
-
-/// Clients whose jobs take time, and nothing else.
-const PLAIN: &str = r#"
-name = "limits"
-seeds = 1
-
-[stop]
-rounds = 12
-
-[population]
-clients = 5
-
-[population.latency]
-download = { constant = "1 s" }
-compute = { constant = "2 s" }
-upload = { constant = "1 s" }
-
-[protocol.synchronous]
-cohort = 2
-
-[policy.random]
-"#;
+use std::process::Stdio;
 
 /// What a scenario that follows traces adds.
 const TRACE: &str = "[population.availability.trace]\nfile = \"trace\"\n";
 
 /// Runs the binary with so many MiB of address space.
 fn run_within(mib: u64, place: &Workplace, words: &[&str]) -> Answer {
-    let mut command = Command::new("sh");
-    let limited = format!("ulimit -v {} && exec \"$0\" \"$@\"", mib * 1024);
-    command.args(["-c", &limited, env!("CARGO_BIN_EXE_fedgenie")]).args(words).current_dir(place.path(""));
+    let mut command = within(mib, env!("CARGO_BIN_EXE_fedgenie"));
+    command.args(words).current_dir(place.path(""));
     Answer::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
@@ -290,7 +267,7 @@ fn long_lists_and_many_keys_are_read_in_a_walk() {
 #[test]
 fn a_message_is_no_longer_than_a_page() {
     let long = "x".repeat(5 << 20);
-    refused(&changed(PLAIN, "\"limits\"", &format!("\"{long}!\"")), &["name: found \"xxx", "(5242881 bytes)"]);
+    refused(&changed(PLAIN, "\"plain\"", &format!("\"{long}!\"")), &["name: found \"xxx", "(5242881 bytes)"]);
     refused(&changed(PLAIN, "clients = 5", &format!("{long} = 5")), &["unknown key \"xxx"]);
     refused(
         &changed(PLAIN, "clients = 5", &format!("clients = \"{long}\"")),

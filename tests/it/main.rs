@@ -6,6 +6,7 @@ mod aggregation;
 mod allocation;
 mod arms;
 mod asynchronous;
+mod asynchronous_cloud;
 mod bad_input;
 mod bad_policy;
 mod boundaries;

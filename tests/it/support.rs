@@ -1,16 +1,18 @@
 //! What several tests need: a folder with a scenario, the real binary in it, and runs through the library.
 
-use fedgenie::experiment::Experiment;
+use fedgenie::experiment::{Experiment, Progress, RunId};
 use fedgenie::id::ClientId;
 use fedgenie::policy::{Policies, Policy, PolicyRng, SelectionRequest, ServerView};
 use fedgenie::record::{DropReason, Outcome, Phase, Record};
 use fedgenie::recorder::{RoundJobs, RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
 use fedgenie::scenario::tree;
+use fedgenie::state::{State, Stateful};
 use fedgenie::task::DataCache;
 use fedgenie::world::World;
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -20,6 +22,41 @@ use tempfile::TempDir;
 
 /// The scenario's file name in every [`Workplace`].
 pub const SCENARIO: &str = "scenario.toml";
+
+/// Clients whose jobs take 4 s, and nothing else.
+pub const PLAIN: &str = r#"
+name = "plain"
+seeds = 1
+
+[stop]
+rounds = 12
+
+[population]
+clients = 5
+
+[population.latency]
+download = { constant = "1 s" }
+compute = { constant = "2 s" }
+upload = { constant = "1 s" }
+
+[protocol.synchronous]
+cohort = 2
+
+[policy.random]
+"#;
+
+/// What makes the devices of a population come and go, with processors that differ; and how they train.
+pub const DEVICES: &str = r#"
+[population.latency]
+download = { constant = "0.1 s" }
+compute = { exponential = { mean = { uniform = ["0.2 s", "2 s"] }, shift = "0.05 s" } }
+upload = { constant = "0.15 s" }
+[population.availability]
+on-off = { on = { exponential = { mean = "8 s" } }, off = { exponential = { mean = "2 s" } } }
+[training]
+batch = 8
+optimizer = { sgd = { lr = 0.05, momentum = 0.5 } }
+"#;
 
 /// The text with its only occurrence of `from` replaced.
 pub fn changed(text: &str, from: &str, to: &str) -> String {
@@ -56,6 +93,13 @@ impl Answer {
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
+}
+
+/// A program that gets so many MiB of address space.
+pub fn within(mib: u64, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -v {} && exec \"$0\" \"$@\"", mib * 1_024)]).arg(program);
+    command
 }
 
 impl Workplace {
@@ -234,6 +278,8 @@ pub struct SeenRound {
     /// Client and round of dispatch of late jobs that were lost.
     pub lost_late: Vec<(u32, u32)>,
     pub edges: Vec<u32>,
+    /// Edge server, age, and whether that is too old.
+    pub edge_models: Vec<(u32, u32, bool)>,
     pub is_abandoned: bool,
     pub down_bytes: u64,
     pub up_bytes: u64,
@@ -299,7 +345,7 @@ impl Sink for Seen {
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| client.0).collect::<Vec<_>>();
-        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges } = summary.jobs;
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models } = summary.jobs;
         let dropped = dropped.iter().map(|job| (job.client.0, job.phase));
         self.rounds.push(SeenRound {
             opened: summary.opened.0,
@@ -310,6 +356,7 @@ impl Sink for Seen {
             dropped: dropped.collect(),
             joined: joined.iter().map(|(client, round)| (client.0, round.0)).collect(),
             lost_late: lost_late.iter().map(|(job, round)| (job.client.0, round.0)).collect(),
+            edge_models: edge_models.iter().map(|model| (model.server.0, model.staleness, model.late)).collect(),
             edges: edges.iter().map(|edge| edge.0).collect(),
             is_abandoned: summary.is_abandoned,
             down_bytes: summary.down_bytes,
@@ -352,4 +399,32 @@ pub fn play_policies(world: &World, policies: Policies, rounds: u32) -> Result<P
 /// The task of a world that learns from rows with classes or numbers.
 pub fn labelled(world: &World) -> &fedgenie::task::Labelled {
     world.task.as_deref().and_then(|task| task.downcast()).expect("the task has labelled rows")
+}
+
+/// A policy with a defect that shows in this turn; until then it chooses the first candidate.
+pub struct Defective(pub u32);
+
+impl Stateful for Defective {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
+
+impl Policy for Defective {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        assert!(ask.turn.0 < self.0, "turn {} is too much", ask.turn.0);
+        selection.extend(ask.available.list().iter().take(1));
+    }
+}
+
+/// Who wants to know nothing of how far an experiment is.
+pub struct Nobody;
+
+impl Progress for Nobody {
+    fn run_ended(&self, _: &RunId, _: usize, _: usize) {}
+    fn rounds_played(&self, _: u64) {}
 }

@@ -47,6 +47,7 @@
 //! ```
 
 pub mod annealing;
+pub mod assignment;
 pub mod bottleneck;
 pub mod bound;
 pub mod brute;

@@ -30,6 +30,7 @@ pub mod synthetic_images;
 
 pub use dataset::{Dataset, Shape, Split, Targets};
 pub use error::DataError;
+pub(crate) use error::NO_FOLDER;
 pub use partition::{Partition, PartitionError};
 
 /// Where a file is looked for that a scenario names: in `data`, the folder given by the user, if it is there, and else

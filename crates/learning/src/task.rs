@@ -133,6 +133,13 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// call for each edge server and round of the cloud.
     fn remember(&self, _round: Round, _server: EdgeId, _arrived: &[ClientId], _memory: &mut [f64]) {}
 
+    /// Where each measure of a server is, for a given number of clients whose updates it has taken in, a constant plus
+    /// a positive multiple of the sum of such numbers over them: the number of a client. Then the best set of clients
+    /// is found by sorting.
+    fn adds(&self, _client: ClientId) -> Option<f64> {
+        None
+    }
+
     /// Checks that the task has what it will be asked for next; one that computes everything has.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub mod rounds;
 mod staleness;
 
 pub use buffered::{BufferedConfig, BufferedRule, Combine};
-pub use hierarchical::{HierarchicalConfig, HierarchicalRule, LinkConfig};
+pub use hierarchical::{CloudBuffer, HierarchicalConfig, HierarchicalRule, LinkConfig};
 pub use rounds::{DeadlineConfig, LateConfig, OverSelectionConfig, RoundRule, SynchronousConfig};
 pub use staleness::Staleness;
 

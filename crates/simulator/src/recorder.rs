@@ -54,14 +54,27 @@ pub struct RoundJobs {
     pub joined: Vec<(ClientId, Round)>,
     /// Late jobs of earlier rounds whose client was lost since, and their round of dispatch.
     pub lost_late: Vec<(DroppedJob, Round)>,
-    /// Edge servers that took part, in dispatch order.
+    /// Edge servers that were sent a model, in dispatch order.
     pub edges: Vec<EdgeId>,
+    /// Models of edge servers that arrived, where these do not wait for each other, in order of arrival.
+    pub edge_models: Vec<ArrivedModel>,
+}
+
+/// A model of an edge server at a cloud that takes in models as they arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ArrivedModel {
+    /// Whose.
+    pub server: EdgeId,
+    /// Models that the cloud had made since it sent the server its own.
+    pub staleness: u32,
+    /// It was too old to be used.
+    pub late: bool,
 }
 
 impl RoundJobs {
     /// Empties all lists and keeps their memory.
     pub fn clear(&mut self) {
-        let Self { selected, arrived, late, dropped, joined, lost_late, edges } = self;
+        let Self { selected, arrived, late, dropped, joined, lost_late, edges, edge_models } = self;
         selected.clear();
         arrived.clear();
         late.clear();
@@ -69,6 +82,7 @@ impl RoundJobs {
         joined.clear();
         lost_late.clear();
         edges.clear();
+        edge_models.clear();
     }
 }
 
@@ -247,7 +261,7 @@ impl RoundSummary<'_> {
     /// The round as one JSON object.
     pub fn to_json(&self) -> Value {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| json!(client.0)).collect::<Vec<_>>();
-        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges } = self.jobs;
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models } = self.jobs;
         let mut object = Map::new();
         object.insert("round".to_owned(), json!(self.round.0));
         object.insert("opened_s".to_owned(), json!(self.opened.seconds()));
@@ -266,7 +280,10 @@ impl RoundSummary<'_> {
                 lost_late.iter().map(|(job, round)| json!({ "job": job, "round": round.0 })).collect();
             object.insert("lost_late".to_owned(), json!(lost));
         }
-        if !edges.is_empty() {
+        if !edge_models.is_empty() {
+            object.insert("edge_models".to_owned(), json!(edge_models));
+        }
+        if !edges.is_empty() || !edge_models.is_empty() {
             object.insert("edges".to_owned(), json!(edges));
             let (down_bytes, up_bytes) = self.edge_bytes;
             object.insert("edge_tier".to_owned(), json!({ "down_bytes": down_bytes, "up_bytes": up_bytes }));

@@ -1,6 +1,6 @@
 //! A world: everything that is the same for all policies of one scenario, point and seed.
 
-mod hindsight;
+pub(crate) mod hindsight;
 mod policies;
 mod truth;
 
@@ -291,7 +291,8 @@ impl WorldPlan {
         let needs_models = plan.is_some_and(|plan| plan.utility.of_sets().is_none());
         let learns = task.as_ref().is_some_and(|task| !needs_models || !task.layout().is_empty());
         let measures = learns.then(|| self.measures(task.as_deref()));
-        let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, measures.as_ref())).transpose()?;
+        let learned = (measures.as_ref(), task.as_deref());
+        let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, learned)).transpose()?;
         Ok(Foundation {
             streams,
             population,

@@ -1,26 +1,13 @@
 //! Commands: their sentence, their exit code, and what is in the folder afterwards.
 
-use super::{Case, PLAIN, Provoked, contents, told};
-use crate::support::{Answer, SCENARIO, Workplace, changed};
+use super::{Case, Provoked, contents, told};
+use crate::support::{Answer, Defective, Nobody, PLAIN, SCENARIO, Workplace, changed, within};
 use fedgenie::error::Error;
-use fedgenie::experiment::{
-    Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, Shard, Threads, execute,
-};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::experiment::{Earlier, Experiment, Outputs, Overrides, ResultFolder, Shard, Threads, execute};
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::scenario::ScenarioError;
-use fedgenie::state::{State, Stateful};
 use fedgenie::task::DataCache;
 use std::fs;
-use std::process::Command;
-
-struct Nobody;
-
-impl Progress for Nobody {
-    fn run_ended(&self, _: &RunId, _: usize, _: usize) {}
-    fn rounds_played(&self, _: u64) {}
-}
 
 /// The command refuses, and leaves everything as it was.
 fn refuses(place: &Workplace, words: &[&str], said: &str) {
@@ -59,10 +46,8 @@ fn no_threads() -> Error {
     let before = contents(&place.path(""));
     // With less the program cannot be loaded, with more it runs.
     for mib in (16..200).step_by(2) {
-        let mut command = Command::new("sh");
-        let limited =
-            format!("ulimit -v {} && exec \"$0\" run scenario.toml --out out --quiet --threads 15", mib * 1_024);
-        command.args(["-c", &limited, env!("CARGO_BIN_EXE_fedgenie")]).current_dir(place.path(""));
+        let mut command = within(mib, env!("CARGO_BIN_EXE_fedgenie"));
+        command.args(["run", SCENARIO, "--out", "out", "--quiet", "--threads", "15"]).current_dir(place.path(""));
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         let Some(reason) = said.trim().strip_prefix("fedgenie: error: cannot start threads: ") else { continue };
@@ -98,26 +83,6 @@ fn one_of_two() -> Error {
     bad.remove(0).unwrap_err()
 }
 
-/// A defect that shows in the third turn.
-struct Defective;
-
-impl Stateful for Defective {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
-
-impl Policy for Defective {
-    fn select(
-        &mut self,
-        ask: &SelectionRequest<'_>,
-        _: &ServerView<'_>,
-        _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
-    ) {
-        assert!(ask.turn.0 < 3, "turn {} is too much", ask.turn.0);
-        selection.extend(ask.available.list().iter().take(1));
-    }
-}
-
 /// The runs of an experiment in a folder of their own.
 fn carry_out(place: &Workplace, experiment: &Experiment, threads: &Threads) -> Vec<Result<(), Error>> {
     let folder = ResultFolder::open(&place.path("out"), experiment, Earlier::Resume, Shard::WHOLE).unwrap();
@@ -134,7 +99,7 @@ fn carry_out(place: &Workplace, experiment: &Experiment, threads: &Threads) -> V
 fn panicked() -> Error {
     let place = Workplace::with(PLAIN);
     let mut experiment = Experiment::load(&place.path(SCENARIO), &Overrides::default()).unwrap();
-    experiment.add_policy("defective", |_| Ok(Box::new(Defective))).unwrap();
+    experiment.add_policy("defective", |_| Ok(Box::new(Defective(3)))).unwrap();
     let mut results = carry_out(&place, &experiment, &Threads::new(1).unwrap());
     let error = results.pop().unwrap().unwrap_err();
     assert!(results.pop().unwrap().is_ok() && error.exit_code() == 3);

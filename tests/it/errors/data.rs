@@ -108,20 +108,12 @@ fn too_many() -> DataError {
 
 /// A generator whose examples fit into no memory: the command in a process that has little.
 fn memory() -> DataError {
-    use crate::support::{Answer, SCENARIO};
-    use std::process::{Command, Stdio};
+    use crate::support::{Answer, SCENARIO, within};
+    use std::process::Stdio;
     let linear = format!("{PLAIN}[task.linear-regression]\nexamples = 26000000\n{TRAINING}");
     let place = Workplace::with(&linear);
-    let mut command = Command::new("sh");
-    command.args([
-        "-c",
-        "ulimit -v 2097152 && exec \"$0\" \"$@\"",
-        env!("CARGO_BIN_EXE_fedgenie"),
-        "run",
-        SCENARIO,
-        "--out",
-        "out",
-    ]);
+    let mut command = within(2_048, env!("CARGO_BIN_EXE_fedgenie"));
+    command.args(["run", SCENARIO, "--out", "out"]);
     let child = command.current_dir(place.path("")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Answer { code, stdout, stderr } = Answer::of(child.unwrap());
     assert_eq!((code, stdout.as_str(), place.path("out").exists()), (2, "", false), "{stderr}");

@@ -40,11 +40,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What scenarios can name as meter; `counterfactual` is a switch of `[regret]`.
+/// What scenarios can name as meter; `counterfactual` and `assignment` are switches of `[regret]`.
 pub static CATALOGUE: Catalogue = Catalogue {
     kind: "meter",
     definition: "Meter",
-    entries: &[Entry { name: "counterfactual", summary: "", source: include_str!("hindsight.rs") }],
+    entries: &[
+        Entry { name: "counterfactual", summary: "", source: include_str!("hindsight.rs") },
+        Entry { name: "assignment", summary: "", source: include_str!("assignment.rs") },
+    ],
     shared: include_str!("regret.rs"),
 };
 

@@ -5,10 +5,18 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+/// What is said of a folder that is not there.
+pub(crate) const NO_FOLDER: &str =
+    "there is no such folder (relative names are looked up in the folder given with --data, then beside the scenario)";
+
 /// Why the system refuses, in words about the file where that is possible.
 fn unreadable(position: u64, source: &std::io::Error) -> String {
     match source.kind() {
-        ErrorKind::NotFound => "there is no such file".to_owned(),
+        ErrorKind::NotFound => {
+            "there is no such file (relative names are looked up in the folder given with --data, then \
+                                beside the scenario)"
+                .to_owned()
+        }
         ErrorKind::IsADirectory => "is a folder; expected a file".to_owned(),
         ErrorKind::PermissionDenied => "may not be read by you".to_owned(),
         _ => format!("cannot be read at byte {position}: {source}"),

@@ -6,7 +6,7 @@
 
 use super::cifar::{self, load_cifar_folder};
 use super::idx::{self, is_idx_folder, load_idx_folder};
-use super::{DataError, Dataset, Shape, Split, csv, located, npy, synthetic_images};
+use super::{DataError, Dataset, NO_FOLDER, Shape, Split, csv, located, npy, synthetic_images};
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
@@ -243,7 +243,7 @@ fn load_folder(folder: &Path) -> Result<Split, DataError> {
         }
         (false, None) if folder.is_dir() => unrecognised("has no file of a known name"),
         (false, None) if folder.is_file() => unrecognised("is a file, not a folder"),
-        (false, None) => unrecognised("there is no such folder"),
+        (false, None) => unrecognised(NO_FOLDER),
     }
 }
 

@@ -27,8 +27,8 @@
 
 use super::table::{Headings, Row, Table};
 use super::{Filters, Part, Ratings};
-use crate::data::DataError;
 use crate::data::rows::Rows;
+use crate::data::{DataError, NO_FOLDER};
 use fedgenie_core::catalogue::Entry;
 use std::path::{Path, PathBuf};
 
@@ -173,7 +173,7 @@ pub fn recognise(folder: &Path) -> Result<(Named, PathBuf), DataError> {
         1 => Ok(found.remove(0)),
         0 if folder.is_dir() => refuse("has no file of a known name"),
         0 if folder.is_file() => refuse("is a file, not a folder"),
-        0 => refuse("there is no such folder"),
+        0 => refuse(NO_FOLDER),
         _ => refuse("has the files of two sets"),
     }
 }

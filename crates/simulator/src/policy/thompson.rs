@@ -148,10 +148,13 @@ impl Stateful for Thompson {
             draws: _,
             chosen: _,
         } = self;
-        state.field(alpha);
-        state.field(beta);
+        state.fields(alpha);
+        state.fields(beta);
         state.field(members);
         state.field(arrived);
+        let clients = alpha.len();
+        state.require(members.iter().chain(&*arrived).all(|client| client.index() < clients));
+        state.require(alpha.iter().chain(&*beta).all(|count| (1.0..f64::INFINITY).contains(count)));
         let mut both = accuracy.map(|EdgeAccuracy { before, after }| (before, after));
         state.field(&mut both);
         *accuracy = both.map(|(before, after)| EdgeAccuracy { before, after });

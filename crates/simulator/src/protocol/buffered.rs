@@ -17,7 +17,7 @@
 //! | `staleness` | weight of an update `s` rounds old |
 //! |---|---|
 //! | `"constant"` | 1 |
-//! | `{ polynomial = { exponent = a } }` | `(1 + s)^−a` |
+//! | `{ polynomial = { exponent = a } }` | `(1 + s)^−a`, `a` 0.5 if left out |
 //! | `{ hinge = { slope = a, grace = b } }` | 1 up to `s = b`, then `1/(1 + a (s − b))` |
 //!
 //! The run ends with an error when very many jobs in a row have ended without an update that could be used (100 times

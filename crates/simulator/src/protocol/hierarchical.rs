@@ -13,6 +13,18 @@
 //! edge server's. When none of them is available, it waits until one is. The cloud's policy sees an edge server as it
 //! would a client: data size, and the time from the cloud's dispatch to the arrival of the model.
 //!
+//! *Asynchronous cloud*: with `cloud = { buffer = 4 }` edge servers work without waiting for each other, by the laws of
+//! `buffered`. Whenever a server's model has arrived, the cloud sends it the newest model, after everything else of that
+//! instant. With every `buffer`-th model that arrives the cloud's model changes, and a round is over: an aggregation is a
+//! round. A server's model is as many rounds *stale* as the cloud has made models since it sent that server its own. With
+//! base weights `b_m` of `[aggregation]` (the examples of all clients of server `m`) and the weight `s` of `staleness`, the
+//! change is `Δ = Σ_m b_m s(stale_m) δ_m / Σ_m b_m` over what arrived: what staleness takes away stays with the old model.
+//! `δ_m` is what the server changed in the model that it was sent (`combine = "changes"`), or its difference to the present
+//! one (`"models"`). A model older than `max_staleness` is late and not used. With `[clusters]`, the segments of a cluster
+//! take in what arrived from servers that were sent that cluster's model; rules decide after each aggregation, and a server
+//! moves when it is next sent a model. A server may deliver several times in a round, so its links' draws are numbered by
+//! the models that it was sent. When the run's virtual time is over, the round under way is closed without a new model.
+//!
 //! The clients of a round are `cohort`, the same number for all edge servers, or `participation`, a share of each one's
 //! clients.
 //!
@@ -27,12 +39,21 @@
 //! cloud = { cohort = 6, policy = { round-robin = {} }, timeout = "5 min" }
 //! ```
 //!
+//! An asynchronous cloud:
+//! ```toml
+//! [protocol.hierarchical]
+//! edges = 10
+//! participation = 0.8
+//! cloud = { buffer = 4, staleness = { polynomial = {} }, max_staleness = 20 }
+//! ```
+//!
 //! # Source
 //! L. Liu, J. Zhang, S. H. Song, K. B. Letaief, "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020
-//! (`HierFAVG`: κ₁ is the epochs of `[training]`, κ₂ is `edge_rounds`).
+//! (`HierFAVG`: κ₁ is the epochs of `[training]`, κ₂ is `edge_rounds`). The asynchronous cloud is this project's: FedBuff
+//! (`fedgenie describe protocol/buffered`) with edge servers for clients.
 
 use super::rounds::SynchronousConfig;
-use super::{ProtocolSettings, RoundRule, Rule, positive, within};
+use super::{Combine, ProtocolSettings, RoundRule, Rule, Staleness, positive, within};
 use crate::policy::{Known, PolicyConfig};
 use crate::population::law::TimeLaw;
 use fedgenie_core::config::{Complaint, check};
@@ -68,7 +89,7 @@ pub struct HierarchicalConfig {
     /// How long a model travels between the cloud and an edge server; no time if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkConfig>,
-    /// Which edge servers take part; all of them if left out.
+    /// Which edge servers take part, or how models are taken in as they arrive; all take part in each round if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud: Option<CloudConfig>,
 }
@@ -99,17 +120,31 @@ pub struct LinkConfig {
     pub upload: TimeLaw,
 }
 
-/// Which edge servers take part in a round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// How the cloud takes in models: in rounds of edge servers that a policy chooses, or as they arrive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CloudConfig {
-    /// Edge servers per round.
-    pub cohort: usize,
+    /// Edge servers per round, where a policy chooses them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cohort: Option<usize>,
     /// Who chooses them: any policy but the genie, which sees edge servers as clients.
-    pub policy: PolicyConfig,
-    /// The longest a round of the cloud waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyConfig>,
+    /// The longest a round of the cloud waits, where a policy chooses who takes part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
+    /// Models of edge servers per new model, where these work without waiting for each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<usize>,
+    /// How much a model counts that is some rounds old, where they are taken in as they arrive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<Staleness>,
+    /// Models older than this many rounds are not used, where they are taken in as they arrive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_staleness: Option<u32>,
+    /// What is averaged, where models are taken in as they arrive; `changes` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub combine: Option<Combine>,
 }
 
 /// The protocol's rule, checked.
@@ -129,12 +164,94 @@ pub struct HierarchicalRule {
     pub cloud: Option<PolicyConfig>,
     /// The longest a round of the cloud waits.
     pub cloud_timeout: Option<Span>,
+    /// How the cloud takes in models as they arrive, if it does.
+    pub buffer: Option<CloudBuffer>,
+}
+
+/// A cloud that takes in models as they arrive, checked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CloudBuffer {
+    /// Models per new model.
+    pub models: usize,
+    /// How much a model counts that is some rounds old.
+    pub staleness: Staleness,
+    /// The oldest model that is used.
+    pub max_staleness: u32,
+    /// What is averaged.
+    pub combine: Combine,
+}
+
+/// What a cloud does, checked.
+struct CloudRule {
+    edges_per_round: usize,
+    policy: Option<PolicyConfig>,
+    timeout: Option<Span>,
+    buffer: Option<CloudBuffer>,
+}
+
+impl CloudConfig {
+    /// The key of one kind of cloud that is given beside those of the other.
+    fn misplaced(&self) -> Option<Complaint> {
+        let Self { cohort, policy, timeout, buffer, staleness, max_staleness, combine } = self;
+        let (keys, message) = match buffer {
+            Some(_) => (
+                [("cohort", cohort.is_some()), ("policy", policy.is_some()), ("timeout", timeout.is_some())],
+                "is for a cloud that chooses edge servers in rounds; with buffer all of them work, and the cloud waits for \
+                 none: take one of the two out",
+            ),
+            None => (
+                [
+                    ("staleness", staleness.is_some()),
+                    ("max_staleness", max_staleness.is_some()),
+                    ("combine", combine.is_some()),
+                ],
+                "is for a cloud that takes in models as they arrive; give buffer, the number of models per new model, or \
+                 take it out",
+            ),
+        };
+        let (key, _) = keys.into_iter().find(|(_, is_given)| *is_given)?;
+        Some(Complaint::new(key, message))
+    }
+
+    fn rule(&self, edges: usize) -> Result<CloudRule, Complaint> {
+        if let Some(complaint) = self.misplaced() {
+            return Err(complaint);
+        }
+        if let Some(models) = self.buffer {
+            if models == 0 {
+                return Err(Complaint::new("buffer", "found 0; expected at least 1"));
+            }
+            let buffer = CloudBuffer {
+                models,
+                staleness: self.staleness.unwrap_or_default().checked("staleness")?,
+                max_staleness: self.max_staleness.unwrap_or(u32::MAX),
+                combine: self.combine.unwrap_or_default(),
+            };
+            return Ok(CloudRule { edges_per_round: edges, policy: None, timeout: None, buffer: Some(buffer) });
+        }
+        let missing = |key: &str, what: &str| {
+            let message =
+                format!("is missing: {what}; or give buffer, for a cloud that takes in models as they arrive");
+            Complaint::new(key, message)
+        };
+        let cohort = self.cohort.ok_or_else(|| missing("cohort", "how many edge servers take part in a round"))?;
+        let policy = self.policy.as_ref().ok_or_else(|| missing("policy", "who chooses edge servers"))?;
+        if policy.needs_genie() {
+            return Err(Complaint::new("policy", "the genie knows clients, not edge servers; take another policy"));
+        }
+        Ok(CloudRule {
+            edges_per_round: within("cohort", cohort, edges, "the number of edge servers")?,
+            policy: Some(resolved(policy)?),
+            timeout: self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?,
+            buffer: None,
+        })
+    }
 }
 
 /// The cloud's policy with its defaults; it knows of no reward but its own.
 fn resolved(policy: &PolicyConfig) -> Result<PolicyConfig, Complaint> {
     let mut policy = policy.clone();
-    policy.resolve(Known::default()).map_err(|error| Complaint::new("cloud.policy", error.message))?;
+    policy.resolve(Known::default()).map_err(|error| Complaint::new("policy", error.message))?;
     Ok(policy)
 }
 
@@ -198,26 +315,19 @@ impl ProtocolSettings for Box<HierarchicalConfig> {
                 SynchronousConfig { cohort, timeout: self.timeout, quorum: None }.rounds(members.len())
             })
             .collect::<Result<_, _>>()?;
-        let cloud = self.cloud.as_ref();
-        if cloud.is_some_and(|cloud| cloud.policy.needs_genie()) {
-            return Err(Complaint::new(
-                "cloud.policy",
-                "the genie knows clients, not edge servers; take another policy",
-            ));
-        }
-        let edges_per_round = match cloud {
-            Some(cloud) => within("cloud.cohort", cloud.cohort, edges, "the number of edge servers")?,
-            None => edges,
+        let CloudRule { edges_per_round, policy, timeout, buffer } = match &self.cloud {
+            Some(cloud) => cloud.rule(edges).map_err(|complaint| complaint.below("cloud"))?,
+            None => CloudRule { edges_per_round: edges, policy: None, timeout: None, buffer: None },
         };
-        let cloud_timeout = cloud.and_then(|cloud| cloud.timeout);
         Ok(Rule::Hierarchical(Box::new(HierarchicalRule {
             members,
             edge,
             edge_rounds: self.edge_rounds,
             link: self.link.clone(),
             edges_per_round,
-            cloud: cloud.map(|cloud| resolved(&cloud.policy)).transpose()?,
-            cloud_timeout: cloud_timeout.map(|timeout| positive("cloud.timeout", timeout)).transpose()?,
+            cloud: policy,
+            cloud_timeout: timeout,
+            buffer,
         })))
     }
 }

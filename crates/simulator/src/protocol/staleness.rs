@@ -21,7 +21,8 @@ pub enum Staleness {
     Constant,
     /// `(1 + s)^−exponent`.
     Polynomial {
-        /// Not negative.
+        /// Not negative; 0.5 if left out.
+        #[serde(default = "half")]
         exponent: f64,
     },
     /// 1 up to an age, falling hyperbolically beyond it.
@@ -31,6 +32,10 @@ pub enum Staleness {
         /// The oldest age that counts in full, in rounds.
         grace: u32,
     },
+}
+
+const fn half() -> f64 {
+    0.5
 }
 
 impl Staleness {

@@ -45,6 +45,15 @@ pub(super) struct Cost {
     pub up_bytes: u64,
 }
 
+impl Stateful for Cost {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { compute, down_bytes, up_bytes } = self;
+        state.field(compute);
+        state.field(down_bytes);
+        state.field(up_bytes);
+    }
+}
+
 impl Stateful for Accounts {
     fn exchange(&mut self, state: &mut State<'_>) {
         let Self {

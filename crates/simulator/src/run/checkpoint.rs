@@ -4,6 +4,7 @@
 //! What follows from the scenario and the seed is not saved: streams, populations, draws of jobs under way, lists of
 //! candidates. What is saved is named struct by struct, where the fields are.
 
+use super::hierarchy::Between;
 use super::learning::Sent;
 use super::{Protocol, Run};
 use fedgenie_core::state::{State, StateError, Stateful};
@@ -37,6 +38,18 @@ impl Shared {
         self.models.push(model.clone());
     }
 
+    /// One of the models, if there is any.
+    pub fn exchange_option(&mut self, model: &mut Option<Arc<[f32]>>, state: &mut State<'_>) {
+        let mut is_some = model.is_some();
+        state.field(&mut is_some);
+        if state.is_loading() {
+            *model = is_some.then(|| Arc::from([]));
+        }
+        if let Some(model) = model {
+            self.exchange(model, state);
+        }
+    }
+
     /// What a client was sent, if anything.
     pub fn exchange_sent(&mut self, sent: &mut Option<Sent>, state: &mut State<'_>) {
         let mut is_some = sent.is_some();
@@ -61,7 +74,10 @@ impl Stateful for Run<'_> {
         match protocol {
             Protocol::Rounds(rounds) => rounds.exchange(state),
             Protocol::Buffered(buffered) => buffered.exchange(engine.world, state),
-            Protocol::Hierarchy(hierarchy) => hierarchy.exchange(state),
+            Protocol::Hierarchy(hierarchy) => {
+                let (world, learning, jobs) = (engine.world, server.learning.as_ref(), &engine.jobs);
+                hierarchy.exchange(&mut Between { world, learning, jobs, models: &mut models }, state);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::policy::{Feedback, RoundReport};
 use crate::recorder::{ClusterState, Reassignment};
 use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use fedgenie_core::math::sum::CompensatedSum;
+use fedgenie_core::oracle::assignment::missed;
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
@@ -99,16 +100,15 @@ impl Losses<'_, '_> {
         let examples = |members| self.learning.map_or(0, |learning| learning.examples_of(members)) as f64;
         let sizes: Vec<f64> = self.scopes.iter().map(|(members, _)| examples(members)).collect();
         let total: f64 = sizes.iter().sum();
-        let mut missed = 0.0;
+        let mut sum = 0.0;
         for (server, (&size, &cluster)) in sizes.iter().zip(assignment).enumerate() {
             let loss = |cluster| self.of(EdgeId::from_index(server), cluster);
-            let smallest = (0..self.count).map(loss).filter(|loss| loss.is_finite()).fold(f64::INFINITY, f64::min);
-            let own = loss(cluster);
-            if size > 0.0 && own.is_finite() {
-                missed += size / total * (own - smallest);
+            let losses: Vec<f64> = (0..self.count).map(loss).collect();
+            if size > 0.0 {
+                sum += size / total * missed(&losses, cluster as usize);
             }
         }
-        missed
+        sum
     }
 }
 

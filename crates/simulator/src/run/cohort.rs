@@ -8,6 +8,7 @@ use super::learning::Sent;
 use crate::policy::{Feedback, Policy, Waited};
 use crate::recorder::RoundJobs;
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 
 /// A selection and its jobs.
@@ -19,6 +20,15 @@ pub(super) struct Cohort {
     pub jobs: Vec<JobId>,
     /// Jobs whose update arrived, in order of arrival.
     pub arrived: Vec<JobId>,
+}
+
+impl Stateful for Cohort {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { selection, jobs, arrived } = self;
+        state.field(selection);
+        state.field(jobs);
+        state.field(arrived);
+    }
 }
 
 impl Cohort {

@@ -1,6 +1,9 @@
 //! Clients, edge servers, cloud: see [`crate::protocol::hierarchical`].
 
+mod arrivals;
 mod edge;
+
+pub(super) use edge::Between;
 
 use super::RunError;
 use super::accounts::add;
@@ -13,8 +16,8 @@ use crate::policy::{Candidates, Feedback, JobReport, Policy, ServerView, Waited}
 use crate::protocol::HierarchicalRule;
 use crate::recorder::{ClusterState, RoundJobs};
 use crate::world::World;
-use edge::Edge;
-use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
+use edge::{Arrival, Edge};
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::law::Law;
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::rng::Purpose;
@@ -30,6 +33,9 @@ pub(super) struct Hierarchy<'w> {
     cloud: Cloud,
     /// Which cluster each edge server belongs to, where there are cluster models.
     clusters: Option<ClusterDecision>,
+
+    /// Models that have arrived in the round under way, where the cloud does not wait for edge servers.
+    buffer: Vec<Arrival>,
 
     // Of the cloud's round under way.
     chosen: Vec<ClientId>,
@@ -88,16 +94,18 @@ impl<'w> Hierarchy<'w> {
                 counts: vec![0; edges],
             },
             clusters: world.protocol.clusters.as_ref().map(ClusterDecision::new),
+            buffer: Vec::new(),
             chosen: Vec::new(),
             returned: Vec::new(),
             jobs: RoundJobs::default(),
         }
     }
 
-    /// Between rounds of the cloud: no edge server is at work.
-    pub fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { rule: _, edges, shares: _, cloud, clusters, chosen: _, returned: _, jobs: _ } = self;
-        edges.iter_mut().for_each(|edge| edge.exchange(state));
+    /// Between rounds of the cloud: no edge server is at work, unless the cloud does not wait for them.
+    pub fn exchange(&mut self, at: &mut Between<'_, 'w>, state: &mut State<'_>) {
+        let Self { rule: _, edges, shares: _, cloud, clusters, buffer, chosen: _, returned: _, jobs: _ } = self;
+        assert!(buffer.is_empty(), "a round has taken in what arrived");
+        edges.iter_mut().for_each(|edge| edge.exchange(at, state));
         let Cloud { policy, turn, edges: _, sizes: _, shares: _, counts } = cloud;
         policy.iter_mut().for_each(|policy| state.field(&mut **policy));
         state.field(turn);
@@ -117,6 +125,14 @@ impl<'w> Hierarchy<'w> {
 
     /// Plays one round of the cloud.
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
+        match self.rule.buffer {
+            Some(buffer) => self.step_by_arrivals(buffer, engine, server),
+            None => self.step_together(engine, server),
+        }
+    }
+
+    /// A round in which the cloud waits for those that it has chosen.
+    fn step_together(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         let opened = engine.now();
         server.round = server.round.next();
         self.returned.clear();
@@ -125,23 +141,37 @@ impl<'w> Hierarchy<'w> {
         while self.returned.len() < self.chosen.len() {
             let Some(event) = engine.next()? else { return Err(RunError::NoClients { time: engine.now() }) };
             match event {
-                Event::Progress | Event::Lost(_) => {}
-                Event::Travelled(edge) => self.travelled(engine, server, edge, opened)?,
-                Event::Delivered(id) => {
-                    engine.conclude(id, Outcome::Arrived)?;
-                    let edge = engine.server_of(engine.jobs[id].client);
-                    if self.edges[edge.index()].deliver(id) {
-                        self.close_edge(engine, server, edge)?;
-                    }
-                }
-                Event::Rang(Timer::Boundary(edge)) => self.close_edge(engine, server, edge)?,
-                Event::Rang(Timer::Wake(edge) | Timer::Probe(edge)) => self.open_edge(engine, server, edge)?,
                 Event::Rang(Timer::Cloud) => break,
-                Event::Rang(_) => {}
+                event => self.handle(engine, server, event, opened)?,
             }
         }
         engine.clear_timer(Timer::Cloud);
         self.close(engine, server, opened)
+    }
+
+    /// What edge servers do about an event.
+    fn handle(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        event: Event,
+        opened: VirtualTime,
+    ) -> Result<(), RunError> {
+        match event {
+            Event::Progress | Event::Lost(_) => Ok(()),
+            Event::Travelled(edge) => self.travelled(engine, server, edge, opened),
+            Event::Delivered(id) => {
+                engine.conclude(id, Outcome::Arrived)?;
+                let edge = engine.server_of(engine.jobs[id].client);
+                match self.edges[edge.index()].deliver(id) {
+                    true => self.close_edge(engine, server, edge),
+                    false => Ok(()),
+                }
+            }
+            Event::Rang(Timer::Boundary(edge)) => self.close_edge(engine, server, edge),
+            Event::Rang(Timer::Wake(edge) | Timer::Probe(edge)) => self.open_edge(engine, server, edge),
+            Event::Rang(_) => Ok(()),
+        }
     }
 
     /// Chooses edge servers and sends them the model.
@@ -153,19 +183,32 @@ impl<'w> Hierarchy<'w> {
         server.explanations.extend(explained);
         self.jobs.edges.extend(self.chosen.iter().map(|edge| EdgeId(edge.0)));
         engine.note(&Record::CloudOpened { round, time: now, edges: &self.jobs.edges })?;
-        for &edge in &self.jobs.edges {
-            self.cloud.counts[edge.index()] += 1;
-            let [down, up] = link(world, edge, round)?;
-            let wait = self.clusters.as_ref().map_or(Span::ZERO, |clusters| clusters.wait(now));
-            let cluster = self.clusters.as_ref().map_or(0, |clusters| clusters.of(edge));
-            let edge = &mut self.edges[edge.index()];
-            edge.cluster = cluster;
-            let model = server.learning.as_ref().map(|learning| learning.model(edge.cluster));
-            edge.send_down(engine, [Span(down.0.saturating_add(wait.0)), up], model);
+        for edge in self.jobs.edges.clone() {
+            self.send(engine, server, edge, round)?;
         }
         if let Some(timeout) = self.rule.cloud_timeout {
             engine.set_timer(Timer::Cloud, now + timeout);
         }
+        Ok(())
+    }
+
+    /// Sends an edge server the model of its cluster; `draw` numbers the draws of its links.
+    fn send(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &Server<'w>,
+        edge: EdgeId,
+        draw: Round,
+    ) -> Result<(), RunError> {
+        self.cloud.counts[edge.index()] += 1;
+        let [down, up] = link(engine.world, edge, draw)?;
+        let wait = self.clusters.as_ref().map_or(Span::ZERO, |clusters| clusters.wait(engine.now()));
+        let link = [Span(down.0.saturating_add(wait.0)), up];
+        let cluster = self.clusters.as_ref().map_or(0, |clusters| clusters.of(edge));
+        let edge = &mut self.edges[edge.index()];
+        edge.cluster = cluster;
+        let model = server.learning.as_ref().map(|learning| learning.model(cluster));
+        edge.send_down(engine, server.round, link, model);
         Ok(())
     }
 
@@ -176,7 +219,7 @@ impl<'w> Hierarchy<'w> {
         edge: EdgeId,
         opened: VirtualTime,
     ) -> Result<(), RunError> {
-        let (time, round) = (engine.now(), server.round);
+        let (time, round) = (engine.now(), self.edges[edge.index()].round());
         let down = self.edges[edge.index()].is_receiving();
         engine.note(&Record::Travelled { edge, round, down, time })?;
         if down {
@@ -185,9 +228,14 @@ impl<'w> Hierarchy<'w> {
         } else {
             let edge_server = &mut self.edges[edge.index()];
             add(&mut engine.accounts.edge_up_bytes, engine.world.bytes_of(&edge_server.rows));
-            edge_server.rest();
-            self.returned.push((edge, time - opened));
-            Ok(())
+            match self.rule.buffer {
+                Some(buffer) => self.arrive(buffer, engine, server.round, edge),
+                None => {
+                    edge_server.rest();
+                    self.returned.push((edge, time - opened));
+                    Ok(())
+                }
+            }
         }
     }
 
@@ -213,7 +261,10 @@ impl<'w> Hierarchy<'w> {
             let examples = self.cloud.sizes[edge.index()] as usize;
             let Edge { cluster, model, rows, aggregated, .. } = &mut self.edges[edge.index()];
             let (cluster, rows, arrived) = (*cluster, std::mem::take(rows), std::mem::take(aggregated));
-            models.extend(model.take().map(|model| EdgeModel { edge, cluster, examples, model, rows, arrived }));
+            let (number, start, staleness_weight) = (JobNumber(0), None, 1.0);
+            let one =
+                |model| EdgeModel { edge, cluster, examples, model, rows, arrived, number, start, staleness_weight };
+            models.extend(model.take().map(one));
         }
         let Self { cloud, edges, chosen, returned, jobs, rule, clusters, .. } = self;
         let timeout = engine.now() - opened;

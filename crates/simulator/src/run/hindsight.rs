@@ -6,6 +6,7 @@
 
 mod sets;
 
+use super::checkpoint::Shared;
 use super::engine::{Engine, THE_SERVER};
 use super::learning::{EdgeState, Learning, Snapshot, Trained};
 use crate::population::LatencyError;
@@ -41,6 +42,24 @@ pub(super) struct OpenRound<'w> {
     cohort: usize,
     /// What aggregations begin with, where a utility is of sets.
     before: Option<Snapshot<'w>>,
+}
+
+impl OpenRound<'_> {
+    /// All but what of the past follows from the scenario.
+    pub fn exchange(&mut self, models: &mut Shared, state: &mut State<'_>) {
+        let Self { round, turn, start, clients, numbers, speeds, arrives, cohort, before } = self;
+        state.field(round);
+        state.field(turn);
+        models.exchange(start, state);
+        state.field(clients);
+        state.field(numbers);
+        state.field(speeds);
+        state.field(arrives);
+        state.field(cohort);
+        before.iter_mut().for_each(|before| state.field(before));
+        let count = clients.len();
+        state.require([numbers.len(), speeds.len(), arrives.len()] == [count; 3] && (1..=count).contains(cohort));
+    }
 }
 
 /// A server that selects, and how long it waits.
@@ -150,6 +169,22 @@ impl<'w> HindsightMeter<'w> {
         };
         let before = self.utility.config().of_sets().map(|_| learning.snapshot(state));
         Ok(OpenRound { round, turn, start, clients, numbers, speeds, arrives, cohort, before })
+    }
+
+    /// An edge server's round under way, of which everything else is to be loaded.
+    pub fn begun(&self, learning: &Learning<'w>, start: Arc<[f32]>, edge: EdgeState<'w>) -> OpenRound<'w> {
+        let before = self.utility.config().of_sets().map(|_| learning.snapshot(Some(edge)));
+        OpenRound {
+            round: Round(0),
+            turn: Turn(0),
+            start,
+            clients: Vec::new(),
+            numbers: Vec::new(),
+            speeds: Vec::new(),
+            arrives: Vec::new(),
+            cohort: 0,
+            before,
+        }
     }
 
     /// Whether a round is judged.

@@ -258,6 +258,11 @@ impl Jobs {
         state.require(free.len() == empty && free.iter().all(is_empty));
     }
 
+    /// A job, if it is there.
+    pub fn get(&self, id: JobId) -> Option<&Job> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
     pub const fn live(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -57,8 +57,9 @@ pub(super) struct Learning<'w> {
 impl<'w> Learning<'w> {
     /// The start of a run; `clusters` is the number of cluster models.
     pub fn new(world: &'w World, task: &'w dyn Task, clusters: u32) -> Self {
-        let aging = match world.protocol.rule {
+        let aging = match &world.protocol.rule {
             Rule::Buffered(_) => Aging::Discounting,
+            Rule::Hierarchical(rule) if rule.buffer.is_some() => Aging::Discounting,
             Rule::Rounds(_) | Rule::Hierarchical(_) => Aging::Relative,
         };
         let layout = task.layout();
@@ -283,7 +284,14 @@ impl<'w> Learning<'w> {
                 let moved = moved_rows(&rows);
                 let is_new = new.is_some();
                 self.adopt(round, new, &moved);
-                let arrived: Vec<_> = models.into_iter().map(|model| (model.edge, model.arrived)).collect();
+                // A server may have sent several models.
+                let mut arrived: Vec<(EdgeId, Vec<ClientId>)> = Vec::new();
+                for EdgeModel { edge, arrived: clients, .. } in models {
+                    match arrived.iter_mut().find(|(known, _)| *known == edge) {
+                        Some((_, known)) => known.extend(clients),
+                        None => arrived.push((edge, clients)),
+                    }
+                }
                 self.remember(round, &arrived)?;
                 (Vec::new(), is_new)
             }

@@ -131,7 +131,10 @@ impl Run<'_> {
     ///
     /// # Errors
     /// If one of the checks that every run passes does not hold, or the task lacks what it measures.
-    pub fn finish(self) -> Result<(Metrics, Accounts), RunError> {
+    pub fn finish(mut self) -> Result<(Metrics, Accounts), RunError> {
+        if let Protocol::Hierarchy(hierarchy) = &self.protocol {
+            hierarchy.finish(&mut self.engine);
+        }
         let scopes = self.protocol.scopes();
         let Server { mut metrics, learning, settings, .. } = self.server;
         if metrics.is_empty()

@@ -3,21 +3,24 @@
 use super::WorldError;
 use crate::population::Population;
 use crate::protocol::Rule;
+use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Measures, Place};
 use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan, SetSize};
 use fedgenie_core::oracle::regret::subsets;
 use fedgenie_core::time::Span;
+use fedgenie_learning::task::Task;
 use std::collections::BTreeMap;
 
 /// Where the keys are.
 const PATH: &str = "regret.counterfactual";
 
-/// What is metered, if that is defined here. `measures` are those of what clients learn, if they learn anything.
+/// What is metered, if that is defined here. `measures` are those of what clients learn, if they learn anything that
+/// can be judged.
 pub(super) fn define(
     plan: &HindsightPlan,
     population: &Population,
     rule: &Rule,
-    measures: Option<&Measures>,
+    (measures, task): (Option<&Measures>, Option<&dyn Task>),
 ) -> Result<Hindsight, WorldError> {
     if let Some(message) = undefined(population, rule, measures.is_some()) {
         return Err(WorldError::scenario(PATH, message));
@@ -30,8 +33,10 @@ pub(super) fn define(
         return Err(WorldError::scenario("regret.utility", message));
     }
     if let Some(weights) = utility.of_sets() {
-        check_metrics(weights, measures, matches!(rule, Rule::Hierarchical(_)))?;
+        check_metrics(weights, measures)?;
+        let is_sorted = direction(weights).is_some() && task.is_some_and(|task| task.adds(ClientId(0)).is_some());
         let servers = match rule {
+            _ if is_sorted => Vec::new(),
             Rule::Rounds(rule) => vec![(population.len(), rule.ask)],
             Rule::Buffered(_) => vec![(population.len(), 1)],
             Rule::Hierarchical(rule) => {
@@ -68,15 +73,21 @@ fn check_sets(clients: usize, cohort: usize, size: SetSize) -> Result<(), WorldE
     Err(WorldError::scenario("regret.utility.aggregate", message))
 }
 
+/// The sign of all weights, if they have the same: whether more of each metric is better, or less.
+pub(crate) fn direction(weights: &BTreeMap<String, f64>) -> Option<f64> {
+    let all = |is_such: fn(&f64) -> bool| weights.values().all(is_such);
+    match (all(|weight| *weight >= 0.0), all(|weight| *weight <= 0.0)) {
+        (true, _) => Some(1.0),
+        (false, true) => Some(-1.0),
+        (false, false) => None,
+    }
+}
+
 /// Refuses metrics that a set has not.
-fn check_metrics(
-    weights: &BTreeMap<String, f64>,
-    measures: Option<&Measures>,
-    has_edges: bool,
-) -> Result<(), WorldError> {
+fn check_metrics(weights: &BTreeMap<String, f64>, measures: Option<&Measures>) -> Result<(), WorldError> {
     let metrics = measures.map_or_else(Vec::new, |measures| measures.metrics(false, false));
     let mut names: Vec<String> = metrics.into_iter().map(|metric| metric.name).collect();
-    let of_data = measures.iter().flat_map(|measures| &measures.of_data).filter(|_| has_edges);
+    let of_data = measures.iter().flat_map(|measures| &measures.of_data);
     names.extend(of_data.map(|measure| measure.metric(Place::Servers, None).to_owned()));
     let Some(name) = weights.keys().find(|name| !names.contains(name)) else { return Ok(()) };
     let message = format!("is no metric of a set here; there are {}", names.join(", "));

@@ -9,8 +9,10 @@
 //! # Inputs
 //! Names of the task's metrics on test data, validation data or none, and their weights: positive where more is better.
 //! Under `hierarchical` the sets are of an edge server's clients, the model is the server's average, and
-//! `{ server_accuracy = 1.0 }` measures it on the data of the server's clients.
-//! Sets are enumerated: at most 20,000 in a round, and more are refused with their number.
+//! `{ server_accuracy = 1.0 }` measures it on the server's own test examples: those that the task deals to it, and all
+//! test data where there is one server. On a server without test examples all sets are worth the same: nothing is lost.
+//! Sets are enumerated: at most 20,000 in a round, and more are refused with their number. Of a script the best set is
+//! found by sorting, among any number of clients, if all weights have the same sign.
 //!
 //! # Source
 //! This project. The reward (17) of ProxyRL-FRS has this form: λ times a hit ratio less (1 − λ) times the staleness of
@@ -20,7 +22,8 @@
 //! κ is 0 if it is left out: time has no price unless the scenario says so.
 //!
 //! # Cost
-//! An aggregation and an evaluation of each set, beside the training of all candidates.
+//! An aggregation and an evaluation of each set, beside the training of all candidates. Of a script, those of one set,
+//! times the number of different latencies where κ is not 0.
 //!
 //! # Determinism
 //! Draws nothing. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.

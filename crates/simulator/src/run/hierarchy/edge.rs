@@ -1,6 +1,10 @@
 //! An edge server: its synchronous rounds among its own clients, between the arrival of the cloud's model and the
 //! departure of its own.
 
+mod saved;
+
+pub(in crate::run) use saved::Between;
+
 use crate::policy::{Policy, RoundReport, ServerView};
 use crate::protocol::HierarchicalRule;
 use crate::recorder::RoundJobs;
@@ -15,10 +19,9 @@ use crate::run::probe::{Asked, Asking, Pending, carry_out};
 use crate::run::question::{Asker, Question, SelectionStreams, view};
 use crate::run::server::{Server, numbered, report_round};
 use crate::world::World;
-use fedgenie_core::id::{ClientId, EdgeId, Turn};
+use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
-use fedgenie_core::state::State;
 use fedgenie_core::time::{Span, VirtualTime};
 use std::sync::Arc;
 
@@ -37,6 +40,25 @@ enum Stage {
     Up(Handle),
 }
 
+/// A model at a cloud that takes in models as they arrive.
+pub(super) struct Arrival {
+    pub edge: EdgeId,
+    pub cluster: u32,
+    /// The cloud's round in which the server was sent its own.
+    pub sent_in: Round,
+    /// Since then.
+    pub waited: Span,
+    pub phases: PhaseSpans,
+    /// What it cost the clients.
+    pub invested: Cost,
+    /// What the server was sent.
+    pub start: Option<Arc<[f32]>>,
+    pub model: Option<Arc<[f32]>>,
+    pub rows: Vec<u32>,
+    /// The clients whose updates it has.
+    pub arrived: Vec<ClientId>,
+}
+
 /// An edge server.
 pub(super) struct Edge<'w> {
     number: EdgeId,
@@ -45,6 +67,12 @@ pub(super) struct Edge<'w> {
     stage: Stage,
     /// Its policy's last selection: one in each of its rounds.
     turn: Turn,
+    /// The cloud's round in which it was sent its model.
+    round: Round,
+    /// When that was.
+    sent_at: VirtualTime,
+    /// The model that it was sent, where the cloud does not wait for it.
+    sent: Option<Arc<[f32]>>,
     /// How many of them are left in this round of the cloud.
     left: u32,
     opened: VirtualTime,
@@ -81,6 +109,9 @@ impl<'w> Edge<'w> {
             policy,
             stage: Stage::Idle,
             turn: Turn(0),
+            round: Round(0),
+            sent_at: VirtualTime::START,
+            sent: None,
             left: 0,
             opened: VirtualTime::START,
             has_returned: false,
@@ -98,40 +129,47 @@ impl<'w> Edge<'w> {
         }
     }
 
-    /// Between rounds of the cloud, when it rests; what belongs to its part in a round begins anew.
-    pub fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            number: _,
-            rule: _,
-            policy,
-            stage,
-            turn,
-            left: _,
-            opened: _,
-            has_returned: _,
-            cluster,
-            model: _,
-            rows: _,
-            aggregated: _,
-            cohort,
-            asked,
-            asked_bytes: _,
-            hindsight,
-            judged,
-            invested: _,
-            link: _,
-        } = self;
-        let rests = *stage == Stage::Idle && cohort.jobs.is_empty() && asked.is_none() && judged.is_none();
-        assert!(rests, "an edge server rests between rounds of the cloud");
-        state.field(&mut **policy);
-        state.field(turn);
-        state.field(cluster);
-        hindsight.iter_mut().for_each(|meter| state.field(meter));
+    /// Jobs of its clients that are not settled.
+    pub const fn live(&self) -> usize {
+        self.cohort.jobs.len()
     }
 
-    /// The cloud's model sets out; `link` is how long it travels down and up.
-    pub fn send_down(&mut self, engine: &mut Engine<'_>, link: [Span; 2], model: Option<Arc<[f32]>>) {
+    /// What its model has cost its clients that the cloud does not have: their jobs that are over.
+    pub fn unused(&self, engine: &Engine<'_>) -> Cost {
+        let mut cost = if self.stage == Stage::Idle { Cost::default() } else { self.invested };
+        self.cohort.arrived.iter().for_each(|&id| cost += engine.jobs[id].cost());
+        cost
+    }
+
+    /// Whether it waits for a model of the cloud.
+    pub fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
+    /// Its model has arrived at the cloud, which does not wait for it.
+    pub fn hand_over(&mut self, now: VirtualTime) -> Arrival {
+        self.rest();
+        let waited = now - self.sent_at;
+        Arrival {
+            edge: self.number,
+            cluster: self.cluster,
+            sent_in: self.round,
+            waited,
+            phases: self.phases(waited),
+            invested: std::mem::take(&mut self.invested),
+            start: self.sent.take(),
+            model: self.model.take(),
+            rows: std::mem::take(&mut self.rows),
+            arrived: std::mem::take(&mut self.aggregated),
+        }
+    }
+
+    /// The cloud's model of a round sets out; `link` is how long it travels down and up.
+    pub fn send_down(&mut self, engine: &mut Engine<'_>, round: Round, link: [Span; 2], model: Option<Arc<[f32]>>) {
         self.stage = Stage::Down(engine.travel(self.number, link[0]));
+        self.round = round;
+        self.sent_at = engine.now();
+        self.sent = model.clone().filter(|_| self.rule.buffer.is_some());
         self.has_returned = false;
         self.left = self.rule.edge_rounds;
         self.model = model;
@@ -139,6 +177,11 @@ impl<'w> Edge<'w> {
         self.link = link;
         self.rows.clear();
         self.aggregated.clear();
+    }
+
+    /// The cloud's round in which it was sent its model.
+    pub const fn round(&self) -> Round {
+        self.round
     }
 
     /// Whether the cloud's model is on its way.
@@ -197,7 +240,7 @@ impl<'w> Edge<'w> {
             label: &server.label,
             asker: Asker::Edge(self.number),
             turn: self.turn,
-            round: server.round,
+            round: self.round,
             now: engine.now(),
             cohort: rule.ask,
             take: rule.take,
@@ -220,7 +263,7 @@ impl<'w> Edge<'w> {
         let view = ServerView { shares, ..view(world, &server.counts) };
         let question = self.question(engine, server);
         let probe = self.policy.probe(&question.request(), &view, &mut streams.policy);
-        let (turn, round, model) = (self.turn, server.round, self.model.clone());
+        let (turn, round, model) = (self.turn, self.round, self.model.clone());
         let asking = Asking { asker, turn, round, policy: &*self.policy, model };
         let Asked { answered, span, bytes } = carry_out(engine, server, &asking, probe)?;
         self.asked_bytes = bytes;
@@ -256,7 +299,7 @@ impl<'w> Edge<'w> {
         engine.note(&Record::EdgeSelected { edge, turn: self.turn, time: now, selected })?;
         server.count(world, selected);
         jobs.selected.extend(selected);
-        self.cohort.prepare(engine, server.round, self.turn)?;
+        self.cohort.prepare(engine, self.round, self.turn)?;
         self.judged = self.look_back(engine, server)?;
         let (learning, model, cluster) = (server.learning.as_ref(), self.model.as_ref(), self.cluster);
         let sent = |client| Some(learning?.sent_by(model?.clone(), cluster, client));
@@ -273,7 +316,7 @@ impl<'w> Edge<'w> {
         let (Some(meter), Some(learning), Some(model)) = (&self.hindsight, &server.learning, &self.model) else {
             return Ok(None);
         };
-        if !meter.is_due(server.round) {
+        if !meter.is_due(self.round) {
             return Ok(None);
         }
         let state = EdgeState {
@@ -283,7 +326,7 @@ impl<'w> Edge<'w> {
             rows: self.rows.clone(),
             aggregated: self.aggregated.clone(),
         };
-        let numbers = (server.round, self.turn);
+        let numbers = (self.round, self.turn);
         let open = meter.open(engine, numbers, |_| self.turn.into(), learning, Some((model.clone(), state)))?;
         Ok(Some(open))
     }
@@ -302,7 +345,7 @@ impl<'w> Edge<'w> {
         server: &mut Server<'w>,
         jobs: &mut RoundJobs,
     ) -> Result<bool, RunError> {
-        let (edge, turn, round, now) = (self.number, self.turn, server.round, engine.now());
+        let (edge, turn, round, now) = (self.number, self.turn, self.round, engine.now());
         engine.clear_timer(Timer::Boundary(edge));
         self.cohort.stop_waiting(engine, false, jobs)?;
         let arrived = || self.cohort.arrived.iter().map(|&id| &engine.jobs[id]);

@@ -1,10 +1,13 @@
-//! The best set of a round where what a set is worth is not a sum: by enumeration.
+//! The best set of a round where what a set is worth is not a sum: by enumeration, or by sorting where a task says what
+//! each client adds.
 
 use super::{HindsightMeter, OpenRound};
 use crate::run::learning::{Learning, Past};
+use crate::world::hindsight::direction;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::TIE;
 use fedgenie_core::oracle::hindsight::{Judgement, SetSize};
+use fedgenie_core::oracle::top::top_m;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::JobKey;
 use rayon::prelude::*;
@@ -32,7 +35,21 @@ impl HindsightMeter<'_> {
             let slowest = set.iter().map(|&index| open.speeds[index as usize]).fold(f64::INFINITY, f64::min);
             learning.worth(&past, &members) + slowest
         };
-        let sets = sets(open.clients.len(), open.cohort, self.hindsight.size);
+        let adds = |sign: f64| -> Option<Vec<Option<f64>>> {
+            let is_new = |client: &ClientId| !before.has(*client);
+            let arrives = |client: &ClientId| updates.binary_search_by_key(client, |(client, _)| *client).is_ok();
+            let of = |client: &ClientId| match is_new(client) && arrives(client) {
+                true => learning.adds(*client).map(|number| Some(sign * number)),
+                false => Some(None),
+            };
+            learning.adds(*open.clients.first()?)?;
+            open.clients.iter().map(of).collect()
+        };
+        let size = self.hindsight.size;
+        let sets = match direction(weights).and_then(adds) {
+            Some(adds) => promising(&adds, &open.speeds, open.cohort, size),
+            None => sets(open.clients.len(), open.cohort, size),
+        };
         let values: Vec<f64> =
             if parallel { sets.par_iter().map(value).collect() } else { sets.iter().map(value).collect() };
         let best_value = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -48,13 +65,47 @@ impl HindsightMeter<'_> {
     }
 }
 
-/// All sets of candidates, each ascending.
-fn sets(candidates: usize, cohort: usize, size: SetSize) -> Vec<Vec<u32>> {
-    let least = match size {
+/// Sets of candidates, each ascending, among which the best is. With so many members that count, a set is worth more
+/// the larger the sum of what they add, and its slowest member's `speed` in addition; `adds` is none of those who do
+/// not count. Beside whoever is slowest nothing matters but the sum: for each speed and each number of members that
+/// count, the largest sum of those who are at least so fast.
+fn promising(adds: &[Option<f64>], speeds: &[f64], cohort: usize, size: SetSize) -> Vec<Vec<u32>> {
+    let mut thresholds = speeds.to_vec();
+    thresholds.sort_by(f64::total_cmp);
+    thresholds.dedup();
+    let (mut found, mut best) = (Vec::new(), Vec::new());
+    for least in thresholds {
+        let fast = (0..).zip(adds.iter().zip(speeds)).filter(|(_, (_, speed))| **speed >= least);
+        let (counting, others): (Vec<_>, Vec<_>) =
+            fast.map(|(index, (adds, _))| (index, *adds)).partition(|(_, adds): &(u32, Option<f64>)| adds.is_some());
+        let number = |(_, adds): &(u32, Option<f64>)| adds.filter(|number| !number.is_nan());
+        let numbers: Vec<f64> = counting.iter().map(|one| number(one).unwrap_or(f64::NEG_INFINITY)).collect();
+        for size in least_size(cohort, size)..=cohort {
+            for count in size.saturating_sub(others.len())..=size.min(counting.len()) {
+                top_m(&numbers, count, &mut best);
+                let members = best.iter().map(|&place| counting[place as usize].0);
+                let mut set: Vec<u32> = members.chain(others.iter().map(|(index, _)| *index)).take(size).collect();
+                set.sort_unstable();
+                found.push(set);
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// How many members a set has at least.
+const fn least_size(cohort: usize, size: SetSize) -> usize {
+    match size {
         SetSize::Exactly => cohort,
         SetSize::AtMost => 1,
-    };
-    (least..=cohort).flat_map(|size| of_size(candidates as u32, size as u32)).collect()
+    }
+}
+
+/// All sets of candidates, each ascending.
+fn sets(candidates: usize, cohort: usize, size: SetSize) -> Vec<Vec<u32>> {
+    (least_size(cohort, size)..=cohort).flat_map(|size| of_size(candidates as u32, size as u32)).collect()
 }
 
 /// All sets of one size, in lexicographic order.
@@ -78,6 +129,39 @@ fn of_size(candidates: u32, size: u32) -> Vec<Vec<u32>> {
 mod tests {
     use super::*;
     use fedgenie_core::oracle::regret::subsets;
+    use fedgenie_core::rng::{Purpose, Streams};
+
+    /// Members that count or not, numbers and speeds of which several are equal, one price for each member that counts:
+    /// the best of all sets, the first of those that are equally good, is among the promising ones.
+    #[test]
+    fn the_best_set_is_promising() {
+        let mut rng = Streams::new(8).stream(Purpose::Solver, 0, 0);
+        for case in 0..600_u32 {
+            let candidates = 1 + rng.below(7) as usize;
+            let cohort = 1 + rng.below(candidates as u64) as usize;
+            let size = if case % 2 == 0 { SetSize::Exactly } else { SetSize::AtMost };
+            let before = rng.below(3) as f64;
+            let adds: Vec<Option<f64>> =
+                (0..candidates).map(|_| (rng.below(4) > 0).then(|| rng.below(5) as f64 / 4.0 - 0.5)).collect();
+            let price = rng.below(3) as f64 / 8.0;
+            let speeds: Vec<f64> = (0..candidates).map(|_| -price * rng.below(4) as f64).collect();
+            let shared = rng.below(3) as f64 / 2.0;
+            let value = |set: &Vec<u32>| {
+                let counting: Vec<f64> = set.iter().filter_map(|&index| adds[index as usize]).collect();
+                let count = before + counting.len() as f64;
+                let mean = if count > 0.0 { (counting.iter().sum::<f64>() + shared) / count } else { 0.0 };
+                mean + set.iter().map(|&index| speeds[index as usize]).fold(f64::INFINITY, f64::min)
+            };
+            let first_best = |sets: &[Vec<u32>]| {
+                let best = sets.iter().map(value).fold(f64::NEG_INFINITY, f64::max);
+                sets.iter().filter(|set| value(set) >= best - TIE).min().unwrap().clone()
+            };
+            let promising = promising(&adds, &speeds, cohort, size);
+            let all = sets(candidates, cohort, size);
+            assert!(promising.iter().all(|set| all.contains(set)), "{promising:?}");
+            assert_eq!(first_best(&promising), first_best(&all), "{adds:?}, {speeds:?}, {cohort}");
+        }
+    }
 
     #[test]
     fn every_set_comes_once() {

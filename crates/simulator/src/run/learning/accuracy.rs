@@ -77,6 +77,14 @@ impl Accuracies {
 }
 
 impl Learning<'_> {
+    /// The test examples of a server with these clients: all of them, if it is the only one.
+    pub(super) fn tested_by<'a>(&'a self, server: EdgeId, members: &'a [ClientId]) -> On<'a> {
+        match self.world.servers() {
+            1 => On::Test,
+            _ => On::ServerTest(server, members, self.world.test_of(server).unwrap_or_default()),
+        }
+    }
+
     /// The main measure of a model on the data of a server with these clients, negated where smaller is better; NaN
     /// where there is nothing to measure on.
     fn accuracy_of(
@@ -89,8 +97,7 @@ impl Learning<'_> {
         let measures = &self.world.measures;
         let Some(main) = measures.main() else { return f64::NAN };
         let on = match on {
-            AccuracyOn::Test if self.world.servers() == 1 => On::Test,
-            AccuracyOn::Test => On::ServerTest(server, members, self.world.test_of(server).unwrap_or_default()),
+            AccuracyOn::Test => self.tested_by(server, members),
             AccuracyOn::Train => On::Server(server, members),
         };
         let mut values = vec![f64::NAN; measures.of_data.len()];

@@ -6,6 +6,7 @@ use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::aggregate::{Contribution, ServerOptimizer};
 use fedgenie_learning::layout::Update;
@@ -37,6 +38,27 @@ pub(in crate::run) struct Snapshot<'w> {
     memories: Vec<Vec<f64>>,
     /// None of the one server.
     edge: Option<EdgeState<'w>>,
+}
+
+/// An edge server's: what it averages with follows from the scenario.
+impl Stateful for Snapshot<'_> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { optimizer: _, private, moved, memories, edge } = self;
+        state.field(private);
+        state.fields(moved);
+        memories.iter_mut().for_each(|memory| state.fields(memory));
+        if let Some(EdgeState { edge: _, members: _, cluster: _, rows, aggregated }) = edge {
+            state.field(rows);
+            state.field(aggregated);
+        }
+    }
+}
+
+impl Snapshot<'_> {
+    /// Whether the model that an edge server sends has the update of a client already.
+    pub fn has(&self, client: ClientId) -> bool {
+        self.edge.as_ref().is_some_and(|state| state.aggregated.contains(&client))
+    }
 }
 
 /// A round that is looked back at.
@@ -109,14 +131,15 @@ impl<'w> Learning<'w> {
     /// The weighted sum of some metrics of a model, which may be an edge server's.
     fn weighted(&self, state: &ModelState<'_>, edge: Option<&EdgeState<'_>>, weights: &BTreeMap<String, f64>) -> f64 {
         let measures = &self.world.measures;
-        let own = edge.map(|edge| (Place::Servers, On::Server(edge.edge, edge.members), &measures.of_data));
+        let own = edge.map_or(On::Test, |edge| self.tested_by(edge.edge, edge.members));
         let places = [
             (Place::Test, On::Test, &measures.of_data),
             (Place::Valid, On::Valid, &measures.of_data),
             (Place::Model, On::Model, &measures.of_model),
+            (Place::Servers, own, &measures.of_data),
         ];
         let mut sum = 0.0;
-        for (place, on, of_place) in places.into_iter().chain(own) {
+        for (place, on, of_place) in places {
             let weight = |measure: &Measure| weights.get(measure.metric(place, None)).copied();
             if !of_place.iter().any(|measure| weight(measure).is_some()) {
                 continue;
@@ -127,6 +150,11 @@ impl<'w> Learning<'w> {
             sum += weighted.sum::<f64>();
         }
         if sum.is_nan() { f64::NEG_INFINITY } else { sum }
+    }
+
+    /// What a client's update adds to the measures of its server, where these are sums: see [`task::Task::adds`].
+    pub fn adds(&self, client: ClientId) -> Option<f64> {
+        self.task.adds(client)
     }
 
     /// Whether a client has anything to train on.

@@ -112,6 +112,11 @@ pub(in crate::run) struct EdgeModel {
     pub rows: Vec<u32>,
     /// The clients whose updates are in it, in their order in each of its rounds.
     pub arrived: Vec<ClientId>,
+    /// Which of the server's models, where several may be taken in at once.
+    pub number: JobNumber,
+    /// The model that its changes are counted from; the present one if it is none.
+    pub start: Option<Arc<[f32]>>,
+    pub staleness_weight: f64,
 }
 
 impl EdgeModel {
@@ -123,14 +128,14 @@ impl EdgeModel {
     }
 
     /// What `part` of it weighs. The cloud numbers edge servers as if they were clients.
-    pub fn contribution<'a>(&self, part: &'a Update, starts: &'a [Arc<[f32]>]) -> Contribution<'a> {
+    pub fn contribution<'a>(&'a self, part: &'a Update, starts: &'a [Arc<[f32]>]) -> Contribution<'a> {
         Contribution {
             client: ClientId(self.edge.0),
-            number: JobNumber(0),
+            number: self.number,
             cluster: self.cluster,
             examples: self.examples,
-            staleness_weight: 1.0,
-            start: &starts[self.cluster as usize],
+            staleness_weight: self.staleness_weight,
+            start: self.start.as_deref().unwrap_or(&*starts[self.cluster as usize]),
             parameters: &part.parameters,
             rows: &part.rows,
         }

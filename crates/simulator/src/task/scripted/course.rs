@@ -185,6 +185,15 @@ impl Task for Scripted {
         memory[GAINED] += mean(&self.script.gains);
     }
 
+    fn adds(&self, client: ClientId) -> Option<f64> {
+        let Script { effects, gains, accuracies, .. } = &*self.script;
+        let of = |numbers: &ByClient| match numbers.is_empty() || accuracies.is_some() {
+            true => 0.0,
+            false => numbers.get(client).unwrap_or(f64::NAN),
+        };
+        Some(of(effects) + of(gains))
+    }
+
     fn check(&self, need: Need<'_>) -> Result<(), String> {
         let Script { effects, gains, client_losses, accuracies, .. } = &*self.script;
         match need {

@@ -4,6 +4,7 @@ use super::*;
 use crate::policy::Policies;
 use crate::recorder::{RoundMark, RoundSummary, Sink};
 use fedgenie_core::record::Record;
+use fedgenie_learning::model::Evaluation;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -70,11 +71,10 @@ impl<'w> ByHand<'w> {
         evaluate(&*self.task.model, model, Batch { data: &self.task.data.test, examples: &self.test }, false).loss()
     }
 
-    /// Of all training examples of some clients.
-    fn own_loss(&self, model: &[f32], clients: &[ClientId]) -> f64 {
-        let of = |&client: &ClientId| self.task.partition.client(client);
-        let examples: Vec<u32> = clients.iter().flat_map(of).copied().collect();
-        evaluate(&*self.task.model, model, Batch { data: &self.task.data.train, examples: &examples }, false).loss()
+    /// On the test examples of an edge server.
+    fn of_server(&self, model: &[f32], server: u32) -> Evaluation {
+        let examples = self.world.test_of(EdgeId(server)).unwrap();
+        evaluate(&*self.task.model, model, Batch { data: &self.task.data.test, examples }, false)
     }
 
     fn speed(&self, client: ClientId, number: JobNumber) -> f64 {
@@ -106,20 +106,57 @@ fn each_edge_server_is_judged_among_its_own_clients() {
          hindsight.kappa = 0.25",
     );
     let by_hand = ByHand::new(&world);
-    let choices: [Choices; 2] = Default::default();
+    let worth = |model: &[f32], server: u32| -by_hand.of_server(model, server).loss() - 0.5 * by_hand.test_loss(model);
+    assert!(regret_by_hand(&world, (2, 2, 2), worth) > 0.01, "somebody else was better");
+}
+
+/// Three edge servers with the classes of their own, three of four clients a round: the accuracy on each server's own
+/// test examples, of the mean of every three updates.
+#[test]
+fn sets_are_judged_by_their_servers_own_accuracy() {
+    let mut table = EIGHT.replace("protocol.synchronous = { cohort = 3 }", "");
+    table.push_str("protocol.hierarchical = { edges = 3, participation = 0.8 }\n");
+    let (from, to) = (table.find("task.").unwrap(), table.find("training =").unwrap());
+    table.replace_range(
+        from..to,
+        "task.softmax-regression = { data = { synthetic = { classes = 4, height = 5, width = 5, train = 360, test = 150, \
+         noise = 0.6 } }, partition = { dirichlet-two-level = { servers = 3, alpha_server = 0.5, alpha_client = 0.5 } } }\n",
+    );
+    let more = "population.clients = 12\n hindsight.utility = { aggregate = { server_accuracy = 1.0 } }\n \
+                hindsight.kappa = 0.0";
+    let world = tests::world(&table, more);
+    let by_hand = ByHand::new(&world);
+    let worth = |model: &[f32], server: u32| by_hand.of_server(model, server).accuracy();
+    assert!(regret_by_hand(&world, (3, 3, 1), worth) > 0.01, "somebody else was better");
+    // Where everybody takes part there is nobody else.
+    let all = tests::world(&table, &format!("{more}\n protocol.hierarchical.participation = 1.0"));
+    let by_hand = ByHand::new(&all);
+    let worth = |model: &[f32], server: u32| by_hand.of_server(model, server).accuracy();
+    assert_eq!(regret_by_hand(&all, (3, 4, 1), worth), 0.0);
+}
+
+/// Three rounds of a world with so many edge servers of four clients, of which so many take part in each of so many
+/// rounds, beside sets that are averaged by hand and worth what `worth` says. Returns the regret.
+fn regret_by_hand(
+    world: &World,
+    (servers, cohort, edge_rounds): (u32, usize, u32),
+    worth: impl Fn(&[f32], u32) -> f64,
+) -> f64 {
+    let by_hand = ByHand::new(world);
+    let choices: Vec<Choices> = (0..servers).map(|_| Choices::default()).collect();
     let edges = choices.iter().map(|choices| Box::new(InTurn { choices: choices.clone() }) as Box<dyn Policy>);
     let policies = Policies::Tiers { edges: edges.collect(), cloud: None };
     let mut kept = Kept::default();
-    let mut run = Run::new(&world, "", policies, settings(), &mut kept);
+    let mut run = Run::new(world, "", policies, settings(), &mut kept);
     let (mut expected, mut total, mut updates) = (Vec::new(), 0.0, Vec::new());
     for round in 1..=3 {
         let sent = learning(&run).model(0);
         run.step().unwrap();
         let mut found = Vec::new();
-        for edge in 0..2_u32 {
+        for edge in 0..servers {
             let members: Vec<ClientId> = (4 * edge..4 * edge + 4).map(ClientId).collect();
             let mut model = sent.to_vec();
-            for turn in 2 * round - 1..=2 * round {
+            for turn in edge_rounds * (round - 1) + 1..=edge_rounds * round {
                 let number = JobNumber(turn);
                 let jobs: Vec<JobKey> = members.iter().map(|&client| JobKey { client, number }).collect();
                 learning(&run).train_in_hindsight(&model, Round(round), &jobs, false, &mut updates);
@@ -128,36 +165,35 @@ fn each_edge_server_is_judged_among_its_own_clients() {
                     by_hand.average(&set.iter().map(own).collect::<Vec<_>>())
                 };
                 let worth = |set: &[u32]| {
-                    let model = average(set);
                     let speeds = set.iter().map(|&index| by_hand.speed(members[index as usize], number));
-                    let slowest = speeds.fold(f64::INFINITY, f64::min);
-                    -by_hand.own_loss(&model, &members) - 0.5 * by_hand.test_loss(&model) + slowest
+                    worth(&average(set), edge) + speeds.fold(f64::INFINITY, f64::min)
                 };
                 let (available, chosen) = choices[edge as usize].lock().unwrap()[turn as usize - 1].clone();
                 assert_eq!(available, members);
                 let mut chosen: Vec<u32> = chosen.iter().map(|client| client.0 - 4 * edge).collect();
                 chosen.sort_unstable();
-                let best = brute::subsets(4, 2).into_iter().map(|set| worth(&set)).fold(f64::NEG_INFINITY, f64::max);
+                let sets = brute::subsets(4, cohort);
+                let best = sets.into_iter().map(|set| worth(&set)).fold(f64::NEG_INFINITY, f64::max);
                 found.push((edge, turn, best, worth(&chosen)));
-                total += (best - worth(&chosen)) / 2.0;
+                total += (best - worth(&chosen)) / f64::from(servers);
                 model = average(&chosen);
             }
         }
         expected.push((found, total));
     }
     drop(run);
-    assert!(total > 0.01, "somebody else was better: {total}");
     for ((judged, regret), (found, total)) in kept.0.iter().zip(&expected) {
-        assert_eq!(judged.len(), 4);
+        assert_eq!(judged.len(), (servers * edge_rounds) as usize);
         for &(edge, turn, best_value, own_value) in found {
             let its = (Some(EdgeId(edge)), Some(Turn(turn)));
             let judged = judged.iter().find(|judged| (judged.server, judged.turn) == its).unwrap();
             approx::assert_abs_diff_eq!(judged.best_value, best_value, epsilon = 1e-6);
             approx::assert_abs_diff_eq!(judged.own_value, own_value, epsilon = 1e-6);
-            assert!(judged.best.len() == 2 && judged.best.iter().all(|client| client.0 / 4 == edge));
+            assert!(judged.best.len() == cohort && judged.best.iter().all(|client| client.0 / 4 == edge));
         }
         approx::assert_abs_diff_eq!(regret.unwrap(), *total, epsilon = 1e-5);
     }
+    total
 }
 
 /// Two clients at work and a new model with every update: each selection is of one client, from the model of its round.

@@ -1,0 +1,145 @@
+//! A cloud that takes in models as they arrive: edge servers work without waiting for each other, and with every
+//! so-many-th model the cloud makes a new one.
+
+use super::edge::Arrival;
+use super::{Hierarchy, scopes};
+use crate::policy::{Feedback, JobReport, Waited};
+use crate::protocol::{CloudBuffer, Combine};
+use crate::recorder::ArrivedModel;
+use crate::run::RunError;
+use crate::run::engine::Engine;
+use crate::run::learning::{EdgeModel, Intake};
+use crate::run::server::{Closing, Server};
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+use fedgenie_core::record::{Outcome, Record};
+use fedgenie_core::time::VirtualTime;
+
+impl<'w> Hierarchy<'w> {
+    /// Plays until the cloud's model has changed once.
+    pub(super) fn step_by_arrivals(
+        &mut self,
+        buffer: CloudBuffer,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+    ) -> Result<(), RunError> {
+        let opened = engine.now();
+        server.round = server.round.next();
+        self.jobs.clear();
+        loop {
+            if self.buffer.len() >= buffer.models {
+                return self.take_in(buffer, engine, server, opened);
+            }
+            if server.settings.evaluate.end.time.is_some_and(|end| engine.now() >= end) {
+                return self.abandon(engine, server, opened);
+            }
+            // Everything of this instant comes before a new model is sent.
+            if !engine.has_more_now() {
+                self.send_to_idle(engine, server)?;
+            }
+            let Some(event) = engine.next()? else { return Err(RunError::NoClients { time: engine.now() }) };
+            self.handle(engine, server, event, opened)?;
+        }
+    }
+
+    /// Sends the newest model to the edge servers that wait for one.
+    fn send_to_idle(&mut self, engine: &mut Engine<'_>, server: &Server<'w>) -> Result<(), RunError> {
+        let idle = (0..self.edges.len()).filter(|&index| self.edges[index].is_idle());
+        let idle: Vec<EdgeId> = idle.map(EdgeId::from_index).collect();
+        if idle.is_empty() {
+            return Ok(());
+        }
+        engine.note(&Record::CloudOpened { round: server.round, time: engine.now(), edges: &idle })?;
+        self.jobs.edges.extend(&idle);
+        for edge in idle {
+            let draw = Round(self.cloud.counts[edge.index()] + 1);
+            self.send(engine, server, edge, draw)?;
+        }
+        Ok(())
+    }
+
+    /// An edge server's model has arrived in a round.
+    pub(super) fn arrive(
+        &mut self,
+        buffer: CloudBuffer,
+        engine: &mut Engine<'_>,
+        round: Round,
+        edge: EdgeId,
+    ) -> Result<(), RunError> {
+        let arrival = self.edges[edge.index()].hand_over(engine.now());
+        let client = ClientId(edge.0);
+        engine.audit.age(client, arrival.sent_in, round)?;
+        let staleness = round.since(arrival.sent_in);
+        let is_late = staleness > buffer.max_staleness;
+        self.jobs.edge_models.push(ArrivedModel { server: edge, staleness, late: is_late });
+        if let Some(clusters) = &mut self.clusters {
+            let outcome = if is_late { Outcome::Late } else { Outcome::Arrived };
+            let (turn, waited, phases) = (Turn(round.0), Waited::Arrived(arrival.waited), arrival.phases);
+            let round = arrival.sent_in;
+            clusters.observe(&Feedback::Job(JobReport { client, turn, round, staleness, outcome, waited, phases }));
+        }
+        match is_late {
+            true => engine.accounts.waste(arrival.invested),
+            false => self.buffer.push(arrival),
+        }
+        Ok(())
+    }
+
+    /// The buffer is full: the models in it change the cloud's.
+    fn take_in(
+        &mut self,
+        buffer: CloudBuffer,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        opened: VirtualTime,
+    ) -> Result<(), RunError> {
+        let mut models = Vec::new();
+        for (number, arrival) in (0..).zip(self.buffer.drain(..)) {
+            let Arrival { edge, cluster, sent_in, start, model, rows, arrived, .. } = arrival;
+            let examples = self.cloud.sizes[edge.index()] as usize;
+            let start = start.filter(|_| buffer.combine == Combine::Changes);
+            let staleness_weight = buffer.staleness.weight(server.round.since(sent_in));
+            let number = JobNumber(number);
+            let one =
+                |model| EdgeModel { edge, cluster, examples, model, rows, arrived, number, start, staleness_weight };
+            models.extend(model.map(one));
+        }
+        self.end(engine, server, opened, Some(models))
+    }
+
+    /// Virtual time is over: what has arrived is not used.
+    fn abandon(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        opened: VirtualTime,
+    ) -> Result<(), RunError> {
+        self.buffer.drain(..).for_each(|arrival| engine.accounts.waste(arrival.invested));
+        self.end(engine, server, opened, None)
+    }
+
+    fn end(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        opened: VirtualTime,
+        models: Option<Vec<EdgeModel>>,
+    ) -> Result<(), RunError> {
+        let Self { edges, jobs, rule, clusters, .. } = self;
+        let scopes = &scopes(edges, rule);
+        let is_abandoned = models.is_none();
+        let intake = models.map_or(Intake::Nothing, Intake::EdgeModels);
+        let clusters = clusters.as_mut().filter(|_| !is_abandoned);
+        let (hindsight, policy) = (None, None);
+        let closing = Closing { opened, jobs, is_abandoned, intake, hindsight, policy, scopes, clusters };
+        server.close(engine, closing)?;
+        engine.check_jobs(self.edges.iter().map(super::Edge::live).sum())
+    }
+
+    /// The run is over: what the cloud has not received was in vain.
+    pub fn finish(&self, engine: &mut Engine<'_>) {
+        for edge in &self.edges {
+            let unused = edge.unused(engine);
+            engine.accounts.waste(unused);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! An edge server between two rounds of the cloud, as it is saved.
+
+use super::{Edge, Stage};
+use crate::run::checkpoint::Shared;
+use crate::run::jobs::{JobId, Jobs};
+use crate::run::learning::{EdgeState, Learning};
+use crate::run::probe::{Answered, Pending};
+use crate::run::question::{Asker, SelectionStreams};
+use crate::world::World;
+use fedgenie_core::kernel::Handle;
+use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::time::VirtualTime;
+
+impl Stateful for Stage {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut kind = match self {
+            Self::Idle => 0,
+            Self::Down(_) => 1,
+            Self::Waiting => 2,
+            Self::Open => 3,
+            Self::Up(_) => 4,
+        };
+        state.choice(&mut kind, &[0_u8, 1, 2, 3, 4]);
+        if state.is_loading() {
+            *self = match kind {
+                0 => Self::Idle,
+                1 => Self::Down(Handle::default()),
+                2 => Self::Waiting,
+                3 => Self::Open,
+                _ => Self::Up(Handle::default()),
+            };
+        }
+        match self {
+            Self::Down(handle) | Self::Up(handle) => state.field(handle),
+            Self::Idle | Self::Waiting | Self::Open => {}
+        }
+    }
+}
+
+/// What edge servers share when a run is saved between two rounds of the cloud.
+pub(in crate::run) struct Between<'a, 'w> {
+    pub world: &'w World,
+    pub learning: Option<&'a Learning<'w>>,
+    pub jobs: &'a Jobs,
+    pub models: &'a mut Shared,
+}
+
+impl<'w> Edge<'w> {
+    /// Between rounds of the cloud, when it rests; what belongs to its part in a round begins anew. Where the cloud does
+    /// not wait for it, it may be at work, and is where it was.
+    pub fn exchange(&mut self, at: &mut Between<'_, 'w>, state: &mut State<'_>) {
+        let Self {
+            number,
+            rule,
+            policy,
+            stage,
+            turn,
+            round,
+            sent_at,
+            sent,
+            left,
+            opened,
+            has_returned,
+            cluster,
+            model,
+            rows,
+            aggregated,
+            cohort,
+            asked,
+            asked_bytes,
+            hindsight,
+            judged,
+            invested,
+            link,
+        } = self;
+        state.field(&mut **policy);
+        state.field(turn);
+        state.field(cluster);
+        hindsight.iter_mut().for_each(|meter| state.field(meter));
+        if rule.buffer.is_none() {
+            let rests = *stage == Stage::Idle && cohort.jobs.is_empty() && asked.is_none() && judged.is_none();
+            assert!(rests, "an edge server rests between rounds of the cloud");
+            return;
+        }
+        state.field(stage);
+        state.field(round);
+        state.field(sent_at);
+        at.models.exchange_option(sent, state);
+        state.field(left);
+        state.field(opened);
+        state.field(has_returned);
+        at.models.exchange_option(model, state);
+        state.field(rows);
+        state.field(aggregated);
+        state.field(cohort);
+        state.field(asked_bytes);
+        state.field(invested);
+        state.field(link);
+        let mut is_asked = asked.is_some();
+        state.field(&mut is_asked);
+        if state.is_loading() {
+            let streams = || SelectionStreams::new(at.world, Asker::Edge(*number), *turn);
+            let (answered, until) = (Answered::default(), VirtualTime::START);
+            *asked = is_asked.then(|| Pending { streams: streams(), answered, until });
+        }
+        asked.iter_mut().for_each(|asked| state.field(asked));
+        let members = &*rule.members[number.index()];
+        let mut is_judged = judged.is_some();
+        state.field(&mut is_judged);
+        state.require(!is_judged || hindsight.is_some() && at.learning.is_some() && model.is_some());
+        if state.is_loading()
+            && let (true, Some(meter), Some(learning), Some(start)) = (is_judged, &*hindsight, at.learning, &*model)
+        {
+            let (rows, aggregated) = (Vec::new(), Vec::new());
+            let edge = EdgeState { edge: *number, members, cluster: *cluster, rows, aggregated };
+            *judged = Some(meter.begun(learning, start.clone(), edge));
+        }
+        judged.iter_mut().for_each(|judged| judged.exchange(at.models, state));
+        let is_its = |&id: &JobId| at.jobs.get(id).is_some_and(|job| members.contains(&job.client));
+        state.require(cohort.jobs.iter().chain(&cohort.arrived).all(is_its));
+        state.require(*stage == Stage::Idle || at.learning.is_none() || model.is_some() && sent.is_some());
+    }
+}
