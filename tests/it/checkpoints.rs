@@ -213,6 +213,9 @@ fn run_on() -> String {
     changed(NINE, "interrupted = \"pause\"", "interrupted = \"run-on\"") + DEVICES
 }
 
+/// A task whose models of clusters are sums.
+const ADDITIVE: &str = "[task.softmax-regression]\n\
+                        data = { synthetic = { classes = 3, height = 3, width = 3, train = 90, test = 30 } }\n";
 const REGRESSION: &str = "[task.linear-regression]\nexamples = 300\nfeatures = 4\n";
 
 /// Every policy of the catalogue, under every protocol that it can have, with regret where that is defined.
@@ -284,6 +287,9 @@ fn clusters_and_hindsight() {
         for regret in ["", "[regret]\nassignment = true\n"] {
             for edges in [edges, &arrivals] {
                 let text = format!("{NINE}{DEVICES}{edges}{REGRESSION}{clusters}{regret}[policy.random]\n");
+                assert_eq!(assert_kept(&text), 1);
+                let text =
+                    format!("{NINE}{DEVICES}{edges}{ADDITIVE}{clusters}charge = true\n{regret}[policy.thompson]\n");
                 assert_eq!(assert_kept(&text), 1);
             }
         }

@@ -369,6 +369,20 @@ fn networks_start_from_their_draws() {
     assert!(isolated[0] == shared && isolated[1] != shared && isolated[1] != isolated[2]);
 }
 
+/// Whatever the number of threads, with bandits on both levels, and for the shared branch that is passed once for all.
+#[test]
+fn additive_models_do_not_depend_on_threads() {
+    let bandits =
+        changed(&changed(WORLD, "{ random = { every = 2 } }", "{ linucb = { every = 2 } }"), "random]", "thompson]");
+    let place = place(&bandits);
+    let digests = ["1", "2", "7"].map(|threads| {
+        place.run_into(threads, &["--threads", threads]);
+        let lines = place.text(&format!("{threads}/runs/thompson-s1/rounds.jsonl"));
+        (place.digests(threads), lines)
+    });
+    assert!(digests[0] == digests[1] && digests[0] == digests[2]);
+}
+
 #[test]
 fn what_a_task_cannot_add_is_named() {
     let task = "[task.linear-regression]\nexamples = 700\n";
