@@ -90,7 +90,7 @@ impl Learning<'_> {
         let Some(main) = measures.main() else { return f64::NAN };
         let on = match on {
             AccuracyOn::Test if self.world.servers() == 1 => On::Test,
-            AccuracyOn::Test => On::ServerTest(server, members, self.world.test_of(server).unwrap_or_default()),
+            AccuracyOn::Test => On::ServerTest(server, members, self.test_of(server).unwrap_or_default()),
             AccuracyOn::Train => On::Server(server, members),
         };
         let mut values = vec![f64::NAN; measures.of_data.len()];
