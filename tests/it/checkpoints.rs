@@ -305,3 +305,15 @@ fn clusters_and_hindsight() {
         }
     }
 }
+
+/// Data that have moved by the time a run is loaded, or move after that; policies feed on them.
+#[test]
+fn data_that_move_between_servers() {
+    let task = "[task.classification]\nmodel = { mlp = { hidden = [6] } }\ndrift = { round = 4, rotate = 1 }\n\
+                data = { synthetic = { height = 4, width = 4, train = 120, test = 40 } }\n\
+                partition = { dirichlet = { alpha = 0.3 } }\n";
+    let edges = "[protocol.hierarchical]\nedges = 3\ncohort = 2\n";
+    let clusters = "[clusters]\ncount = 2\nassign = { loss = { every = 2 } }\n";
+    let text = format!("{NINE}{edges}{task}{clusters}[policy.thompson]\nwarmup = 1\n[policy.random]\n");
+    assert_eq!(assert_kept(&text), 2);
+}

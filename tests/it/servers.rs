@@ -1,9 +1,11 @@
 //! Edge servers: whose data they have, and what is measured of their models.
 
 use super::support::{SCENARIO, Workplace, changed, labelled, line_of, world};
-use fedgenie::id::EdgeId;
+use fedgenie::id::{ClientId, EdgeId, JobNumber, Round};
+use fedgenie::layout::Update;
 use fedgenie::model::weights::read_safetensors;
 use fedgenie::model::{Batch, evaluate};
+use fedgenie::task::{Job, Labelled, Task, Worker};
 use serde_json::Value;
 
 /// Three edge servers with 5, 4 and 4 clients, who learn from data that are spread by owner.
@@ -181,5 +183,95 @@ fn servers_are_evaluated_where_there_are_clusters() {
         let answer = Workplace::with(&scenario).fedgenie(&["run", SCENARIO, "--quiet"]);
         let start = format!("fedgenie: error: {SCENARIO}:{}: evaluate.last: ", line_of(&scenario, "last ="));
         assert!(answer.stderr.starts_with(&start) && answer.stderr.contains(words), "{}", answer.stderr);
+    }
+}
+
+/// Three servers of three clients. The cloud asks two servers in turn, and each of them a client in turn, who takes one
+/// step with all its data.
+fn drifting(rounds: u32, drift: &str) -> String {
+    let scenario = changed(TIERS, "rounds = 6", &format!("rounds = {rounds}"));
+    let scenario = changed(&scenario, "clients = 13", "clients = 9");
+    let cohort = "cohort = 1\ncloud = { cohort = 2, policy = { round-robin = {} } }";
+    let scenario = changed(&scenario, "participation = 0.6", cohort);
+    let scenario = changed(&scenario, "batch = 8", "batch = 1000");
+    let scenario = changed(&scenario, "[policy.random]", "[evaluate]\nservers = true\n[policy.round-robin]");
+    changed(&scenario, "model = { mlp", &format!("{drift}\nmodel = {{ mlp"))
+}
+
+/// From round 3, server m and its clients have what those of server m + 2 have had: data are compared with the
+/// partition, accuracies with the model's on the test examples meant, and the model of round 3 with one that is put
+/// together from jobs of the task before the drift, on the data of the clients meant, by the servers' amounts of data.
+#[test]
+fn data_move_between_servers() {
+    const ROTATE: &str = "drift = { round = 3, rotate = 2 }";
+    let world = world(&drifting(4, ROTATE), 1);
+    let task = labelled(&world);
+    let source = |client: u32| ClientId((client / 3 + 2) % 3 * 3 + client % 3);
+    assert_eq!((0..9).map(|client| source(client).0).collect::<Vec<_>>(), [6, 7, 8, 0, 1, 2, 3, 4, 5]);
+    let moved: &Labelled = world.task_in(Round(3)).0.unwrap().downcast().unwrap();
+    for client in 0..9 {
+        assert_eq!(moved.partition.client(ClientId(client)), task.partition.client(source(client)));
+    }
+    let model = |rounds: u32, drift: &str| {
+        let place = Workplace::with(&drifting(rounds, drift));
+        place.run_into("out", &["--models"]);
+        let model = read_safetensors(&*task.model, &place.path("out/runs/round-robin-s1/model.safetensors")).unwrap();
+        (model, place.lines("out/runs/round-robin-s1/rounds.jsonl"))
+    };
+    let (before, _) = model(2, ROTATE);
+    let (after, rounds) = model(3, ROTATE);
+    let (never, without) = model(3, "");
+    assert_eq!(rounds[..2], without[..2], "nothing has happened yet");
+    // Nobody is told: the same clients are asked, and take as long.
+    assert_eq!((&rounds[2]["selected"], &rounds[2]["closed_s"]), (&without[2]["selected"], &without[2]["closed_s"]));
+
+    let examples = |server: u32| (0..3).map(|client| task.examples(source(3 * server + client))).sum::<usize>() as f64;
+    let mut expected = vec![0.0; before.len()];
+    let asked: Vec<u32> =
+        rounds[2]["arrived"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();
+    assert_eq!(asked.len(), 2);
+    let total: f64 = asked.iter().map(|client| examples(client / 3)).sum();
+    for client in asked {
+        let (round, number) = (Round(3), JobNumber(3));
+        let job = Job { client: source(client), round, number, start: &before, private: None };
+        let mut update = Update::default();
+        task.train(&job, &world.context(), &mut Worker::default(), &mut update);
+        let weight = examples(client / 3) / total;
+        expected.iter_mut().zip(&update.parameters).for_each(|(sum, &one)| *sum += weight * f64::from(one));
+    }
+    let distance =
+        |one: &[f32]| one.iter().zip(&expected).map(|(&one, sum)| (f64::from(one) - sum).abs()).fold(0.0, f64::max);
+    assert!(distance(&after) < 1e-5 && distance(&never) > 1e-3, "{} {}", distance(&after), distance(&never));
+
+    for server in 0..3 {
+        let tests = world.test_of(EdgeId((server + 2) % 3)).unwrap();
+        let found = evaluate(&*task.model, &after, Batch { data: &task.data.test, examples: tests }, false);
+        let told = &rounds[2]["servers"][server as usize];
+        assert_eq!((number(&told["examples"]), number(&told["test_examples"])), (examples(server), tests.len() as f64));
+        assert!((number(&told["accuracy"]) - found.accuracy()).abs() < 1e-9);
+        assert!((number(&told["loss"]) - found.loss()).abs() < 1e-6);
+    }
+    // Around the circle is nowhere.
+    let around = model(3, "drift = { round = 3, rotate = 3 }");
+    assert_eq!((around.0, &around.1[..]), (never, &without[..]));
+}
+
+#[test]
+fn data_that_cannot_move() {
+    let drift = "drift = { round = 3, rotate = 2 }";
+    let uneven = changed(&drifting(4, drift), "clients = 9", "clients = 10");
+    let flat = changed(TIERS, "hierarchical]\nedges = 3\nparticipation = 0.6", "synchronous]\ncohort = 4");
+    let flat = changed(&flat, "model = { mlp", &format!("{drift}\nmodel = {{ mlp"));
+    let zero = drifting(4, "drift = { round = 0, rotate = 2 }");
+    for (scenario, path, words) in [
+        (uneven, "", "equally many clients, whose data they exchange; found 3 to 4"),
+        (flat, "", "take [protocol.hierarchical]"),
+        (zero, ".round", "rounds are numbered from 1"),
+    ] {
+        let answer = Workplace::with(&scenario).fedgenie(&["run", SCENARIO, "--quiet"]);
+        let line = line_of(&scenario, "drift =");
+        let start = format!("fedgenie: error: {SCENARIO}:{line}: task.classification.drift{path}: ");
+        assert!(answer.code == 2 && answer.stderr.starts_with(&start), "{start}\n{}", answer.stderr);
+        assert!(answer.stderr.contains(words), "{}", answer.stderr);
     }
 }

@@ -25,6 +25,7 @@ use crate::trainer::{LocalTraining, spread};
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
 use std::any::Any;
+use std::sync::Arc;
 
 /// Something that clients learn together.
 ///
@@ -186,6 +187,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
 
     /// How many examples of each class an edge server with these clients and test examples has, if there are classes.
     fn class_counts(&self, _members: &[ClientId], _test: &[u32]) -> Option<ClassCounts> {
+        None
+    }
+
+    /// The same task where client `k` has the data of `sources[k]`, and all else is its own; none if data cannot move.
+    fn with_data_of(&self, _sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         None
     }
 

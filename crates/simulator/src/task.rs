@@ -35,6 +35,8 @@ use fedgenie_learning::data::{DataError, Split};
 use fedgenie_learning::model::weights::{WeightsError, read_safetensors};
 use fedgenie_learning::model::{Model, ModelError, Network};
 use fedgenie_learning::task::{ClusterNetworks, read_clusters};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -80,6 +82,11 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// When data move from edge server to edge server, if they do.
+    fn drift(&self) -> Option<Drift> {
+        None
+    }
+
     /// Whether clients have as many examples as the population declares; those of a partition may.
     fn has_declared_sizes(&self) -> bool {
         self.partition().is_some_and(PartitionConfig::is_declared)
@@ -114,6 +121,24 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
     /// If the data cannot be had or do not fit.
     fn material(&self, _streams: &Streams, _cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         Ok(None)
+    }
+}
+
+/// Data that move from edge server to edge server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Drift {
+    /// The first round of the cloud with the data moved, from 1.
+    pub round: u32,
+    /// By how many servers: server `m` of `M` has the data of server `(m + rotate) mod M`.
+    pub rotate: usize,
+}
+
+impl Drift {
+    /// The server of `servers` whose data a server gets.
+    pub const fn source(self, server: usize, servers: usize) -> usize {
+        (server + self.rotate % servers) % servers
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod hindsight;
 mod policies;
+mod servers;
 mod truth;
 
 pub use truth::Truth;
@@ -10,7 +11,7 @@ use crate::clusters::{ClusterModel, Clusters, ClustersConfig};
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
-use crate::task::{DataCache, Outline, Planned, TaskError, TaskSettings};
+use crate::task::{DataCache, Drift, Outline, Planned, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::kernel::Ties;
@@ -21,7 +22,6 @@ use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::aggregate::AggregationConfig;
-use fedgenie_learning::data::partition::two_level::clients_of;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
@@ -87,6 +87,8 @@ pub struct World {
     pub assignment_regret: bool,
     /// What a careful user should know about this world.
     pub warnings: Vec<String>,
+    /// When data move, and the task with the data moved.
+    pub drift: Option<(Drift, Arc<dyn Task>)>,
     /// The test examples of each server, when they are asked for.
     server_tests: OnceLock<Vec<Vec<u32>>>,
 }
@@ -185,6 +187,7 @@ impl WorldPlan {
             warnings.push(message.to_owned());
         }
         let task_name = self.task.name();
+        let drift = self.drift(&protocol.rule, task.as_deref())?;
         Ok(World {
             streams,
             population,
@@ -198,6 +201,7 @@ impl WorldPlan {
             hindsight,
             assignment_regret: self.assignment_regret,
             warnings,
+            drift,
             server_tests: OnceLock::new(),
         })
     }
@@ -227,6 +231,7 @@ impl WorldPlan {
         let outline = Outline { clients, servers: servers(&rule), planned: self.planned };
         self.task.check_outline(&outline).map_err(TaskError::Setting)?;
         self.check_servers(&rule)?;
+        self.drift(&rule, None)?;
         let clusters = self.cluster_models(&rule)?;
         let made = clusters.as_ref().zip(material.as_mut()).and_then(|(clusters, material)| {
             let model = clusters.model;
@@ -320,30 +325,6 @@ impl WorldPlan {
             }
             _ => Ok(Cow::Owned(PopulationConfig { clients: Some(clients), ..self.population.clone() })),
         }
-    }
-
-    /// Checks that edge servers are those that the partition deals to, if it deals to servers.
-    fn check_servers(&self, rule: &Rule) -> Result<(), WorldError> {
-        let servers = self.task.partition().and_then(|partition| Some((partition.kind(), partition.servers()?)));
-        let (Some((kind, servers)), Rule::Hierarchical(rule)) = (servers, rule) else { return Ok(()) };
-        let edges = rule.members.len();
-        if edges != servers {
-            let message =
-                format!("found {edges}; the partition {kind} deals to servers = {servers}: give the same number");
-            return Err(WorldError::scenario("protocol.hierarchical.edges", message));
-        }
-        let clients = rule.members.iter().map(Vec::len).sum();
-        let are_its = |(server, members): (usize, &Vec<ClientId>)| {
-            clients_of(server, servers, clients).eq(members.iter().map(|client| client.index()))
-        };
-        if !rule.members.iter().enumerate().all(are_its) {
-            let message = format!(
-                "gives edge servers other clients than the partition {kind} does, whose servers have the first clients, \
-                 the next, and so on; take assign = \"blocks\""
-            );
-            return Err(WorldError::scenario("protocol.hierarchical.assign", message));
-        }
-        Ok(())
     }
 
     fn cluster_models(&self, rule: &Rule) -> Result<Option<Clusters>, WorldError> {
@@ -445,6 +426,21 @@ impl World {
         let dealt = || self.task.as_ref().map(|task| task.test_of_servers(&self.members(), &self.streams));
         let all = self.server_tests.get_or_init(|| dealt().unwrap_or_default());
         all.get(server.index()).map(|examples| &**examples)
+    }
+
+    /// What is learned in a round of the server's or the cloud's, and whether data have moved by then.
+    pub fn task_in(&self, round: Round) -> (Option<&dyn Task>, bool) {
+        match &self.drift {
+            Some((drift, task)) if round.0 >= drift.round => (Some(&**task), true),
+            _ => (self.task.as_deref(), false),
+        }
+    }
+
+    /// As [`World::test_of`], once data have moved.
+    pub fn test_of_moved(&self, server: EdgeId) -> Option<&[u32]> {
+        let source =
+            self.drift.as_ref().map_or(server.index(), |(drift, _)| drift.source(server.index(), self.servers()));
+        self.test_of(EdgeId::from_index(source))
     }
 
     /// Bytes of the dense parts of a model and of these rows of its tables.

@@ -224,6 +224,12 @@ impl Partition {
         &self.examples[self.offsets[client.index()]..self.offsets[client.index() + 1]]
     }
 
+    /// The partition in which client `k` has what `sources[k]` has here; an example may belong to several.
+    pub fn rearranged(&self, sources: &[ClientId]) -> Self {
+        let sizes: Vec<usize> = sources.iter().map(|&source| self.size(source)).collect();
+        Self::deal(sources.iter().flat_map(|&source| self.client(source)).copied().collect(), &sizes)
+    }
+
     /// Number of examples of all clients together.
     pub fn examples(&self) -> usize {
         self.examples.len()

@@ -24,11 +24,12 @@ use fedgenie_core::rng::{Purpose, Streams};
 use std::sync::Arc;
 
 /// Data, who holds what of them, and the model.
+#[derive(Clone)]
 pub struct Labelled {
     /// Train and test examples.
     pub data: Arc<Split>,
     /// What is learned.
-    pub model: Box<dyn Model>,
+    pub model: Arc<dyn Model>,
     /// Which training examples each client holds.
     pub partition: Partition,
     /// The model to start from, if it is not drawn: one for all clusters, or one for each.
@@ -60,7 +61,7 @@ impl Labelled {
             test_examples: (0..data.test.examples() as u32).collect(),
             classifies: data.train.classes().is_some(),
             data,
-            model,
+            model: model.into(),
             partition,
             start: start.map(|start| vec![start]),
             test_split: None,
@@ -213,6 +214,11 @@ impl Task for Labelled {
         trained.for_each(|&example| of_train[usize::from(train[example as usize])] += 1);
         test.iter().for_each(|&example| of_test[usize::from(tests[example as usize])] += 1);
         Some(ClassCounts { train: of_train, test: of_test })
+    }
+
+    fn with_data_of(&self, sources: &[ClientId]) -> Option<Arc<dyn Task>> {
+        let partition = self.partition.rearranged(sources);
+        Some(Arc::new(Self { skew: partition.skew(&self.data.train), partition, ..self.clone() }))
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -9,7 +9,7 @@ use super::RunError;
 use super::accounts::add;
 use super::clusters::ClusterDecision;
 use super::engine::{Engine, Event, Timer};
-use super::learning::{EdgeModel, Intake, ServerScope};
+use super::learning::{EdgeModel, Intake, Learning, ServerScope};
 use super::question::{Asker, Explained, Question, SelectionStreams};
 use super::server::{CLOUD, Closing, Server, Told, numbered};
 use crate::policy::{Candidates, Feedback, JobReport, Policy, ServerView, Waited};
@@ -134,7 +134,7 @@ impl<'w> Hierarchy<'w> {
     /// A round in which the cloud waits for those that it has chosen.
     fn step_together(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         let opened = engine.now();
-        server.round = server.round.next();
+        server.begin_round();
         self.returned.clear();
         self.jobs.clear();
         self.open(engine, server)?;
@@ -258,7 +258,9 @@ impl<'w> Hierarchy<'w> {
         }
         let mut models = Vec::new();
         for &(edge, _) in &self.returned {
-            let examples = self.cloud.sizes[edge.index()] as usize;
+            let moved = server.learning.as_ref().filter(|learning| learning.has_drifted);
+            let now = |learning: &Learning<'_>| learning.examples_of(&self.rule.members[edge.index()]);
+            let examples = moved.map_or(self.cloud.sizes[edge.index()] as usize, now);
             let Edge { cluster, model, rows, aggregated, .. } = &mut self.edges[edge.index()];
             let (cluster, rows, arrived) = (*cluster, std::mem::take(rows), std::mem::take(aggregated));
             let (number, start, staleness_weight) = (JobNumber(0), None, 1.0);

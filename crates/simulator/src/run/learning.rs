@@ -37,7 +37,10 @@ pub(super) struct Aggregated<'a, 'w> {
 /// The models of a run, and what its clients keep.
 pub(super) struct Learning<'w> {
     world: &'w World,
+    /// With the data of the round under way.
     task: &'w dyn Task,
+    /// Whether data have moved from server to server.
+    pub has_drifted: bool,
     layout: &'w Layout,
     /// One for each cluster; their shared segments are equal.
     models: Vec<Arc<[f32]>>,
@@ -69,6 +72,7 @@ impl<'w> Learning<'w> {
         Self {
             world,
             task,
+            has_drifted: false,
             layout,
             models: (0..clusters).map(|cluster| task.initial_model(cluster, &world.streams).into()).collect(),
             servers: (0..clusters).map(|_| server()).collect(),
@@ -82,13 +86,37 @@ impl<'w> Learning<'w> {
 
     /// The models, and what clients and servers keep.
     pub fn exchange(&mut self, state: &mut State<'_>, shared: &mut Shared) {
-        let Self { world: _, task: _, layout: _, models, servers, private, moved, memories, round, updates: _ } = self;
+        let Self {
+            world: _,
+            task: _,
+            has_drifted: _,
+            layout: _,
+            models,
+            servers,
+            private,
+            moved,
+            memories,
+            round,
+            updates: _,
+        } = self;
         models.iter_mut().for_each(|model| shared.exchange(model, state));
         state.fields(servers);
         state.field(private);
         state.fields(moved);
         memories.iter_mut().for_each(|memory| state.fields(memory));
         state.field(round);
+    }
+
+    /// A round begins, or was the last one before a run goes on: data are those of the round.
+    pub fn begin(&mut self, round: Round) {
+        if let (Some(task), has_drifted) = self.world.task_in(round) {
+            (self.task, self.has_drifted) = (task, has_drifted);
+        }
+    }
+
+    /// The test examples of a server now, where the task deals them to servers.
+    pub fn test_of(&self, server: EdgeId) -> Option<&'w [u32]> {
+        if self.has_drifted { self.world.test_of_moved(server) } else { self.world.test_of(server) }
     }
 
     /// What a client of a cluster is sent now.

@@ -184,6 +184,7 @@ impl<'w> Server<'w> {
         state.field(participation);
         if let Some(learning) = learning {
             learning.exchange(state, models);
+            learning.begin(*round);
         }
         let mut named: Vec<(String, f64)> = metrics.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
         state.field(&mut named);
@@ -203,6 +204,14 @@ impl<'w> Server<'w> {
         let parallel = self.settings.parallel;
         let learning = self.learning.as_ref();
         self.accuracies = learning.and_then(|learning| Accuracies::new(world, learning, wanted, parallel));
+    }
+
+    /// The next round begins, with the data that are there in it.
+    pub fn begin_round(&mut self) {
+        self.round = self.round.next();
+        if let Some(learning) = &mut self.learning {
+            learning.begin(self.round);
+        }
     }
 
     /// Counts a selection that is being carried out.
@@ -364,7 +373,7 @@ impl<'w> Server<'w> {
                 server,
                 cluster,
                 examples: learning.examples_of(&members),
-                test_examples: world.test_of(server).map(<[u32]>::len),
+                test_examples: learning.test_of(server).map(<[u32]>::len),
                 accuracy,
                 loss,
                 edge_accuracy: self.accuracies.as_ref().map_or(f64::NAN, |known| known.of_round()[index]),

@@ -11,6 +11,12 @@
 //! deviation 1, those of the training examples. `start`: a safetensors file with the weights to start from, beside the
 //! scenario; without it they are the model's own. `partition`.
 //!
+//! `drift = { round = 51, rotate = 3 }`, under `hierarchical` with equally many clients at each of `M` edge servers:
+//! from round 51 of the cloud, server `m` has the test data of server `(m + 3) mod M`, and its clients have, in order,
+//! the training data of that server's. All that is trained, measured, averaged or weighed by examples follows. Nobody
+//! is told: what policies know of amounts of data, and how long devices take, stays as it was at the start, as do the
+//! figures of the partition in `summary.json`.
+//!
 //! # Source
 //! Those of the families.
 //!
@@ -29,7 +35,7 @@
 //! partition = { dirichlet = { alpha = 0.5 } }
 //! ```
 
-use super::{DataCache, Material, Rows, TaskError, TaskSettings, classes};
+use super::{DataCache, Drift, Material, Rows, TaskError, TaskSettings, classes};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
@@ -58,6 +64,9 @@ pub struct Config {
     /// How training examples go to clients.
     #[serde(default)]
     pub partition: PartitionConfig,
+    /// When edge servers and their clients get the data of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
 }
 
 impl TaskSettings for Config {
@@ -78,7 +87,15 @@ impl TaskSettings for Config {
         self.model.check().map_err(|error| {
             let message = format!("{}, {}: {}", self.model.kind(), error.path, error.message);
             Complaint::new("model", message)
-        })
+        })?;
+        match self.drift {
+            Some(Drift { round: 0, .. }) => Err(Complaint::new("drift.round", "found 0; rounds are numbered from 1")),
+            _ => Ok(()),
+        }
+    }
+
+    fn drift(&self) -> Option<Drift> {
+        self.drift
     }
 
     fn partition(&self) -> Option<&PartitionConfig> {

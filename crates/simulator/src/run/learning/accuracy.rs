@@ -81,7 +81,7 @@ impl Learning<'_> {
     pub(super) fn tested_by<'a>(&'a self, server: EdgeId, members: &'a [ClientId]) -> On<'a> {
         match self.world.servers() {
             1 => On::Test,
-            _ => On::ServerTest(server, members, self.world.test_of(server).unwrap_or_default()),
+            _ => On::ServerTest(server, members, self.test_of(server).unwrap_or_default()),
         }
     }
 

@@ -83,7 +83,7 @@ impl Learning<'_> {
         };
         let on = match on {
             LossesOn::Train => On::Server(edge, members),
-            LossesOn::Test => On::ServerTest(edge, members, self.world.test_of(edge).unwrap_or_default()),
+            LossesOn::Test => On::ServerTest(edge, members, self.test_of(edge).unwrap_or_default()),
         };
         let states: Vec<ModelState<'_>> = (0..).zip(&self.models).map(|(cluster, _)| self.current(cluster)).collect();
         let mut values = vec![self.no_values(); states.len()];
@@ -198,7 +198,7 @@ impl Learning<'_> {
         let Evaluated { clients, servers, scopes, parallel } = evaluated;
         let measures = &self.world.measures;
         let mut metrics = Metrics::new();
-        let has_tests = !scopes.is_empty() && self.world.test_of(EdgeId(0)).is_some();
+        let has_tests = !scopes.is_empty() && self.test_of(EdgeId(0)).is_some();
         let is_split = has_tests && self.models.len() > 1;
         let of_servers = match servers || is_split {
             true => self.of_servers(state, scopes, parallel),
@@ -244,7 +244,7 @@ impl Learning<'_> {
     fn of_servers(&self, state: &ModelState<'_>, scopes: &[ServerScope<'_>], parallel: bool) -> Vec<Option<Weighted>> {
         let one = |(index, &(members, cluster)): (usize, &ServerScope<'_>)| {
             let server = EdgeId::from_index(index);
-            let on = match self.world.test_of(server) {
+            let on = match self.test_of(server) {
                 Some(examples) => On::ServerTest(server, members, examples),
                 None => On::Server(server, members),
             };

@@ -1,0 +1,69 @@
+//! Edge servers and the data of their clients: those of the partition, and those that move.
+
+use super::{WorldError, WorldPlan};
+use crate::protocol::Rule;
+use crate::task::{Drift, Task};
+use fedgenie_core::id::ClientId;
+use fedgenie_learning::data::partition::two_level::clients_of;
+use std::sync::Arc;
+
+impl WorldPlan {
+    /// Checks that edge servers are those that the partition deals to, if it deals to servers.
+    ///
+    /// # Errors
+    /// A complaint about the protocol.
+    pub(super) fn check_servers(&self, rule: &Rule) -> Result<(), WorldError> {
+        let servers = self.task.partition().and_then(|partition| Some((partition.kind(), partition.servers()?)));
+        let (Some((kind, servers)), Rule::Hierarchical(rule)) = (servers, rule) else { return Ok(()) };
+        let edges = rule.members.len();
+        if edges != servers {
+            let message =
+                format!("found {edges}; the partition {kind} deals to servers = {servers}: give the same number");
+            return Err(WorldError::scenario("protocol.hierarchical.edges", message));
+        }
+        let clients = rule.members.iter().map(Vec::len).sum();
+        let are_its = |(server, members): (usize, &Vec<ClientId>)| {
+            clients_of(server, servers, clients).eq(members.iter().map(|client| client.index()))
+        };
+        if !rule.members.iter().enumerate().all(are_its) {
+            let message = format!(
+                "gives edge servers other clients than the partition {kind} does, whose servers have the first clients, \
+                 the next, and so on; take assign = \"blocks\""
+            );
+            return Err(WorldError::scenario("protocol.hierarchical.assign", message));
+        }
+        Ok(())
+    }
+
+    /// When data move, and the task with the data moved; none without a task.
+    ///
+    /// # Errors
+    /// If there are no edge servers, or they have different numbers of clients.
+    pub(super) fn drift(
+        &self,
+        rule: &Rule,
+        task: Option<&dyn Task>,
+    ) -> Result<Option<(Drift, Arc<dyn Task>)>, WorldError> {
+        let Some(drift) = self.task.drift() else { return Ok(None) };
+        let path = format!("task.{}.drift", self.task.name());
+        let Rule::Hierarchical(rule) = rule else {
+            let message = "moves data between edge servers; take it out, or take [protocol.hierarchical]";
+            return Err(WorldError::scenario(&path, message));
+        };
+        let sizes = rule.members.iter().map(Vec::len);
+        let (least, most) = (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(0));
+        if least < most {
+            let message = format!(
+                "needs edge servers with equally many clients, whose data they exchange; found {least} to {most}"
+            );
+            return Err(WorldError::scenario(&path, message));
+        }
+        let Some(task) = task else { return Ok(None) };
+        let mut sources: Vec<ClientId> = rule.members.concat();
+        for (server, members) in rule.members.iter().enumerate() {
+            let from = &rule.members[drift.source(server, rule.members.len())];
+            members.iter().zip(from).for_each(|(client, source)| sources[client.index()] = *source);
+        }
+        Ok(task.with_data_of(&sources).map(|moved| (drift, moved)))
+    }
+}
