@@ -91,7 +91,7 @@ pub struct HierarchicalConfig {
     /// How long a model travels between the cloud and an edge server; no time if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkConfig>,
-    /// Which edge servers take part, or how models are taken in as they arrive; all take part in each round if left out.
+    /// Which edge servers take part, or how models are taken in as they arrive; all take part in each round without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud: Option<CloudConfig>,
 }
