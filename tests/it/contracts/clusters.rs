@@ -1,16 +1,17 @@
 //! Two summed blocks of parameters, of which each cluster of edge servers has one of its own.
 
 use super::{PROTOCOLS, experiment, run};
-use crate::support::Workplace;
+use crate::support::{Nobody, Workplace};
 use fedgenie::clusters::{AssignmentRequest, ClusterPolicy};
 use fedgenie::config::Complaint;
-use fedgenie::experiment::Threads;
 use fedgenie::experiment::verify::verify_with;
+use fedgenie::experiment::{Earlier, Outputs, ResultFolder, Shard, Threads, execute};
 use fedgenie::id::{ClientId, EdgeId};
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
 use fedgenie::policy::Feedback;
+use fedgenie::recorder::RunFileOptions;
 use fedgenie::rng::{StreamRng, Streams};
 use fedgenie::state::{State, Stateful};
 use fedgenie::task::{
@@ -240,4 +241,72 @@ fn a_rule_of_ones_own() {
     let mut without = super::experiment(protocol, "");
     let error = without.set_clusters(|_| unreachable!()).unwrap_err().to_string();
     assert!(error.contains("no arm has cluster models"), "{error}");
+}
+
+/// A cloud that takes in models as they arrive, played again from the events of the run: who is sent which model and in
+/// which cluster, what arrives when, and that servers move when they are next sent a model.
+#[test]
+fn clusters_take_in_what_arrives() {
+    let protocol = "[protocol.hierarchical]\nedges = 3\ncohort = 4\nlink = { download = { constant = \"0.3 s\" }, upload = { \
+                    exponential = { mean = \"1 s\" } } }\ncloud = { buffer = 2, staleness = { polynomial = { exponent = 1.0 } } }\n";
+    let mut experiment = experiment(protocol, "[clusters]\ninitial = [0, 0, 1]\n");
+    experiment.set_task(Settings).unwrap();
+    experiment.set_clusters(|_| Box::new(Next { told: Arc::default() })).unwrap();
+    let place = Workplace::new();
+    let folder = ResultFolder::open(&place.path("out"), &experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
+    let outputs = Outputs { folder: &folder, files: &RunFileOptions { events: true, timeline: None }, models: false };
+    let (one, runs) = (Threads::new(1).unwrap(), experiment.runs());
+    let results = execute(&experiment, &runs, Some(outputs), &one, &DataCache::default(), &Nobody);
+    assert!(results.iter().all(Result::is_ok));
+    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-6, "{found}, by hand {expected}");
+    for run in ["out/runs/random-s1", "out/runs/random-s2"] {
+        // The shared block, that of each cluster, and who is to be in which.
+        let (mut shared, mut own, mut assignment) = (0.5, [0.0, 0.25, 0.5], [0_usize, 0, 1]);
+        // Of each server: the blocks that it was sent, its cluster, and when it was sent them.
+        let mut sent = [(0.0, 0.0, 0_usize, 0_u32); 3];
+        let (mut buffer, mut round, mut stale) = (Vec::new(), 1_u32, 0);
+        let rounds = place.lines(&format!("{run}/rounds.jsonl"));
+        for event in place.events(run) {
+            match event["event"].as_str().unwrap() {
+                "cloud-opened" => {
+                    for edge in event["edges"].as_array().unwrap().iter().map(|edge| edge.as_u64().unwrap() as usize) {
+                        sent[edge] = (shared, own[assignment[edge]], assignment[edge], round);
+                    }
+                }
+                "travelled" if event["down"] == false => {
+                    let edge = event["edge"].as_u64().unwrap() as usize;
+                    let (global, block, cluster, sent_in) = sent[edge];
+                    // Its clients agree, and so does their mean: both blocks move by a quarter of the error.
+                    let change = -0.25 * (global + block - (1 + edge) as f64);
+                    let age = round - sent_in;
+                    let of_round = &rounds[round as usize - 1]["edge_models"][buffer.len()];
+                    assert_eq!(*of_round, serde_json::json!({ "server": edge, "staleness": age, "late": false }));
+                    stale += age;
+                    buffer.push((cluster, change / f64::from(1 + age)));
+                    if buffer.len() == 2 {
+                        shared += (buffer[0].1 + buffer[1].1) / 2.0;
+                        for cluster in 0..3 {
+                            let mine: Vec<f64> =
+                                buffer.iter().filter(|part| part.0 == cluster).map(|part| part.1).collect();
+                            own[cluster] +=
+                                if mine.is_empty() { 0.0 } else { mine.iter().sum::<f64>() / mine.len() as f64 };
+                        }
+                        let found = &rounds[round as usize - 1];
+                        // Each cluster's model on everybody's wishes, weighted by the servers that play it.
+                        let loss = |cluster: usize| {
+                            let square = |server: i32| (shared + own[cluster] - f64::from(1 + server)).powi(2);
+                            (0..3).map(square).sum::<f64>() / 3.0
+                        };
+                        let expected = sent.iter().map(|server| loss(server.2)).sum::<f64>() / 3.0;
+                        close(found["metrics"]["test_loss"].as_f64().unwrap(), expected);
+                        assignment.iter_mut().for_each(|cluster| *cluster = (*cluster + 1) % 3);
+                        assert_eq!(found["clusters"]["assignment"], serde_json::json!(assignment));
+                        (buffer, round) = (Vec::new(), round + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert!(round == 13 && stale > 0, "{round}, {stale}");
+    }
 }

@@ -14,16 +14,18 @@
 //! would a client: data size, and the time from the cloud's dispatch to the arrival of the model.
 //!
 //! *Asynchronous cloud*: with `cloud = { buffer = 4 }` edge servers work without waiting for each other, by the laws of
-//! `buffered`. Whenever a server's model has arrived, the cloud sends it the newest model, after everything else of that
-//! instant. With every `buffer`-th model that arrives the cloud's model changes, and a round is over: an aggregation is a
-//! round. A server's model is as many rounds *stale* as the cloud has made models since it sent that server its own. With
-//! base weights `b_m` of `[aggregation]` (the examples of all clients of server `m`) and the weight `s` of `staleness`, the
-//! change is `Δ = Σ_m b_m s(stale_m) δ_m / Σ_m b_m` over what arrived: what staleness takes away stays with the old model.
-//! `δ_m` is what the server changed in the model that it was sent (`combine = "changes"`), or its difference to the present
-//! one (`"models"`). A model older than `max_staleness` is late and not used. With `[clusters]`, the segments of a cluster
-//! take in what arrived from servers that were sent that cluster's model; rules decide after each aggregation, and a server
-//! moves when it is next sent a model. A server may deliver several times in a round, so its links' draws are numbered by
-//! the models that it was sent. When the run's virtual time is over, the round under way is closed without a new model.
+//! `buffered`. Whenever a server's model has arrived, the cloud sends it the newest model, after everything else of
+//! that instant. With every `buffer`-th model that arrives the cloud's model changes, and a round is over: rounds are
+//! aggregations. A server's model is as many rounds *stale* as the cloud has made models since it sent that server its
+//! own. With base weights `b_m` of `[aggregation]` (the examples of all clients of server `m`) and the weight `s` of
+//! `staleness`, the change is `Δ = Σ_m b_m s(stale_m) δ_m / Σ_m b_m` over what arrived: what staleness takes away stays
+//! with the old model. `δ_m` is what the server changed in the model that it was sent (`combine = "changes"`, the
+//! default), or its difference to the present one (`"models"`). A model older than `max_staleness` is late and not used.
+//! A server may deliver several times in a round; the draws of its links are numbered by the models that it was sent.
+//!
+//! With `[clusters]`, the segments of a cluster take in what arrived from servers that were sent that cluster's model.
+//! Rules decide after each aggregation, and a server moves when it is next sent a model. When the run's virtual time is
+//! over, the round under way is closed without a new model, and without a decision.
 //!
 //! The clients of a round are `cohort`, the same number for all edge servers, or `participation`, a share of each one's
 //! clients.
@@ -49,8 +51,8 @@
 //!
 //! # Source
 //! L. Liu, J. Zhang, S. H. Song, K. B. Letaief, "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020
-//! (`HierFAVG`: κ₁ is the epochs of `[training]`, κ₂ is `edge_rounds`). The asynchronous cloud is this project's: FedBuff
-//! (`fedgenie describe protocol/buffered`) with edge servers for clients.
+//! (`HierFAVG`: κ₁ is the epochs of `[training]`, κ₂ is `edge_rounds`). The asynchronous cloud is this project's:
+//! FedBuff (`fedgenie describe protocol/buffered`) with edge servers for clients.
 
 use super::rounds::SynchronousConfig;
 use super::{Combine, ProtocolSettings, RoundRule, Rule, Staleness, positive, within};
@@ -89,7 +91,7 @@ pub struct HierarchicalConfig {
     /// How long a model travels between the cloud and an edge server; no time if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkConfig>,
-    /// Which edge servers take part, or how models are taken in as they arrive; all take part in each round if left out.
+    /// Which edge servers take part, or how models are taken in as they arrive; all take part in each round without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud: Option<CloudConfig>,
 }

@@ -46,8 +46,8 @@ pub(in crate::run) struct Between<'a, 'w> {
 }
 
 impl<'w> Edge<'w> {
-    /// Between rounds of the cloud, when it rests; what belongs to its part in a round begins anew. Where the cloud does
-    /// not wait for it, it may be at work, and is where it was.
+    /// Between rounds of the cloud, when it rests; what belongs to its part in a round begins anew. Where the cloud
+    /// does not wait for it, it may be at work, and goes on with that.
     pub fn exchange(&mut self, at: &mut Between<'_, 'w>, state: &mut State<'_>) {
         let Self {
             number,
