@@ -250,7 +250,7 @@ fn clusters_take_in_what_arrives() {
     let protocol = "[protocol.hierarchical]\nedges = 3\ncohort = 4\nlink = { download = { constant = \"0.3 s\" }, upload = { \
                     exponential = { mean = \"1 s\" } } }\ncloud = { buffer = 2, staleness = { polynomial = { exponent = 1.0 } } }\n";
     let mut experiment = experiment(protocol, "[clusters]\ninitial = [0, 0, 1]\n");
-    experiment.set_task(Settings).unwrap();
+    experiment.set_task(Settings { has_tests: false }).unwrap();
     experiment.set_clusters(|_| Box::new(Next { told: Arc::default() })).unwrap();
     let place = Workplace::new();
     let folder = ResultFolder::open(&place.path("out"), &experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
