@@ -9,6 +9,7 @@ mod groups;
 mod growth;
 mod laws;
 mod ratio;
+mod recovery;
 mod solvers;
 mod theorem;
 mod utility;
@@ -107,6 +108,7 @@ statistics! {
     "value" => value::Value;
     "difference" => difference::Difference;
     "ratio" => ratio::Ratio;
+    "recovery" => recovery::Recovery;
     "widening" => widening::Widening;
     "variance-ratio" => variance_ratio::VarianceRatio;
     "variance-shares" => variance_shares::VarianceShares;
