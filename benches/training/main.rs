@@ -60,6 +60,10 @@ fn main() {
         if !has("--json") {
             let (images, seconds) = case.evaluate();
             println!("{:<12} evaluation {:>9.0} images/s", case.name, images as f64 / seconds.median);
+            if let Some([together, apart]) = case.evaluate_clusters() {
+                let ratio = together.median / apart.median;
+                println!("{:<12} losses of ten clusters: {ratio:.2} of eleven passes of one network", case.name);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use fedgenie::data::{Dataset, Shape, Targets};
 use fedgenie::lanes::Path;
 use fedgenie::model::families::lenet5::Config;
 use fedgenie::model::families::{Family, lenet5, resnet18, simple_cnn};
-use fedgenie::model::{Batch, Model, Network, evaluate};
+use fedgenie::model::{Batch, Model, Network, evaluate, evaluate_each};
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::trainer::optimizer::Decay;
 use fedgenie::trainer::{Length, LocalTraining, Trainer, Update};
@@ -146,6 +146,33 @@ impl Case {
             best: units / seconds.shortest,
             peak_share: operations / seconds.shortest / (peak * threads as f64),
         }
+    }
+
+    /// Seconds in which ten clusters' models are evaluated on all threads, and eleven passes of one of their networks: what
+    /// an assignment that compares losses does, and the least it can do. None without networks of clusters.
+    pub fn evaluate_clusters(&self) -> Option<[Seconds; 2]> {
+        const COUNT: usize = 2_048;
+        const CLUSTERS: usize = 10;
+        let model = (self.build)(self.shape, 10);
+        model.layout().has_clusters().then(|| {
+            let data = data(self.shape, COUNT);
+            let examples: Vec<u32> = (0..COUNT as u32).collect();
+            let batch = Batch { data: &data, examples: &examples };
+            let start = |model: &Network| {
+                let mut start = vec![0.0; model.parameters()];
+                model.init(&mut Streams::new(1).stream(Purpose::ModelInit, 0, 0), &mut start);
+                start
+            };
+            let models: Vec<Vec<f32>> = (0..CLUSTERS).map(|_| start(&model)).collect();
+            let models: Vec<&[f32]> = models.iter().map(|model| &**model).collect();
+            let single = lenet5(self.shape, 1.0, 10);
+            let alone = start(&single);
+            let together = measure(7, || _ = black_box(evaluate_each(&model, &models, &[batch], true)));
+            let apart = measure(7, || {
+                (0..=CLUSTERS).for_each(|_| _ = black_box(evaluate(&single, &alone, batch, true)));
+            });
+            [together, apart]
+        })
     }
 
     fn settings(&self, model: &Network) -> LocalTraining {
