@@ -38,6 +38,30 @@ fn parameters_are_as_many_as_published() {
     assert_eq!(trained(&lenet(2.0), CIFAR), 244_962);
 }
 
+/// Twice the parameters, and the tensors of each branch under their names in one network.
+#[test]
+fn additive_networks_have_the_tensors_of_two() {
+    for (family, shape) in [
+        (lenet(1.0), MNIST),
+        (Family::SimpleCnn(simple_cnn::Config {}), CIFAR),
+        (Family::Resnet18(resnet18::Config {}), CIFAR),
+        (Family::Mlp(mlp::Config { hidden: vec![5], activation: MlpActivation::Gelu }), MNIST),
+    ] {
+        let (single, additive) = (family.build(shape, 10).unwrap(), family.additive(shape, 10).unwrap());
+        assert_eq!((additive.trained(), additive.parameters()), (2 * single.trained(), 2 * single.parameters()));
+        let of = |prefix: &str| {
+            let tensors = single.tensors().into_iter();
+            tensors.map(|tensor| (format!("{prefix}.{}", tensor.name), tensor.shape)).collect::<Vec<_>>()
+        };
+        let mut expected = [of("global"), of("cluster")].concat();
+        let mut found: Vec<_> = additive.tensors().into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
+    }
+    assert!(lenet(1.0).additive(Shape { channels: 1, height: 8, width: 8 }, 10).is_err());
+}
+
 #[test]
 fn widths_are_fractions_and_halves_are_rounded_up() {
     // Convolutions 3 → 8 → 23, dense 575 → 169 → 119 → 10, of 8.466, 22.576, 169.32 and 118.524.

@@ -353,3 +353,81 @@ fn the_initial_model_has_the_documented_laws() {
     assert!(of("bn.bias").iter().chain(of("bn.running_mean")).all(|&number| number == 0.0));
     assert_eq!(network.trained() + 32, network.parameters());
 }
+
+/// Two branches of a convolution, batch normalisation and a dense layer, whose outputs are added.
+fn branches() -> Network {
+    let mut builder = NetworkBuilder::new(Shape { channels: 2, height: 5, width: 4 });
+    let [shared, own] = ["global.", "cluster."].map(|prefix| {
+        builder.begin_branch(prefix);
+        let input = builder.input();
+        let convolved = builder.conv("conv1", input, 3, Window::square(2), true, false);
+        let normed = builder.batch_norm("bn1", convolved, true);
+        builder.dense("fc1", normed, 4, false)
+    });
+    let output = builder.add(shared, own, false);
+    builder.finish(output, Loss::CrossEntropy)
+}
+
+#[test]
+fn branches_are_added() {
+    let network = branches();
+    let data = examples(network.input(), 7, 4, None);
+    check("branches", &network, &data, &[6, 5, 4, 3, 2, 1]);
+    let names: Vec<String> = network.tensors().into_iter().map(|tensor| tensor.name).collect();
+    let of = |prefix: &str| {
+        ["conv1.weight", "conv1.bias", "bn1.weight", "bn1.bias", "fc1.weight", "fc1.bias"]
+            .map(|name| format!("{prefix}{name}"))
+    };
+    let running =
+        ["global.bn1.running_mean", "global.bn1.running_var", "cluster.bn1.running_mean", "cluster.bn1.running_var"];
+    assert_eq!(names, [&of("global.")[..], &of("cluster."), &running.map(str::to_owned)].concat());
+    // 3 · (2 · 4 + 1), 3 · 2, 4 · (3 · 4 · 3 + 1), of each branch; means and variances of 3 channels.
+    let one = 27 + 6 + 148;
+    let parts: Vec<(String, Scope, bool, usize)> = network
+        .layout()
+        .segments()
+        .iter()
+        .map(|segment| (segment.name.clone(), segment.scope, segment.trained, segment.len))
+        .collect();
+    assert_eq!(
+        parts,
+        [
+            ("global".to_owned(), Scope::Shared, true, one),
+            ("cluster".to_owned(), Scope::Cluster, true, one),
+            ("global.statistics".to_owned(), Scope::Shared, false, 6),
+            ("cluster.statistics".to_owned(), Scope::Cluster, false, 6),
+        ]
+    );
+    let own: Vec<_> = network.layout().trained_of_clusters().collect();
+    assert_eq!((own, network.layout().bytes_of_cluster()), (vec![one..2 * one], 4 * (one as u64 + 6)));
+}
+
+/// What all clusters share is passed once, and changes no bit; on any number of examples and any path.
+#[test]
+fn models_of_clusters_are_evaluated_together() {
+    let network = branches();
+    let data = examples(network.input(), 70, 4, None);
+    let all: Vec<u32> = (0..70).collect();
+    let mut models = vec![parameters(&network); 3];
+    for (index, model) in models.iter_mut().enumerate() {
+        for (range, _) in network.layout().dense_parts().filter(|(_, scope)| *scope == Scope::Cluster) {
+            model[range].iter_mut().for_each(|value| *value *= 1.0 + 0.2 * index as f32);
+        }
+    }
+    let models: Vec<&[f32]> = models.iter().map(|model| &**model).collect();
+    for examples in [&all[..], &all[..33], &all[..1]] {
+        let batch = Batch { data: &data, examples };
+        for path in Path::all() {
+            let mut scratch = Scratch::on(path);
+            let apart = models.iter().map(|model| network.evaluate(model, batch, &mut scratch)).collect::<Vec<_>>();
+            assert_eq!(network.evaluate_each(&models, batch, &mut scratch), apart, "{path:?}");
+            assert!(apart[0] != apart[1] && apart[1] != apart[2]);
+        }
+        let lists = [Batch { data: &data, examples: &examples[..examples.len() / 2] }, batch];
+        let sums = crate::model::evaluate_each(&network, &models, &lists, true);
+        for (model, sum) in models.iter().zip(sums) {
+            let [one, two] = lists.map(|list| crate::model::evaluate(&network, model, list, false));
+            assert_eq!(sum, one.plus(two));
+        }
+    }
+}
