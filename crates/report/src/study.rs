@@ -200,7 +200,7 @@ impl<'a> Study<'a> {
         }
         // As the task declares them: metrics of the global model come before those of clients.
         let declared: Vec<Metric> = self.measured();
-        names.sort_by_key(|name| declared.iter().position(|metric| metric.name == *name));
+        names.sort_by_key(|name| declared.iter().position(|metric| metric.name == *name).unwrap_or(usize::MAX));
         names
     }
 
@@ -245,10 +245,19 @@ impl<'a> Study<'a> {
         let (declared, targets) = (self.measured(), self.targets());
         for name in self.metrics() {
             let words = format!("final {}", name.replace('_', " "));
-            let known = declared.iter().find(|metric| metric.name == name && !name.ends_with("_sd"));
+            // Over the last evaluated rounds as at the end.
+            let plain = name.strip_suffix("_last").unwrap_or(&name);
+            let known = declared.iter().find(|metric| metric.name == plain && !plain.ends_with("_sd"));
             let better = known.map(|metric| metric.better);
             let is_aimed_at = targets.iter().any(|reached| reached.target.metric == name);
-            let is_main = is_aimed_at || name == "test_loss" || known.is_some_and(|metric| metric.main);
+            let of_servers = |metric: &Metric| {
+                let whole = metric.name.strip_prefix("test_").filter(|_| metric.main);
+                whole.is_some_and(|whole| plain == format!("server_{whole}_mean"))
+            };
+            let is_main = is_aimed_at
+                || name == "test_loss"
+                || known.is_some_and(|metric| metric.main)
+                || declared.iter().any(of_servers);
             all.push(Quantity { is_main, ..Quantity::new(format!("final.{name}"), words, None, better) });
         }
         for name in self.meters() {

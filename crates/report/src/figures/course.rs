@@ -36,8 +36,8 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
             let lines = lines(study, Between::Steps, over, value);
             let words = metric.replace('_', " ");
             let caption = format!(
-                "{} of the global model, measured at the end of a round and held until the next measurement. {}",
-                capitalised(&words),
+                "{}, measured at the end of a round and held until the next measurement. {}",
+                subject(&metric, &words),
                 how_means_are_shown(study)
             );
             figures.extend(figure(Course {
@@ -53,6 +53,17 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
         }
     }
     figures
+}
+
+/// What a metric is of.
+fn subject(metric: &str, words: &str) -> String {
+    match metric {
+        "active_clusters" => "Clusters to which an edge server belongs".to_owned(),
+        "reassignments" => "Edge servers that were moved to another cluster so far, each time counted".to_owned(),
+        _ if metric.starts_with("server_") => format!("{} over edge servers, each under its model", capitalised(words)),
+        _ if metric.starts_with("client_") => format!("{} over clients, each on its own data", capitalised(words)),
+        _ => format!("{} of the global model", capitalised(words)),
+    }
 }
 
 /// A metric's axis: logarithmic at first if it stays positive and spans more than a decade, as a loss does.
