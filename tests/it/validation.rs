@@ -1,7 +1,7 @@
 //! Claims: that those of the project can be read and carried out, that verdicts follow from rules, and what is said of
 //! wrong ones.
 
-use super::support::{Answer, SCENARIO, Workplace};
+use super::support::{Answer, SCENARIO, Workplace, changed};
 use fedgenie::experiment::{Experiment, Overrides};
 use fedgenie::validation::{Budget, read_claims};
 use serde_json::Value;
