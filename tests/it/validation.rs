@@ -1,7 +1,7 @@
 //! Claims: that those of the project can be read and carried out, that verdicts follow from rules, and what is said of
 //! wrong ones.
 
-use super::support::{Answer, SCENARIO, Workplace};
+use super::support::{Answer, SCENARIO, Workplace, changed};
 use fedgenie::experiment::{Experiment, Overrides};
 use fedgenie::validation::{Budget, read_claims};
 use serde_json::Value;
@@ -297,6 +297,77 @@ expected = "supported"
     let place = workplace(claim);
     let answer = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
     assert_eq!(answer.code, 0, "{answer:?}");
+}
+
+/// By a script the third client adds most and the first least, and everything else is alike.
+const CONTRIBUTIONS: &str = r#"name = "contributions"
+seeds = 4
+[stop]
+rounds = 60
+[record]
+explain = true
+[population]
+clients = 8
+[population.latency]
+download = { constant = "1 s" }
+compute = { constant = "1 s" }
+upload = { constant = "1 s" }
+[task.scripted]
+metric = "test_accuracy"
+effects = [-0.3, 0.0, 0.3, 0.1, 0.3, -0.3, 0.1, 0.0]
+[protocol.hierarchical]
+edges = 2
+cohort = 2
+[regret]
+meters = []
+counterfactual = true
+utility = { aggregate = { server_accuracy = 1.0 } }
+[policy.thompson]
+warmup = 5
+[policy.random]
+"#;
+
+#[test]
+fn posteriors_rank_clients_as_they_contribute() {
+    let check = |policy: &str, holds: &str| {
+        format!(
+            "title = \"contributions\"\nsource = \"a test\"\n[scenario.script]\nfile = \"../scenario.toml\"\nseeds = 4\n[[check]]\n\
+             claim = \"ranks\"\nstatistic.contribution-rank = {{ scenario = \"script\", policy = \"{policy}\" }}\n\
+             holds = {{ {holds} }}\nexpected = \"supported\"\n"
+        )
+    };
+    let validate = |scenario: &str, claim: &str| {
+        let place = Workplace::with(scenario);
+        place.write("claims/ranks.toml", claim);
+        place.fedgenie(&["validate", "--claims", "claims", "--quiet"])
+    };
+    let answer = validate(CONTRIBUTIONS, &check("thompson", "at-least = 0.5"));
+    assert_eq!(answer.code, 0, "{answer:?}");
+    for (scenario, policy, message) in [
+        (CONTRIBUTIONS.to_owned(), "random", "no explanation has alpha and beta after a round"),
+        (
+            changed(CONTRIBUTIONS, "cohort = 2", "participation = 1.0"),
+            "thompson",
+            "no round says what clients contribute",
+        ),
+    ] {
+        let answer = validate(&scenario, &check(policy, "at-least = 0.5"));
+        assert_eq!(answer.code, 2, "{answer:?}");
+        assert!(answer.stderr.contains(message), "{message:?} is not in {answer:?}");
+    }
+    // What a client adds to a set of two is half of what its number is above the others' mean.
+    let place = Workplace::with(CONTRIBUTIONS);
+    place.run_into("out", &[]);
+    let round = &place.lines("out/runs/random-s1/rounds.jsonl")[7]["hindsight"];
+    let numbers = [[-0.3, 0.0, 0.3, 0.1], [0.3, -0.3, 0.1, 0.0]];
+    for (server, numbers) in numbers.iter().enumerate() {
+        assert_eq!(round["clients"][server], serde_json::json!((4 * server..4 * server + 4).collect::<Vec<_>>()));
+        for (client, number) in numbers.iter().enumerate() {
+            let others = (numbers.iter().sum::<f64>() - number) / 3.0;
+            let found = round["contributions"][server][client].as_f64().unwrap();
+            assert!((found - (number - others) / 2.0).abs() < 1e-12, "{found}");
+        }
+    }
 }
 
 /// Clients learn a line; after the rounds that a run has, a low loss is reached in some seeds only.

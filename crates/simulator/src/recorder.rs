@@ -126,13 +126,23 @@ pub struct HindsightRound {
     pub best_value: f64,
     /// What the policy's set is worth.
     pub own_value: f64,
+    /// Of a utility of sets: what each candidate adds to a set on average, where that is known.
+    pub contributions: Vec<(ClientId, f64)>,
 }
 
 impl HindsightRound {
     /// The selections of a round: one object, of lists with an entry per selection where there may be several.
     fn to_json(selections: &[Self]) -> Value {
-        if let [Self { turn: None, best, best_value, own_value, .. }] = selections {
-            return json!({ "best": best, "best_value": best_value, "own_value": own_value });
+        let clients = |selection: &Self| json!(selection.contributions.iter().map(|of| of.0).collect::<Vec<_>>());
+        let contributions = |selection: &Self| json!(selection.contributions.iter().map(|of| of.1).collect::<Vec<_>>());
+        let has_contributions = selections.iter().any(|selection| !selection.contributions.is_empty());
+        if let [selection @ Self { turn: None, best, best_value, own_value, .. }] = selections {
+            let mut object = json!({ "best": best, "best_value": best_value, "own_value": own_value });
+            if has_contributions {
+                object["clients"] = clients(selection);
+                object["contributions"] = contributions(selection);
+            }
+            return object;
         }
         let list = |of: &dyn Fn(&Self) -> Value| Value::Array(selections.iter().map(of).collect());
         let mut object = Map::new();
@@ -143,6 +153,10 @@ impl HindsightRound {
         object.insert("best".to_owned(), list(&|selection| json!(selection.best)));
         object.insert("best_value".to_owned(), list(&|selection| json!(selection.best_value)));
         object.insert("own_value".to_owned(), list(&|selection| json!(selection.own_value)));
+        if has_contributions {
+            object.insert("clients".to_owned(), list(&clients));
+            object.insert("contributions".to_owned(), list(&contributions));
+        }
         Value::Object(object)
     }
 }

@@ -1,5 +1,6 @@
 //! Statistics by which claims are judged, one file each.
 
+mod contribution_rank;
 mod coverage;
 mod difference;
 mod disagreement;
@@ -113,6 +114,7 @@ statistics! {
     "variance-ratio" => variance_ratio::VarianceRatio;
     "variance-shares" => variance_shares::VarianceShares;
     "growth" => growth::Growth;
+    "contribution-rank" => contribution_rank::ContributionRank;
     "theorem-1" => theorem::Theorem;
     "genie-loss" => genie_loss::GenieLoss;
     "disagreement" => disagreement::Disagreement;

@@ -209,8 +209,10 @@ impl<'w> HindsightMeter<'w> {
         chosen.sort_unstable();
         let mut imagined = std::mem::take(&mut self.updates);
         let updates = imagine(open, (learning, trained), parallel, &mut imagined);
+        let mut contributions = Vec::new();
         let lost = if self.hindsight.utility.of_sets().is_some() {
-            let judgement = self.judge_sets(open, learning, &updates, &chosen, parallel);
+            let (judgement, of_clients) = self.judge_sets(open, learning, &updates, &chosen, parallel);
+            contributions = open.clients.iter().copied().zip(of_clients).collect();
             let is_bounded = self.hindsight.size == SetSize::AtMost || chosen.len() == open.cohort;
             self.regret.add_judged(judgement, is_bounded)
         } else {
@@ -231,6 +233,7 @@ impl<'w> HindsightMeter<'w> {
             best,
             best_value: *best_value,
             own_value: *own_value,
+            contributions,
         };
         Found { lost, judged }
     }

@@ -6,6 +6,10 @@
 //! member that would be lost or late is missing, as it would be. A set that nobody of arrives from leaves the model as
 //! it is.
 //!
+//! What a candidate *contributes* is the mean value of the sets with it less that of the sets without it, among all
+//! sets of the cohort's size; `hindsight` in `rounds.jsonl` has it beside the best set. It is left out where sets differ
+//! in size, a value is not finite, everybody takes part, or, of a script, somebody does not count or time has a price.
+//!
 //! # Inputs
 //! Names of the task's metrics on test data, validation data or none, and their weights: positive where more is better.
 //! Under `hierarchical` the sets are of an edge server's clients, the model is the server's average, and

@@ -13,7 +13,8 @@ use fedgenie_learning::task::JobKey;
 use rayon::prelude::*;
 
 impl HindsightMeter<'_> {
-    /// The best set of the candidates, and the chosen one. `updates` are of those who would arrive, ascending.
+    /// The best set of the candidates, and the chosen one; and what each candidate contributes to a set on average,
+    /// where that is known. `updates` are of those who would arrive, ascending.
     pub(super) fn judge_sets(
         &self,
         open: &OpenRound<'_>,
@@ -21,7 +22,7 @@ impl HindsightMeter<'_> {
         updates: &[(ClientId, &Update)],
         chosen: &[u32],
         parallel: bool,
-    ) -> Judgement {
+    ) -> (Judgement, Vec<f64>) {
         let before = open.before.as_ref().expect("a utility of sets keeps what was before");
         let weights = self.hindsight.utility.of_sets().expect("only sets are judged");
         let past = Past { round: open.round, start: &open.start, before, weights };
@@ -46,8 +47,9 @@ impl HindsightMeter<'_> {
             open.clients.iter().map(of).collect()
         };
         let size = self.hindsight.size;
-        let sets = match direction(weights).and_then(adds) {
-            Some(adds) => promising(&adds, &open.speeds, open.cohort, size),
+        let adds = direction(weights).and_then(adds);
+        let sets = match &adds {
+            Some(adds) => promising(adds, &open.speeds, open.cohort, size),
             None => sets(open.clients.len(), open.cohort, size),
         };
         let values: Vec<f64> =
@@ -61,8 +63,54 @@ impl HindsightMeter<'_> {
             Some(own) => values[own],
             None => value(&chosen.to_vec()),
         };
-        Judgement { best, best_value, own_value }
+        let contributions = match &adds {
+            Some(adds) => contributions_of_sums(adds, &open.speeds, (open.cohort, size), value),
+            None => contributions(&sets, &values, open.clients.len()),
+        };
+        (Judgement { best, best_value, own_value }, contributions)
     }
+}
+
+/// What each candidate adds to a set: the mean value of the sets of one size with it less that of those without.
+/// Nothing if sets differ in size, if there is but one, or if a value is not finite.
+fn contributions(sets: &[Vec<u32>], values: &[f64], candidates: usize) -> Vec<f64> {
+    let size = sets.first().map_or(0, Vec::len);
+    if size == candidates || sets.iter().any(|set| set.len() != size) || !values.iter().all(|value| value.is_finite()) {
+        return Vec::new();
+    }
+    let with = sets.len() * size / candidates;
+    let total: f64 = values.iter().sum();
+    let mut sums = vec![0.0; candidates];
+    for (set, value) in sets.iter().zip(values) {
+        set.iter().for_each(|&member| sums[member as usize] += value);
+    }
+    let mean = |sum: f64, count: usize| sum / count as f64;
+    sums.into_iter().map(|sum| mean(sum, with) - mean(total - sum, sets.len() - with)).collect()
+}
+
+/// The same where everybody counts and what a set is worth is a constant plus a multiple of the sum of what its members
+/// add: the mean over the sets of one size is in closed form. The multiple is that between the best and the worst set.
+fn contributions_of_sums(
+    adds: &[Option<f64>],
+    speeds: &[f64],
+    (cohort, size): (usize, SetSize),
+    value: impl Fn(&Vec<u32>) -> f64,
+) -> Vec<f64> {
+    let numbers: Option<Vec<f64>> = adds.iter().map(|number| number.filter(|number| number.is_finite())).collect();
+    let is_sum = speeds.iter().all(|speed| *speed == speeds[0]);
+    let Some(numbers) = numbers.filter(|_| is_sum && cohort < adds.len() && (size == SetSize::Exactly || cohort == 1))
+    else {
+        return Vec::new();
+    };
+    let (mut best, mut worst) = (Vec::new(), Vec::new());
+    top_m(&numbers, cohort, &mut best);
+    let turned: Vec<f64> = numbers.iter().map(|number| -number).collect();
+    top_m(&turned, cohort, &mut worst);
+    let sum = |set: &[u32]| set.iter().map(|&member| numbers[member as usize]).sum::<f64>();
+    let between = sum(&best) - sum(&worst);
+    let multiple = if between > 0.0 { (value(&best) - value(&worst)) / between } else { 0.0 };
+    let (total, others) = (numbers.iter().sum::<f64>(), (numbers.len() - 1) as f64);
+    numbers.iter().map(|number| multiple * (number - (total - number) / others)).collect()
 }
 
 /// Sets of candidates, each ascending, among which the best is. With so many members that count, a set is worth more
@@ -161,6 +209,34 @@ mod tests {
             assert!(promising.iter().all(|set| all.contains(set)), "{promising:?}");
             assert_eq!(first_best(&promising), first_best(&all), "{adds:?}, {speeds:?}, {cohort}");
         }
+    }
+
+    /// Each member adds its number, divided by the size of the set, in the closed form as by enumeration.
+    #[test]
+    fn contributions_are_means_over_sets() {
+        let numbers = [0.5, -0.25, 1.0, 0.0, 0.125];
+        for cohort in 1..5 {
+            let value =
+                |set: &Vec<u32>| 2.0 + set.iter().map(|&member| numbers[member as usize]).sum::<f64>() / cohort as f64;
+            let sets = sets(5, cohort, SetSize::Exactly);
+            let values: Vec<f64> = sets.iter().map(value).collect();
+            let found = contributions(&sets, &values, 5);
+            let mean = |has: bool| {
+                let of: Vec<f64> = sets.iter().filter(|set| set.contains(&2) == has).map(value).collect();
+                of.iter().sum::<f64>() / of.len() as f64
+            };
+            approx::assert_abs_diff_eq!(found[2], mean(true) - mean(false), epsilon = 1e-12);
+            let adds = numbers.map(Some);
+            let closed = contributions_of_sums(&adds, &[-0.5; 5], (cohort, SetSize::Exactly), value);
+            for (found, closed) in found.iter().zip(&closed) {
+                approx::assert_abs_diff_eq!(found, closed, epsilon = 1e-12);
+            }
+        }
+        assert!(contributions(&sets(3, 3, SetSize::Exactly), &[1.0], 3).is_empty(), "there is nobody else");
+        assert!(contributions(&sets(3, 2, SetSize::AtMost), &[1.0; 6], 3).is_empty());
+        assert!(contributions(&sets(3, 2, SetSize::Exactly), &[1.0, f64::NEG_INFINITY, 1.0], 3).is_empty());
+        let none = contributions_of_sums(&[Some(1.0), None], &[0.0; 2], (1, SetSize::Exactly), |_| 0.0);
+        assert!(none.is_empty(), "one does not count");
     }
 
     #[test]
