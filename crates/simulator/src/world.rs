@@ -88,10 +88,13 @@ pub struct World {
     /// What a careful user should know about this world.
     pub warnings: Vec<String>,
     /// When data move, and the task with the data moved.
-    pub drift: Option<(Drift, Arc<dyn Task>)>,
+    pub drift: Option<Moved>,
     /// The test examples of each server, when they are asked for.
     server_tests: OnceLock<Vec<Vec<u32>>>,
 }
+
+/// When data move, and the task with the data moved.
+pub type Moved = (Drift, Arc<dyn Task>);
 
 /// How clients train, and what the server makes of it.
 #[derive(Clone, Debug)]

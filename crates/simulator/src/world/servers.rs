@@ -1,11 +1,10 @@
 //! Edge servers and the data of their clients: those of the partition, and those that move.
 
-use super::{WorldError, WorldPlan};
+use super::{Moved, WorldError, WorldPlan};
 use crate::protocol::Rule;
-use crate::task::{Drift, Task};
+use crate::task::Task;
 use fedgenie_core::id::ClientId;
 use fedgenie_learning::data::partition::two_level::clients_of;
-use std::sync::Arc;
 
 impl WorldPlan {
     /// Checks that edge servers are those that the partition deals to, if it deals to servers.
@@ -39,11 +38,7 @@ impl WorldPlan {
     ///
     /// # Errors
     /// If there are no edge servers, or they have different numbers of clients.
-    pub(super) fn drift(
-        &self,
-        rule: &Rule,
-        task: Option<&dyn Task>,
-    ) -> Result<Option<(Drift, Arc<dyn Task>)>, WorldError> {
+    pub(super) fn drift(&self, rule: &Rule, task: Option<&dyn Task>) -> Result<Option<Moved>, WorldError> {
         let Some(drift) = self.task.drift() else { return Ok(None) };
         let path = format!("task.{}.drift", self.task.name());
         let Rule::Hierarchical(rule) = rule else {

@@ -129,8 +129,10 @@ fn shares_are_mixtures_over_their_sum_and_counts_follow_them_on_both_levels() {
             };
             (0..8).map(mixture).collect::<Vec<f64>>()
         };
-        for class in 0..4 {
-            let of_client = |client: usize| counts[client][class];
+        let of_classes: [Vec<f64>; 4] =
+            std::array::from_fn(|class| counts.iter().map(|counts| counts[class]).collect());
+        for (class, of_class) in of_classes.iter().enumerate() {
+            let of_client = |client: usize| of_class[client];
             let sums: Vec<f64> = (0..3).map(|server| clients_of(server, 3, 8).map(of_client).sum()).collect();
             of_servers.push(pearson(&sums, &shares.column(class).to_vec()));
             let mixtures = client_shares(class);
