@@ -383,6 +383,25 @@ fn additive_models_do_not_depend_on_threads() {
     assert!(digests[0] == digests[1] && digests[0] == digests[2]);
 }
 
+/// An edge server that the cloud does not choose is measured under the model of the cluster that it belongs to.
+#[test]
+fn servers_that_take_no_part_belong_to_their_clusters() {
+    let some = changed(
+        WORLD,
+        "participation = 0.7",
+        "participation = 0.7\ncloud = { cohort = 2, policy = { round-robin = {} } }",
+    );
+    let place = place(&changed(&some, "{ random = { every = 2 } }", "{ random = { every = 1 } }"));
+    place.run_into("out", &[]);
+    let mut assignment = vec![0, 0, 1, 0];
+    for round in place.lines("out/runs/random-s1/rounds.jsonl") {
+        let servers = round["servers"].as_array().unwrap();
+        let clusters: Vec<usize> = servers.iter().map(|server| server["cluster"].as_u64().unwrap() as usize).collect();
+        assert_eq!(clusters, assignment, "{round}");
+        assignment = indices(&round["clusters"]["assignment"]);
+    }
+}
+
 #[test]
 fn what_a_task_cannot_add_is_named() {
     let task = "[task.linear-regression]\nexamples = 700\n";

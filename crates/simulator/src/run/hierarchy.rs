@@ -183,6 +183,10 @@ impl<'w> Hierarchy<'w> {
         server.explanations.extend(explained);
         self.jobs.edges.extend(self.chosen.iter().map(|edge| EdgeId(edge.0)));
         engine.note(&Record::CloudOpened { round, time: now, edges: &self.jobs.edges })?;
+        // Who does not take part is measured under the model of its cluster as well.
+        if let Some(clusters) = &self.clusters {
+            (0..).zip(&mut self.edges).for_each(|(index, edge)| edge.cluster = clusters.of(EdgeId(index)));
+        }
         for edge in self.jobs.edges.clone() {
             self.send(engine, server, edge, round)?;
         }
