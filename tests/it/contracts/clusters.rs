@@ -285,11 +285,10 @@ fn clusters_take_in_what_arrives() {
                     buffer.push((cluster, change / f64::from(1 + age)));
                     if buffer.len() == 2 {
                         shared += (buffer[0].1 + buffer[1].1) / 2.0;
-                        for cluster in 0..3 {
-                            let mine: Vec<f64> =
-                                buffer.iter().filter(|part| part.0 == cluster).map(|part| part.1).collect();
-                            own[cluster] +=
-                                if mine.is_empty() { 0.0 } else { mine.iter().sum::<f64>() / mine.len() as f64 };
+                        for (cluster, own) in own.iter_mut().enumerate() {
+                            let mine = buffer.iter().filter(|part| part.0 == cluster).map(|part| part.1);
+                            let mine: Vec<f64> = mine.collect();
+                            *own += if mine.is_empty() { 0.0 } else { mine.iter().sum::<f64>() / mine.len() as f64 };
                         }
                         let found = &rounds[round as usize - 1];
                         // Each cluster's model on everybody's wishes, weighted by the servers that play it.

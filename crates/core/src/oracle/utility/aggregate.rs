@@ -7,8 +7,9 @@
 //! it is.
 //!
 //! What a candidate *contributes* is the mean value of the sets with it less that of the sets without it, among all
-//! sets of the cohort's size; `hindsight` in `rounds.jsonl` has it beside the best set. It is left out where sets differ
-//! in size, a value is not finite, everybody takes part, or, of a script, somebody does not count or time has a price.
+//! sets of the cohort's size; `hindsight` in `rounds.jsonl` has it beside the best set. It is left out where sets
+//! differ in size, a value is not finite, everybody takes part, or, of a script, somebody does not count or time has a
+//! price.
 //!
 //! # Inputs
 //! Names of the task's metrics on test data, validation data or none, and their weights: positive where more is better.
