@@ -68,7 +68,7 @@ fn number(index: usize) -> f64 {
 fn data() -> Data {
     let example = |owner: usize, index: usize| {
         let x = [number(17 * owner + index), number(31 * owner + 7 * index + 3)];
-        Example { x, y: (owner / 3 + usize::from(x[0] > x[1]) + usize::from(index % 5 == 0)) % CLASSES }
+        Example { x, y: (owner / 3 + usize::from(x[0] > x[1]) + usize::from(index.is_multiple_of(5))) % CLASSES }
     };
     let clients = (0..12).map(|client| (0..4 + 3 * (client % 4)).map(|index| example(client, index)).collect());
     Data { clients: clients.collect(), test: (0..30).map(|index| example(index % 12, 100 + index)).collect() }
