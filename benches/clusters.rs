@@ -1,8 +1,8 @@
 //! A reassignment of 1,000 edge servers to 100 clusters by LinUCB, beside the smallest loss and a plain walk over the
 //! losses, in one run.
 //!
-//! `cargo bench --bench clusters`. Losses are drawn anew for each of 20 assignments; servers move to their best clusters, so
-//! that LinUCB has been rewarded for several of each server.
+//! `cargo bench --bench clusters`. Losses are drawn anew for each of 20 assignments; servers move to their best
+//! clusters, so that LinUCB has been rewarded for several of each server.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
 

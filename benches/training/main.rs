@@ -1,8 +1,8 @@
 //! Local training and evaluation: linear models against plain loops, networks against the peak of the processor.
 //!
-//! `cargo bench --bench training -- [--cases lenet,fed-bac,simple-cnn,resnet18,plain,kernels] [--path NAME] [--json]`. Networks
-//! are trained on every path of the processor, or on the given one, on one thread and on as many as there are. Rates
-//! are medians of several repetitions, and bests, which a busy machine disturbs least. With `--json` there is one
+//! `cargo bench --bench training -- [--cases lenet,fed-bac,simple-cnn,resnet18,plain,kernels] [--path NAME] [--json]`.
+//! Networks are trained on every path of the processor, or on the given one, on one thread and on as many as there are.
+//! Rates are medians of several repetitions, and bests, which a busy machine disturbs least. With `--json` there is one
 //! object a line; `peak_share` is the share of the fused multiply-adds that the cores could do on the path. A path
 //! without a fused multiply-add is shown for LeNet-5, on one thread.
 

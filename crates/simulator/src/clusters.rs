@@ -7,9 +7,10 @@
 //! belongs where in the next one. Tasks say which of their segments belong to clusters; a task without such segments
 //! learns one model all the same.
 //!
-//! Where the model gives scores of classes, it is by default *additive*: the scores of an example are the sum of those of
-//! a network that all clusters share and of those of the cluster's own network, both of the task's kind. An *isolated*
-//! model is the cluster's network alone. Both networks are trained at once, with one norm of the gradient for clipping.
+//! Where the model gives scores of classes, it is by default *additive*: the scores of an example are the sum of those
+//! of a network that all clusters share and of those of the cluster's own network, both of the task's kind. An
+//! *isolated* model is the cluster's network alone. Both networks are trained at once, with one norm of the gradient
+//! for clipping.
 //!
 //! # Inputs
 //! `count`: number of models, that of the edge servers if left out. `initial`: the first assignment, `"round-robin"`
@@ -27,9 +28,9 @@
 //! next round when the slowest client has made an inference pass over its data.
 //!
 //! # Determinism
-//! A rule draws from stream (policy, 2^32 − 2, round). How long a charged pass takes comes from the streams of a probe with
-//! the number 2^32 − 1 − round. Networks start from stream (model-init, 0, 0) where they are
-//! shared; those of cluster k from (model-init, k, 2) in additive models and (model-init, k, 0) in isolated ones.
+//! A rule draws from stream (policy, 2^32 − 2, round). How long a charged pass takes comes from the streams of a probe
+//! with the number 2^32 − 1 − round. Networks start from stream (model-init, 0, 0) where they are shared; those of
+//! cluster k from (model-init, k, 2) in additive models and (model-init, k, 0) in isolated ones.
 //!
 //! # Example
 //! ```toml

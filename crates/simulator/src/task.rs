@@ -176,8 +176,8 @@ pub trait Material {
     /// Bytes of the whole model.
     fn whole_bytes(&self) -> u64;
 
-    /// Divides the model among clusters of edge servers, where the task knows how, and says how it did: as `model` says,
-    /// or as it can if that says nothing.
+    /// Divides the model among clusters of edge servers, where the task knows how, and says how it did: as `model`
+    /// says, or as it can if that says nothing.
     fn clustered(&mut self, _model: Option<ClusterModel>, _networks: ClusterNetworks) -> Option<ClusterModel> {
         None
     }

@@ -1,6 +1,6 @@
 //! Models of clusters against the same training in double precision, written out: scores that are sums of two networks,
-//! one clip norm for both, weight decay and `l2`, averages of edge servers, of the shared network and of clusters, losses
-//! of all clusters' models, and what assignments lost.
+//! one clip norm for both, weight decay and `l2`, averages of edge servers, of the shared network and of clusters,
+//! losses of all clusters' models, and what assignments lost.
 
 use crate::support::{SCENARIO, Workplace, changed};
 use fedgenie::model::weights::{Tensor, WeightsError, read_tensors, to_safetensors};
@@ -349,7 +349,8 @@ fn one_isolated_cluster_is_one_model() {
     assert_ne!(digests(everybody), plain, "the digest has all clusters' networks");
 }
 
-/// How the networks of clusters start: each from its own draw, or all from the same; the shared one as without clusters.
+/// How the networks of clusters start: each from its own draw, or all from the same; the shared one as without
+/// clusters.
 #[test]
 fn networks_start_from_their_draws() {
     let drawn = changed(WORLD, "start = \"start.safetensors\"\n", "");

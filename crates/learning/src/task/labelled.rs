@@ -1,10 +1,10 @@
 //! Rows with a class or a number each, learned by a [`Model`].
 //!
 //! # Definition
-//! All parameters of the model travel, both ways; clients keep nothing. Where edge servers have cluster models, the model
-//! is one whose scores are sums of a shared network and of the cluster's, or one for each cluster. Measures: `loss`, the mean over examples, and
-//! `accuracy`, the share of examples whose class is predicted, where there are classes. A client's own data are its
-//! training examples, an edge server's those of its clients.
+//! All parameters of the model travel, both ways; clients keep nothing. Where edge servers have cluster models, the
+//! model is one whose scores are sums of a shared network and of the cluster's, or one for each cluster. Measures:
+//! `loss`, the mean over examples, and `accuracy`, the share of examples whose class is predicted, where there are
+//! classes. A client's own data are its training examples, an edge server's those of its clients.
 //!
 //! Test examples are divided among servers as [`test_split`] says.
 

@@ -50,10 +50,13 @@
 //! # optimizer = { adamw = { lr = 0.001 } }
 //! ```
 
+mod pass;
+
 use super::TrainingError;
-use crate::lanes::{Kernel, Path, run};
+use crate::lanes::{Path, run};
 use fedgenie_core::catalogue::Catalogue;
-use fedgenie_core::math::float::{sqrt, sqrt_f32};
+use fedgenie_core::math::float::sqrt;
+use pass::{Adam, AdamPass, Momentum, Pass};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -430,100 +433,6 @@ struct Step {
     is_first: bool,
     /// β₁ᵗ and β₂ᵗ.
     beta_powers: [f64; 2],
-}
-
-/// One pass over a part of the parameters. Whether the gradient is more than scaled is known when compiled, so that plain descent
-/// reads nothing else and has the bits of `w − ηg`.
-struct Pass<'a> {
-    parameters: &'a mut [f32],
-    gradient: &'a [f32],
-    start: &'a [f32],
-    scale: f32,
-    pull: f32,
-    decay: f32,
-}
-
-struct Momentum {
-    lr: f32,
-    keep: f32,
-    take: f32,
-    momentum: f32,
-}
-
-struct Adam {
-    shrink: f32,
-    lr: f32,
-    keep: [f32; 2],
-    take: [f32; 2],
-    root: f32,
-    epsilon: f32,
-}
-
-/// A step of Adam, which divides and takes roots: worth the processor's widest vectors.
-struct AdamPass<'a, const ADJUSTED: bool> {
-    pass: Pass<'a>,
-    settings: &'a Adam,
-    first: &'a mut [f32],
-    second: &'a mut [f32],
-}
-
-impl<const ADJUSTED: bool> Kernel for AdamPass<'_, ADJUSTED> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const WIDE: bool>(self) {
-        self.pass.adam::<ADJUSTED>(self.settings, self.first, self.second);
-    }
-}
-
-impl Pass<'_> {
-    fn descend<const ADJUSTED: bool>(self, lr: f32) {
-        let Self { parameters, gradient, start, scale, pull, decay } = self;
-        for ((parameter, &slope), &start) in parameters.iter_mut().zip(gradient).zip(start) {
-            let w = *parameter;
-            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, w, start);
-            *parameter = w - lr * slope;
-        }
-    }
-
-    fn descend_with_momentum<const ADJUSTED: bool, const NESTEROV: bool>(
-        self,
-        settings: &Momentum,
-        buffer: &mut [f32],
-    ) {
-        let Self { parameters, gradient, start, scale, pull, decay } = self;
-        let &Momentum { lr, keep, take, momentum } = settings;
-        for (((parameter, &slope), &start), buffer) in parameters.iter_mut().zip(gradient).zip(start).zip(buffer) {
-            let w = *parameter;
-            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, w, start);
-            let velocity = keep * *buffer + take * slope;
-            *buffer = velocity;
-            let direction = if NESTEROV { slope + momentum * velocity } else { velocity };
-            *parameter = w - lr * direction;
-        }
-    }
-
-    #[inline(always)]
-    fn adam<const ADJUSTED: bool>(self, settings: &Adam, first: &mut [f32], second: &mut [f32]) {
-        let Self { parameters, gradient, start, scale, pull, decay } = self;
-        let &Adam { shrink, lr, keep, take, root, epsilon } = settings;
-        let moments = first.iter_mut().zip(second);
-        for (((parameter, &slope), &start), (a, v)) in parameters.iter_mut().zip(gradient).zip(start).zip(moments) {
-            let w = *parameter;
-            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, w, start);
-            let mean = keep[0] * *a + take[0] * slope;
-            let square = keep[1] * *v + take[1] * (slope * slope);
-            *a = mean;
-            *v = square;
-            *parameter = shrink * w - lr * mean / (sqrt_f32(square) * root + epsilon);
-        }
-    }
-}
-
-#[inline(always)]
-fn adjusted<const ADJUSTED: bool>([scale, pull, decay]: [f32; 3], slope: f32, parameter: f32, start: f32) -> f32 {
-    let slope = scale * slope;
-    if ADJUSTED { slope + pull * (parameter - start) + decay * parameter } else { slope }
 }
 
 #[cfg(test)]

@@ -113,8 +113,8 @@ impl Losses<'_, '_> {
 }
 
 /// Books what comparing losses costs: the networks of the `others` of all clusters but one travel to every edge server,
-/// and, where losses are on training examples, to every client, which then makes an inference pass. Returns how long the
-/// slowest takes.
+/// and, where losses are on training examples, to every client, which then makes an inference pass. Returns how long
+/// the slowest takes.
 fn charge(
     engine: &mut Engine<'_>,
     scopes: &[ServerScope<'_>],

@@ -1,9 +1,9 @@
 //! How many rounds a number of rounds takes to come back after a round at which it falls.
 //!
-//! For a metric of rounds, the number of a run is that of the rounds from `round` to the first evaluated one in which the
-//! metric is at most `within` below its mean over the last `before` evaluated rounds before `round`. A run that never comes
-//! back counts with the rounds that it has from there; how many these are stands beside the verdict. The mean over seeds has
-//! Student's t interval.
+//! For a metric of rounds, the number of a run is that of the rounds from `round` to the first evaluated one in which
+//! the metric is at most `within` below its mean over the last `before` evaluated rounds before `round`. A run that
+//! never comes back counts with the rounds that it has from there; how many these are stands beside the verdict. The
+//! mean over seeds has Student's t interval.
 
 use super::{Measured, Measurement};
 use crate::laboratory::Context;
