@@ -314,6 +314,6 @@ fn data_that_move_between_servers() {
                 partition = { dirichlet = { alpha = 0.3 } }\n";
     let edges = "[protocol.hierarchical]\nedges = 3\ncohort = 2\n";
     let clusters = "[clusters]\ncount = 2\nassign = { loss = { every = 2 } }\n";
-    let text = format!("{NINE}{edges}{task}{clusters}[policy.thompson]\nwarmup = 1\n[policy.random]\n");
+    let text = format!("{NINE}{DEVICES}{edges}{task}{clusters}[policy.thompson]\nwarmup = 1\n[policy.random]\n");
     assert_eq!(assert_kept(&text), 2);
 }
