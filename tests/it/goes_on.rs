@@ -37,6 +37,7 @@ timeout = "1.5 s"
 [clusters]
 count = 2
 initial = "round-robin"
+model = "isolated"
 assign = { random = { every = 2 } }
 [policy.rbcs-f]
 context_time = "0.3 s"
