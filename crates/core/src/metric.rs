@@ -146,12 +146,23 @@ impl Statistic {
             return [f64::NAN; 5];
         }
         let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
+        let mean = between(values.iter().sum::<f64>() / count, values);
+        let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
         [mean, sqrt(variance), sorted[sorted.len() / 10], sorted[0], sorted[sorted.len() - 1]]
     }
+}
+
+/// A mean of values, which rounding may have put beyond the smallest or the largest of them: that of equal ones is theirs.
+pub fn between(mean: f64, values: &[f64]) -> f64 {
+    if mean.is_nan() {
+        return mean;
+    }
+    let (low, high) = values
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
+    mean.max(low).min(high)
 }
 
 /// What a task measures.
@@ -233,6 +244,17 @@ pub fn interned(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rounding puts no mean beyond what it is of: 0.1 three times adds up to more than 0.3.
+    #[test]
+    fn equal_values_have_their_mean_and_no_deviation() {
+        for count in 1..50 {
+            let [mean, sd, p10, min, max] = Statistic::of(&vec![0.1; count]);
+            assert_eq!([mean, sd, p10, min, max], [0.1, 0.0, 0.1, 0.1, 0.1], "{count}");
+        }
+        assert!(Statistic::of(&[f64::NAN, 1.0])[0].is_nan());
+        assert_eq!(Statistic::of(&[1.0, 3.0]), [2.0, 1.0, 1.0, 1.0, 3.0]);
+    }
 
     #[test]
     fn a_metric_is_a_measure_at_a_place() {

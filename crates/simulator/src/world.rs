@@ -370,7 +370,8 @@ impl WorldPlan {
             None => Ok(Some(format!("the task ({name}) has no networks of clusters: all clusters learn one model"))),
             Some(ClusterModel::Additive) => {
                 let message = format!(
-                    "adds scores of classes of two networks, and the task ({name}) has no such scores; take                      classification or softmax-regression, or leave the key out for one model of all clusters"
+                    "adds scores of classes of two networks, and the task ({name}) has no such scores; take \
+                     classification or softmax-regression, or leave the key out for one model of all clusters"
                 );
                 Err(WorldError::scenario("clusters.model", message))
             }

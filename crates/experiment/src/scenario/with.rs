@@ -64,6 +64,14 @@ pub(super) fn read_overrides(with: &Node, path: &str) -> Result<Vec<Override>, S
         let message = format!("found {} settings; expected at most {}", overrides.len(), limits::OVERRIDES);
         return Err(ScenarioError::at(&with.origin, path, message));
     }
+    for taken in overrides.iter().filter(|entry| entry.takes_away()) {
+        let is_below =
+            |entry: &&Override| entry.path.strip_prefix(&taken.path).is_some_and(|rest| rest.starts_with('.'));
+        if let Some(below) = overrides.iter().find(is_below) {
+            let message = format!("found {} beside {} = {NONE:?}, which takes it away", below.path, taken.path);
+            return Err(ScenarioError::at(&below.value.origin, path, message));
+        }
+    }
     Ok(overrides)
 }
 
@@ -174,6 +182,8 @@ mod tests {
                 format!("a.toml:2: policy.big.with: found the path {path:?}; a policy can override only task.*.");
             assert!(error.starts_with(&start), "{error}");
         }
+        let both = read("with = { clusters = \"none\", \"clusters.count\" = 3 }").unwrap_err();
+        assert!(both.contains("found clusters.count beside clusters = \"none\", which takes it away"), "{both}");
         assert!(read("with = 3").unwrap_err().contains("found 3; expected a table of paths and values"));
     }
 }

@@ -62,7 +62,7 @@ fn subject(metric: &str, words: &str) -> String {
         "reassignments" => "Edge servers that were moved to another cluster so far, each time counted".to_owned(),
         _ if metric.starts_with("server_") => format!("{} over edge servers, each under its model", capitalised(words)),
         _ if metric.starts_with("client_") => format!("{} over clients, each on its own data", capitalised(words)),
-        _ => format!("{} of the global model", capitalised(words)),
+        _ => capitalised(words),
     }
 }
 

@@ -201,7 +201,7 @@ impl ClusterDecision {
         let assignment = &self.state.assignment;
         assert!(assignment.iter().all(|&cluster| cluster < self.count), "clusters are numbered from 0: {assignment:?}");
         self.state.reassignments += from.iter().zip(assignment).filter(|(from, to)| from != to).count() as u64;
-        if self.charge && !losses.known.borrow().is_empty() {
+        if self.charge && self.count > 1 && !losses.known.borrow().is_empty() {
             let others = u64::from(self.count - 1);
             self.ready = engine.now() + charge(engine, scopes, self.on, others, report.round)?;
         }

@@ -8,7 +8,7 @@ use crate::clusters::LossesOn;
 use crate::run::RunError;
 use crate::run::results::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId};
-use fedgenie_core::metric::{Measure, Place, Statistic};
+use fedgenie_core::metric::{Measure, Place, Statistic, between};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_learning::task::{ModelState, Need, On, PrivateView, ProbeKind};
 use rayon::prelude::*;
@@ -323,14 +323,14 @@ impl Learning<'_> {
 
 /// The mean of the values of parts, by their weights; `nothing` if there is no part.
 fn together<'a>(parts: impl Iterator<Item = &'a Weighted>, nothing: Vec<f64>) -> Vec<f64> {
-    let (mut sums, mut total) = (vec![0.0; nothing.len()], 0.0);
+    let (mut sums, mut total, mut all) = (vec![0.0; nothing.len()], 0.0, vec![Vec::new(); nothing.len()]);
     for (values, weight) in parts {
         sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value);
+        all.iter_mut().zip(values).for_each(|(all, value)| all.push(*value));
         total += weight;
     }
     if total == 0.0 {
         return nothing;
     }
-    sums.iter_mut().for_each(|sum| *sum /= total);
-    sums
+    sums.iter().zip(all).map(|(sum, all)| between(sum / total, &all)).collect()
 }
