@@ -154,7 +154,8 @@ impl Statistic {
     }
 }
 
-/// A mean of values, which rounding may have put beyond the smallest or the largest of them: that of equal ones is theirs.
+/// A mean of values, which rounding may have put beyond the smallest or the largest of them: that of equal ones is
+/// theirs.
 pub fn between(mean: f64, values: &[f64]) -> f64 {
     if mean.is_nan() {
         return mean;
