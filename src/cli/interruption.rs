@@ -34,7 +34,7 @@ impl Interruption {
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))?;
         let watching = Self { signal: Arc::default(), running: Arc::default() };
         let (seen, running) = (watching.signal.clone(), watching.running.clone());
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             for signal in signals.forever() {
                 let running = running.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let Some((threads, progress)) = running else {
@@ -50,7 +50,7 @@ impl Interruption {
                     "fedgenie: interrupted; runs under way stop after their round, a second signal ends them at once",
                 );
             }
-        });
+        })?;
         Ok(watching)
     }
 

@@ -218,7 +218,11 @@ impl Asked {
             in_rounds: true,
             trains: true,
             probes: &[],
+            budget: None,
+            least: 1,
             devices: &NoDevices,
+            metrics: &[],
+            evaluates_every_round: true,
         };
         let policy = config.build(&context).unwrap();
         Self { policy, round: 0, everyone: (0..clients).map(ClientId).collect(), sizes }
@@ -248,6 +252,7 @@ impl Asked {
             trained: &[],
             gains: None,
             genie: None,
+            foreseen: None,
         };
         let probe = self.policy.probe(&ask, &view, &mut policy);
         let probed: Vec<(ClientId, f64)> = match probe {
@@ -275,6 +280,7 @@ impl Asked {
                 turn: Turn(self.round),
                 round: Round(self.round),
                 staleness: 0,
+                latency: Span(1),
                 examples: 1,
                 loss: losses[client.index()],
                 loss_rms: None,
@@ -400,6 +406,66 @@ fn thompson() {
             beta[client as usize] += fall;
         }
         assert_eq!(asked.learn(before, after), [alpha, beta].map(|shapes| shapes.map(f64::from).to_vec()));
+    }
+}
+
+/// Clients add 0.5, 0.3, −0.2 and 0.1 on average, a set of n clients pays 1/n and 0.1 for each: {0} is worth −0.6,
+/// {0, 1} 0.4 − 0.5 − 0.2 = −0.3, {0, 1, 3} 0.3 − 1/3 − 0.3 ≈ −0.33, all 0.175 − 0.25 − 0.4 = −0.475. Eleven jobs can
+/// be paid: five rounds of the best two, and one of one. Where sets have at least three, three rounds of those.
+#[test]
+fn hindsight() {
+    for (least, expected) in
+        [(1, vec![vec![0, 1], vec![0, 1], vec![0, 1], vec![0, 1], vec![0, 1], vec![0]]), (3, vec![vec![0, 1, 3]; 3])]
+    {
+        let text = format!(
+            r#"
+            name = "conformance"
+            seeds = 1
+            stop.rounds = 9
+            budget = {{ traffic = "2200 B", least = {least} }}
+            population.clients = 4
+            population.latency.download.constant = "0 s"
+            population.latency.compute.constant = "1 s"
+            population.latency.upload.constant = "0 s"
+            protocol.synchronous.cohort = 4
+            task.scripted.metric = "test_score"
+            task.scripted.better = "higher"
+            task.scripted.payload = "100 B"
+            task.scripted.effects = [0.5, 0.3, -0.2, 0.1]
+            task.scripted.per_client = -1.0
+            regret.meters = []
+            regret.counterfactual = true
+            regret.utility.aggregate = {{ test_score = 1.0, traffic = -1.1 }}
+            regret.size = "at-most"
+            policy.hindsight = {{}}
+            "#
+        );
+        let root = tree::parse(Path::new("conformance.toml"), &text).unwrap();
+        let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
+        let world = experiment.world(0, 1, &DataCache::default()).unwrap();
+        let policy = world.policy(&experiment.first().arms[0].policy).unwrap();
+        let mut chosen = Chosen::default();
+        let mut run = Run::new(&world, "hindsight", policy, super::support::SETTINGS, &mut chosen);
+        while !run.is_spent() {
+            run.step().unwrap();
+            assert_eq!(run.regret().hindsight, Some(0.0));
+        }
+        drop(run);
+        assert_eq!(chosen.0, expected);
+    }
+}
+
+/// Keeps selections.
+#[derive(Default)]
+struct Chosen(Vec<Vec<u32>>);
+
+impl Sink for Chosen {
+    fn record(&mut self, _: &Record<'_>) -> io::Result<()> {
+        Ok(())
+    }
+    fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
+        self.0.push(summary.jobs.selected.iter().map(|client| client.0).collect());
+        Ok(())
     }
 }
 

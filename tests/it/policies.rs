@@ -1,6 +1,6 @@
 //! What every policy of the catalogue owes: a state that can be saved and loaded, and the numbers behind its decisions.
 
-use super::support::{SETTINGS, Workplace, labelled, play, world};
+use super::support::{SETTINGS, Workplace, changed, labelled, play, world};
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{
@@ -47,11 +47,16 @@ explain = true
 updates = true
 "#;
 
+const REGRESSION: &str = "[task.linear-regression]\nexamples = 700\n";
+/// A task with classes, for policies that compare them.
+const CLASSES: &str = "[task.softmax-regression]\npartition = { dirichlet = { alpha = 0.3 } }\n\
+                       data = { synthetic = { classes = 4, height = 3, width = 3, train = 240, test = 40 } }\n";
+
 /// Parameters with which a policy is tried, each as the lines of its table.
 fn settings(policy: &str) -> &'static [&'static str] {
     match policy {
-        "genie" | "round-robin" | "cs-ucb-q" => &[""],
-        "random" => &["", "weights = \"data-size\""],
+        "genie" | "hindsight" | "round-robin" | "cs-ucb-q" => &[""],
+        "random" => &["", "weights = \"data-size\"", "probability = 0.5"],
         "bsfl" => {
             &["", "solver = \"greedy\"", "solver = { alsa = { steps = 50 } }", "solver = { sa = { steps = 50 } }"]
         }
@@ -68,6 +73,16 @@ fn settings(policy: &str) -> &'static [&'static str] {
         ],
         "rpfl" => &["", "components = 1\nclusters = 2"],
         "thompson" => &["warmup = 3", "warmup = 0\ngain = 300.0\ncap = 5.0\non = \"train\""],
+        "fedacs" => &[
+            "metric = \"test_loss\"\ntarget = 0.5\nbudget = \"4 kB\"",
+            "metric = \"test_loss\"\ntarget = 0.5\nbudget = \"4 kB\"\nnumber = \"random\"\nclients = \"random\"",
+        ],
+        "oort" => &[
+            "",
+            "pacer_step = 2\npacer_delta = \"0.1 s\"\nexploration = 0.5\nblacklist_rounds = 2",
+            "variant = \"released\"\npacer_step = 1\nexploration = 0.3",
+        ],
+        "harmony-style" => &["", "lambda = 0.1"],
         other => panic!("write down here with which parameters the policy {other:?} is to be tried"),
     }
 }
@@ -75,7 +90,14 @@ fn settings(policy: &str) -> &'static [&'static str] {
 /// Every policy of the catalogue with all of its parameters here: kind, lines, scenario.
 fn everything() -> Vec<(&'static str, String)> {
     let of = |name: &'static str| {
-        settings(name).iter().map(move |lines| (name, format!("{WORLD}[policy.{name}]\n{lines}\n")))
+        let base = if name == "harmony-style" { changed(WORLD, REGRESSION, CLASSES) } else { WORLD.to_owned() };
+        // One knows the best set of the round, which has to be measured.
+        let regret = match name {
+            "hindsight" => "counterfactual = true\nutility = { aggregate = { test_loss = -1.0 } }\n",
+            _ => "",
+        };
+        let world = base.replace("alpha = 0.5\n", &format!("alpha = 0.5\n{regret}"));
+        settings(name).iter().map(move |lines| (name, format!("{world}[policy.{name}]\n{lines}\n")))
     };
     let found: Vec<_> = CATALOGUE.entries.iter().flat_map(|entry| of(entry.name)).collect();
     assert!(found.len() >= CATALOGUE.entries.len());
@@ -126,6 +148,10 @@ impl Policy for Copied {
             assert_eq!(own.bits(), rng.clone().bits(), "both have drawn alike");
         }
         probe
+    }
+
+    fn foresees(&self, ask: &SelectionRequest<'_>) -> Option<usize> {
+        self.original.foresees(ask)
     }
 
     fn select(
@@ -296,13 +322,20 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap_or(f64::INFINITY)).collect()
 }
 
-/// All arrays of a selection, and of what was learned from it, are as long as its list of clients.
+/// All arrays of a selection, and of what was learned from it, are as long as its list of clients; what is about
+/// something else is in a part of its own, and what singles clients out is a list of some of them.
 fn assert_whole(object: &Value, context: &str) {
     let clients = ids(&object["clients"]);
     assert!(!clients.is_empty(), "{context}");
     for (key, value) in object.as_object().unwrap() {
         match value {
+            Value::Array(_) if key == "admitted" => {
+                assert!(ids(value).iter().all(|client| clients.contains(client)), "{context}");
+            }
             Value::Array(values) => assert_eq!(values.len(), clients.len(), "{context}: {key}"),
+            Value::Object(parts) if key == "number" => {
+                assert!(!parts.is_empty() && parts.values().all(Value::is_array), "{context}");
+            }
             Value::Object(_) => assert_whole(value, context),
             _ => assert!(value.is_number() || value.is_null(), "{context}: {key}"),
         }

@@ -1,8 +1,9 @@
 //! Fashion-MNIST as published: its counts, its pixels, and what softmax regression reaches on it; a sample of CIFAR-10
-//! and its moments; published partitions against the generator's distribution.
+//! and its moments; published partitions against the generator's distribution; ratings with trust, their counts and
+//! what mean and biases reach on them.
 //!
 //! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fashion-mnist/`,
-//! `cifar10/` and `fl-traces/`.
+//! `cifar10/`, `fl-traces/`, `ciao/`, `epinions/` and `filmtrust/`.
 
 use fedgenie::data::partition::counts::{ClassCounts, Scale, class_counts};
 use fedgenie::data::partition::dirichlet::{DirichletClasses, dirichlet};
@@ -12,6 +13,10 @@ use fedgenie::data::{Dataset, Partition, Shape, Split, Targets};
 use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::law::{Gamma, Law};
 use fedgenie::model::{Batch, Model, SoftmaxRegression, evaluate};
+use fedgenie::ratings::reference::Biases;
+use fedgenie::ratings::social::dealt::Distribution;
+use fedgenie::ratings::social::{SocialCache, SocialConfig, SocialPartition};
+use fedgenie::ratings::{Part, SplitConfig};
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::task::DataCache;
 use fedgenie::trainer::{LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
@@ -279,5 +284,93 @@ fn published_tables_of_clients_are_dealt_out_as_they_say() {
             assert_eq!(partition.size(ClientId::from_index(client)), size);
         }
         println!("{name}: {:?}", partition.skew(&data));
+    }
+}
+
+/// What is left of ratings with trust.
+struct Social {
+    name: &'static str,
+    /// Without trust, outside the range, repeated.
+    dropped: [usize; 3],
+    users: usize,
+    items: usize,
+    categories: usize,
+    /// Training, validation and test under a random split of 8:1:1.
+    parts: [usize; 3],
+    /// Pairs who trust each other.
+    trust: usize,
+    /// Test RMSE of mean and biases.
+    errors: [f64; 2],
+}
+
+const CIAO: Social = Social {
+    name: "ciao",
+    dropped: [766, 34, 1_419],
+    users: 7_317,
+    items: 104_957,
+    categories: 28,
+    parts: [225_495, 28_186, 28_186],
+    trust: 85_205,
+    errors: [1.054, 0.946],
+};
+/// Of 764,693 ratings by users with trust 8,015 repeat a pair.
+const EPINIONS: Social = Social {
+    name: "epinions",
+    dropped: [157_574, 0, 8_015],
+    users: 18_097,
+    items: 261_679,
+    categories: 0,
+    parts: [605_344, 75_667, 75_667],
+    trust: 286_969,
+    errors: [1.168, 1.028],
+};
+const FILMTRUST: Social = Social {
+    name: "filmtrust",
+    dropped: [0; 3],
+    users: 740,
+    items: 1_957,
+    categories: 0,
+    parts: [14_930, 1_866, 1_866],
+    trust: 1_126,
+    errors: [0.955, 0.848],
+};
+
+/// Reads, splits and compares; partitions that a scenario would use hold every rating once.
+fn check(expected: &Social, partition: &SocialPartition) {
+    let Some(folder) = folder(expected.name) else { return };
+    let streams = Streams::new(1);
+    let social = SocialConfig::Folder(folder).load(None, &streams, &SocialCache::default()).unwrap();
+    let data = &social.ratings;
+    let dropped = [social.without_trust, data.dropped.outside, data.dropped.repeated];
+    let categories = data.group_ids.as_ref().map_or(0, |ids| ids.len());
+    assert_eq!((dropped, categories, social.trust.len()), (expected.dropped, expected.categories, expected.trust));
+    assert_eq!((data.user_ids.len(), data.item_ids.len()), (expected.users, expected.items));
+    let split = SplitConfig::Random { test: 0.1, valid: 0.1 }.split(data.clone(), &streams).unwrap();
+    assert_eq!([split.train.len(), split.valid.len(), split.test.len()], expected.parts);
+    assert_eq!(data.ratings.len(), expected.parts.iter().sum::<usize>());
+    let found = Biases::fit(&split).errors(split.part(Part::Test));
+    println!("{}: test RMSE of the mean {:.4}, of mean and biases {:.4}", expected.name, found.mean, found.bias);
+    for (found, expected) in [found.mean, found.bias].into_iter().zip(expected.errors) {
+        assert!((found - expected).abs() < 0.01, "{found}, {expected}");
+    }
+    let dealt = partition.deal(&split, 10, &streams).unwrap();
+    let mut names: Vec<String> = dealt.categories.iter().flatten().map(ToString::to_string).collect();
+    assert!(
+        dealt.categories.iter().all(|own| (2..=3).contains(&own.len())) && dealt.holders.iter().all(Option::is_some)
+    );
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), dealt.names.len());
+}
+
+#[test]
+fn ciao_is_read_and_dealt_out_by_its_categories() {
+    check(&CIAO, &SocialPartition::default());
+}
+
+#[test]
+fn epinions_and_filmtrust_are_read_and_dealt_out_by_communities() {
+    for (expected, count) in [(&EPINIONS, 27), (&FILMTRUST, 28)] {
+        check(expected, &SocialPartition::Communities { count, distribution: Distribution::Average });
     }
 }

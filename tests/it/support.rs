@@ -99,6 +99,8 @@ impl Answer {
 pub fn within(mib: u64, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -v {} && exec \"$0\" \"$@\"", mib * 1_024)]).arg(program);
+    // Where there is no memory to print a backtrace, the standard library would wait for itself for ever.
+    command.env("RUST_BACKTRACE", "0");
     command
 }
 

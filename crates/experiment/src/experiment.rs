@@ -13,6 +13,7 @@ mod checkpoint;
 mod clock;
 pub mod cpu;
 mod curve;
+mod ended;
 mod estimates;
 mod execution;
 pub mod files;
@@ -29,6 +30,7 @@ mod watch;
 
 pub use checkpoint::Interval;
 pub use curve::{Curve, CurvePoint};
+pub use ended::{Ended, Named};
 pub use estimates::estimate_of;
 pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, Shard, note_written};

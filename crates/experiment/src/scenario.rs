@@ -3,6 +3,8 @@
 //! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose
 //! every default is written out. A sweep makes one plan per point of its grid.
 
+mod batch;
+mod budget;
 pub mod catalogue;
 mod evaluation;
 mod hindsight;
@@ -19,6 +21,8 @@ mod with;
 #[cfg(test)]
 mod training_tests;
 
+pub use batch::BatchSize;
+pub use budget::BudgetConfig;
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
 pub use part::Part;
 pub use reach::Reach;
@@ -58,8 +62,12 @@ pub struct Sections {
     pub title: Option<String>,
     /// How many seeds (1, 2, …), or a list of them.
     pub seeds: Seeds,
-    /// End of a run: at the first of these that is reached.
+    /// End of a run: at the first of these that is reached. May be left out where a budget ends it.
+    #[serde(default)]
     pub stop: StopConfig,
+    /// Budget: traffic that a run never exceeds, and the fewest clients of a round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetConfig>,
     /// Clients: how many they are, how long their jobs take, when they are available.
     pub population: PopulationConfig,
     /// What the clients learn.
@@ -166,7 +174,8 @@ impl Scenario {
         let mut variants: Vec<Part> = Vec::new();
         for arm in &mut arms {
             if let PolicySource::Scenario(policy) = &mut arm.policy {
-                let known = Known { reward: plan.reward.as_ref(), hindsight: plan.hindsight.as_ref() };
+                let target = sections.stop.target.as_ref().and_then(TargetConfig::named);
+                let known = Known { reward: plan.reward.as_ref(), hindsight: plan.hindsight.as_ref(), target };
                 policy.resolve(known).map_err(|error| policy_error(tree, &arm.label, error))?;
             }
             if arm.with.is_empty() {

@@ -6,6 +6,7 @@ pub mod aggregate;
 pub mod data;
 pub mod dense;
 pub mod dmrl;
+pub mod graph_network;
 pub mod lanes;
 pub mod layout;
 pub mod matrix_factorisation;

@@ -18,6 +18,7 @@
 //! | [`named`] | readers of published data sets |
 //! | [`csv`] | reader of your own tables |
 //! | [`synthetic`] | ratings drawn from the seed |
+//! | [`social`] | ratings by users who trust each other, with categories of items |
 //! | [`split`] | which ratings are for training, validation and testing |
 //! | [`partition`] | which training ratings go to which client |
 //! | [`negatives`] | items that a user is not known to have rated, drawn |
@@ -35,6 +36,7 @@ pub mod named;
 pub mod negatives;
 pub mod partition;
 pub mod reference;
+pub mod social;
 pub mod source;
 pub mod split;
 pub mod synthetic;

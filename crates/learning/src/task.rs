@@ -7,15 +7,18 @@
 //! |---|---|
 //! | [`labelled`] | rows with a class or a number, any [`crate::model::Model`] |
 //! | [`recommendation`] | ratings, learned by rows of users and items |
+//! | [`rating_graph`] | ratings, predicted on graphs of users, items and trust |
 
 mod clusters;
 pub mod labelled;
 mod private;
+pub mod rating_graph;
 pub mod recommendation;
 
 pub use clusters::{ClusterNetworks, read_clusters};
 pub use labelled::Labelled;
 pub use private::{PrivateTable, PrivateView};
+pub use rating_graph::RatingGraph;
 pub use recommendation::Recommendation;
 
 use crate::data::partition::{ClassCounts, Skew};
@@ -53,6 +56,12 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
 
     /// Number of a client's training examples: the weight of its updates. A client without any never trains.
     fn examples(&self, client: ClientId) -> usize;
+
+    /// How many training examples each client declares of each class or category, in the same order for all; none where
+    /// examples have neither.
+    fn categories(&self) -> Option<Vec<Vec<u64>>> {
+        None
+    }
 
     /// Number of training examples of all clients.
     fn all_examples(&self) -> u64;
@@ -178,6 +187,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// How many there are of what the data consist of, and of what was dropped of them.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
+    }
+
+    /// The graph of each client in numbers, where clients have graphs: see [`rating_graph::Holdings::described`].
+    fn graph(&self) -> Option<serde_json::Value> {
+        None
     }
 
     /// How unevenly the training examples are spread over clients, where that is known.

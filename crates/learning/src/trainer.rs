@@ -41,7 +41,7 @@ use thiserror::Error;
 pub struct LocalTraining {
     /// When it stops.
     pub length: Length,
-    /// Examples in a mini-batch; at least 1.
+    /// Examples in a mini-batch; at least 1. With `usize::MAX` each step is on all examples of a client.
     pub batch: usize,
     /// What a step makes of a gradient.
     pub optimizer: Optimizer,

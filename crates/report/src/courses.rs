@@ -1,4 +1,4 @@
-//! Values over rounds or virtual time, averaged over seeds.
+//! Values over rounds, virtual time or traffic, averaged over seeds.
 //!
 //! Lines are means over seeds: regret is interpolated between rounds, a metric keeps its value until the next
 //! evaluation. A mean curve stops where the shortest of its runs stops: beyond, it would be a mean of fewer runs. From
@@ -35,6 +35,7 @@ pub(super) enum Between {
 pub(super) enum Over {
     Rounds,
     Time,
+    Traffic,
 }
 
 impl Over {
@@ -42,11 +43,12 @@ impl Over {
         match self {
             Self::Rounds => f64::from(point.round),
             Self::Time => point.time_s,
+            Self::Traffic => point.bytes as f64,
         }
     }
 }
 
-/// A value of every policy over rounds or virtual time.
+/// A value of every policy over rounds, virtual time or traffic.
 pub(super) fn lines(
     study: &Study<'_>,
     between: Between,

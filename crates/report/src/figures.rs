@@ -103,14 +103,17 @@ fn mean_words(label: &str, estimate: &Estimate, unit: Option<&str>) -> String {
     format!("{label}: {}{unit} ({seeds})", show(estimate).replace('-', "−"))
 }
 
-/// The targets for a metric.
+/// The targets for a metric, and what is reached without a model.
 fn marks(study: &Study<'_>, metric: &str) -> Vec<Mark> {
     let mark = |reached: &Reached| {
         let target = &reached.target;
         let value = target.at_least.or(target.at_most).filter(|_| target.metric == metric)?;
         Some(Mark { label: format!("target: {}", reached.name().replace('_', " ")), value: rounded(value) })
     };
-    study.targets().into_iter().filter_map(mark).collect()
+    let of_target = study.targets().into_iter().filter_map(mark);
+    let label = |name: &str| format!("without a model: {name}");
+    let of_reference = study.references(metric).into_iter();
+    of_target.chain(of_reference.map(|(name, value)| Mark { label: label(&name), value: rounded(value) })).collect()
 }
 
 /// An axis that can also be logarithmic.

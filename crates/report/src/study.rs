@@ -5,7 +5,7 @@ use super::source::Results;
 use fedgenie_core::math::statistics::{Estimate, paired_difference};
 pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::Metric;
-use fedgenie_experiment::experiment::{INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
+use fedgenie_experiment::experiment::{Ended, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
 use fedgenie_experiment::scenario::points;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -239,6 +239,30 @@ impl<'a> Study<'a> {
         targets
     }
 
+    /// What is reached without a model by a metric, as means over seeds, by name; what differs between runs of a seed
+    /// is left out.
+    pub fn references(&self, metric: &str) -> Vec<(String, f64)> {
+        let mut of_names: BTreeMap<&str, BTreeMap<u64, Option<f64>>> = BTreeMap::new();
+        for run in self.arms.iter().flat_map(Arm::all_runs) {
+            for (name, metrics) in &run.reference {
+                let value = metrics.get(metric).copied().filter(|value| value.is_finite());
+                let known = of_names.entry(name).or_default().entry(run.seed).or_insert(value);
+                *known = known.filter(|known| value == Some(*known));
+            }
+        }
+        let mean = |(name, seeds): (&str, BTreeMap<u64, Option<f64>>)| {
+            let values = seeds.values().copied().collect::<Option<Vec<f64>>>()?;
+            Some((name.to_owned(), values.iter().sum::<f64>() / values.len() as f64))
+        };
+        of_names.into_iter().filter_map(mean).collect()
+    }
+
+    /// Whether traffic is limited, or metrics are asked for at an amount of it.
+    pub fn limits_traffic(&self) -> bool {
+        let is_limited = |run: &RunSummary| run.ended == Some(Ended::Budget) || !run.at_bytes.is_empty();
+        self.arms.iter().flat_map(Arm::all_runs).any(is_limited)
+    }
+
     /// The quantities by which policies are compared, the most important first; none that is zero everywhere.
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut all = Vec::new();
@@ -259,6 +283,20 @@ impl<'a> Study<'a> {
                 || known.is_some_and(|metric| metric.main)
                 || declared.iter().any(of_servers);
             all.push(Quantity { is_main, ..Quantity::new(format!("final.{name}"), words, None, better) });
+        }
+        if self.limits_traffic() {
+            for metric in declared.iter().filter(|metric| metric.main) {
+                let words = metric.name.replace('_', " ");
+                let best =
+                    Quantity::new(format!("best.{}", metric.name), format!("best {words}"), None, Some(metric.better));
+                all.insert(0, best.main());
+                let amounts: BTreeSet<u64> =
+                    self.arms.iter().flat_map(Arm::all_runs).flat_map(|run| run.at_bytes.keys().copied()).collect();
+                for bytes in amounts {
+                    let key = format!("at_bytes.{bytes}.{}", metric.name);
+                    all.push(Quantity::new(key, format!("{words} at {bytes} B"), None, Some(metric.better)));
+                }
+            }
         }
         for name in self.meters() {
             all.push(Quantity::new(format!("regret.{name}"), regret_words(name), None, Some(Better::Lower)).main());

@@ -14,11 +14,15 @@ mod candidates;
 pub mod cs_ucb;
 pub mod cs_ucb_q;
 mod explanation;
+pub mod fedacs;
 mod feedback;
 pub mod genie;
+pub mod harmony_style;
+pub mod hindsight;
 mod limited;
 pub mod mab_frs;
 mod means;
+pub mod oort;
 pub mod power_of_choice;
 pub mod random;
 pub mod rbcs_f;
@@ -37,6 +41,7 @@ pub(crate) use means::SampleMeans;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Round, Turn};
+use fedgenie_core::metric::Metric;
 use fedgenie_core::oracle::Genie;
 use fedgenie_core::oracle::hindsight::HindsightPlan;
 use fedgenie_core::oracle::reward::{History, Reward};
@@ -91,6 +96,8 @@ pub struct ServerView<'a> {
     pub gains: Option<(&'a Reward, &'a [f64])>,
     /// The truth, for the genie alone.
     pub genie: Option<&'a Genie>,
+    /// The best set in hindsight, ascending, and what it is worth, for a policy that [foresees](Policy::foresees) it.
+    pub foreseen: Option<(&'a [ClientId], f64)>,
 }
 
 /// What a client declares about its device, in seconds of a typical job.
@@ -183,8 +190,14 @@ pub trait Policy: Stateful + Send {
         Probe::None
     }
 
-    /// Chooses at least one and at most `ask.cohort` distinct, available clients into the empty `selection`, in
-    /// dispatch order.
+    /// Of how many clients at most it wants to know the best set in hindsight before it selects; none if it does not.
+    /// That is defined where a scenario meters the regret in hindsight of sets, in rounds of one server.
+    fn foresees(&self, _ask: &SelectionRequest<'_>) -> Option<usize> {
+        None
+    }
+
+    /// Chooses at least one (or as many as a budget asks for, if so many are available) and at most `ask.cohort`
+    /// distinct, available clients into the empty `selection`, in dispatch order.
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,
@@ -212,6 +225,11 @@ pub trait Policy: Stateful + Send {
 
     /// Says what it knows of some clients after it was told of a round.
     fn explain_after(&self, _clients: &[ClientId], _explanation: &mut Explanation) {}
+
+    /// What a careful user should know about a run that is over.
+    fn warning(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The two streams a selection may use: the policy's own and its solver's.
@@ -260,8 +278,16 @@ pub struct BuildContext<'a> {
     pub trains: bool,
     /// What clients can be asked for by name, see [`Probe::Answers`].
     pub probes: &'a [ProbeKind],
-    /// What clients declare about their devices and latencies.
+    /// What clients declare about their devices, latencies and data.
     pub devices: &'a dyn Devices,
+    /// What rounds may measure, in the order in which they have it.
+    pub metrics: &'a [Metric],
+    /// Whether the scenario has every round evaluated.
+    pub evaluates_every_round: bool,
+    /// `B`, the most bytes of clients that the run may move, both ways together, where it has a budget.
+    pub budget: Option<u64>,
+    /// `L`, the fewest clients of a round; 1 unless a budget says more.
+    pub least: usize,
 }
 
 /// What clients declare. Asked only when a policy is built, because medians and quantiles are not cheap for every law.
@@ -272,6 +298,10 @@ pub trait Devices: std::fmt::Debug {
     fn slowest_latency(&self, u: f64) -> f64;
     /// The 80th percentile, by nearest rank, over clients of the sum of their phases' mean durations, in seconds.
     fn usual_latency(&self) -> f64;
+    /// How many training examples each client has of each class or category; none where examples have neither.
+    fn categories(&self) -> Option<Vec<Vec<u64>>> {
+        None
+    }
 }
 
 /// What a scenario says elsewhere that parameters of policies have as their defaults.
@@ -281,6 +311,8 @@ pub struct Known<'a> {
     pub reward: Option<&'a Reward>,
     /// What `[regret] counterfactual` measures.
     pub hindsight: Option<&'a HindsightPlan>,
+    /// Name of the metric of `[stop] target`, and the value that it is to reach.
+    pub target: Option<(&'a str, f64)>,
 }
 
 /// Parameters of a policy, as a scenario writes them.
@@ -311,6 +343,7 @@ components! {
         "random" => Random(random::Config) in "policy/random.rs";
         "round-robin" => RoundRobin(round_robin::Config) in "policy/round_robin.rs";
         "genie" => Genie(genie::Config) in "policy/genie.rs";
+        "hindsight" => Hindsight(hindsight::Config) in "policy/hindsight.rs";
         "bsfl" => Bsfl(bsfl::Config) in "policy/bsfl.rs";
         "cs-ucb" => CsUcb(cs_ucb::Config) in "policy/cs_ucb.rs";
         "cs-ucb-q" => CsUcbQ(cs_ucb_q::Config) in "policy/cs_ucb_q.rs";
@@ -319,6 +352,9 @@ components! {
         "mab-frs" => MabFrs(mab_frs::Config) in "policy/mab_frs.rs";
         "rpfl" => Rpfl(rpfl::Config) in "policy/rpfl.rs";
         "thompson" => Thompson(thompson::Config) in "policy/thompson.rs";
+        "fedacs" => Fedacs(fedacs::Config) in "policy/fedacs.rs";
+        "oort" => Oort(oort::Config) in "policy/oort.rs";
+        "harmony-style" => HarmonyStyle(harmony_style::Config) in "policy/harmony_style.rs";
     }
 }
 

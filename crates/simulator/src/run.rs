@@ -18,6 +18,7 @@
 
 mod accounts;
 mod audit;
+mod budget;
 mod buffered;
 mod candidates;
 mod checkpoint;
@@ -161,6 +162,25 @@ pub enum RunError {
         /// The server's round.
         round: Round,
     },
+    /// The budget does not pay for the first selection of a run.
+    #[error(
+        "policy {policy}, {turn} in {round}: what it asks for before it selects moves {asked} bytes, and of the budget of \
+         {budget} bytes too few are left for a round of {least} after it"
+    )]
+    Budget {
+        /// The policy's label.
+        policy: String,
+        /// Which of its selections.
+        turn: Turn,
+        /// The server's round.
+        round: Round,
+        /// Bytes of the budget.
+        budget: u64,
+        /// Fewest clients of a round.
+        least: usize,
+        /// Bytes of what it asks.
+        asked: u64,
+    },
     /// Rounds close, and time does not pass.
     #[error(
         "{rounds} rounds have closed at {time} without any time passing, and no number of rounds ends the run; give \
@@ -276,7 +296,8 @@ impl<'w> Run<'w> {
         Self { engine: Engine::new(world, sink), server, protocol }
     }
 
-    /// Plays one round: until the global model has changed, or would have.
+    /// Plays one round: until the global model has changed, or would have. Where the budget does not pay for a round,
+    /// none is played, and [`Run::is_spent`] says so.
     ///
     /// # Errors
     /// If the policy's choice breaks the rules, a law gives an impossible duration, no client can ever be chosen again,

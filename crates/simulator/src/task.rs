@@ -8,11 +8,13 @@
 //! | `softmax-regression` | any with classes, see [`fedgenie_learning::data::source`] | `test_loss`, `test_accuracy` |
 //! | `classification` | any with classes, see [`fedgenie_learning::data::source`], by a network | `test_loss`, `test_accuracy` |
 //! | `scripted` | none: a metric by lists and files | one of any name, such as `test_score` |
+//! | `rating-graph` | ratings with trust and categories | `test_rmse`, `test_mae`, `test_loss` |
 //! | `recommendation` | ratings, see [`fedgenie_learning::ratings`] | `test_auc`, and for each cutoff `test_hr_20`, … |
 
 pub mod classification;
 pub mod linear_regression;
 pub mod none;
+pub mod rating_graph;
 pub mod recommendation;
 pub mod scripted;
 pub mod softmax_regression;
@@ -214,6 +216,7 @@ components! {
         "classification" => Classification(classification::Config) in "task/classification.rs";
         "scripted" => Scripted(scripted::Config) in "task/scripted.rs";
         "recommendation" => Recommendation(recommendation::Config) in "task/recommendation.rs";
+        "rating-graph" => RatingGraph(rating_graph::Config) in "task/rating_graph.rs";
     }
 }
 

@@ -1,10 +1,13 @@
 //! A world: everything that is the same for all policies of one scenario, point and seed.
 
+mod budget;
 pub(crate) mod hindsight;
 mod policies;
 mod servers;
 mod truth;
 
+pub use budget::{Budget, BudgetPlan, Most};
+pub use policies::Evaluated;
 pub use truth::Truth;
 
 use crate::clusters::{ClusterModel, Clusters, ClustersConfig};
@@ -36,6 +39,8 @@ pub struct WorldPlan {
     pub task: Arc<dyn TaskSettings>,
     /// Which rounds are evaluated, where the scenario alone tells.
     pub planned: Option<Planned>,
+    /// What of evaluations policies may rely on.
+    pub evaluated: Evaluated,
     /// How they train, for a task that trains.
     pub training: LocalTraining,
     /// Duration of an inference pass over the local data as a share of one training epoch.
@@ -58,6 +63,8 @@ pub struct WorldPlan {
     pub assignment_regret: bool,
     /// Most rounds of a run, where `[stop]` says that.
     pub rounds: Option<u32>,
+    /// The budget, where there is one.
+    pub budget: Option<BudgetPlan>,
 }
 
 /// Clients, data, and the truth about them.
@@ -75,6 +82,8 @@ pub struct World {
     pub task_name: &'static str,
     /// What is measured of it.
     pub measures: Measures,
+    /// What of evaluations policies may rely on.
+    pub evaluated: Evaluated,
     /// How they train, and what the server makes of it.
     pub training: Training,
     /// When models travel and change.
@@ -85,6 +94,8 @@ pub struct World {
     pub hindsight: Option<Hindsight>,
     /// Whether the regret of assignments to clusters is metered.
     pub assignment_regret: bool,
+    /// The budget of a run.
+    pub budget: Budget,
     /// What a careful user should know about this world.
     pub warnings: Vec<String>,
     /// When data move, and the task with the data moved.
@@ -133,6 +144,7 @@ struct Foundation {
     hindsight: Option<Hindsight>,
     clusters: Option<Clusters>,
     local: LocalTraining,
+    budget: Budget,
     warnings: Vec<String>,
 }
 
@@ -169,6 +181,7 @@ impl WorldPlan {
             hindsight,
             clusters,
             local,
+            budget,
             mut warnings,
         } = self.foundation(seed, cache)?;
         let truth = match self.reward {
@@ -198,11 +211,13 @@ impl WorldPlan {
             task,
             task_name,
             measures,
+            evaluated: self.evaluated,
             training,
             protocol,
             truth,
             hindsight,
             assignment_regret: self.assignment_regret,
+            budget,
             warnings,
             drift,
             server_tests: OnceLock::new(),
@@ -294,13 +309,19 @@ impl WorldPlan {
         if let Some(reward) = &self.reward {
             Truth::check(reward, &population, &rule)?;
         }
+        let budget = self.budget(
+            (&rule, population.len()),
+            (task.as_deref(), payload_bytes),
+            (&local, &streams),
+            &mut warnings,
+        )?;
         let plan = self.hindsight.as_ref();
         // A sum over clients needs models to be scored; a set can be worth what a script says.
         let needs_models = plan.is_some_and(|plan| plan.utility.of_sets().is_none());
         let learns = task.as_ref().is_some_and(|task| !needs_models || !task.layout().is_empty());
         let measures = learns.then(|| self.measures(task.as_deref()));
         let learned = (measures.as_ref(), task.as_deref());
-        let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, learned)).transpose()?;
+        let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, learned, budget)).transpose()?;
         Ok(Foundation {
             streams,
             population,
@@ -311,6 +332,7 @@ impl WorldPlan {
             hindsight,
             clusters,
             local,
+            budget,
             warnings,
         })
     }
@@ -445,14 +467,6 @@ impl World {
         let source =
             self.drift.as_ref().map_or(server.index(), |(drift, _)| drift.source(server.index(), self.servers()));
         self.test_of(EdgeId::from_index(source))
-    }
-
-    /// Bytes of the dense parts of a model and of these rows of its tables.
-    pub fn bytes_of(&self, rows: &[u32]) -> u64 {
-        match &self.task {
-            Some(task) if task.layout().rows() > 0 => task.layout().bytes_of(rows),
-            _ => self.training.payload_bytes,
-        }
     }
 
     /// The measures, on test data, of the model that every run starts from.

@@ -9,7 +9,9 @@ mod genie_loss;
 mod groups;
 mod growth;
 mod laws;
+mod overlap_rank;
 mod ratio;
+mod reach;
 mod recovery;
 mod solvers;
 mod theorem;
@@ -109,6 +111,8 @@ statistics! {
     "value" => value::Value;
     "difference" => difference::Difference;
     "ratio" => ratio::Ratio;
+    "reach" => reach::Reach;
+    "overlap-rank" => overlap_rank::OverlapRank;
     "recovery" => recovery::Recovery;
     "widening" => widening::Widening;
     "variance-ratio" => variance_ratio::VarianceRatio;
@@ -136,7 +140,7 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
         return usage(format!("{at} s is after the end of a run of {} at {} s", run.arm, run.virtual_time_s));
     }
     let found = match at_s {
-        None => run.numbers().get(value).copied(),
+        None => run.numbers().get(value).copied().or_else(|| reference(run, value)),
         Some(at) => match value.split_once('.') {
             Some(("regret", meter)) => value_at(run, at, |point| {
                 point.regret.entries().into_iter().find(|(name, _)| *name == meter).and_then(|(_, value)| value)
@@ -155,6 +159,12 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
         }
         _ => usage(format!("there is no {value:?}; there are {}", numbers.into_keys().collect::<Vec<_>>().join(", "))),
     }
+}
+
+/// What is reached without a model: `reference.NAME.METRIC`.
+fn reference(run: &RunSummary, value: &str) -> Option<f64> {
+    let (name, metric) = value.strip_prefix("reference.")?.split_once('.')?;
+    run.reference.get(name)?.get(metric).copied()
 }
 
 /// Refuses an empty list: such a check would check nothing.

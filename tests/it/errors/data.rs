@@ -150,6 +150,10 @@ pub const CASES: &[Case] = &[
         let task = format!("{PLAIN}[task.recommendation]\ndata = \"films\"\npartition = \"iid\"\n{TRAINING}");
         told(data(&task, &[("films/notes", Vec::new())]))
     }),
+    ("DataError::MissingTables", || {
+        let task = format!("{PLAIN}[task.rating-graph]\ndata = \"friends\"\n{TRAINING}");
+        told(data(&task, &[("friends/ratings.tsv", "user\titem\trating\n1\t1\t3\n".into())]))
+    }),
     ("DataError::MissingCifar", || told(data(&softmax("{ cifar10 = \"ten\" }"), &[("ten/notes", Vec::new())]))),
     ("DataError::PartialRow", || cifar(&[1; 3_072])),
     ("DataError::LabelByte", || cifar(&[&[255][..], &[0; 3_072]].concat())),

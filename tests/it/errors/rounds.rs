@@ -188,6 +188,12 @@ pub const CASES: &[Case] = &[
         told(failed(&format!("{many}[task.none]\npayload = \"1000 TB\"\n"), &[]))
     }),
     ("RunError::Probe", || told(second_round(Box::new(Waiting)))),
+    ("RunError::Budget", || {
+        // A job moves 88 bytes, and a loss of each of five clients 52 to ask for it.
+        let probing = changed(PLAIN, "[policy.random]", "[policy.random]\nkind = \"power-of-choice\"\ncandidates = 5");
+        let budget = "[budget]\ntraffic = \"200 B\"\n";
+        told(failed(&format!("{probing}[task.linear-regression]\nexamples = 200\n{TRAINING}{budget}"), &[]))
+    }),
     ("RunError::Standstill", || {
         let at_once = PLAIN.replace("\"1 s\"", "\"0 s\"").replace("\"2 s\"", "\"0 s\"");
         told(failed(&changed(&at_once, "rounds = 12", "virtual_time = \"1 h\""), &[]))

@@ -21,7 +21,8 @@
 //! `G_t` is the best set of the round for the policy's own past: the model it has reached and, where the utility
 //! remembers, what it has seen. It is the best in hindsight, with this round's latencies and this round's mini-batches.
 //!
-//! With `size = "at-most"` the best is over sets of one to `m` clients. With `every = n` each n-th round is judged, and
+//! With `size = "at-most"` the best is over sets of one to `m` clients; with a `[budget]` of `least` to `m`, and `m` is
+//! what the budget pays for. With `every = n` each n-th round is judged, and
 //! the others add nothing. A utility may be one of sets instead of a sum: [`super::utility::aggregate`]. In
 //! `rounds.jsonl` a judged round has `hindsight`: `best` (ids), `best_value`, `own_value`.
 //!
@@ -75,6 +76,7 @@ use crate::state::{State, Stateful};
 use crate::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// The regret in hindsight as a scenario asks for it; `t_semi` is none where it follows from the population.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +106,10 @@ pub struct Hindsight {
     pub size: SetSize,
     /// Every so many rounds are judged.
     pub every: u32,
+    /// The fewest clients of a round.
+    pub least: usize,
+    /// The weight of a set's bytes as a share of these bytes, the budget; none where bytes have no price.
+    pub traffic: Option<(f64, u64)>,
 }
 
 /// How many clients the sets have that a policy is compared with.
@@ -113,7 +119,7 @@ pub enum SetSize {
     /// As many as the cohort.
     #[default]
     Exactly,
-    /// From one to as many as the cohort.
+    /// From one, or the fewest of a round, to as many as the cohort.
     AtMost,
 }
 
@@ -132,6 +138,19 @@ impl Hindsight {
     /// `−κ·T̃` of a client that the round would wait for so long.
     pub fn speed(&self, latency: Span) -> f64 {
         -self.kappa * (latency.0 as f64 / self.t_semi.0 as f64)
+    }
+
+    /// What a set whose jobs move so many bytes is worth in addition.
+    pub fn worth_of(&self, bytes: u64) -> f64 {
+        self.traffic.map_or(0.0, |(weight, budget)| weight * (bytes as f64 / budget as f64))
+    }
+
+    /// How many clients the sets of a round have, of which so many can be chosen.
+    pub fn sizes(&self, cohort: usize) -> RangeInclusive<usize> {
+        match self.size {
+            SetSize::Exactly => cohort..=cohort,
+            SetSize::AtMost => self.least.min(cohort)..=cohort,
+        }
     }
 }
 
@@ -153,18 +172,15 @@ impl Stateful for HindsightRegret {
 
 impl HindsightRegret {
     /// Adds one round of a utility that is a sum, and returns its regret. `speed` and `utility` have one entry per
-    /// candidate, `chosen` are the positions of the selected candidates, ascending; `cohort` is the number that could
-    /// have been selected.
+    /// candidate, `chosen` are the positions of the selected candidates, ascending; `sizes` says of how many clients
+    /// the sets are that it is compared with.
     ///
     /// # Panics
-    /// If a number is not finite, the choice is empty, larger than the cohort or names somebody else, or as many as the
-    /// best were chosen and are worth more: broken invariants.
-    pub fn add(&mut self, speed: &[f64], utility: &[f64], cohort: usize, size: SetSize, chosen: &[u32]) -> f64 {
+    /// If a number is not finite, the choice is empty or names somebody else, or is one of those sets and worth more
+    /// than the best: broken invariants.
+    pub fn add(&mut self, speed: &[f64], utility: &[f64], sizes: RangeInclusive<usize>, chosen: &[u32]) -> f64 {
         let of_size = |size: usize| Instance { speed, gain: utility, cohort: size, take: size };
-        let sizes = match size {
-            SetSize::Exactly => cohort..=cohort,
-            SetSize::AtMost => 1..=cohort,
-        };
+        let is_bounded = sizes.contains(&chosen.len());
         let mut found: Option<(f64, Vec<u32>)> = None;
         for size in sizes {
             let mut set = Vec::new();
@@ -177,7 +193,7 @@ impl HindsightRegret {
         }
         let (best_value, best) = found.expect("a cohort has a size");
         let own_value = if chosen == best { best_value } else { of_size(chosen.len()).value(chosen) };
-        self.add_judged(Judgement { best, best_value, own_value }, size == SetSize::AtMost || chosen.len() == cohort)
+        self.add_judged(Judgement { best, best_value, own_value }, is_bounded)
     }
 
     /// Adds one round of any utility, and returns its regret. `is_bounded` says whether the policy's set is one of
@@ -230,23 +246,29 @@ mod tests {
             t_semi: Span::from_seconds(2.0).unwrap(),
             size: SetSize::Exactly,
             every: 1,
+            least: 1,
+            traffic: Some((-0.5, 2_000)),
         };
+        assert_eq!(config.worth_of(500), -0.125);
+        assert_eq!(config.sizes(2), 2..=2);
+        let at_most = |least| Hindsight { size: SetSize::AtMost, least, ..config.clone() };
+        assert_eq!((at_most(1).sizes(2), at_most(2).sizes(3), at_most(3).sizes(2)), (1..=2, 2..=3, 2..=2));
         let speed = [1.0, 2.0, 4.0].map(|seconds| config.speed(Span::from_seconds(seconds).unwrap()));
         assert_eq!(speed, [-0.25, -0.5, -1.0]);
         let mut regret = HindsightRegret::default();
         let utility = [0.5, 1.0, 2.0];
-        assert_eq!(regret.add(&speed, &utility, 2, SetSize::Exactly, &[0, 1]), 1.0);
+        assert_eq!(regret.add(&speed, &utility, 2..=2, &[0, 1]), 1.0);
         assert_eq!((&*regret.last().best, regret.last().best_value), (&[1, 2][..], 2.0));
-        assert_eq!(regret.add(&speed, &utility, 2, SetSize::Exactly, &[0, 2]), 0.5);
-        assert_eq!(regret.add(&speed, &utility, 2, SetSize::Exactly, &[1, 2]), 0.0);
+        assert_eq!(regret.add(&speed, &utility, 2..=2, &[0, 2]), 0.5);
+        assert_eq!(regret.add(&speed, &utility, 2..=2, &[1, 2]), 0.0);
         assert_eq!(regret.cumulative(), 1.5);
         // {2} alone is worth 2 − 1, {1} 1 − 0.5: still less than {1, 2}; at a tenth of their worth {0} is the best.
-        assert_eq!(regret.add(&speed, &utility, 2, SetSize::AtMost, &[2]), 1.0);
+        assert_eq!(regret.add(&speed, &utility, 1..=2, &[2]), 1.0);
         let small = utility.map(|utility| utility / 16.0);
-        assert_eq!(regret.add(&speed, &small, 2, SetSize::AtMost, &[1, 2]), 0.8125 - 0.21875);
+        assert_eq!(regret.add(&speed, &small, 1..=2, &[1, 2]), 0.8125 - 0.21875);
         assert_eq!((&*regret.last().best, regret.last().best_value), (&[0][..], -0.21875));
         // Whoever chooses fewer may be better off: {0} of two that would both do harm.
-        assert_eq!(regret.add(&speed[..2], &[-1.0, -2.0], 2, SetSize::Exactly, &[0]), -3.5 + 1.25);
+        assert_eq!(regret.add(&speed[..2], &[-1.0, -2.0], 2..=2, &[0]), -3.5 + 1.25);
     }
 
     #[test]
@@ -262,7 +284,7 @@ mod tests {
             let instance = Instance { speed: &speed, gain: &utility, cohort, take: cohort };
             let (best, _) = brute::solve(&instance);
             for set in brute::subsets(candidates, cohort) {
-                let lost = regret.add(&speed, &utility, cohort, SetSize::Exactly, &set);
+                let lost = regret.add(&speed, &utility, cohort..=cohort, &set);
                 assert!(lost >= 0.0);
                 approx::assert_abs_diff_eq!(lost, best - instance.value(&set), epsilon = 1e-11);
             }

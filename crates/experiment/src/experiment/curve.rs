@@ -13,6 +13,9 @@ pub struct CurvePoint<M = Vec<(Cow<'static, str>, f64)>> {
     pub round: u32,
     /// When it closed, in seconds.
     pub time_s: f64,
+    /// Bytes of clients moved so far, both ways together.
+    #[serde(default)]
+    pub bytes: u64,
     /// Cumulative regret.
     pub regret: Regret,
     /// Metrics, if the round was evaluated.
@@ -27,9 +30,10 @@ pub struct CurvePoint<M = Vec<(Cow<'static, str>, f64)>> {
 
 impl Stateful for CurvePoint {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { round, time_s, regret, metrics, unique_clients, jain } = self;
+        let Self { round, time_s, bytes, regret, metrics, unique_clients, jain } = self;
         state.field(round);
         state.field(time_s);
+        state.field(bytes);
         state.field(regret);
         let mut named: Vec<(String, f64)> =
             std::mem::take(metrics).into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
@@ -178,6 +182,7 @@ mod tests {
             curve.push(CurvePoint {
                 round,
                 time_s: 0.0,
+                bytes: 0,
                 regret: Regret::default(),
                 metrics,
                 unique_clients: 1,

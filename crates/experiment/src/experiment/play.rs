@@ -4,7 +4,7 @@ use super::checkpoint::Checkpoints;
 use super::execution::Threads;
 use super::last::LastRounds;
 use super::summary::cluster_numbers;
-use super::{Curve, CurvePoint, Experiment, RunId, RunSummary, Watch, files};
+use super::{Curve, CurvePoint, Ended, Experiment, RunId, RunSummary, Watch, files};
 use crate::error::Error;
 use fedgenie_core::limits;
 use fedgenie_core::oracle::bound::Bound;
@@ -41,8 +41,8 @@ impl Stateful for Course<'_> {
 }
 
 impl Course<'_> {
-    /// Takes in a round. Returns whether the run is over.
-    fn observe(&mut self, run: &Run<'_>, is_bounded: bool) -> Result<bool, RunError> {
+    /// Takes in a round. Returns why the run is over, if it is.
+    fn observe(&mut self, run: &Run<'_>, is_bounded: bool) -> Result<Option<Ended>, RunError> {
         let now = run.now();
         self.standstill = if now > self.before || is_bounded { 0 } else { self.standstill + 1 };
         self.before = now;
@@ -56,6 +56,7 @@ impl Course<'_> {
         self.curve.push(CurvePoint {
             round: run.round().0,
             time_s: now.seconds(),
+            bytes: run.accounts().down_bytes.saturating_add(run.accounts().up_bytes),
             regret: run.regret(),
             metrics,
             unique_clients: run.participation().unique(),
@@ -121,7 +122,7 @@ impl Experiment {
             Some(Keeping { from, checkpoints }) => (from, Some(checkpoints)),
         };
         let metrics = sections.metrics(&world.measures);
-        let watch = Watch::new(&sections.stop, &sections.evaluate.targets, &metrics);
+        let watch = Watch::new(sections, &metrics);
         let (curve, last) = (Curve::default(), LastRounds::new(sections.evaluate.last));
         let mut course = Course { curve, watch, last, standstill: 0, before: VirtualTime::START };
         let mut run = match from {
@@ -138,10 +139,14 @@ impl Experiment {
             }
         };
         let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
-        loop {
+        let ended = loop {
+            let before = run.round();
             threads.step(&mut run).map_err(failed)?;
-            if course.observe(&run, sections.stop.rounds.is_some()).map_err(failed)? {
-                break;
+            if run.round() == before {
+                break Ended::Budget;
+            }
+            if let Some(ended) = course.observe(&run, sections.stop.rounds.is_some()).map_err(failed)? {
+                break ended;
             }
             let is_cancelled = threads.is_cancelled();
             if let Some(checkpoints) = &mut checkpoints
@@ -157,20 +162,22 @@ impl Experiment {
             if is_cancelled {
                 return Err(Error::Cancelled);
             }
-        }
+        };
         if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
             files::write_file(file, &contents)?;
         }
         let Course { curve, watch, last, .. } = course;
-        let mut summary = RunSummary::of(id, &arm.label, run, curve, watch.into_reached()).map_err(failed)?;
+        let warnings: Vec<String> = watch.warning(run.accounts()).into_iter().chain(run.warnings()).collect();
+        let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
         summary.final_metrics.extend(last.summary(&world.measures));
         summary.with = arm.overridden();
         (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy, arm.cohort);
-        summary.warnings = got_worse(world, &summary).into_iter().collect();
+        summary.warnings = got_worse(world, &summary).into_iter().chain(warnings).collect();
         summary.measured = metrics;
         if let Some(task) = &world.task {
             summary.data = task.counts().into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+            summary.graph = task.graph();
             let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), values.into_iter().collect());
             summary.reference = task.references().into_iter().map(named).collect();
         }

@@ -1,6 +1,8 @@
 //! What an experiment found: one row per run, one per policy and point.
 
+use super::ended::{Ended, Named};
 use super::estimates::{differences, estimates};
+use super::watch::{Watch, Watched};
 use super::{Curve, CurvePoint, Reached, RunId};
 use crate::scenario::Point;
 use fedgenie_core::math::statistics::Estimate;
@@ -10,6 +12,7 @@ use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
 use fedgenie_simulator::run::{Run, RunError};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -47,12 +50,22 @@ pub struct RunSummary {
     pub rounds: u32,
     /// Virtual time at the end, in seconds.
     pub virtual_time_s: f64,
+    /// Why it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
     /// Digests.
     pub digest: DigestPair,
     /// Metrics of the final model; with cluster models also `active_clusters` and `reassignments`, with `last` of
     /// `[evaluate]` also `server_M_mean_last` and so on.
     #[serde(rename = "final", deserialize_with = "read_metrics")]
     pub final_metrics: BTreeMap<String, f64>,
+    /// The best value of each metric of the task over the rounds that were evaluated.
+    #[serde(default, skip_serializing_if = "Named::is_empty", deserialize_with = "read_metrics")]
+    pub best: Named,
+    /// By the bytes of `at_traffic` of `[evaluate]`, the metrics of the last evaluated round by whose end clients had
+    /// moved no more, both ways together.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "read_at_bytes")]
+    pub at_bytes: BTreeMap<u64, Named>,
     /// Cumulative regret.
     pub regret: Regret,
     /// Bytes moved.
@@ -96,6 +109,9 @@ pub struct RunSummary {
     /// How many there are of what the data consist of.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, u64>,
+    /// The graph of each client in numbers, where clients have graphs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<serde_json::Value>,
     /// What is known to be reached without the model, by name and metric.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "read_references")]
     pub reference: BTreeMap<String, BTreeMap<String, f64>>,
@@ -126,6 +142,14 @@ fn read_metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<S
     Ok(written.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
 }
 
+/// The same by bytes.
+fn read_at_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u64, Named>, D::Error> {
+    // Flattened, the keys come as texts.
+    let written = read_references(deserializer)?;
+    let bytes = |text: String| text.parse().map_err(|_| D::Error::custom("the bytes are no whole number"));
+    written.into_iter().map(|(text, metrics)| Ok((bytes(text)?, metrics))).collect()
+}
+
 /// The same of references.
 fn read_references<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -154,7 +178,7 @@ impl RunSummary {
         label: &str,
         run: Run<'_>,
         curve: Curve,
-        reached: Vec<Reached>,
+        (ended, watch): (Ended, Watch<'_>),
     ) -> Result<Self, RunError> {
         let counts = run.counts();
         let mut summary = Self {
@@ -164,8 +188,11 @@ impl RunSummary {
             point: id.point,
             rounds: run.round().0,
             virtual_time_s: run.now().seconds(),
+            ended: Some(ended),
             digest: DigestPair { timeline: run.digests().timeline.hex(), model: run.digests().model.hex() },
             final_metrics: BTreeMap::new(),
+            best: Named::new(),
+            at_bytes: BTreeMap::new(),
             regret: run.regret(),
             traffic: Traffic::default(),
             edge_traffic: None,
@@ -183,8 +210,9 @@ impl RunSummary {
             partition: run.skew(),
             initial_edge_accuracy: run.initial_edge_accuracy(),
             data: BTreeMap::new(),
+            graph: None,
             reference: BTreeMap::new(),
-            reached,
+            reached: Vec::new(),
             warnings: Vec::new(),
             curve: curve.into_points(),
             measured: Vec::new(),
@@ -193,6 +221,8 @@ impl RunSummary {
         };
         let clusters: Vec<_> = cluster_numbers(&run).collect();
         let (metrics, accounts) = run.finish()?;
+        Watched { reached: summary.reached, best: summary.best, at_bytes: summary.at_bytes } =
+            watch.end(&metrics, &accounts);
         let all = metrics.into_iter().chain(clusters);
         summary.final_metrics = all.map(|(name, value)| (name.to_owned(), value)).collect();
         summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
@@ -213,7 +243,7 @@ impl RunSummary {
             let metrics: serde_json::Map<String, serde_json::Value> =
                 point.metrics.iter().map(|(name, value)| (name.to_string(), serde_json::json!(value))).collect();
             serde_json::json!({
-                "round": point.round, "time_s": point.time_s, "regret": point.regret, "metrics": metrics,
+                "round": point.round, "time_s": point.time_s, "bytes": point.bytes, "regret": point.regret, "metrics": metrics,
                 "unique_clients": point.unique_clients, "jain": point.jain
             })
         };
@@ -251,6 +281,12 @@ impl RunSummary {
         }
         for (name, value) in &self.final_metrics {
             numbers.insert(format!("final.{name}"), *value);
+        }
+        for (name, value) in &self.best {
+            numbers.insert(format!("best.{name}"), *value);
+        }
+        for (bytes, metrics) in &self.at_bytes {
+            numbers.extend(metrics.iter().map(|(name, value)| (format!("at_bytes.{bytes}.{name}"), *value)));
         }
         for reached in &self.reached {
             let name = reached.name();

@@ -1,12 +1,12 @@
 //! The table that a run ends with, and how numbers are shown to people.
 
-use super::{ArmSummary, Reached, RunSummary, Summary};
+use super::{ArmSummary, Ended, Reached, RunSummary, Summary};
 use crate::scenario::points;
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::metric::{Metric, Place};
 use fedgenie_core::text::escaped;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The table that a run ends with: one row per policy and point.
 pub fn table(summary: &Summary) -> String {
@@ -18,6 +18,11 @@ pub fn table(summary: &Summary) -> String {
         let key = format!("final.{}", metric.name);
         if has(&key) {
             columns.push((key, metric.name.replace('_', " ")));
+        }
+        // Policies that spend the same in different numbers of rounds are compared at their best.
+        let best = format!("best.{}", metric.name);
+        if metric.main && has(&best) && limits_traffic(summary) {
+            columns.push((best, format!("best {}", metric.name.replace('_', " "))));
         }
     }
     // Of servers, mean and deviation of what models are compared by; over the last rounds, where these are asked for.
@@ -45,6 +50,12 @@ pub fn table(summary: &Summary) -> String {
     for name in target_names(summary) {
         columns.push((format!("time_to.{name}"), format!("s to {name}")));
         columns.push((format!("bytes_to.{name}"), format!("bytes to {name}")));
+    }
+    // What models are compared by, within amounts of traffic.
+    let amounts: BTreeSet<u64> = summary.runs.iter().flat_map(|run| run.at_bytes.keys().copied()).collect();
+    for bytes in main.iter().flat_map(|_| &amounts) {
+        let name = main.unwrap_or_default();
+        columns.push((format!("at_bytes.{bytes}.{name}"), format!("{} at {}", name.replace('_', " "), amount(*bytes))));
     }
     // The hardest target that policies can be compared at, or else what comes first of the rest.
     let is_compared = |key: &str| {
@@ -117,13 +128,46 @@ pub fn table(summary: &Summary) -> String {
     for (label, words) in overridden(summary) {
         text.push_str(&format!("{label}: with {words}\n"));
     }
+    for (label, words) in out_of_budget(summary) {
+        text.push_str(&format!("{label}: the budget ended {words}\n"));
+    }
     for (name, words) in references(summary, &metrics) {
         text.push_str(&format!("without a model, {name}: {words}\n"));
     }
     text
 }
 
+/// Bytes in the largest unit that leaves a whole number: `30 MB`.
+fn amount(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 4] =
+        [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    let unit = UNITS.iter().find(|(size, _)| bytes > 0 && bytes.is_multiple_of(*size));
+    unit.map_or_else(|| format!("{bytes} B"), |(size, name)| format!("{} {name}", bytes / size))
+}
+
+/// How many runs of each policy the budget ended: `3 of 5 runs`.
+fn out_of_budget(summary: &Summary) -> Vec<(String, String)> {
+    let mut labels: Vec<&str> = Vec::new();
+    for arm in &summary.arms {
+        if !labels.contains(&arm.arm.as_str()) {
+            labels.push(&arm.arm);
+        }
+    }
+    let words = |label: &str| {
+        let runs = || summary.runs.iter().filter(|run| run.arm == label);
+        let ended = runs().filter(|run| run.ended == Some(Ended::Budget)).count();
+        (ended > 0).then(|| (label.to_owned(), format!("{ended} of {} runs", runs().count())))
+    };
+    labels.into_iter().filter_map(words).collect()
+}
+
+/// Whether traffic is limited, or metrics are asked for at an amount of it.
+fn limits_traffic(summary: &Summary) -> bool {
+    summary.runs.iter().any(|run| run.ended == Some(Ended::Budget) || !run.at_bytes.is_empty())
+}
+
 /// What is reached without a model, by the shown metrics: means over the runs of the first policy at the first point.
+/// Says where no policy is better, even at its best.
 fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
     let Some(first) = summary.runs.first() else { return Vec::new() };
     let runs = || summary.runs.iter().filter(|run| run.arm == first.arm && run.point == first.point);
@@ -131,7 +175,14 @@ fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
         let of = |metric: &Metric| {
             let values: Vec<f64> =
                 runs().filter_map(|run| run.reference.get(name)?.get(&metric.name).copied()).collect();
-            Some(format!("{} {}", metric.name.replace('_', " "), show(&estimate(&values)?)))
+            let found = estimate(&values)?;
+            let key = format!("best.{}", metric.name);
+            let arms = summary.arms.iter().filter(|arm| arm.point == first.point);
+            let mut best = arms.filter_map(|arm| Some(arm.values.get(&key)?.mean));
+            let is_best = best.clone().next().is_some()
+                && best.all(|best| metric.better.quality(found.mean) > metric.better.quality(best));
+            let beaten = if is_best { ", better than every policy at its best" } else { "" };
+            Some(format!("{} {}{beaten}", metric.name.replace('_', " "), show(&found)))
         };
         (name.clone(), metrics.iter().filter_map(of).collect::<Vec<_>>().join(", "))
     };

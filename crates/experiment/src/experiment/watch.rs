@@ -1,12 +1,14 @@
 //! What is noticed of a run while it goes on: targets that its metrics reach, and whether it still improves.
 
-use crate::scenario::{PlateauConfig, StopConfig, TargetConfig};
+use super::ended::{Ended, Evaluated, Named};
+use crate::scenario::{PlateauConfig, Sections, StopConfig, TargetConfig};
 use fedgenie_core::id::Round;
 use fedgenie_core::metric::{Better, Metric};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::run::{Accounts, End, Run};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// When a run's metric first reached a value, at the end of a round that was evaluated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,6 +93,20 @@ pub struct Watch<'a> {
     end: End,
     plateau: Option<Plateau<'a>>,
     reached: Vec<Reached>,
+    evaluated: Evaluated,
+    /// Selections of clients before which no target or plateau ends the run.
+    selections: u64,
+}
+
+/// What is known of a run at its end.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// What became of the targets.
+    pub reached: Vec<Reached>,
+    /// The best value of each metric of evaluated rounds.
+    pub best: Named,
+    /// By bytes, the metrics of the last evaluated round by whose end clients had moved no more.
+    pub at_bytes: BTreeMap<u64, Named>,
 }
 
 #[derive(Debug)]
@@ -121,15 +137,17 @@ impl Plateau<'_> {
 
 impl Stateful for Watch<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { stop: _, end: _, plateau, reached } = self;
+        let Self { stop: _, end: _, plateau, reached, evaluated, selections: _ } = self;
         plateau.iter_mut().for_each(|plateau| state.field(plateau));
         state.fields(reached);
+        state.field(evaluated);
     }
 }
 
 impl<'a> Watch<'a> {
     /// Before the first round.
-    pub fn new(stop: &'a StopConfig, targets: &[TargetConfig], metrics: &[Metric]) -> Self {
+    pub fn new(sections: &'a Sections, metrics: &[Metric]) -> Self {
+        let Sections { stop, evaluate, budget, .. } = sections;
         let plateau = |config: &'a PlateauConfig| {
             let metric = metrics.iter().find(|metric| metric.name == config.metric);
             let better = metric.map_or(Better::Higher, |metric| metric.better);
@@ -139,13 +157,16 @@ impl<'a> Watch<'a> {
             stop,
             end: stop.end(),
             plateau: stop.plateau.as_ref().map(plateau),
-            reached: targets.iter().map(Reached::pending).collect(),
+            reached: evaluate.targets.iter().map(Reached::pending).collect(),
+            evaluated: Evaluated::new(metrics, &evaluate.at_bytes()),
+            selections: budget.as_ref().map_or(0, |budget| budget.selections),
         }
     }
 
-    /// Takes in a round. Returns whether the run is over.
-    pub fn observe(&mut self, run: &Run<'_>) -> bool {
+    /// Takes in a round. Returns why the run is over, if it is.
+    pub fn observe(&mut self, run: &Run<'_>) -> Option<Ended> {
         let metrics = run.metrics();
+        self.evaluated.observe(metrics, bytes(run.accounts()));
         for reached in self.reached.iter_mut().filter(|reached| reached.round.is_none()) {
             if reached.target.is_reached(metrics) {
                 reached.note(run.round(), run.now(), run.accounts());
@@ -156,15 +177,41 @@ impl<'a> Watch<'a> {
         {
             plateau.observe(value);
         }
-        self.stop.target.as_ref().is_some_and(|target| target.is_reached(metrics))
-            || self.plateau.as_ref().is_some_and(|plateau| plateau.evaluations >= plateau.config.evaluations)
-            || self.end.is_reached(run.round(), run.now(), run.accounts())
+        let is_reached = |end: End| end.is_reached(run.round(), run.now(), run.accounts());
+        let End { rounds, time, bytes } = self.end;
+        let is_enough = run.accounts().dispatched >= self.selections;
+        let target = || self.stop.target.as_ref().is_some_and(|target| target.is_reached(metrics));
+        let plateau = || self.plateau.as_ref().is_some_and(|plateau| plateau.evaluations >= plateau.config.evaluations);
+        let reasons = [
+            (Ended::Rounds, is_reached(End { rounds, ..End::default() })),
+            (Ended::VirtualTime, is_reached(End { time, ..End::default() })),
+            (Ended::Target, is_enough && target()),
+            (Ended::Plateau, is_enough && plateau()),
+            (Ended::Traffic, is_reached(End { bytes, ..End::default() })),
+            (Ended::Budget, run.is_spent()),
+        ];
+        reasons.into_iter().find(|(_, is_reason)| *is_reason).map(|(reason, _)| reason)
     }
 
-    /// What became of the targets.
-    pub fn into_reached(self) -> Vec<Reached> {
-        self.reached
+    /// What is known at the end of a run, whose last round may have been evaluated after it had closed.
+    pub fn end(mut self, metrics: &[(&'static str, f64)], accounts: &Accounts) -> Watched {
+        self.evaluated.observe(metrics, bytes(accounts));
+        let (best, at_bytes) = self.evaluated.into_parts();
+        Watched { reached: self.reached, best, at_bytes }
     }
+
+    /// What is said of a run that has selected fewer clients than it should.
+    pub fn warning(&self, accounts: &Accounts) -> Option<String> {
+        let Accounts { dispatched, .. } = accounts;
+        (*dispatched < self.selections).then(|| {
+            format!("ended after {dispatched} selections of clients; [budget] selections = {}", self.selections)
+        })
+    }
+}
+
+/// Bytes of clients, both ways together.
+const fn bytes(accounts: &Accounts) -> u64 {
+    accounts.down_bytes.saturating_add(accounts.up_bytes)
 }
 
 #[cfg(test)]

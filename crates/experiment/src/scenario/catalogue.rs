@@ -18,13 +18,16 @@ use fedgenie_simulator::{clusters, policy, protocol, task};
 use serde_json::Value;
 
 /// The kinds of components, in the order of the list.
-static KINDS: [&Catalogue; 16] = [
+static KINDS: [&Catalogue; 19] = [
     &policy::CATALOGUE,
     &availability::CATALOGUE,
     &task::CATALOGUE,
     &source::CATALOGUE,
     &ratings::source::CATALOGUE,
     &task::recommendation::MODELS,
+    &ratings::social::CATALOGUE,
+    &task::rating_graph::MODELS,
+    &ratings::social::dealt::CATALOGUE,
     &protocol::CATALOGUE,
     &clusters::CATALOGUE,
     &partition::CATALOGUE,

@@ -6,7 +6,7 @@ use super::with::NONE;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::{Better, Metric};
 use fedgenie_core::time::{Span, VirtualTime};
-use fedgenie_core::units::Duration;
+use fedgenie_core::units::{Amount, Bytes, Duration};
 use fedgenie_simulator::run::{End, Evaluations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,10 @@ pub struct EvaluateConfig {
     /// `_sd_last`, `_min_last` and `_max_last`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<u32>,
+    /// Amounts of clients' traffic, both ways together: the summary has the metrics of the last evaluated round within
+    /// each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_traffic: Vec<Amount<Bytes>>,
     /// Values of metrics, for which the summary says when they were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetConfig>,
@@ -92,6 +96,9 @@ pub(super) fn resolve_servers(rest: &mut Node, policies: Option<&Node>) {
     }
 }
 
+/// Whole numbers below it are exact.
+const EXACT: f64 = 9e15;
+
 fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
     Err(Complaint::new(path, message))
 }
@@ -131,6 +138,13 @@ impl EvaluateConfig {
         if self.period.is_some_and(|period| period.0 == Span::ZERO) {
             return complain("period", "found 0; expected a positive duration");
         }
+        if let Some(amount) = self.at_traffic.iter().find(|amount| !(1.0..EXACT).contains(&amount.0)) {
+            return complain("at_traffic", format!("found {} B; expected at least 1 B, and at most 9 PB", amount.0));
+        }
+        if let Some(pair) = self.at_bytes().windows(2).find(|pair| pair[0] >= pair[1]) {
+            let (one, two) = (pair[0], pair[1]);
+            return complain("at_traffic", format!("found {two} B after {one} B; expected ascending amounts"));
+        }
         if let Some(pair) = self.at.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
             let (one, two) = (pair[0].0.seconds(), pair[1].0.seconds());
             return complain("at", format!("found {two} s after {one} s; expected ascending instants"));
@@ -143,6 +157,11 @@ impl EvaluateConfig {
             target.check(metrics).map_err(|complaint| complaint.below(&format!("targets[{index}]")))?;
         }
         Ok(())
+    }
+
+    /// `at_traffic` in whole bytes.
+    pub fn at_bytes(&self) -> Vec<u64> {
+        self.at_traffic.iter().map(|amount| amount.0 as u64).collect()
     }
 
     /// What a run needs of it.
@@ -176,6 +195,11 @@ impl TargetConfig {
             }
             _ => complain("", "give either at_least or at_most, a number"),
         }
+    }
+
+    /// Name and value.
+    pub(super) fn named(&self) -> Option<(&str, f64)> {
+        self.at_least.or(self.at_most).map(|value| (&*self.metric, value))
     }
 
     /// Whether these metrics reach it.

@@ -4,7 +4,7 @@
 use super::reach::Reach;
 use super::read::{ScenarioError, read};
 use super::tree::Node;
-use super::{RegretConfig, Sections};
+use super::{BudgetConfig, RegretConfig, Sections};
 use fedgenie_core::config::Complaint;
 use fedgenie_learning::data::DataError;
 use fedgenie_simulator::task::{TaskConfig, TaskError};
@@ -59,6 +59,7 @@ impl Part {
             population,
             task: task.into_settings(),
             planned: sections.planned(),
+            evaluated: sections.evaluated(),
             training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
             inference_share: training.inference_share,
             protocol: sections.protocol.clone(),
@@ -70,6 +71,7 @@ impl Part {
             hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),
             assignment_regret: sections.clusters.is_some() && sections.meters_assignment(),
             rounds: sections.stop.rounds,
+            budget: sections.budget.as_ref().map(BudgetConfig::plan),
         };
         Ok(Self { sections, plan, files, tree: rest.clone() })
     }

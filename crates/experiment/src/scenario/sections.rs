@@ -1,6 +1,8 @@
 //! The sections of a scenario that belong to no component: seeds, stop, training, regret, record.
 
 use super::Sections;
+use super::batch::BatchSize;
+use super::budget::BudgetConfig;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::kernel::Ties;
@@ -17,6 +19,7 @@ use fedgenie_learning::trainer::optimizer::check_regularisation;
 use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
 use fedgenie_simulator::run::End;
 use fedgenie_simulator::task::{self, Planned};
+use fedgenie_simulator::world::Evaluated;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,9 +85,9 @@ pub struct TrainingConfig {
     /// Steps per job, instead of epochs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// Examples per mini-batch.
+    /// Examples per mini-batch, or `all` that a client has.
     #[serde(default = "default_batch")]
-    pub batch: usize,
+    pub batch: BatchSize,
     /// How the local model is changed.
     pub optimizer: OptimizerConfig,
     /// How the learning rate changes from round to round.
@@ -104,8 +107,8 @@ pub struct TrainingConfig {
 const fn plain_descent(lr: f64) -> OptimizerConfig {
     OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 }
 }
-const fn default_batch() -> usize {
-    32
+const fn default_batch() -> BatchSize {
+    BatchSize::Count(32)
 }
 const fn default_inference_share() -> f64 {
     1.0 / 3.0
@@ -158,7 +161,7 @@ impl TrainingConfig {
             .map_err(|error| refuse(&format!("optimizer.{}", self.optimizer.kind()), error))?;
         let local = LocalTraining {
             length,
-            batch: self.batch,
+            batch: self.batch.most(),
             optimizer,
             schedule: self.schedule,
             clip: self.clip.map(|clip| clip as f32),
@@ -309,6 +312,9 @@ impl Sections {
         }
         self.check_seeds()?;
         self.check_stop()?;
+        if let Some(budget) = &self.budget {
+            budget.check().map_err(|complaint| complaint.below("budget"))?;
+        }
         if self.record.every == 0 {
             return complain("record.every", "found 0; expected a number of rounds of at least 1");
         }
@@ -343,7 +349,8 @@ impl Sections {
 
     fn check_stop(&self) -> Result<(), Complaint> {
         let StopConfig { rounds, virtual_time, target, plateau, traffic } = &self.stop;
-        let has_bound = rounds.is_some() || virtual_time.is_some();
+        let is_bound = self.budget.as_ref().is_some_and(BudgetConfig::is_bound);
+        let has_bound = rounds.is_some() || virtual_time.is_some() || is_bound;
         if !has_bound && target.is_none() && plateau.is_none() && traffic.is_none() {
             return complain(
                 "stop",
@@ -388,13 +395,22 @@ impl Sections {
         let StopConfig { rounds, virtual_time: None, target: None, plateau: None, traffic: None } = self.stop else {
             return None;
         };
+        if self.budget.as_ref().is_some_and(BudgetConfig::is_bound) {
+            return None;
+        }
         rounds.map(|rounds| Planned { rounds, every: self.evaluate.every.unwrap_or(0) })
+    }
+
+    /// What of evaluations policies may rely on.
+    pub(super) fn evaluated(&self) -> Evaluated {
+        let servers = self.evaluate.servers() && self.protocol.has_edge_servers();
+        Evaluated { every_round: self.evaluate.every == Some(1), clients: self.evaluate.clients, servers }
     }
 
     /// The metrics of a task, in the order in which rounds have them.
     pub fn metrics(&self, measures: &Measures) -> Vec<Metric> {
-        let servers = self.evaluate.servers() && self.protocol.has_edge_servers();
-        measures.metrics(self.evaluate.clients, servers)
+        let Evaluated { clients, servers, .. } = self.evaluated();
+        measures.metrics(clients, servers)
     }
 
     /// Whether the regret of assignments to clusters is asked for.

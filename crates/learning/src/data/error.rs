@@ -169,6 +169,16 @@ pub enum DataError {
         /// Names of the files that are known, with the data set that each belongs to.
         expected: Vec<String>,
     },
+    /// A folder lacks a table.
+    #[error("{}: {found}; expected {}, each plain or with .gz", folder.display(), expected.join(" and "))]
+    MissingTables {
+        /// The folder.
+        folder: PathBuf,
+        /// What is there instead.
+        found: &'static str,
+        /// Names of the files.
+        expected: Vec<String>,
+    },
     /// A part of CIFAR is not there.
     #[error(
         "{}: there is no {file}, plain or with .gz; the binary versions of CIFAR-10 and CIFAR-100 are at \

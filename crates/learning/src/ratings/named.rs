@@ -139,7 +139,7 @@ fn meant(folder: &Path) -> PathBuf {
 }
 
 /// A file, plain or packed, if it is there.
-fn present(folder: &Path, name: &str) -> Option<PathBuf> {
+pub(super) fn present(folder: &Path, name: &str) -> Option<PathBuf> {
     [folder.join(name), folder.join(format!("{name}.gz"))].into_iter().find(|path| path.is_file())
 }
 

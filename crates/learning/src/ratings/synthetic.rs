@@ -130,7 +130,8 @@ impl RatingsSettings for SyntheticRatings {
         let mut table = Table::new(filters, false);
         let items: Vec<Item> = (0..self.items).map(|item| self.item(item, streams)).collect();
         let mut users: Vec<User> = (0..self.users).map(|user| self.user(user, streams)).collect();
-        let counts = self.shares(&users);
+        let weights: Vec<f64> = users.iter().map(|user| user.weight).collect();
+        let counts = shared_out(self.ratings, &weights, self.most());
         let mut picks = Vec::with_capacity(self.items);
         for (number, (user, &count)) in users.iter_mut().zip(&counts).enumerate() {
             picks.clear();
@@ -214,28 +215,27 @@ impl SyntheticRatings {
         }
         ItemFeatures { width, values, missing: 0 }
     }
+}
 
-    /// How many ratings each user makes.
-    fn shares(&self, users: &[User]) -> Vec<usize> {
-        let most = self.most();
-        let total: f64 = users.iter().map(|user| user.weight).sum();
-        let share = |user: &User| (self.ratings as f64 * user.weight / total) as usize;
-        let mut counts: Vec<usize> = users.iter().map(|user| share(user).clamp(1, most)).collect();
-        let mut sum: usize = counts.iter().sum();
-        // One more or one less for each in turn, as far as there is room: the sum becomes what was asked for.
-        while sum != self.ratings {
-            for count in &mut counts {
-                if sum < self.ratings && *count < most {
-                    *count += 1;
-                    sum += 1;
-                } else if sum > self.ratings && *count > 1 {
-                    *count -= 1;
-                    sum -= 1;
-                }
+/// Shares a number of ratings out to users in proportion to their weights, from one to `most` each.
+pub(super) fn shared_out(ratings: usize, weights: &[f64], most: usize) -> Vec<usize> {
+    let total: f64 = weights.iter().sum();
+    let share = |weight: &f64| (ratings as f64 * weight / total) as usize;
+    let mut counts: Vec<usize> = weights.iter().map(|weight| share(weight).clamp(1, most)).collect();
+    let mut sum: usize = counts.iter().sum();
+    // One more or one less for each in turn, as far as there is room: the sum becomes what was asked for.
+    while sum != ratings {
+        for count in &mut counts {
+            if sum < ratings && *count < most {
+                *count += 1;
+                sum += 1;
+            } else if sum > ratings && *count > 1 {
+                *count -= 1;
+                sum -= 1;
             }
         }
-        counts
     }
+    counts
 }
 
 #[cfg(test)]

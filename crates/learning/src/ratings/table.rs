@@ -219,7 +219,7 @@ impl<'a> Table<'a> {
 }
 
 /// Rows whose pair of user and item was there before, each with the first row that has it.
-fn repeated(users: &[u32], items: &[u32]) -> Vec<(u32, u32)> {
+pub(super) fn repeated(users: &[u32], items: &[u32]) -> Vec<(u32, u32)> {
     let pairs = users.iter().zip(items).map(|(&user, &item)| u64::from(user) << 32 | u64::from(item));
     let mut order: Vec<(u64, u32)> = pairs.zip(0..).collect();
     order.sort_unstable();
@@ -277,7 +277,7 @@ impl Ratings {
 }
 
 /// Numbers what is left without gaps, unless numbers are the ids themselves.
-fn renumber(ids: Ids, ratings: &mut [Rating], number: impl Fn(&mut Rating) -> &mut u32) -> Ids {
+pub(super) fn renumber(ids: Ids, ratings: &mut [Rating], number: impl Fn(&mut Rating) -> &mut u32) -> Ids {
     if matches!(ids, Ids::AsTheyStand(_)) {
         return ids;
     }

@@ -216,6 +216,17 @@ impl Task for Labelled {
         Some(ClassCounts { train: of_train, test: of_test })
     }
 
+    fn categories(&self) -> Option<Vec<Vec<u64>>> {
+        let (classes_of, classes) = self.data.train.classes()?;
+        let of = |client| {
+            let mut counts = vec![0; classes];
+            let examples = self.partition.client(ClientId::from_index(client)).iter();
+            examples.for_each(|&example| counts[usize::from(classes_of[example as usize])] += 1);
+            counts
+        };
+        Some((0..self.partition.clients()).map(of).collect())
+    }
+
     fn with_data_of(&self, sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         let partition = self.partition.rearranged(sources);
         Some(Arc::new(Self { skew: partition.skew(&self.data.train), partition, ..self.clone() }))

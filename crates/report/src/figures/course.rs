@@ -1,17 +1,18 @@
-//! Values over rounds and over virtual time: metrics, regret, participation.
+//! Values over rounds, virtual time and traffic: metrics, regret, participation.
 
 use super::super::courses::{Between, Over, lines};
 use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Scale};
 use super::super::study::{Study, capitalised, id, linear, regret_words};
 use super::super::theory;
 use super::{either, how_means_are_shown, marks, mean_words};
-use fedgenie_experiment::experiment::CurvePoint;
+use fedgenie_experiment::experiment::{CurvePoint, number};
 
 impl Over {
     fn axis(self) -> Axis {
         match self {
             Self::Rounds => either(linear("round", None), Scale::Linear),
             Self::Time => either(linear("virtual time", Some("s")), Scale::Linear),
+            Self::Traffic => either(linear("traffic of clients, both ways", Some("B")), Scale::Linear),
         }
     }
 
@@ -19,27 +20,36 @@ impl Over {
         match self {
             Self::Rounds => "rounds",
             Self::Time => "virtual time",
+            Self::Traffic => "traffic",
         }
     }
 }
 
-/// Every metric over virtual time and over rounds.
+/// Every metric over virtual time and over rounds; the main one over traffic, where that is limited.
 pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     let declared = study.measured();
     for metric in study.metrics() {
         let range = declared.iter().find(|known| known.name == metric).map(|known| known.range);
         let is_share = range == Some((Some(0.0), Some(1.0)));
-        for (over, ending) in [(Over::Time, ""), (Over::Rounds, "-rounds")] {
+        let is_main = declared.iter().any(|known| known.main && known.name == metric);
+        let traffic = (is_main && study.limits_traffic()).then_some((Over::Traffic, "-traffic"));
+        for (over, ending) in traffic.into_iter().chain([(Over::Time, ""), (Over::Rounds, "-rounds")]) {
             let value =
                 |point: &CurvePoint| point.metrics.iter().find(|(name, _)| *name == metric).map(|&(_, value)| value);
             let lines = lines(study, Between::Steps, over, value);
             let words = metric.replace('_', " ");
-            let caption = format!(
+            let mut caption = format!(
                 "{}, measured at the end of a round and held until the next measurement. {}",
                 subject(&metric, &words),
                 how_means_are_shown(study)
             );
+            let known = study.references(&metric);
+            if !known.is_empty() {
+                let each = known.iter().map(|(name, value)| format!("{name} {}", number(*value)));
+                caption
+                    .push_str(&format!(" Reached without a model (dashed): {}.", each.collect::<Vec<_>>().join(", ")));
+            }
             figures.extend(figure(Course {
                 id: id(&format!("{metric}{ending}")),
                 title: format!("{} over {}", capitalised(&words), over.words()),

@@ -368,9 +368,12 @@ fn ids(object: &Map<String, Value>) -> Vec<u32> {
     ids.iter().filter_map(Value::as_u64).map(|id| id as u32).collect()
 }
 
+/// Lists of clients, which are no numbers of theirs.
+const IDS: [&str; 2] = ["clients", "admitted"];
+
 /// Its numbers per client, by name.
 fn arrays(object: &Map<String, Value>, clients: usize) -> Vec<(&str, &[Value])> {
-    let named = object.iter().filter(|&(name, _)| name != "clients");
+    let named = object.iter().filter(|&(name, _)| !IDS.contains(&name.as_str()));
     let listed = named.filter_map(|(name, value)| Some((name.as_str(), value.as_array()?.as_slice())));
     listed.filter(|(_, values)| values.len() == clients).collect()
 }

@@ -8,6 +8,8 @@
 //! | `turn`, `server` | which selection, and whose, where a round has several: the edge server's number, or `"cloud"` |
 //! | `clients` | ids of the clients that the numbers are about: the candidates that were compared |
 //! | others | arrays in that order, or single numbers; `null` is infinite or unknown |
+//! | `admitted` | ids of some of them, where a policy singles them out |
+//! | `number` | numbers of something else than clients, in arrays of their own length |
 //! | `after` | `clients`, those selected, and what the policy knows of them when it has been told of the round |
 
 use fedgenie_core::id::ClientId;
@@ -22,8 +24,7 @@ pub struct Explanation {
 impl Explanation {
     /// Whom arrays are about, in their order.
     pub fn clients(&mut self, clients: impl IntoIterator<Item = ClientId>) {
-        let ids = clients.into_iter().map(|client| Value::from(client.0)).collect();
-        self.object.insert("clients".to_owned(), Value::Array(ids));
+        self.ids("clients", clients);
     }
 
     /// A number for each client.
@@ -35,6 +36,17 @@ impl Explanation {
     /// A number of the decision as a whole.
     pub fn scalar(&mut self, name: &str, value: f64) {
         self.object.insert(name.to_owned(), number(value));
+    }
+
+    /// Clients that the decision singles out, under a name of their own.
+    pub fn ids(&mut self, name: &str, clients: impl IntoIterator<Item = ClientId>) {
+        let ids = clients.into_iter().map(|client| Value::from(client.0)).collect();
+        self.object.insert(name.to_owned(), Value::Array(ids));
+    }
+
+    /// Numbers of something else than clients, under a name of their own.
+    pub fn part(&mut self, name: &str, part: Self) {
+        self.object.insert(name.to_owned(), part.object.into());
     }
 
     /// The explanation as JSON.

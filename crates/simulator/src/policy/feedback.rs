@@ -79,6 +79,8 @@ pub struct TrainingReport<'a> {
     pub round: Round,
     /// Models that the server had made since then when it began to aggregate.
     pub staleness: u32,
+    /// From dispatch to arrival: download, compute and upload, pauses included.
+    pub latency: Span,
     /// Examples that the client trained on.
     pub examples: usize,
     /// Mean loss over the first local epoch, each batch as met.

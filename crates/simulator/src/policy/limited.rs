@@ -15,6 +15,10 @@ pub(super) fn build(
     context: &BuildContext<'_>,
 ) -> Result<Box<dyn Policy>, Complaint> {
     let (cohort, take) = (context.cohort.min(most), context.take.min(most));
+    if most < context.least {
+        let message = format!("found {most}; the budget asks for rounds of at least {} clients", context.least);
+        return Err(Complaint::new("cohort", message));
+    }
     let policy = source.build(&BuildContext { cohort, take, ..*context })?;
     Ok(Box::new(Limited { most, policy }))
 }
@@ -57,6 +61,10 @@ impl Policy for Limited {
         self.policy.probe(&self.asked(ask), view, rng)
     }
 
+    fn foresees(&self, ask: &SelectionRequest<'_>) -> Option<usize> {
+        self.policy.foresees(&self.asked(ask))
+    }
+
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,
@@ -83,5 +91,9 @@ impl Policy for Limited {
 
     fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
         self.policy.explain_after(clients, explanation);
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.policy.warning()
     }
 }

@@ -105,7 +105,8 @@ impl PowerOfChoice {
         self.drawn.clear();
         let available = ask.available.list();
         let count = self.candidates.min(available.len());
-        draw_by_weight(available, view.data_sizes, count, rng, &mut self.race, &mut self.drawn);
+        let size = |client: ClientId| f64::from(view.data_sizes[client.index()]);
+        draw_by_weight(available, size, count, rng, &mut self.race, &mut self.drawn);
         self.drawn.sort_unstable();
     }
 }

@@ -1,41 +1,52 @@
-//! Random selection: uniform, or with probability proportional to data size.
+//! Random selection: uniform, with probability proportional to data size, or each client by itself.
 //!
 //! # Definition
 //! `uniform`: every set of `m` available clients is equally likely. `data-size`: `m` successive draws without
 //! replacement, each with probability proportional to the data size of the clients that are left.
+//!
+//! With `probability = p` each available client is chosen with probability `p`, independently of the others. If that
+//! chooses nobody, or fewer than a budget asks for (`[budget] least`), others join, each as likely as any other, until
+//! there are enough; if it chooses more than `m`, `m` of them are, every set as likely as any other.
 //!
 //! # Inputs
 //! Data sizes (examples). No feedback is used.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `clients`, those drawn, and the number of `candidates`; with `weights = "data-size"`
-//! the candidates and the `weight` of each.
+//! the candidates and the `weight` of each; with `probability` the number of clients that were `chosen` before the
+//! cohort limited them.
 //!
 //! # Source
 //! H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep
-//! Networks from Decentralized Data", AISTATS 2017, Algorithm 1 (uniform).
+//! Networks from Decentralized Data", AISTATS 2017, Algorithm 1 (uniform). `probability = 0.5` is the random baseline
+//! of H. Xu, X. Gao, J. Liu, Q. Ma, L. Huang, "FedACS: An Adaptive Client Selection Framework for
+//! Communication-Efficient Federated Graph Learning".
 //!
 //! # Deviations from the source
 //! Successive draws are not inclusion probabilities proportional to size: with `m > 1` a large client is chosen less
-//! often than in proportion, because it can be chosen only once per round.
+//! often than in proportion, because it can be chosen only once per round. What happens when independent choices choose
+//! nobody, their source does not say.
 //!
 //! # Cost
 //! `uniform`: O(m) time, whatever the number of clients, and 4 bytes for each; unless fewer than one in sixteen can be
-//! chosen: then O(K), as for `data-size`.
+//! chosen: then O(K), as for `data-size` and `probability`.
 //!
 //! # Determinism
 //! Stream (policy, 0, round). `uniform` draws by a Fisher–Yates shuffle that goes as far as it is needed; `data-size`
 //! by exponential races (Efraimidis & Spirakis, 2006), which is the same law as successive draws; ties go to the
-//! smaller id.
+//! smaller id. `probability` draws a uniform variate for each available client, by ascending id, which is chosen if
+//! that is below `p`; then, as long as too few are, one index among the others; or, if too many are, the first `m`
+//! places of a Fisher–Yates shuffle of them, from the first place up. Clients are asked in ascending order.
 
 use super::{BuildContext, Candidates, Explanation, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
-use fedgenie_core::config::Complaint;
+use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::ln;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// Parameters of `random`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +55,9 @@ pub struct Config {
     /// How likely each client is.
     #[serde(default)]
     pub weights: Weights,
+    /// The probability of each client, independently of the others, above 0 and at most 1; not beside `weights`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
 }
 
 /// How likely each client is to be drawn.
@@ -58,15 +72,35 @@ pub enum Weights {
 }
 
 impl PolicySettings for Config {
-    fn build(&self, _: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
-        Ok(Box::new(Random { weights: self.weights, deck: Deck::default(), race: Vec::new() }))
+    fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
+        if let Some(probability) = self.probability {
+            check("probability", probability, f64::MIN_POSITIVE..=1.0, "a number above 0 and at most 1")?;
+            if self.weights != Weights::Uniform {
+                let message =
+                    "found beside weights = \"data-size\"; each client is chosen by itself, take one of the two out";
+                return Err(Complaint::new("probability", message));
+            }
+        }
+        Ok(Box::new(Random {
+            weights: self.weights,
+            probability: self.probability,
+            least: context.least.max(1),
+            deck: Deck::default(),
+            race: Vec::new(),
+            chosen: 0,
+        }))
     }
 }
 
 struct Random {
     weights: Weights,
+    probability: Option<f64>,
+    /// The fewest that are chosen, where there are so many.
+    least: usize,
     deck: Deck,
     race: Vec<(f64, ClientId)>,
+    /// How many were chosen by themselves, before the cohort limited them.
+    chosen: usize,
 }
 
 impl Stateful for Random {
@@ -81,12 +115,18 @@ impl Policy for Random {
         rng: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
+        if let Some(probability) = self.probability {
+            let counts = self.least..=ask.cohort;
+            self.chosen = draw_each(ask.available.list(), probability, counts, rng.policy, selection);
+            return;
+        }
         match self.weights {
             Weights::Uniform => draw_uniform(&ask.available, ask.cohort, &mut self.deck, rng.policy, selection),
             Weights::DataSize => {
                 let available = ask.available.list();
                 let count = ask.cohort.min(available.len());
-                draw_by_weight(available, view.data_sizes, count, rng.policy, &mut self.race, selection);
+                let size = |client: ClientId| f64::from(view.data_sizes[client.index()]);
+                draw_by_weight(available, size, count, rng.policy, &mut self.race, selection);
             }
         }
     }
@@ -99,6 +139,9 @@ impl Policy for Random {
         explanation: &mut Explanation,
     ) {
         explanation.clients(selection.iter().copied());
+        if self.probability.is_some() {
+            explanation.scalar("chosen", self.chosen as f64);
+        }
         match self.weights {
             Weights::Uniform => explanation.scalar("candidates", ask.available.list().len() as f64),
             Weights::DataSize => {
@@ -108,6 +151,35 @@ impl Policy for Random {
             }
         }
     }
+}
+
+/// Each client by itself; as few and as many as `counts` says. Says how many were chosen at first.
+fn draw_each(
+    available: &[ClientId],
+    probability: f64,
+    counts: RangeInclusive<usize>,
+    rng: &mut StreamRng,
+    selection: &mut Vec<ClientId>,
+) -> usize {
+    selection.extend(available.iter().filter(|_| rng.uniform() < probability));
+    let chosen = selection.len();
+    let count = *counts.end();
+    if chosen < *counts.start() {
+        let mut others: Vec<ClientId> = available.to_vec();
+        others.retain(|client| selection.binary_search(client).is_err());
+        while selection.len() < *counts.start() && !others.is_empty() {
+            selection.push(others.remove(rng.below(others.len() as u64) as usize));
+        }
+        selection.sort_unstable();
+    } else if chosen > count {
+        for place in 0..count {
+            let other = place + rng.below((chosen - place) as u64) as usize;
+            selection.swap(place, other);
+        }
+        selection.truncate(count);
+        selection.sort_unstable();
+    }
+    chosen
 }
 
 /// Up to `count` candidates, every set equally likely.
@@ -175,14 +247,14 @@ impl Deck {
 /// `−ln(u)/w_k`; the order of ringing is the order of successive draws. Clients of weight zero ring last, by id.
 pub(super) fn draw_by_weight(
     available: &[ClientId],
-    weights: &[u32],
+    weight: impl Fn(ClientId) -> f64,
     count: usize,
     rng: &mut StreamRng,
     race: &mut Vec<(f64, ClientId)>,
     selection: &mut Vec<ClientId>,
 ) {
     race.clear();
-    race.extend(available.iter().map(|&client| (-ln(rng.uniform()) / f64::from(weights[client.index()]), client)));
+    race.extend(available.iter().map(|&client| (-ln(rng.uniform()) / weight(client), client)));
     let order = |a: &(f64, ClientId), b: &(f64, ClientId)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
     if count < race.len() {
         race.select_nth_unstable_by(count, order);
@@ -224,12 +296,12 @@ mod tests {
     #[test]
     fn successive_draws_follow_the_weights() {
         let streams = Streams::new(4);
-        let weights = [1, 2, 3, 0];
+        let weights = [1.0, 2.0, 3.0, 0.0];
         let (mut first, mut second_after_third) = ([0u32; 4], [0u32; 4]);
         for round in 0..30_000 {
             let (mut race, mut selection) = (Vec::new(), Vec::new());
             let mut rng = streams.stream(Purpose::Policy, 0, round);
-            draw_by_weight(&ids(4), &weights, 4, &mut rng, &mut race, &mut selection);
+            draw_by_weight(&ids(4), |client| weights[client.index()], 4, &mut rng, &mut race, &mut selection);
             first[selection[0].index()] += 1;
             if selection[0] == ClientId(2) {
                 second_after_third[selection[1].index()] += 1;
@@ -239,5 +311,65 @@ mod tests {
         // First draw 1/6, 1/3, 1/2 of 30,000; after client 2, client 1 follows with probability 2/3.
         assert!(first[0].abs_diff(5_000) < 300 && first[1].abs_diff(10_000) < 400 && first[2].abs_diff(15_000) < 400);
         assert!((f64::from(second_after_third[1]) / f64::from(first[2]) - 2.0 / 3.0).abs() < 0.02);
+    }
+
+    /// Four clients with probability ½: each of the 15 sets 1 time in 16, and one more time in 64 if it has one member.
+    #[test]
+    fn each_client_is_chosen_by_itself() {
+        let streams = Streams::new(5);
+        let mut counts = [0_u32; 16];
+        for round in 0..32_000 {
+            let mut selection = Vec::new();
+            let mut rng = streams.stream(Purpose::Policy, 0, round);
+            let chosen = draw_each(&ids(4), 0.5, 1..=4, &mut rng, &mut selection);
+            assert_eq!(chosen.max(1), selection.len());
+            counts[selection.iter().map(|client| 1 << client.0).sum::<usize>()] += 1;
+        }
+        for (set, &count) in counts.iter().enumerate() {
+            let expected = [0, 2_500, 2_000, 2_000, 2_000][set.count_ones() as usize];
+            assert!(count.abs_diff(expected) < 250, "{set:b}: {count}");
+        }
+    }
+
+    /// At most two of four: those of three or four chosen lose a place at random, so that all pairs are alike.
+    #[test]
+    fn the_cohort_limits_those_chosen_at_random() {
+        let streams = Streams::new(6);
+        let mut counts = [0_u32; 16];
+        for round in 0..32_000 {
+            let mut selection = Vec::new();
+            let mut rng = streams.stream(Purpose::Policy, 0, round);
+            draw_each(&ids(4), 0.5, 1..=2, &mut rng, &mut selection);
+            assert!(selection.is_sorted());
+            counts[selection.iter().map(|client| 1 << client.0).sum::<usize>()] += 1;
+        }
+        for (set, &count) in counts.iter().enumerate() {
+            // 11 in 16 have at least two: as many for each of six pairs.
+            let expected = [0, 2_500, 3_667, 0, 0][set.count_ones() as usize];
+            assert!(count.abs_diff(expected) < 250, "{set:b}: {count}");
+        }
+    }
+
+    #[test]
+    fn others_join_until_there_are_enough() {
+        let streams = Streams::new(6);
+        let mut counts = [0_u32; 5];
+        let mut joined = [0_u32; 4];
+        for round in 0..16_000 {
+            let mut selection = Vec::new();
+            let mut rng = streams.stream(Purpose::Policy, 0, round);
+            let chosen = draw_each(&ids(4), 0.5, 3..=4, &mut rng, &mut selection);
+            assert_eq!(selection.len(), chosen.max(3));
+            assert!(selection.windows(2).all(|pair| pair[0] < pair[1]));
+            counts[chosen] += 1;
+            if chosen == 0 {
+                selection.iter().for_each(|client| joined[client.index()] += 1);
+            }
+        }
+        // Binomial: 1, 4, 6, 4, 1 sixteenths. Of those where nobody was chosen, each client joins in three of four.
+        for (count, expected) in counts.into_iter().zip([1_000, 4_000, 6_000, 4_000, 1_000]) {
+            assert!(count.abs_diff(expected) < 250, "{counts:?}");
+        }
+        assert!(joined.iter().all(|&count| count.abs_diff(counts[0] * 3 / 4) < 70), "{joined:?}");
     }
 }

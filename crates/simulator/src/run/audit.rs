@@ -153,6 +153,13 @@ impl Audit {
         add(&mut self.probed.1, up_bytes);
     }
 
+    pub fn within(&self, budget: Option<u64>, accounts: &Accounts) -> Result<(), RunError> {
+        let moved = accounts.down_bytes.saturating_add(accounts.up_bytes);
+        self.require(budget.is_none_or(|budget| moved <= budget), || {
+            format!("clients moved {moved} bytes, more than the budget")
+        })
+    }
+
     pub fn age(&self, client: ClientId, sent: Round, now: Round) -> Result<(), RunError> {
         self.require(sent <= now, || format!("{client} was sent the model of {sent}, and it is {now}"))
     }

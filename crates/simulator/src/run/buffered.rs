@@ -5,7 +5,7 @@ use super::engine::{Engine, Event, THE_SERVER, Timer};
 use super::hindsight::{HindsightMeter, Window};
 use super::jobs::{JobId, Names};
 use super::learning::{Intake, Work};
-use super::probe::{Answered, Asked, Asking, Pending, carry_out};
+use super::probe::{Answered, Asked, Asking, Pending, carry_out, price};
 use super::question::{Asker, Question, SelectionStreams, view};
 use super::server::{Closing, Server, Told, numbered};
 use crate::policy::{Feedback, JobReport, Policy, Waited};
@@ -36,6 +36,8 @@ pub(super) struct Buffered<'w> {
     choice: Vec<ClientId>,
     /// The selection that waits for answers.
     asked: Option<Pending>,
+    /// The budget did not pay for a selection: there are no more.
+    is_out: bool,
     /// Of the round under way.
     jobs: RoundJobs,
     /// The regret in hindsight of its selections, where it is metered.
@@ -54,6 +56,7 @@ impl<'w> Buffered<'w> {
             without_update: 0,
             choice: Vec::new(),
             asked: None,
+            is_out: false,
             jobs: RoundJobs::default(),
             hindsight: HindsightMeter::new(world, Window::of_one(rule)),
         }
@@ -71,6 +74,7 @@ impl<'w> Buffered<'w> {
             without_update,
             choice: _,
             asked,
+            is_out,
             jobs: _,
             hindsight,
         } = self;
@@ -80,6 +84,7 @@ impl<'w> Buffered<'w> {
         state.field(turn);
         state.fields(numbers);
         state.field(without_update);
+        state.field(is_out);
         let mut is_asked = asked.is_some();
         state.field(&mut is_asked);
         if state.is_loading() {
@@ -91,6 +96,11 @@ impl<'w> Buffered<'w> {
         hindsight.iter_mut().for_each(|meter| state.field(meter));
     }
 
+    /// What the policy says of the run so far.
+    pub fn warning(&self) -> Option<String> {
+        self.policy.warning()
+    }
+
     /// Plays until the model has changed once.
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         let opened = engine.now();
@@ -99,6 +109,9 @@ impl<'w> Buffered<'w> {
         loop {
             if self.buffer.len() >= self.rule.buffer {
                 return self.close(engine, server, opened, false);
+            }
+            if self.is_out && self.at_work == 0 {
+                return self.run_out(engine, server, opened);
             }
             if server.settings.evaluate.end.time.is_some_and(|end| engine.now() >= end) {
                 return self.close(engine, server, opened, true);
@@ -109,6 +122,9 @@ impl<'w> Buffered<'w> {
             // Everything of this instant comes before a selection.
             if !engine.has_more_now() {
                 self.fill(engine, server)?;
+                if self.is_out && self.at_work == 0 {
+                    continue;
+                }
             }
             let Some(event) = engine.next()? else { return Err(RunError::NoClients { time: engine.now() }) };
             match event {
@@ -124,7 +140,7 @@ impl<'w> Buffered<'w> {
     /// Selects one client after the other until enough are at work, there are no candidates, or those who are asked
     /// take time to answer; then a timer rings.
     fn fill(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
-        if self.at_work == self.rule.concurrency {
+        if self.at_work == self.rule.concurrency || self.is_out {
             return Ok(());
         }
         while self.at_work < self.rule.concurrency {
@@ -137,7 +153,12 @@ impl<'w> Buffered<'w> {
                 }
                 return Ok(());
             }
-            let Some(client) = self.select(engine, server)? else { continue };
+            let Some(client) = self.select(engine, server)? else {
+                if self.is_out {
+                    break;
+                }
+                continue;
+            };
             self.judge(engine, server, client)?;
             let number = &mut self.numbers[client.index()];
             number.0 += 1;
@@ -161,6 +182,7 @@ impl<'w> Buffered<'w> {
             turn: self.turn,
             round: server.round,
             now: engine.now(),
+            least: 1,
             cohort: 1,
             take: 1,
             candidates: engine.candidates(THE_SERVER),
@@ -168,17 +190,24 @@ impl<'w> Buffered<'w> {
         }
     }
 
-    /// Selects a client; none if those who were asked take time to answer.
+    /// Selects a client; none if those who were asked take time to answer, or the budget does not pay for it.
     fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<ClientId>, RunError> {
         let (world, time) = (engine.world, engine.now());
         let pending = match self.asked.take() {
             Some(pending) => pending,
-            None => self.ask_clients(engine, server)?,
+            None => match self.ask_clients(engine, server)? {
+                Some(pending) => pending,
+                None => return Ok(None),
+            },
         };
         if pending.until > time {
             engine.set_timer(Timer::Probe(THE_SERVER), pending.until);
             self.asked = Some(pending);
             return Ok(None);
+        }
+        // Others may be there now, whose jobs are dearer.
+        if !self.is_payable(engine, 0) {
+            return self.give_up(engine, server, 0);
         }
         let Pending { mut streams, answered, .. } = pending;
         let trained = answered.trained(&*self.policy);
@@ -193,13 +222,54 @@ impl<'w> Buffered<'w> {
         Ok(Some(selected[0]))
     }
 
-    /// Begins the next selection: asks whom the policy wants to ask.
-    fn ask_clients(&mut self, engine: &mut Engine<'_>, server: &Server<'w>) -> Result<Pending, RunError> {
+    /// Whether the budget pays for the next job, whose it may be, after so many bytes for what is asked before.
+    fn is_payable(&self, engine: &Engine<'_>, asked: u64) -> bool {
+        let number = |client: ClientId| JobNumber(self.numbers[client.index()].0 + 1);
+        engine.payable(THE_SERVER, 1, asked, number) == 1
+    }
+
+    /// The budget does not pay for a selection: those at work are the last.
+    fn give_up(
+        &mut self,
+        engine: &Engine<'_>,
+        server: &mut Server<'w>,
+        asked: u64,
+    ) -> Result<Option<ClientId>, RunError> {
+        server.give_up(engine, self.turn, asked)?;
+        self.turn = Turn(self.turn.0 - 1);
+        (self.is_out, server.is_spent) = (true, false);
+        Ok(None)
+    }
+
+    /// Nobody is at work any more, and the budget pays for nobody else.
+    fn run_out(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        opened: VirtualTime,
+    ) -> Result<(), RunError> {
+        let RoundJobs { selected, late, dropped, .. } = &self.jobs;
+        let is_nothing = selected.is_empty() && late.is_empty() && dropped.is_empty() && self.buffer.is_empty();
+        if !is_nothing || engine.now() > opened {
+            return self.close(engine, server, opened, true);
+        }
+        server.take_back_round();
+        server.is_spent = true;
+        Ok(())
+    }
+
+    /// Begins the next selection: asks whom the policy wants to ask. None if the budget does not pay for that.
+    fn ask_clients(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<Pending>, RunError> {
         let world = engine.world;
         self.turn = self.turn.next();
         let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
         let question = self.question(engine, server);
         let probe = self.policy.probe(&question.request(), &view(world, &server.counts), &mut streams.policy);
+        let asked = price(engine, server, self.turn, &probe);
+        if !self.is_payable(engine, asked) {
+            self.give_up(engine, server, asked)?;
+            return Ok(None);
+        }
         let asking = Asking {
             asker: Asker::Server,
             turn: self.turn,
@@ -208,7 +278,7 @@ impl<'w> Buffered<'w> {
             model: server.learning.as_ref().map(|learning| learning.model(0)),
         };
         let Asked { answered, span, .. } = carry_out(engine, server, &asking, probe)?;
-        Ok(Pending { streams, answered, until: engine.now() + span })
+        Ok(Some(Pending { streams, answered, until: engine.now() + span }))
     }
 
     /// Compares a selection with the best, if its round is judged: of one client, from the model it will be sent.
@@ -217,7 +287,7 @@ impl<'w> Buffered<'w> {
         let (Some(meter), Some(learning)) = (hindsight, &server.learning) else { return Ok(()) };
         if meter.is_due(server.round) {
             let number = |client: ClientId| JobNumber(numbers[client.index()].0 + 1);
-            let open = meter.open(engine, (server.round, *turn), number, learning, None)?;
+            let open = meter.open(engine, (server.round, *turn), 1, number, learning, None)?;
             server.hindsight.add(meter.close(&open, (learning, &[]), &[client], server.settings.parallel));
         }
         Ok(())
@@ -297,10 +367,12 @@ impl<'w> Buffered<'w> {
         };
         let policy =
             Some(Told { policy: &mut *self.policy, turn: self.turn, selected: &self.jobs.selected, server: None });
-        let scopes = &[];
+        let (jobs, scopes) = (&self.jobs, &[]);
+        let is_spent = self.at_work == 0 && (self.is_out || engine.is_spent());
+        let (hindsight, clusters) = (None, None);
         server.close(
             engine,
-            Closing { opened, jobs: &self.jobs, is_abandoned, intake, hindsight: None, policy, scopes, clusters: None },
+            Closing { opened, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters },
         )?;
         for id in self.buffer.drain(..) {
             if is_abandoned {

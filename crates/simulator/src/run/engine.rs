@@ -21,7 +21,6 @@ use fedgenie_core::record::{DropReason, Outcome, Phase, Record};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, TotalTime, VirtualTime};
-use fedgenie_learning::task::JobKey;
 
 /// Phase completions and arrivals of models, before everything else of the same instant.
 const CLASS_PHASE: u8 = 0;
@@ -400,12 +399,10 @@ fn job_of(
     number: JobNumber,
 ) -> Result<(JobDraw, [u64; 2]), LatencyError> {
     let World { population, streams, training, .. } = world;
-    let (transfer, shares) = match &world.task {
-        Some(task) if !task.sends_all() => {
-            let transfer = task.transfer(JobKey { client, number }, &world.context());
-            (transfer, transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64))
-        }
-        _ => ([training.payload_bytes; 2], [1.0; 2]),
+    let transfer = world.transfer(client, number);
+    let shares = match world.one_price() {
+        Some(_) => [1.0; 2],
+        None => transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64),
     };
     Ok((population.draw(streams, purpose, client, number, shares)?, transfer))
 }

@@ -23,6 +23,7 @@ use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::State;
 use fedgenie_core::time::{Span, VirtualTime};
+use std::collections::BTreeSet;
 
 /// The state of the protocol.
 pub(super) struct Hierarchy<'w> {
@@ -121,6 +122,14 @@ impl<'w> Hierarchy<'w> {
     /// The clients of each edge server, and its cluster.
     pub fn scopes(&self) -> Vec<ServerScope<'_>> {
         scopes(&self.edges, self.rule)
+    }
+
+    /// What the policies say of the run so far, each sentence once.
+    pub fn warnings(&self) -> Vec<String> {
+        let of_edges = self.edges.iter().filter_map(Edge::warning);
+        let of_cloud = self.cloud.policy.iter().filter_map(|policy| policy.warning());
+        let all: BTreeSet<String> = of_edges.chain(of_cloud).collect();
+        all.into_iter().collect()
     }
 
     /// Plays one round of the cloud.
@@ -292,6 +301,7 @@ impl<'w> Hierarchy<'w> {
             opened,
             jobs,
             is_abandoned: false,
+            is_spent: false,
             intake,
             hindsight: None,
             policy,
@@ -319,7 +329,8 @@ impl Cloud {
         let candidates = Candidates::from(&*self.edges);
         self.turn = self.turn.next();
         let (asker, turn) = (Asker::Cloud, self.turn);
-        let question = Question { label: "", asker, turn, round, now, cohort, take: cohort, candidates, explain };
+        let question =
+            Question { label: "", asker, turn, round, now, least: 1, cohort, take: cohort, candidates, explain };
         let view = ServerView {
             data_sizes: &self.sizes,
             shares: &self.shares,
@@ -329,6 +340,7 @@ impl Cloud {
             trained: &[],
             gains: None,
             genie: None,
+            foreseen: None,
         };
         let explained =
             question.ask_at_once(&mut **policy, &view, SelectionStreams::new(world, asker, turn), chosen)?;

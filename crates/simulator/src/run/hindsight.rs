@@ -14,7 +14,7 @@ use crate::protocol::{BufferedRule, RoundRule};
 use crate::recorder::HindsightRound;
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
-use fedgenie_core::oracle::hindsight::{Hindsight, HindsightRegret, Judgement, SetSize};
+use fedgenie_core::oracle::hindsight::{Hindsight, HindsightRegret, Judgement};
 use fedgenie_core::oracle::utility::contribution::data_quality;
 use fedgenie_core::oracle::utility::{HindsightClient, Utility};
 use fedgenie_core::rng::Purpose;
@@ -22,6 +22,7 @@ use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::JobKey;
+use sets::Foreseen;
 use std::sync::Arc;
 
 /// A selection whose jobs are under way.
@@ -38,6 +39,8 @@ pub(super) struct OpenRound<'w> {
     speeds: Vec<f64>,
     /// Whether the update of each would be there when the round closes.
     arrives: Vec<bool>,
+    /// What the job of each moves, both ways together.
+    bytes: Vec<u64>,
     /// How many could be chosen.
     cohort: usize,
     /// What aggregations begin with, where a utility is of sets.
@@ -47,7 +50,7 @@ pub(super) struct OpenRound<'w> {
 impl OpenRound<'_> {
     /// All but what of the past follows from the scenario.
     pub fn exchange(&mut self, models: &mut Shared, state: &mut State<'_>) {
-        let Self { round, turn, start, clients, numbers, speeds, arrives, cohort, before } = self;
+        let Self { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, before } = self;
         state.field(round);
         state.field(turn);
         models.exchange(start, state);
@@ -55,10 +58,12 @@ impl OpenRound<'_> {
         state.field(numbers);
         state.field(speeds);
         state.field(arrives);
+        state.field(bytes);
         state.field(cohort);
         before.iter_mut().for_each(|before| state.field(before));
         let count = clients.len();
-        state.require([numbers.len(), speeds.len(), arrives.len()] == [count; 3] && (1..=count).contains(cohort));
+        let lengths = [numbers.len(), speeds.len(), arrives.len(), bytes.len()];
+        state.require(lengths == [count; 4] && (1..=count).contains(cohort));
     }
 }
 
@@ -70,8 +75,6 @@ pub(super) struct Window {
     is_edge: bool,
     /// Whether a round has several selections.
     has_turns: bool,
-    /// Clients asked at once.
-    ask: usize,
     /// The longest it waits.
     cut: Option<Span>,
     /// Whether it always waits so long.
@@ -81,8 +84,8 @@ pub(super) struct Window {
 impl Window {
     /// The one server in rounds.
     pub const fn of_rounds(rule: &RoundRule) -> Self {
-        let RoundRule { ask, cut, full_window: full, .. } = *rule;
-        Self { server: THE_SERVER, is_edge: false, has_turns: false, ask, cut, full }
+        let RoundRule { cut, full_window: full, .. } = *rule;
+        Self { server: THE_SERVER, is_edge: false, has_turns: false, cut, full }
     }
 
     /// An edge server.
@@ -92,7 +95,7 @@ impl Window {
 
     /// A server that asks one client after the other.
     pub const fn of_one(rule: &BufferedRule) -> Self {
-        Self { server: THE_SERVER, is_edge: false, has_turns: true, ask: 1, cut: rule.timeout, full: false }
+        Self { server: THE_SERVER, is_edge: false, has_turns: true, cut: rule.timeout, full: false }
     }
 }
 
@@ -114,12 +117,14 @@ pub(super) struct HindsightMeter<'w> {
     updates: Vec<Update>,
     /// `S_i` of the candidates of the last round.
     pub utilities: Vec<f64>,
+    /// The best set of the selection under way, where the policy was told of it.
+    foreseen: Option<Foreseen>,
 }
 
 /// What it remembers and has added up.
 impl Stateful for HindsightMeter<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { hindsight: _, window: _, utility, regret, updates: _, utilities: _ } = self;
+        let Self { hindsight: _, window: _, utility, regret, updates: _, utilities: _, foreseen: _ } = self;
         state.field(utility);
         state.field(regret);
     }
@@ -136,39 +141,42 @@ impl<'w> HindsightMeter<'w> {
             regret: HindsightRegret::default(),
             updates: Vec::new(),
             utilities: Vec::new(),
+            foreseen: None,
         })
     }
 
-    /// Notes the candidates of a selection, the latency of the job of each, and the model that is sent: an edge
-    /// server's own, where there are any.
+    /// Notes the candidates of a selection, of whom `most` can be chosen, the latency of the job of each, and the model
+    /// that is sent: an edge server's own, where there are any.
     pub fn open(
         &self,
         engine: &Engine<'_>,
         (round, turn): (Round, Turn),
+        most: usize,
         number: impl Fn(ClientId) -> JobNumber,
         learning: &Learning<'w>,
         edge: Option<(Arc<[f32]>, EdgeState<'w>)>,
     ) -> Result<OpenRound<'w>, LatencyError> {
-        let Window { server, ask, cut, full, .. } = self.window;
+        let Window { server, cut, full, .. } = self.window;
         let clients = engine.candidates(server).list().to_vec();
         let numbers: Vec<JobNumber> = clients.iter().map(|&client| number(client)).collect();
-        let (mut speeds, mut arrives) = (Vec::new(), Vec::new());
+        let (mut speeds, mut arrives, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
         for (&client, &number) in clients.iter().zip(&numbers) {
-            let (draw, _) = engine.job(Purpose::Latency, client, number)?;
+            let (draw, [down, up]) = engine.job(Purpose::Latency, client, number)?;
             let waited = match cut {
                 Some(cut) if full => cut,
                 _ => draw.effective(cut),
             };
             speeds.push(self.hindsight.speed(waited));
+            bytes.push(down.saturating_add(up));
             arrives.push(draw.loss.is_none() && cut.is_none_or(|cut| draw.total() <= cut));
         }
-        let cohort = ask.min(clients.len());
+        let cohort = most.min(clients.len());
         let (start, state) = match edge {
             Some((start, state)) => (start, Some(state)),
             None => (learning.model(0), None),
         };
         let before = self.utility.config().of_sets().map(|_| learning.snapshot(state));
-        Ok(OpenRound { round, turn, start, clients, numbers, speeds, arrives, cohort, before })
+        Ok(OpenRound { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, before })
     }
 
     /// An edge server's round under way, of which everything else is to be loaded.
@@ -182,9 +190,15 @@ impl<'w> HindsightMeter<'w> {
             numbers: Vec::new(),
             speeds: Vec::new(),
             arrives: Vec::new(),
+            bytes: Vec::new(),
             cohort: 0,
             before,
         }
+    }
+
+    /// Whether it compares sets, and not sums over clients.
+    pub fn is_of_sets(&self) -> bool {
+        self.hindsight.utility.of_sets().is_some()
     }
 
     /// Whether a round is judged.
@@ -207,24 +221,34 @@ impl<'w> HindsightMeter<'w> {
         let index = |client: &ClientId| open.clients.binary_search(client).expect("selected clients were candidates");
         let mut chosen: Vec<u32> = selected.iter().map(|client| index(client) as u32).collect();
         chosen.sort_unstable();
+        let sizes = self.hindsight.sizes(open.cohort);
+        if let Some((judgement, of_clients)) = self.recall(open, (learning, trained), &chosen) {
+            let lost = self.regret.add_judged(judgement, sizes.contains(&chosen.len()));
+            return self.found(open, lost, of_clients);
+        }
         let mut imagined = std::mem::take(&mut self.updates);
         let updates = imagine(open, (learning, trained), parallel, &mut imagined);
-        let mut contributions = Vec::new();
-        let lost = if self.hindsight.utility.of_sets().is_some() {
-            let (judgement, of_clients) = self.judge_sets(open, learning, &updates, &chosen, parallel);
-            contributions = open.clients.iter().copied().zip(of_clients).collect();
-            let is_bounded = self.hindsight.size == SetSize::AtMost || chosen.len() == open.cohort;
-            self.regret.add_judged(judgement, is_bounded)
+        let mut of_clients = Vec::new();
+        let lost = if self.is_of_sets() {
+            let (judgement, contributions) = self.judge_sets(open, learning, &updates, &chosen, parallel);
+            of_clients = contributions;
+            self.regret.add_judged(judgement, sizes.contains(&chosen.len()))
         } else {
             let sent = learning.score_sent(&open.start, parallel);
             let clients = self.clients(open, learning, &updates, parallel);
             self.utility.of(sent, &clients, &mut self.utilities);
-            let lost = self.regret.add(&open.speeds, &self.utilities, open.cohort, self.hindsight.size, &chosen);
+            let lost = self.regret.add(&open.speeds, &self.utilities, sizes, &chosen);
             self.utility.remember(sent, chosen.iter().map(|&index| &clients[index as usize]));
             lost
         };
         drop(updates);
         self.updates = imagined;
+        self.found(open, lost, of_clients)
+    }
+
+    /// What was judged last, with what each candidate contributes, where that is known.
+    fn found(&self, open: &OpenRound<'_>, lost: f64, contributions: Vec<f64>) -> Found {
+        let contributions = open.clients.iter().copied().zip(contributions).collect();
         let Judgement { best, best_value, own_value } = self.regret.last();
         let best = best.iter().map(|&index| open.clients[index as usize]).collect();
         let judged = HindsightRound {

@@ -92,6 +92,23 @@ struct Price {
     needs_model: bool,
 }
 
+/// A loss.
+const LOSSES: Price = Price { numbers: 1, passes: 1.0, needs_model: true };
+
+impl Price {
+    const fn of(kind: &ProbeKind) -> Self {
+        let ProbeKind { numbers, passes, needs_model, .. } = *kind;
+        Self { numbers, passes, needs_model }
+    }
+
+    /// Bytes down and up of so many answers.
+    const fn bytes(self, model: u64, clients: usize) -> [u64; 2] {
+        let clients = clients as u64;
+        let down = if self.needs_model { model.saturating_mul(clients) } else { 0 };
+        [down, (8 * self.numbers as u64).saturating_mul(clients)]
+    }
+}
+
 /// Answers and their cost.
 pub(super) struct Asked {
     pub answered: Answered,
@@ -99,6 +116,27 @@ pub(super) struct Asked {
     pub span: Span,
     /// Bytes down and up, which are booked.
     pub bytes: [u64; 2],
+}
+
+/// The bytes that a probe moves, both ways together.
+pub(super) fn price(engine: &Engine<'_>, server: &Server<'_>, turn: Turn, probe: &Probe) -> u64 {
+    let world = engine.world;
+    let of = |price: Price, clients: &[ClientId]| {
+        let [down, up] = price.bytes(world.training.payload_bytes, clients.len());
+        down.saturating_add(up)
+    };
+    match probe {
+        Probe::None | Probe::Context(_) => 0,
+        Probe::Losses(clients) => of(LOSSES, clients),
+        Probe::Answers { clients, kind } => {
+            // One that the task does not know is refused when it is asked.
+            let kind = server.learning.as_ref().and_then(|learning| learning.probe(kind));
+            kind.map_or(0, |kind| of(Price::of(&kind), clients))
+        }
+        Probe::Training(clients) => {
+            clients.iter().fold(0, |sum: u64, &client| sum.saturating_add(world.price(client, turn.into())))
+        }
+    }
 }
 
 /// Asks the clients.
@@ -120,14 +158,13 @@ pub(super) fn carry_out(
         Probe::Losses(clients) => {
             let (learning, model) = learned();
             answered.losses = learning.losses(model, &clients, parallel)?;
-            charge(engine, asking.turn, &clients, Price { numbers: 1, passes: 1.0, needs_model: true })?
+            charge(engine, asking.turn, &clients, LOSSES)?
         }
         Probe::Answers { clients, kind } => {
             let (learning, model) = learned();
             let kind = learning.probe(kind).ok_or_else(|| unknown(server, asking, kind))?;
             answered.answers = learning.answers(&kind, model, &clients, parallel);
-            let ProbeKind { numbers, passes, needs_model, .. } = kind;
-            charge(engine, asking.turn, &clients, Price { numbers, passes, needs_model })?
+            charge(engine, asking.turn, &clients, Price::of(&kind))?
         }
         Probe::Training(clients) => {
             let (learning, model) = learned();
@@ -156,16 +193,14 @@ fn unknown(server: &Server<'_>, asking: &Asking<'_>, kind: &str) -> RunError {
 
 fn charge(engine: &Engine<'_>, turn: Turn, clients: &[ClientId], price: Price) -> Result<(Span, [u64; 2]), RunError> {
     let world = engine.world;
-    let Price { numbers, passes, needs_model } = price;
+    let Price { passes, needs_model, .. } = price;
     let mut longest = Span::ZERO;
     for &client in clients {
         let [download, compute, _] = engine.draw(Purpose::Probe, client, turn.into())?.phases;
         let inference = Span((compute.0 as f64 * world.inference_of_job(client) * passes) as u64);
         longest = longest.max(if needs_model { Span(download.0.saturating_add(inference.0)) } else { inference });
     }
-    let asked = clients.len() as u64;
-    let down = if needs_model { world.training.payload_bytes.saturating_mul(asked) } else { 0 };
-    Ok((longest, [down, (8 * numbers as u64).saturating_mul(asked)]))
+    Ok((longest, price.bytes(world.training.payload_bytes, clients.len())))
 }
 
 fn charge_training(engine: &Engine<'_>, turn: Turn, clients: &[ClientId]) -> Result<(Span, [u64; 2]), RunError> {

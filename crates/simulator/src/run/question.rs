@@ -47,6 +47,8 @@ pub(super) struct Question<'a> {
     /// The server's round under way.
     pub round: Round,
     pub now: VirtualTime,
+    /// The fewest clients, where so many can be chosen.
+    pub least: usize,
     pub cohort: usize,
     pub take: usize,
     pub candidates: Candidates<'a>,
@@ -91,6 +93,7 @@ pub(super) fn view<'a>(world: &'a World, counts: &'a [u32]) -> ServerView<'a> {
         trained: &[],
         gains: None,
         genie: world.truth.as_ref().map(|truth| &truth.genie),
+        foreseen: None,
     }
 }
 
@@ -141,16 +144,21 @@ impl Question<'_> {
         }
     }
 
-    fn refuse(&self, what: impl Into<String>) -> RunError {
+    /// What a policy does that breaks the rules.
+    pub fn refuse(&self, what: impl Into<String>) -> RunError {
         let policy = self.asker.policy(self.label);
         RunError::BadSelection { policy, turn: self.turn, round: self.round, what: what.into() }
     }
 
-    /// Checks a decision: between one and `cohort` clients, all available, none twice.
+    /// Checks a decision: between `least` and `cohort` clients, all available, none twice.
     fn check(&self, selection: &[ClientId]) -> Result<(), RunError> {
         let cohort = self.request().cohort;
-        if selection.is_empty() || selection.len() > cohort {
-            return Err(self.refuse(format!("selected {} clients; expected between 1 and {cohort}", selection.len())));
+        // Who can be chosen is listed only where that matters.
+        let least = if selection.len() < self.least { self.least.min(self.candidates.list().len()) } else { 1 };
+        let least = least.min(cohort);
+        if selection.len() < least || selection.len() > cohort {
+            let found = selection.len();
+            return Err(self.refuse(format!("selected {found} clients; expected between {least} and {cohort}")));
         }
         if selection.len() > 1 {
             let mut sorted = selection.to_vec();

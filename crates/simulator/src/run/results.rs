@@ -22,6 +22,20 @@ impl Run<'_> {
         self.server.round
     }
 
+    /// Whether the budget pays for no further round.
+    pub const fn is_spent(&self) -> bool {
+        self.server.is_spent
+    }
+
+    /// What policies say of the run so far that a careful user should know.
+    pub fn warnings(&self) -> Vec<String> {
+        match &self.protocol {
+            Protocol::Rounds(rounds) => rounds.warning().into_iter().collect(),
+            Protocol::Buffered(buffered) => buffered.warning().into_iter().collect(),
+            Protocol::Hierarchy(hierarchy) => hierarchy.warnings(),
+        }
+    }
+
     /// The current virtual time.
     pub const fn now(&self) -> VirtualTime {
         self.engine.now()

@@ -91,6 +91,11 @@ impl<'w> Rounds<'w> {
         state.field(carried);
     }
 
+    /// What the policy says of the run so far.
+    pub fn warning(&self) -> Option<String> {
+        self.policy.warning()
+    }
+
     /// Plays one round.
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         let opened = engine.now();
@@ -98,13 +103,16 @@ impl<'w> Rounds<'w> {
         self.turn = self.turn.next();
         self.jobs.clear();
         self.wait_for_candidates(engine)?;
-        self.select(engine, server)?;
+        if !self.select(engine, server)? {
+            return self.end(engine, server);
+        }
         self.cohort.prepare(engine, server.round, self.turn)?;
         self.measure(engine, server)?;
         let hindsight = match (&self.hindsight, &server.learning) {
             (Some(meter), Some(learning)) if meter.is_due(server.round) => {
                 let numbers = (server.round, self.turn);
-                Some(meter.open(engine, numbers, |_| self.turn.into(), learning, None)?)
+                let most = self.payable(engine, 0);
+                Some(meter.open(engine, numbers, most, |_| self.turn.into(), learning, None)?)
             }
             _ => None,
         };
@@ -205,6 +213,16 @@ impl<'w> Rounds<'w> {
         Ok(())
     }
 
+    /// There is no further round: late updates that came meanwhile are not used.
+    fn end(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
+        server.take_back_round();
+        self.turn = Turn(self.turn.0 - 1);
+        self.joining.drain(..).try_for_each(|id| {
+            engine.waste(id);
+            engine.settle(id)
+        })
+    }
+
     fn close(
         &mut self,
         engine: &mut Engine<'_>,
@@ -224,6 +242,7 @@ impl<'w> Rounds<'w> {
             opened,
             jobs: &self.jobs,
             is_abandoned,
+            is_spent: engine.is_spent(),
             intake,
             hindsight: self.hindsight.as_mut().zip(hindsight),
             policy: Some(Told {

@@ -52,6 +52,8 @@ pub(super) struct Server<'w> {
     pub explanations: Vec<Map<String, Value>>,
     /// Of the round, where they are recorded.
     updates: RoundUpdates,
+    /// Whether the budget pays for no further round.
+    pub is_spent: bool,
 }
 
 /// How a round ends.
@@ -60,6 +62,8 @@ pub(super) struct Closing<'a, 'w> {
     pub jobs: &'a RoundJobs,
     /// The round had too few updates to count.
     pub is_abandoned: bool,
+    /// The budget pays for no further round.
+    pub is_spent: bool,
     pub intake: Intake,
     /// The meter of regret in hindsight, with the round that it opened.
     pub hindsight: Option<(&'a mut HindsightMeter<'w>, OpenRound<'w>)>,
@@ -154,6 +158,7 @@ impl<'w> Server<'w> {
             hindsight: Judged::default(),
             explanations: Vec::new(),
             updates: RoundUpdates::default(),
+            is_spent: false,
         }
     }
 
@@ -178,6 +183,7 @@ impl<'w> Server<'w> {
             hindsight,
             explanations: _,
             updates: _,
+            is_spent: _,
         } = self;
         state.field(round);
         state.fields(counts);
@@ -229,9 +235,10 @@ impl<'w> Server<'w> {
     /// Ends a round: trains and aggregates what it took in, evaluates where that is due, tells the policy, and records
     /// it.
     pub fn close(&mut self, engine: &mut Engine<'_>, closing: Closing<'_, 'w>) -> Result<(), RunError> {
-        let Closing { opened, jobs, is_abandoned, intake, hindsight, policy, scopes, clusters } = closing;
+        let Closing { opened, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters } = closing;
         let wants = policy.as_ref().map_or_else(Wants::default, |told| self.settings.wants(&*told.policy));
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);
+        self.is_spent = is_spent;
         self.metrics.clear();
         self.server_measures.clear();
         let (mut trained, mut quality, mut edge_accuracy) = (Vec::new(), None, None);
@@ -255,7 +262,8 @@ impl<'w> Server<'w> {
             let is_new_model = aggregated.is_new_model;
             trained = aggregated.trained;
             let plan = &self.settings.evaluate;
-            let is_due = plan.is_due(round, opened, now) || plan.end.is_reached(round, now, &engine.accounts);
+            let is_last = is_spent || plan.end.is_reached(round, now, &engine.accounts);
+            let is_due = plan.is_due(round, opened, now) || is_last;
             if is_due {
                 let Measured { metrics, servers } = learning.evaluate(plan.evaluated(scopes, parallel))?;
                 (self.metrics, self.server_measures) = (metrics, servers);
@@ -392,6 +400,7 @@ impl<'w> Server<'w> {
         let Self { round, reward, regret, .. } = *self;
         let (closed, accounts) = (engine.now(), engine.accounts);
         accounts.check()?;
+        engine.audit.within(engine.world.budget.bytes, &accounts)?;
         let (down_bytes, up_bytes) = (accounts.down_bytes, accounts.up_bytes);
         engine.note(&Record::Closed { round, time: closed, reward, regret, down_bytes, up_bytes })?;
         let is_recorded = round.0.is_multiple_of(self.settings.record_every);

@@ -3,7 +3,7 @@
 use crate::population::PopulationConfig;
 use crate::protocol::ProtocolConfig;
 use crate::task::{DataCache, TaskConfig};
-use crate::world::{World, WorldPlan};
+use crate::world::{BudgetPlan, Most, World, WorldPlan};
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::oracle::hindsight::{HindsightPlan, SetSize};
 use fedgenie_core::oracle::utility::UtilityConfig;
@@ -21,6 +21,14 @@ struct Lines {
     protocol: ProtocolConfig,
     training: Option<TrainingLines>,
     hindsight: Option<HindsightLines>,
+    budget: Option<BudgetLines>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BudgetLines {
+    traffic: u64,
+    least: usize,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +59,7 @@ pub fn world(base: &str, more: &str) -> World {
         let mut value: Table = format!("value = {value}").parse().unwrap();
         set(&mut table, path, value.remove("value").unwrap());
     }
-    let Lines { population, task, protocol, training, hindsight } = table.try_into().unwrap();
+    let Lines { population, task, protocol, training, hindsight, budget } = table.try_into().unwrap();
     let TrainingLines { epochs, batch, lr } = training.unwrap_or(TrainingLines { epochs: 1, batch: 32, lr: 1.0 });
     let sgd = OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
     let plan = WorldPlan {
@@ -59,6 +67,7 @@ pub fn world(base: &str, more: &str) -> World {
         population,
         task: task.into_settings(),
         planned: None,
+        evaluated: Default::default(),
         training: LocalTraining {
             length: Length::Epochs(epochs),
             batch,
@@ -83,6 +92,7 @@ pub fn world(base: &str, more: &str) -> World {
         }),
         assignment_regret: false,
         rounds: None,
+        budget: budget.map(|BudgetLines { traffic, least }| BudgetPlan { most: Some(Most::Traffic(traffic)), least }),
     };
     plan.build(1, &DataCache::default()).unwrap()
 }

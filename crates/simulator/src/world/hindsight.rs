@@ -1,12 +1,13 @@
 //! Where a regret in hindsight is defined, and its unit of time.
 
-use super::WorldError;
+use super::{Budget, WorldError};
 use crate::population::Population;
 use crate::protocol::Rule;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Measures, Place};
 use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan, SetSize};
 use fedgenie_core::oracle::regret::subsets;
+use fedgenie_core::oracle::utility::aggregate::TRAFFIC;
 use fedgenie_core::time::Span;
 use fedgenie_learning::task::Task;
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ pub(super) fn define(
     population: &Population,
     rule: &Rule,
     (measures, task): (Option<&Measures>, Option<&dyn Task>),
+    budget: Budget,
 ) -> Result<Hindsight, WorldError> {
     if let Some(message) = undefined(population, rule, measures.is_some()) {
         return Err(WorldError::scenario(PATH, message));
@@ -34,7 +36,10 @@ pub(super) fn define(
     }
     if let Some(weights) = utility.of_sets() {
         check_metrics(weights, measures)?;
-        let is_sorted = direction(weights).is_some() && task.is_some_and(|task| task.adds(ClientId(0)).is_some());
+        // Where jobs cost different amounts, what a set costs does not follow from its size.
+        let is_alike = weighs(weights).is_none() || task.is_some_and(|task| task.sends_all());
+        let is_summed = direction(weights).is_some() && task.is_some_and(|task| task.adds(ClientId(0)).is_some());
+        let is_sorted = is_alike && is_summed;
         let servers = match rule {
             _ if is_sorted => Vec::new(),
             Rule::Rounds(rule) => vec![(population.len(), rule.ask)],
@@ -43,7 +48,9 @@ pub(super) fn define(
                 rule.members.iter().zip(&rule.edge).map(|(members, rule)| (members.len(), rule.ask)).collect()
             }
         };
-        servers.into_iter().try_for_each(|(clients, ask)| check_sets(clients, ask.min(clients), size))?;
+        servers
+            .into_iter()
+            .try_for_each(|(clients, ask)| check_sets(clients, ask.min(clients), (size, budget.least)))?;
     }
     let t_semi = match plan.t_semi {
         Some(t_semi) => t_semi,
@@ -51,17 +58,34 @@ pub(super) fn define(
         None if kappa == 0.0 => Span(1_000_000_000),
         None => usual_latency(population)?,
     };
-    Ok(Hindsight { utility, kappa, t_semi, size, every })
+    let traffic = utility.of_sets().and_then(weighs).map(|weight| priced(weight, budget)).transpose()?;
+    Ok(Hindsight { utility, kappa, t_semi, size, every, least: budget.least, traffic })
+}
+
+/// The weight of a set's bytes, if they have one.
+fn weighs(weights: &BTreeMap<String, f64>) -> Option<f64> {
+    weights.get(TRAFFIC).copied().filter(|weight| *weight != 0.0)
+}
+
+/// The weight, and the budget that bytes are a share of.
+fn priced(weight: f64, budget: Budget) -> Result<(f64, u64), WorldError> {
+    let path = format!("regret.utility.aggregate.{TRAFFIC}");
+    let message = "is the weight of a set's bytes as a share of the budget, and there is none; give traffic or \
+                   full_rounds of [budget], or take it out";
+    budget.bytes.map(|bytes| (weight, bytes)).ok_or_else(|| WorldError::scenario(&path, message))
 }
 
 /// Most sets that are enumerated in a round.
 const MOST_SETS: u64 = 20_000;
 
 /// Refuses more sets than can be enumerated.
-fn check_sets(clients: usize, cohort: usize, size: SetSize) -> Result<(), WorldError> {
+fn check_sets(clients: usize, cohort: usize, (size, least): (SetSize, usize)) -> Result<(), WorldError> {
     let sets = match size {
         SetSize::Exactly => subsets(clients, cohort),
-        SetSize::AtMost => (1..=cohort).fold(0, |sum: u64, size| sum.saturating_add(subsets(clients, size))),
+        // Who can be chosen may be fewer than the fewest of a round.
+        SetSize::AtMost => {
+            (least.min(cohort)..=cohort).fold(0, |sum: u64, size| sum.saturating_add(subsets(clients, size)))
+        }
     };
     if sets <= MOST_SETS {
         return Ok(());
@@ -73,9 +97,14 @@ fn check_sets(clients: usize, cohort: usize, size: SetSize) -> Result<(), WorldE
     Err(WorldError::scenario("regret.utility.aggregate", message))
 }
 
-/// The sign of all weights, if they have the same: whether more of each metric is better, or less.
+/// The sign of the weights of all metrics, if they have the same: whether more of each is better, or less. None where
+/// metrics do not matter.
 pub(crate) fn direction(weights: &BTreeMap<String, f64>) -> Option<f64> {
-    let all = |is_such: fn(&f64) -> bool| weights.values().all(is_such);
+    let of_metrics = || weights.iter().filter(|(name, _)| *name != TRAFFIC).map(|(_, weight)| weight);
+    let all = |is_such: fn(&f64) -> bool| of_metrics().all(is_such);
+    if all(|weight| *weight == 0.0) {
+        return None;
+    }
     match (all(|weight| *weight >= 0.0), all(|weight| *weight <= 0.0)) {
         (true, _) => Some(1.0),
         (false, true) => Some(-1.0),
@@ -89,7 +118,12 @@ fn check_metrics(weights: &BTreeMap<String, f64>, measures: Option<&Measures>) -
     let mut names: Vec<String> = metrics.into_iter().map(|metric| metric.name).collect();
     let of_data = measures.iter().flat_map(|measures| &measures.of_data);
     names.extend(of_data.map(|measure| measure.metric(Place::Servers, None).to_owned()));
-    let Some(name) = weights.keys().find(|name| !names.contains(name)) else { return Ok(()) };
+    if names.iter().any(|name| name == TRAFFIC) && weights.contains_key(TRAFFIC) {
+        let message = "is a metric of the task, and is the weight of a set's bytes here; give the metric another name";
+        return Err(WorldError::scenario(&format!("regret.utility.aggregate.{TRAFFIC}"), message));
+    }
+    let is_unknown = |name: &&String| !names.contains(name) && *name != TRAFFIC;
+    let Some(name) = weights.keys().find(is_unknown) else { return Ok(()) };
     let message = format!("is no metric of a set here; there are {}", names.join(", "));
     Err(WorldError::scenario(&format!("regret.utility.aggregate.{name}"), message))
 }

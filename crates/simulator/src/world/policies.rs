@@ -5,11 +5,23 @@ use super::World;
 use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicyConfig, PolicySource, Wants};
 use crate::population::Population;
 use crate::protocol::{HierarchicalRule, RoundRule, Rule};
+use crate::task::Task;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::Law;
 use fedgenie_core::record::Phase;
 use fedgenie_core::time::Span;
+
+/// What of a run's evaluations policies may rely on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evaluated {
+    /// The model is evaluated after every round.
+    pub every_round: bool,
+    /// So it is on each client's own data.
+    pub clients: bool,
+    /// So are the models of edge servers, on their data.
+    pub servers: bool,
+}
 
 impl World {
     /// Makes a policy for a server that selects among all clients.
@@ -33,6 +45,7 @@ impl World {
         data_sizes: &[u32],
         build: impl FnOnce(&BuildContext<'_>) -> T,
     ) -> T {
+        let Evaluated { every_round, clients, servers } = self.evaluated;
         build(&BuildContext {
             clients: self.population.len(),
             among,
@@ -42,7 +55,15 @@ impl World {
             in_rounds: matches!(self.protocol.rule, Rule::Rounds(_)),
             trains: self.task.as_ref().is_some_and(|task| task.has_losses()),
             probes: self.task.as_ref().map_or(&[], |task| task.probes()),
-            devices: &WorldDevices { population: &self.population, cut: self.protocol.rule.cut() },
+            devices: &WorldDevices {
+                population: &self.population,
+                task: self.task.as_deref(),
+                cut: self.protocol.rule.cut(),
+            },
+            metrics: &self.measures.metrics(clients, servers),
+            evaluates_every_round: every_round,
+            budget: self.budget.bytes,
+            least: self.budget.least,
         })
     }
 
@@ -128,6 +149,10 @@ impl World {
             trains: false,
             probes: &[],
             devices: &NoDevices,
+            metrics: &[],
+            evaluates_every_round: false,
+            budget: None,
+            least: 1,
         };
         let of_cloud = |source: &PolicyConfig| {
             let policy = source.build(&cloud_context).and_then(without_probes)?;
@@ -178,6 +203,7 @@ impl Devices for NoDevices {
 #[derive(Debug)]
 struct WorldDevices<'a> {
     population: &'a Population,
+    task: Option<&'a dyn Task>,
     cut: Option<Span>,
 }
 
@@ -201,5 +227,9 @@ impl Devices for WorldDevices<'_> {
 
     fn usual_latency(&self) -> f64 {
         self.population.usual_latency()
+    }
+
+    fn categories(&self) -> Option<Vec<Vec<u64>>> {
+        self.task.and_then(Task::categories)
     }
 }

@@ -125,6 +125,7 @@ mod tests {
             curve.push(fedgenie_experiment::experiment::CurvePoint {
                 round,
                 time_s: 0.0,
+                bytes: 0,
                 regret: fedgenie_core::record::Regret::default(),
                 metrics: Vec::new(),
                 unique_clients: 1,

@@ -29,13 +29,26 @@ pub struct Config {
     policy: String,
     /// … over each of these.
     against: Vec<String>,
+    /// Another scenario, and a point of its sweep, whose runs the others are; of the same seeds.
+    #[serde(default)]
+    other: Option<Other>,
     /// Of `summary.json`: `virtual_time_s`, `time_to.test_accuracy >= 0.8`, ….
     value: String,
+}
+
+/// Where the other policies are.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Other {
+    scenario: String,
+    #[serde(default)]
+    point: usize,
 }
 
 /// A policy's values by seed.
 struct Values {
     values: Vec<f64>,
+    seeds: Vec<u64>,
     /// How many runs count with what they had spent, because they never reached the target.
     missed: usize,
     /// The first value that has no logarithm, with its seed.
@@ -44,8 +57,9 @@ struct Values {
 
 impl Values {
     fn of(runs: &[&RunSummary], value: &str) -> Result<Self, Error> {
-        let mut found = Self { values: Vec::new(), missed: 0, bad: None };
+        let mut found = Self { values: Vec::new(), seeds: Vec::new(), missed: 0, bad: None };
         for run in runs {
+            found.seeds.push(run.seed);
             let spent = spent_in_vain(run, value);
             found.missed += usize::from(spent.is_some());
             let number = spent.map_or_else(|| number(run, value, None), Ok)?;
@@ -72,7 +86,7 @@ fn spent_in_vain(run: &RunSummary, value: &str) -> Option<f64> {
 }
 
 /// The geometric mean of the ratios, with its interval.
-fn ratio(left: &[f64], right: &[f64]) -> Option<Estimate> {
+pub(super) fn ratio(left: &[f64], right: &[f64]) -> Option<Estimate> {
     let logarithms = |values: &[f64]| values.iter().map(|&value| ln(value)).collect::<Vec<f64>>();
     let found = paired_difference(&logarithms(left), &logarithms(right))?;
     Some(Estimate { mean: exp(found.mean), ci95: found.ci95.map(|ends| ends.map(exp)), n: found.n })
@@ -81,12 +95,22 @@ fn ratio(left: &[f64], right: &[f64]) -> Option<Estimate> {
 impl Config {
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         super::some(&self.against, "against")?;
-        if self.against.contains(&self.policy) {
+        if self.other.is_none() && self.against.contains(&self.policy) {
             return usage(format!("{} is compared with itself", self.policy));
         }
         let completed = context.runs(&self.scenario)?;
-        let values = |policy: &str| Values::of(&completed.of(policy, self.point)?, &self.value);
-        let mine = values(&self.policy)?;
+        let mine = Values::of(&completed.of(&self.policy, self.point)?, &self.value)?;
+        let (others, point) = match &self.other {
+            Some(other) => (context.runs(&other.scenario)?, other.point),
+            None => (completed, self.point),
+        };
+        let values = |policy: &str| -> Result<Values, Error> {
+            let theirs = Values::of(&others.of(policy, point)?, &self.value)?;
+            match theirs.seeds == mine.seeds {
+                true => Ok(theirs),
+                false => usage(format!("{} and {policy} have runs of different seeds", self.policy)),
+            }
+        };
         let title = format!("Ratios of {}: {} over others, paired by seed", self.value, self.policy);
         let columns = ["over", "geometric mean", "pairs", "runs of the policy that never reach it", "of the other"];
         let mut details = Details::new(title, &columns);

@@ -4,6 +4,7 @@ use super::{Measured, Measurement, number};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::estimate;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::RunSummary;
 use serde::Deserialize;
 
 /// Parameters.
@@ -17,6 +18,9 @@ pub struct Config {
     policies: Vec<String>,
     /// Of `summary.json`: `regret.mean`, `final.test_loss`, ….
     value: String,
+    /// Less this number of the same run, such as `reference.bias.test_rmse`.
+    #[serde(default)]
+    less: Option<String>,
     /// At this virtual time in seconds instead of at the end.
     #[serde(default)]
     at_s: Option<f64>,
@@ -29,7 +33,11 @@ impl Config {
         let mut measured = Vec::new();
         for policy in &self.policies {
             let runs = completed.of(policy, self.point)?;
-            let values = runs.iter().map(|run| number(run, &self.value, self.at_s)).collect::<Result<Vec<_>, _>>()?;
+            let of = |run: &&RunSummary| {
+                let less = self.less.as_ref().map_or(Ok(0.0), |less| number(run, less, None))?;
+                Ok(number(run, &self.value, self.at_s)? - less)
+            };
+            let values = runs.iter().map(of).collect::<Result<Vec<_>, Error>>()?;
             let Some(found) = estimate(&values) else {
                 return super::usage(format!("{} of {policy} is not finite", self.value));
             };

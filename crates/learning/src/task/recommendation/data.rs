@@ -157,6 +157,11 @@ impl Source {
 
     /// What numbers of users and items stand for, unless they stand for themselves.
     pub(super) fn maps(&self) -> Vec<(&'static str, String)> {
+        Self::maps_of(&self.data)
+    }
+
+    /// The same of any ratings.
+    pub fn maps_of(data: &Ratings) -> Vec<(&'static str, String)> {
         let table = |(name, ids): (&'static str, &Ids)| {
             if matches!(ids, Ids::AsTheyStand(_)) {
                 return None;
@@ -170,7 +175,7 @@ impl Source {
             }
             Some((name, text))
         };
-        [("users.csv", &self.data.user_ids), ("items.csv", &self.data.item_ids)].into_iter().filter_map(table).collect()
+        [("users.csv", &data.user_ids), ("items.csv", &data.item_ids)].into_iter().filter_map(table).collect()
     }
 
     /// Known dirt that was dropped.

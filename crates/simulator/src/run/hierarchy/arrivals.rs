@@ -130,7 +130,8 @@ impl<'w> Hierarchy<'w> {
         let intake = models.map_or(Intake::Nothing, Intake::EdgeModels);
         let clusters = clusters.as_mut().filter(|_| !is_abandoned);
         let (hindsight, policy) = (None, None);
-        let closing = Closing { opened, jobs, is_abandoned, intake, hindsight, policy, scopes, clusters };
+        let is_spent = false;
+        let closing = Closing { opened, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters };
         server.close(engine, closing)?;
         engine.check_jobs(self.edges.iter().map(super::Edge::live).sum())
     }

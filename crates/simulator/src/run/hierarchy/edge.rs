@@ -129,6 +129,11 @@ impl<'w> Edge<'w> {
         }
     }
 
+    /// What its policy says of the run so far.
+    pub fn warning(&self) -> Option<String> {
+        self.policy.warning()
+    }
+
     /// Jobs of its clients that are not settled.
     pub const fn live(&self) -> usize {
         self.cohort.jobs.len()
@@ -242,6 +247,7 @@ impl<'w> Edge<'w> {
             turn: self.turn,
             round: self.round,
             now: engine.now(),
+            least: 1,
             cohort: rule.ask,
             take: rule.take,
             candidates: engine.candidates(self.number),
@@ -327,7 +333,8 @@ impl<'w> Edge<'w> {
             aggregated: self.aggregated.clone(),
         };
         let numbers = (self.round, self.turn);
-        let open = meter.open(engine, numbers, |_| self.turn.into(), learning, Some((model.clone(), state)))?;
+        let most = self.rule.edge[self.number.index()].ask;
+        let open = meter.open(engine, numbers, most, |_| self.turn.into(), learning, Some((model.clone(), state)))?;
         Ok(Some(open))
     }
 

@@ -3,7 +3,7 @@
 mod servers;
 
 use super::*;
-use crate::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
+use crate::policy::{Policy, PolicyConfig, PolicyRng, SelectionRequest, ServerView};
 use crate::recorder::NoSink;
 use crate::run::tests;
 use crate::run::{Evaluations, Protocol, Run, RunSettings};
@@ -356,6 +356,65 @@ fn sets_are_worth_what_their_average_is_worth() {
         approx::assert_abs_diff_eq!(meter(&run).regret.cumulative(), cumulative, epsilon = 1e-5);
         assert!(cumulative > 0.01, "{size}: somebody else was better: {cumulative}");
     }
+}
+
+/// The set of two to four of eight clients that is worth the most, or of as many as the budget pays for: its updates
+/// trained anew, averaged by data size, and tested, with a price for time and for bytes.
+#[test]
+fn the_policy_that_knows_the_best_set_selects_it() {
+    let job = 2 * 20;
+    let world = with(&format!(
+        "protocol.synchronous.cohort = 4\n hindsight.size = \"at-most\"\n hindsight.t_semi = \"1 s\"\n \
+         hindsight.kappa = 0.01\n training.lr = 0.3\n \
+         hindsight.utility = {{ aggregate = {{ test_loss = -2.0, traffic = -0.01 }} }}\n \
+         budget = {{ traffic = {}, least = 2 }}",
+        15 * job
+    ));
+    assert_eq!(world.one_price(), Some(job));
+    let labelled = world.task.as_deref().unwrap().downcast::<Labelled>().unwrap();
+    let test: Vec<u32> = (0..labelled.data.test.examples() as u32).collect();
+    let everyone: Vec<ClientId> = (0..8).map(ClientId).collect();
+    let policy = world.policy(&PolicyConfig::Hindsight(Default::default()).into()).unwrap();
+    let settings = RunSettings { record_every: 1, ..RunSettings::default() };
+    let mut run = Run::new(&world, "hindsight", policy, settings, NoSink);
+    let (mut counts, mut updates, mut sizes) = (vec![0; 8], Vec::new(), Vec::new());
+    loop {
+        let start = learning(&run).model(0);
+        let rest = 15 * job - (run.accounts().down_bytes + run.accounts().up_bytes);
+        run.step().unwrap();
+        let selected: Vec<u32> =
+            (0..8).filter(|&client| run.counts()[client] > counts[client]).map(|client| client as u32).collect();
+        if selected.is_empty() {
+            break;
+        }
+        counts = run.counts().to_vec();
+        learning(&run).train_in_hindsight(&start, run.round(), &jobs(&everyone, run.round()), false, &mut updates);
+        let speeds = speeds(&world, run.round());
+        let worth = |set: &[u32]| {
+            let size = |client: &u32| labelled.partition.size(ClientId(*client)) as f64;
+            let total: f64 = set.iter().map(size).sum();
+            let place = |place: usize| {
+                let part = |client: &u32| size(client) * f64::from(updates[*client as usize].parameters[place]);
+                (set.iter().map(part).sum::<f64>() / total) as f32
+            };
+            let average: Vec<f32> = (0..start.len()).map(place).collect();
+            let batch = Batch { data: &labelled.data.test, examples: &test };
+            let slowest = set.iter().map(|&client| speeds[client as usize]).fold(f64::INFINITY, f64::min);
+            let bytes = -0.01 * (set.len() as u64 * job) as f64 / (15 * job) as f64;
+            -2.0 * evaluate(&*labelled.model, &average, batch, false).loss() + slowest + bytes
+        };
+        let most = 4.min((rest / job) as usize);
+        let all = (2..=most).flat_map(|size| brute::subsets(8, size));
+        let best = all.max_by(|one, other| worth(one).total_cmp(&worth(other))).unwrap();
+        assert_eq!(selected, best, "round {}", run.round().0);
+        let found = meter(&run).regret.last();
+        assert_eq!((&found.best, found.own_value), (&best, found.best_value));
+        approx::assert_abs_diff_eq!(found.best_value, worth(&best), epsilon = 1e-6);
+        assert_eq!(run.regret().hindsight, Some(0.0));
+        sizes.push(best.len());
+    }
+    assert!(run.is_spent() && sizes.len() >= 4, "{sizes:?}");
+    assert!(sizes.iter().any(|size| *size != sizes[0]), "sizes differ: {sizes:?}");
 }
 
 /// What is not judged costs nothing and adds nothing.

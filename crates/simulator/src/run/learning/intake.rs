@@ -94,9 +94,22 @@ impl Stateful for Trained {
 impl Trained {
     /// What a policy is told, with the update if it is given.
     pub fn report<'a>(&'a self, update: Option<&'a [f32]>) -> TrainingReport<'a> {
-        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, .. } = *self;
+        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, latency, .. } = *self;
         let change = self.change.as_deref();
-        TrainingReport { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, update, change }
+        TrainingReport {
+            client,
+            turn,
+            round,
+            staleness,
+            latency,
+            examples,
+            loss,
+            loss_rms,
+            quality,
+            deviation,
+            update,
+            change,
+        }
     }
 }
 

@@ -1,26 +1,32 @@
 //! The selection of a round: the probe that the policy asks for, the selection itself, and its regret.
 
 use super::Rounds;
-use crate::policy::ServerView;
+use crate::policy::{Policy, ServerView};
 use crate::population::LatencyError;
 use crate::run::RunError;
 use crate::run::engine::{Engine, Event, THE_SERVER, Timer};
-use crate::run::probe::{Asked, Asking, carry_out};
+use crate::run::hindsight::HindsightMeter;
+use crate::run::probe::{Asked, Asking, carry_out, price};
 use crate::run::question::{Asker, Question, SelectionStreams, view};
 use crate::run::server::Server;
 use crate::world::World;
-use fedgenie_core::id::Turn;
+use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::oracle::regret::MeteredRound;
 use fedgenie_core::oracle::reward::{History, bottleneck};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::Span;
 
-impl Rounds<'_> {
-    pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
+impl<'w> Rounds<'w> {
+    /// Selects; false if the budget does not pay for that.
+    pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<bool, RunError> {
         let world = engine.world;
         let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
         let view = view(world, &server.counts);
+        let least = world.budget.least;
         let question = self.question(engine, server);
+        if question.cohort < least {
+            return server.give_up(engine, self.turn, 0).map(|()| false);
+        }
         let probe = self.policy.probe(&question.request(), &view, &mut streams.policy);
         let asking = Asking {
             asker: Asker::Server,
@@ -29,10 +35,18 @@ impl Rounds<'_> {
             policy: &*self.policy,
             model: server.learning.as_ref().map(|learning| learning.model(0)),
         };
+        let asked = price(engine, server, self.turn, &probe);
+        if self.payable(engine, asked) < least {
+            return server.give_up(engine, self.turn, asked).map(|()| false);
+        }
         let Asked { answered, span, .. } = carry_out(engine, server, &asking, probe)?;
         self.pass(engine, span)?;
         let trained = answered.trained(&*self.policy);
         let question = self.question(engine, server);
+        // Others may be there now, whose jobs are dearer.
+        if question.cohort < least {
+            return server.give_up(engine, self.turn, asked).map(|()| false);
+        }
         let metered = world.truth.as_ref().filter(|truth| !truth.meters.is_empty());
         if let Some(truth) = metered {
             let history = history(world, self.turn, &server.counts);
@@ -40,10 +54,17 @@ impl Rounds<'_> {
         }
         let gains = metered.map(|truth| (&truth.genie.reward, &*self.available_gains));
         let gains = gains.filter(|(_, gains)| !gains.is_empty());
-        let view = answered.view(ServerView { gains, ..view }, &trained);
+        let foreseen = foresee(self.hindsight.as_mut(), &*self.policy, engine, server, &question)?;
+        let foreseen = foreseen.as_ref().map(|(best, value)| (&**best, *value));
+        let view = answered.view(ServerView { gains, foreseen, ..view }, &trained);
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
         server.explanations.extend(explained);
-        Ok(())
+        Ok(true)
+    }
+
+    /// How many clients the budget pays for, after so many bytes for what is asked before.
+    pub(super) fn payable(&self, engine: &Engine<'_>, asked: u64) -> usize {
+        engine.payable(THE_SERVER, self.rule.ask, asked, |_| self.turn.into())
     }
 
     fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
@@ -53,7 +74,8 @@ impl Rounds<'_> {
             turn: self.turn,
             round: server.round,
             now: engine.now(),
-            cohort: self.rule.ask,
+            least: engine.world.budget.least,
+            cohort: self.payable(engine, 0),
             take: self.rule.take,
             candidates: engine.candidates(THE_SERVER),
             explain: server.settings.explain,
@@ -112,6 +134,24 @@ impl Rounds<'_> {
         })?;
         Ok(())
     }
+}
+
+/// The best set of a selection and what it is worth, with the updates that the candidates would return; none if the
+/// policy is not to know that.
+fn foresee<'w>(
+    meter: Option<&mut HindsightMeter<'w>>,
+    policy: &dyn Policy,
+    engine: &Engine<'_>,
+    server: &Server<'w>,
+    question: &Question<'_>,
+) -> Result<Option<(Vec<ClientId>, f64)>, RunError> {
+    let Some(most) = policy.foresees(&question.request()) else { return Ok(None) };
+    let (Some(meter), Some(learning)) = (meter.filter(|meter| meter.is_of_sets()), &server.learning) else {
+        return Err(question.refuse("asks for the best set in hindsight, and no sets are metered"));
+    };
+    let numbers = (question.round, question.turn);
+    let open = meter.open(engine, numbers, most, |_| question.turn.into(), learning, None)?;
+    Ok(Some(meter.foresee(&open, learning, server.settings.parallel)))
 }
 
 fn history<'a>(world: &'a World, turn: Turn, counts: &'a [u32]) -> History<'a> {

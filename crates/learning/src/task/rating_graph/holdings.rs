@@ -1,0 +1,293 @@
+//! Who holds which ratings, and the graph of each client.
+
+use crate::data::partition::{Partition, Skew};
+use crate::data::{Dataset, Targets};
+use crate::graph_network::{Graph, Pairs};
+use crate::ratings::reference::Biases;
+use crate::ratings::social::SocialRatings;
+use crate::ratings::social::dealt::{CategoryName, Dealt};
+use crate::ratings::{Part, RatingsSplit};
+use crate::task::References;
+use crate::task::recommendation::Source;
+use fedgenie_core::id::ClientId;
+use ndarray::Array2;
+use serde_json::{Value, json};
+use std::sync::{Arc, OnceLock};
+
+/// The most clients of which all overlaps are told.
+const MOST_OVERLAPS: usize = 100;
+
+/// What a client holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientGraph {
+    /// The number of each node among all: users, then items behind them; ascending.
+    pub nodes: Vec<u32>,
+    /// How many of the nodes are users.
+    pub users: usize,
+    /// Edges between pairs of its users who trust each other.
+    pub trust: usize,
+    /// Training ratings and trust as edges.
+    pub graph: Graph,
+    /// Ratings by user and item, as nodes of the graph: training, validation, test.
+    parts: [Pairs; 3],
+}
+
+const fn index(part: Part) -> usize {
+    match part {
+        Part::Train => 0,
+        Part::Valid => 1,
+        Part::Test => 2,
+    }
+}
+
+impl ClientGraph {
+    /// The ratings of a part.
+    pub const fn part(&self, part: Part) -> &Pairs {
+        &self.parts[index(part)]
+    }
+
+    /// The graph of a client with these ratings: user, item among all nodes, rating, and what it is for.
+    fn new(
+        mut ratings: Vec<(u32, u32, f32, Part)>,
+        users: usize,
+        trust: &[(u32, u32)],
+        transition: bool,
+        local: &mut [u32],
+    ) -> Self {
+        ratings.sort_unstable_by_key(|&(user, item, ..)| (user, item));
+        let mut nodes: Vec<u32> = ratings.iter().flat_map(|&(user, item, ..)| [user, item]).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.iter().zip(0..).for_each(|(&node, number)| local[node as usize] = number);
+        let mut parts = [const { Pairs { ends: Vec::new(), values: Vec::new() } }; 3];
+        for &(user, item, value, part) in &ratings {
+            let pairs = &mut parts[index(part)];
+            pairs.ends.push((local[user as usize], local[item as usize]));
+            pairs.values.push(value);
+        }
+        let is_here = |user: u32| local[user as usize] != u32::MAX;
+        let of_trust = trust.iter().filter(|&&(one, other)| is_here(one) && is_here(other));
+        let mut edges = parts[0].ends.clone();
+        edges.extend(of_trust.map(|&(one, other)| (local[one as usize], local[other as usize])));
+        let own_users = nodes.partition_point(|&node| (node as usize) < users);
+        let graph = Graph::new(nodes.len(), &edges, transition);
+        let trust = edges.len() - parts[0].ends.len();
+        nodes.iter().for_each(|&node| local[node as usize] = u32::MAX);
+        Self { nodes, users: own_users, trust, graph, parts }
+    }
+}
+
+/// What all clients hold.
+#[derive(Debug)]
+pub struct Holdings {
+    split: RatingsSplit,
+    social: Arc<SocialRatings>,
+    clients: Vec<ClientGraph>,
+    categories: Vec<Vec<CategoryName>>,
+    /// Training ratings of each category that each client holds.
+    counts: Vec<Vec<u64>>,
+    names: Vec<CategoryName>,
+    skew: Skew,
+    unheld: usize,
+    references: OnceLock<References>,
+}
+
+impl Holdings {
+    /// Of a split whose ratings are dealt out; `transition` says whether edges carry transition probabilities.
+    pub fn new(social: Arc<SocialRatings>, split: RatingsSplit, dealt: Dealt, transition: bool) -> Self {
+        let Dealt { categories, holders, of_ratings, names } = dealt;
+        let (users, items, clients) = (split.users(), split.items(), categories.len());
+        let mut held = vec![Vec::new(); clients];
+        let mut examples = vec![Vec::new(); clients];
+        let mut counts = vec![vec![0; names.len()]; clients];
+        let parts = [(Part::Train, &split.train), (Part::Valid, &split.valid), (Part::Test, &split.test)];
+        for (part, numbers) in parts {
+            for (&number, place) in numbers.iter().zip(0_u32..) {
+                let Some(client) = holders[number as usize].map(|client| client as usize) else { continue };
+                let rating = &split.data.ratings[number as usize];
+                held[client].push((rating.user, users as u32 + rating.item, rating.value, part));
+                if part == Part::Train {
+                    examples[client].push(place);
+                    counts[client][of_ratings[number as usize] as usize] += 1;
+                }
+            }
+        }
+        let mut local = vec![u32::MAX; users + items];
+        let graphs = held.into_iter();
+        let graphs =
+            graphs.map(|ratings| ClientGraph::new(ratings, users, &social.trust, transition, &mut local)).collect();
+        let sizes: Vec<usize> = examples.iter().map(Vec::len).collect();
+        let partition = Partition::deal(examples.concat(), &sizes);
+        let label = |&number: &u32| of_ratings[number as usize];
+        let targets = match names.len() {
+            classes @ 1..=256 => {
+                Targets::Classes { labels: split.train.iter().map(|number| label(number) as u8).collect(), classes }
+            }
+            _ => Targets::Values(vec![0.0; split.train.len()]),
+        };
+        let skew = partition.skew(&Dataset::new(Array2::zeros((split.train.len(), 0)), targets));
+        let unheld = holders.iter().filter(|holder| holder.is_none()).count();
+        Self { social, clients: graphs, categories, counts, names, skew, unheld, split, references: OnceLock::new() }
+    }
+
+    /// All clients.
+    pub fn clients(&self) -> &[ClientGraph] {
+        &self.clients
+    }
+
+    /// The ratings of all, in parts.
+    pub const fn split(&self) -> &RatingsSplit {
+        &self.split
+    }
+
+    /// Who trusts whom.
+    pub fn trust(&self) -> &[(u32, u32)] {
+        &self.social.trust
+    }
+
+    /// Number of users of all clients.
+    pub fn users(&self) -> usize {
+        self.split.users()
+    }
+
+    /// Number of items of all clients.
+    pub fn items(&self) -> usize {
+        self.split.items()
+    }
+
+    /// Training ratings of a client.
+    pub fn examples(&self, client: ClientId) -> usize {
+        self.clients[client.index()].part(Part::Train).ends.len()
+    }
+
+    /// Training ratings of all clients.
+    pub fn all_examples(&self) -> u64 {
+        self.clients.iter().map(|client| client.part(Part::Train).ends.len() as u64).sum()
+    }
+
+    /// Training ratings of each category that each client holds.
+    pub fn categories(&self) -> Vec<Vec<u64>> {
+        self.counts.clone()
+    }
+
+    /// Whether there are validation ratings.
+    pub const fn has_valid(&self) -> bool {
+        !self.split.valid.is_empty()
+    }
+
+    /// How unevenly training ratings and their categories are spread.
+    pub const fn skew(&self) -> &Skew {
+        &self.skew
+    }
+
+    /// What mean and biases of all training ratings reach on all test and validation ratings.
+    pub fn references(&self) -> References {
+        let errors = || {
+            let biases = Biases::fit(&self.split);
+            let mut metrics = [Vec::new(), Vec::new()];
+            for (part, place) in [(Part::Test, "test"), (Part::Valid, "valid")] {
+                if self.split.part(part).len() == 0 {
+                    continue;
+                }
+                let errors = biases.errors(self.split.part(part));
+                for (metrics, error) in metrics.iter_mut().zip([errors.mean, errors.bias]) {
+                    metrics.push((format!("{place}_rmse"), error));
+                }
+            }
+            let [of_mean, of_bias] = metrics;
+            vec![("mean", of_mean), ("bias", of_bias)]
+        };
+        self.references.get_or_init(errors).clone()
+    }
+
+    /// How many there are of everything, and what was dropped.
+    pub fn count(&self) -> Vec<(&'static str, u64)> {
+        let dropped = &self.split.data.dropped;
+        let counts = [
+            ("users", self.users()),
+            ("items", self.items()),
+            ("categories", self.names.len()),
+            ("train", self.split.train.len()),
+            ("valid", self.split.valid.len()),
+            ("test", self.split.test.len()),
+            ("trust", self.social.trust.len()),
+            ("without_trust", self.social.without_trust),
+            ("outside_range", dropped.outside),
+            ("repeated", dropped.repeated),
+            ("unassigned", self.unheld),
+        ];
+        counts.map(|(name, count)| (name, count as u64)).to_vec()
+    }
+
+    /// Each client's graph in numbers, and how far the nodes of clients overlap.
+    pub fn described(&self) -> Value {
+        let clients: Vec<Value> = self
+            .clients
+            .iter()
+            .zip(&self.categories)
+            .map(|(client, categories)| {
+                let [train, valid, test] = client.parts.each_ref().map(|pairs| pairs.ends.len());
+                json!({
+                    "categories": categories,
+                    "users": client.users,
+                    "items": client.nodes.len() - client.users,
+                    "nodes": client.nodes.len(),
+                    "ratings": train + valid + test,
+                    "train": train,
+                    "valid": valid,
+                    "test": test,
+                    "trust": client.trust,
+                })
+            })
+            .collect();
+        let mut seen = vec![false; self.users() + self.items()];
+        let mut all = 0_usize;
+        let share = |client: &ClientGraph| {
+            let common = client.nodes.iter().filter(|&&node| seen[node as usize]).count();
+            let share = (all > 0).then(|| common as f64 / all as f64);
+            client.nodes.iter().for_each(|&node| seen[node as usize] = true);
+            all += client.nodes.len() - common;
+            share
+        };
+        let shares: Vec<Option<f64>> = self.clients.iter().map(share).collect();
+        let mut described = json!({ "clients": clients, "prefix_intersection": shares });
+        if self.clients.len() <= MOST_OVERLAPS {
+            let common = |one: &ClientGraph, other: &ClientGraph| {
+                one.nodes.iter().filter(|node| other.nodes.binary_search(node).is_ok()).count()
+            };
+            let row = |one| self.clients.iter().map(|other| common(one, other)).collect::<Vec<usize>>();
+            described["overlap"] = self.clients.iter().map(row).collect();
+        }
+        described
+    }
+
+    /// What numbers of users and items stand for.
+    pub fn maps(&self) -> Vec<(&'static str, String)> {
+        Source::maps_of(&self.split.data)
+    }
+
+    /// What a careful user should know.
+    pub fn warnings(&self) -> Vec<String> {
+        let dropped = &self.split.data.dropped;
+        let without: Vec<String> = (0..self.clients.len())
+            .filter(|&client| self.examples(ClientId::from_index(client)) == 0)
+            .map(|client| client.to_string())
+            .collect();
+        let mut warnings = Vec::new();
+        for (count, what) in [
+            (self.social.without_trust, "ratings are of users without trust and were dropped"),
+            (dropped.outside, "ratings are outside `range` and were dropped"),
+            (dropped.repeated, "ratings repeat an earlier pair of user and item; the first of each counts"),
+            (self.unheld, "ratings are of categories that are assigned to no client; nobody holds them"),
+        ] {
+            if count > 0 {
+                warnings.push(format!("{count} {what}"));
+            }
+        }
+        if !without.is_empty() {
+            warnings
+                .push(format!("without a training rating, and so without an update: client {}", without.join(", ")));
+        }
+        warnings
+    }
+}

@@ -1,0 +1,183 @@
+//! Who holds which graph, measures over clients, features, and what factor models learn.
+
+use super::factors::{Kind as FactorKind, RatingFactors, Settings};
+use super::*;
+use crate::graph_network::Kind;
+use crate::ratings::SplitConfig;
+use crate::ratings::social::dealt::Dealt;
+use crate::ratings::social::{SocialConfig, SocialPartition, SocialSource, SyntheticSocial};
+use crate::task::{JobKey, PrivateTable};
+use crate::trainer::OptimizerConfig;
+use fedgenie_core::id::{JobNumber, Round};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+fn small() -> SyntheticSocial {
+    SyntheticSocial {
+        users: 60,
+        items: 90,
+        ratings: 900,
+        categories: 9,
+        communities: 3,
+        trust: 120,
+        ..SyntheticSocial::default()
+    }
+}
+
+pub(super) fn holdings(seed: u64, clients: Option<usize>, transition: bool) -> Holdings {
+    holdings_of(small(), seed, clients, transition)
+}
+
+fn holdings_of(drawn: SyntheticSocial, seed: u64, clients: Option<usize>, transition: bool) -> Holdings {
+    let streams = Streams::new(seed);
+    let config = SocialConfig::Source(SocialSource::Synthetic(drawn));
+    let social = config.load(None, &streams, &Default::default()).unwrap();
+    let split = SplitConfig::Random { test: 0.1, valid: 0.1 }.split(social.ratings.clone(), &streams).unwrap();
+    let dealt = match clients {
+        Some(clients) => SocialPartition::default().deal(&split, clients, &streams).unwrap(),
+        None => Dealt::whole(&split),
+    };
+    Holdings::new(social, split, dealt, transition)
+}
+
+const SHAPE: Shape = Shape { kind: Kind::Gcn, layers: 2, hidden: 8, embedding: 6 };
+
+/// Nobody keeps anything.
+static NOTHING: LazyLock<PrivateTable> = LazyLock::new(|| PrivateTable::new(0));
+
+fn state(model: &[f32]) -> ModelState<'_> {
+    ModelState { model, private: PrivateView::of(&NOTHING), round: Round(0), moved: &[], memories: &[] }
+}
+
+#[test]
+fn clients_hold_graphs_of_their_ratings_and_of_the_trust_between_their_users() {
+    let holdings = holdings(1, Some(4), true);
+    let data = &holdings.split().data;
+    let users = holdings.users();
+    let trust: BTreeSet<(u32, u32)> = holdings.trust().iter().copied().collect();
+    let mut seen = 0;
+    for client in holdings.clients() {
+        let parts = [Part::Train, Part::Valid, Part::Test].map(|part| client.part(part));
+        seen += parts.iter().map(|pairs| pairs.ends.len()).sum::<usize>();
+        // Nodes: users and items of its ratings, whatever these are for.
+        let nodes: BTreeSet<u32> = parts
+            .iter()
+            .flat_map(|pairs| pairs.ends.iter().flat_map(|&(user, item)| [user, item]))
+            .map(|node| client.nodes[node as usize])
+            .collect();
+        assert!(nodes.iter().eq(&client.nodes) && client.nodes[client.users] as usize >= users);
+        let mut edges = BTreeSet::new();
+        for (node, &global) in client.nodes.iter().enumerate() {
+            for &other in client.graph.around(node).iter().filter(|&&other| other as usize > node) {
+                edges.insert((global, client.nodes[other as usize]));
+            }
+        }
+        let of_ratings = parts[0].ends.iter().map(|&(u, i)| (client.nodes[u as usize], client.nodes[i as usize]));
+        let own: BTreeSet<u32> = client.nodes[..client.users].iter().copied().collect();
+        let of_trust = trust.iter().copied().filter(|(one, other)| own.contains(one) && own.contains(other));
+        let expected: BTreeSet<(u32, u32)> = of_ratings.chain(of_trust).collect();
+        assert_eq!(edges, expected);
+        assert_eq!(client.graph.edges(), client.trust + parts[0].ends.len());
+        for pairs in parts {
+            for (&(user, item), &value) in pairs.ends.iter().zip(&pairs.values) {
+                let pair = (client.nodes[user as usize], client.nodes[item as usize] - users as u32);
+                let found = data.ratings.iter().find(|rating| (rating.user, rating.item) == pair).unwrap();
+                assert_eq!(found.value, value);
+            }
+        }
+    }
+    assert_eq!(seen, data.ratings.len());
+    let described = holdings.described();
+    let nodes = |client: usize| holdings.clients()[client].nodes.iter().collect::<BTreeSet<_>>();
+    let common = |one, other| nodes(one).intersection(&nodes(other)).count();
+    for one in 0..4 {
+        for other in 0..4 {
+            assert_eq!(described["overlap"][one][other], common(one, other));
+        }
+    }
+    assert!(described["prefix_intersection"][0].is_null());
+    let union: BTreeSet<_> = nodes(0).union(&nodes(1)).copied().collect();
+    let share = union.intersection(&nodes(2)).count() as f64 / union.len() as f64;
+    assert_eq!(described["prefix_intersection"][2], share);
+    assert_eq!(described["clients"][1]["trust"], holdings.clients()[1].trust);
+    let references = holdings.references();
+    assert_eq!((references[0].0, references[1].0, &*references[1].1[0].0), ("mean", "bias", "test_rmse"));
+    assert!(references[1].1[0].1 < references[0].1[0].1);
+}
+
+#[test]
+fn measures_are_pooled_over_clients_and_the_same_on_any_number_of_threads() {
+    let streams = Streams::new(3);
+    let task = RatingGraph::new(SHAPE, holdings(3, Some(4), true), &Features::Random, None, &streams);
+    let model = (&task as &dyn Task).initial_model(0, &streams);
+    let mut apart = Vec::new();
+    for client in (0..4).map(ClientId) {
+        let mut values = [0.0; 3];
+        let weight = task.evaluate(On::Client(client), &state(&model), false, &mut values);
+        assert!((values[0] * values[0] - values[2]).abs() < 1e-9 && values[1] <= values[0]);
+        apart.push((weight, values));
+    }
+    let mut test = [0.0; 3];
+    let mut valid = [0.0; 3];
+    task.evaluate_both(&state(&model), true, [&mut test, &mut valid]);
+    let total: f64 = apart.iter().map(|(weight, _)| weight).sum();
+    let loss = apart.iter().map(|(weight, values)| weight * values[2]).sum::<f64>() / total;
+    assert!((loss - test[2]).abs() < 1e-9 * loss && total == task.holdings().split().test.len() as f64);
+    let mut alone = [0.0; 3];
+    for (on, both) in [(On::Test, test), (On::Valid, valid)] {
+        task.evaluate(on, &state(&model), false, &mut alone);
+        assert_eq!(alone, both);
+    }
+    // By hand: predictions on a client's own graph.
+    let losses = task.losses(ClientId(2), &model, &mut Scratch::default());
+    let mean = losses.iter().sum::<f64>() / losses.len() as f64;
+    assert_eq!(task.client_loss(ClientId(2), &state(&model)), mean);
+    assert_eq!(losses.len(), task.examples(ClientId(2)));
+}
+
+#[test]
+fn features_are_those_that_were_asked_for_and_the_same_on_every_client() {
+    let streams = Streams::new(2);
+    let wide = Shape { kind: Kind::Gat { heads: 2 }, embedding: 64, ..SHAPE };
+    let of = |features: &Features| RatingGraph::new(wide, holdings(2, Some(3), true), features, None, &streams);
+    let drawn = random(&holdings(2, Some(3), true), 64, &streams);
+    let variance = drawn.iter().map(|x| f64::from(x * x)).sum::<f64>() / drawn.len() as f64;
+    assert!((variance * 64.0 - 1.0).abs() < 0.05, "{variance}");
+    let table = of(&Features::Table(drawn.clone()));
+    let random = of(&Features::Random);
+    assert_eq!(table.prepared, random.prepared);
+    let degree = of(&Features::Degree);
+    assert_ne!(degree.prepared, random.prepared);
+    assert_ne!(of(&Features::Constant).prepared, degree.prepared);
+}
+
+fn trained(task: &dyn Task, streams: &Streams, steps: u32, lr: f64) -> (Vec<f32>, f64) {
+    let adam = OptimizerConfig::Adam { lr, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 };
+    let settings = LocalTraining::new(steps, usize::MAX, &adam).unwrap();
+    let start = task.initial_model(0, streams);
+    let key = JobKey { client: ClientId(0), number: JobNumber(1) };
+    let job = Job { client: key.client, round: Round(1), number: key.number, start: &start, private: None };
+    let context = Context { settings: &settings, streams, loss_rms: true };
+    let mut update = Update::default();
+    task.train(&job, &context, &mut Worker::default(), &mut update);
+    assert!(!update.diverged && update.loss_rms.unwrap() >= update.first_loss);
+    (update.parameters, update.first_loss)
+}
+
+#[test]
+fn factors_learn_more_than_the_mean() {
+    let streams = Streams::new(4);
+    // SoRec's errors are those of ratings brought to [0, 1]: a sixteenth.
+    for (kind, lambda) in
+        [(FactorKind::Mf, 4.0), (FactorKind::SoRec { trust: 0.01 }, 0.25), (FactorKind::SoReg { trust: 0.5 }, 4.0)]
+    {
+        let settings = Settings { kind, factors: 4, lambda, range: [1.0, 5.0] };
+        let drawn = SyntheticSocial { ratings: 3_600, noise: 0.3, ..small() };
+        let task = RatingFactors::new(settings, holdings_of(drawn, 4, None, true), None);
+        let (model, first) = trained(&task, &streams, 150, 0.02);
+        let mut values = [0.0; 3];
+        let count = task.evaluate(On::Test, &state(&model), false, &mut values);
+        let mean = task.references()[0].1[0].1;
+        assert!(values[0] < mean && count == 360.0, "{kind:?}: {values:?}, {mean}, {first}");
+    }
+}

@@ -1,0 +1,67 @@
+//! What is left of a budget, and how many clients that pays for.
+//!
+//! A job that is under way is paid in full: what it has yet to move is taken already. What a job that is over did not
+//! move, because it was lost or called off, is there again. So a run never moves more than its budget.
+
+use super::RunError;
+use super::engine::Engine;
+use super::question::Asker;
+use super::server::Server;
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+
+impl Engine<'_> {
+    /// The bytes that the budget has left, if there is a budget.
+    pub fn rest(&self) -> Option<u64> {
+        let budget = self.world.budget.bytes?;
+        let both = |down: u64, up: u64| down.saturating_add(up);
+        let under_way = self.jobs.iter().filter(|job| job.pending.is_some());
+        let owed = under_way.map(|job| both(job.transfer[0], job.transfer[1]) - both(job.bytes.0, job.bytes.1));
+        let moved = both(self.accounts.down_bytes, self.accounts.up_bytes);
+        Some(owed.fold(budget.saturating_sub(moved), u64::saturating_sub))
+    }
+
+    /// How many of a server's candidates the rest of the budget pays for, at most `ask`, whoever of them are chosen,
+    /// after `spent` bytes for something else. `number` is that of the job of each.
+    pub fn payable(&self, server: EdgeId, ask: usize, spent: u64, number: impl Fn(ClientId) -> JobNumber) -> usize {
+        let Some(rest) = self.rest() else { return ask };
+        let Some(rest) = rest.checked_sub(spent) else { return 0 };
+        let price = match self.world.one_price() {
+            Some(price) => price,
+            None => self.world.dearest(self.candidates(server).list(), number),
+        };
+        rest.checked_div(price).map_or(ask, |count| ask.min(usize::try_from(count).unwrap_or(ask)))
+    }
+
+    /// Whether the budget pays for no further round, as far as that is known before who can be chosen in it is.
+    pub fn is_spent(&self) -> bool {
+        let round = self.world.one_price().map(|price| price.saturating_mul(self.world.budget.least as u64));
+        self.rest().zip(round).is_some_and(|(rest, round)| rest < round)
+    }
+}
+
+impl Server<'_> {
+    /// The budget does not pay for a selection: the run is over, unless it has not begun.
+    ///
+    /// # Errors
+    /// If it is the run's first: what the policy asks before it selects costs too much.
+    pub fn give_up(&mut self, engine: &Engine<'_>, turn: Turn, asked: u64) -> Result<(), RunError> {
+        self.is_spent = true;
+        if engine.accounts.dispatched == 0 {
+            let budget = engine.world.budget;
+            return Err(RunError::Budget {
+                policy: Asker::Server.policy(&self.label),
+                turn,
+                round: self.round,
+                budget: budget.bytes.unwrap_or(u64::MAX),
+                least: budget.least,
+                asked,
+            });
+        }
+        Ok(())
+    }
+
+    /// The round under way is none.
+    pub fn take_back_round(&mut self) {
+        self.round = Round(self.round.0 - 1);
+    }
+}

@@ -1,0 +1,161 @@
+//! What travels, and the budget of a run: most bytes of clients, and the fewest clients of a round that they have to
+//! pay for.
+
+use super::{World, WorldError, WorldPlan};
+use crate::protocol::Rule;
+use fedgenie_core::id::{ClientId, JobNumber};
+use fedgenie_core::rng::Streams;
+use fedgenie_learning::task::{Context, JobKey, Task};
+use fedgenie_learning::trainer::LocalTraining;
+
+/// `B`, as a scenario writes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Most {
+    /// So many bytes of clients, both ways together.
+    Traffic(u64),
+    /// So many times what the first round would move in which every client takes part.
+    FullRounds(f64),
+}
+
+/// The budget that a scenario asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BudgetPlan {
+    /// `B`; none where traffic is not limited.
+    pub most: Option<Most>,
+    /// `L`, the fewest clients of a round.
+    pub least: usize,
+}
+
+/// The budget of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// `B`: most bytes of clients, both ways together; none where traffic is not limited.
+    pub bytes: Option<u64>,
+    /// `L`, the fewest clients of a round, at least 1.
+    pub least: usize,
+}
+
+impl Default for Budget {
+    /// None.
+    fn default() -> Self {
+        Self { bytes: None, least: 1 }
+    }
+}
+
+/// The bytes that a job moves, down and up.
+pub(super) fn transfer(
+    (task, payload_bytes): (Option<&dyn Task>, u64),
+    context: &Context<'_>,
+    client: ClientId,
+    number: JobNumber,
+) -> [u64; 2] {
+    match task {
+        Some(task) if !task.sends_all() => task.transfer(JobKey { client, number }, context),
+        _ => [payload_bytes; 2],
+    }
+}
+
+impl BudgetPlan {
+    /// The budget in a world, where the first job of client `i` moves `prices[i]` bytes.
+    ///
+    /// # Errors
+    /// If the protocol has no rounds that it could pay for, or it does not pay for a single one.
+    pub(super) fn define(&self, rule: &Rule, prices: impl Iterator<Item = u64>) -> Result<Budget, WorldError> {
+        let Self { most, least } = *self;
+        if matches!(rule, Rule::Hierarchical(_)) {
+            let message = "is of one server that selects, and edge servers select apart from each other; take another \
+                           protocol, or stop.traffic in its place";
+            return Err(WorldError::scenario("budget", message));
+        }
+        let ask = rule.ask();
+        if !(1..=ask).contains(&least) {
+            let message = format!("found {least}; expected between 1 and the clients of a selection ({ask})");
+            return Err(WorldError::scenario("budget.least", message));
+        }
+        let Some(most) = most else { return Ok(Budget { bytes: None, least }) };
+        let (mut everybody, mut dearest) = (0_u64, 0);
+        for price in prices {
+            everybody = everybody.saturating_add(price);
+            dearest = dearest.max(price);
+        }
+        let round = dearest.saturating_mul(least as u64);
+        let (key, bytes) = match most {
+            Most::Traffic(bytes) => ("budget.traffic", bytes),
+            // A product beyond the range is its end.
+            Most::FullRounds(rounds) => ("budget.full_rounds", (rounds * everybody as f64) as u64),
+        };
+        if everybody == 0 {
+            let message = "limits traffic, and the jobs of this scenario move no bytes; take the key out";
+            return Err(WorldError::scenario(key, message));
+        }
+        if bytes < round {
+            let clients = if least == 1 { "1 client".to_owned() } else { format!("{least} clients") };
+            let message = format!("found {bytes} B; a round of {clients} moves {round} B, both ways together");
+            return Err(WorldError::scenario(key, message));
+        }
+        Ok(Budget { bytes: Some(bytes), least })
+    }
+}
+
+impl WorldPlan {
+    /// The budget in a world; none is one without limits.
+    pub(super) fn budget(
+        &self,
+        (rule, clients): (&Rule, usize),
+        task: (Option<&dyn Task>, u64),
+        (settings, streams): (&LocalTraining, &Streams),
+        warnings: &mut Vec<String>,
+    ) -> Result<Budget, WorldError> {
+        let Some(plan) = &self.budget else { return Ok(Budget::default()) };
+        let context = Context { settings, streams, loss_rms: false };
+        let price = |client: usize| {
+            let [down, up] = transfer(task, &context, ClientId::from_index(client), JobNumber(1));
+            down.saturating_add(up)
+        };
+        let budget = plan.define(rule, (0..clients).map(price))?;
+        if let Rule::Rounds(rule) = rule
+            && budget.bytes.is_some()
+            && budget.least < rule.quorum
+        {
+            warnings.push(format!(
+                "at its end the budget may pay for rounds of fewer clients than the quorum of {}, which are abandoned; give \
+                 [budget] least = {}",
+                rule.quorum, rule.quorum
+            ));
+        }
+        Ok(budget)
+    }
+}
+
+impl World {
+    /// Bytes of the dense parts of a model and of these rows of its tables.
+    pub fn bytes_of(&self, rows: &[u32]) -> u64 {
+        match &self.task {
+            Some(task) if task.layout().rows() > 0 => task.layout().bytes_of(rows),
+            _ => self.training.payload_bytes,
+        }
+    }
+
+    /// The bytes that a job moves, down and up.
+    pub fn transfer(&self, client: ClientId, number: JobNumber) -> [u64; 2] {
+        transfer((self.task.as_deref(), self.training.payload_bytes), &self.context(), client, number)
+    }
+
+    /// What a job costs: the bytes that it moves, both ways together.
+    pub fn price(&self, client: ClientId, number: JobNumber) -> u64 {
+        let [down, up] = self.transfer(client, number);
+        down.saturating_add(up)
+    }
+
+    /// What every job costs, if all cost the same.
+    pub fn one_price(&self) -> Option<u64> {
+        let is_same = self.task.as_ref().is_none_or(|task| task.sends_all());
+        is_same.then(|| self.training.payload_bytes.saturating_mul(2))
+    }
+
+    /// What the dearest of some clients' jobs costs. `number` is that of each one's job.
+    pub fn dearest(&self, clients: &[ClientId], number: impl Fn(ClientId) -> JobNumber) -> u64 {
+        let price = |&client: &ClientId| self.price(client, number(client));
+        self.one_price().unwrap_or_else(|| clients.iter().map(price).max().unwrap_or(0))
+    }
+}
