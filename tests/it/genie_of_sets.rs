@@ -164,11 +164,13 @@ fn fourteen_clients_are_enumerated() {
 fn where_no_set_is_measured_it_is_refused() {
     let only = changed(SETS, "[policy.random]\n[policy.single]\nkind = \"hindsight\"\ncohort = 1\n", "");
     let utility = "utility = { aggregate = { test_loss = -1.0, traffic = -0.05 } }\n";
-    let none = "selects the best of the sets that [regret] measures, and this scenario measures none";
+    let selects = "selects the best of the sets that [regret] measures, and ";
+    let none = &*format!("{selects}this scenario measures none");
+    let other = &*format!("{selects}its utility is not one of sets");
     let deadline = "[protocol.deadline]\ncohort = 4\ndeadline = \"1.2 s\"\n";
     let buffered = "[protocol.buffered]\nconcurrency = 3\nbuffer = 2\ntimeout = \"2 s\"\n";
     let cases = [
-        (changed(&only, utility, "").replace("size = \"at-most\"\n", ""), "[policy.hindsight]", none),
+        (changed(&only, utility, "").replace("size = \"at-most\"\n", ""), "[policy.hindsight]", other),
         (changed(PLAIN, "[policy.random]", "[policy.hindsight]"), "[policy.hindsight]", none),
         (changed(&only, deadline, buffered), "[policy.hindsight]", "policy.hindsight: selects in rounds of one server"),
         (

@@ -4,11 +4,13 @@ use super::{PROTOCOLS, experiment, run};
 use fedgenie::id::{ClientId, Turn};
 use fedgenie::policy::{DeviationFrom, Feedback, Policy, PolicyRng, SelectionRequest, ServerView, Wants};
 use fedgenie::state::{State, Stateful};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// What it was told of an update.
 #[derive(Clone, Debug)]
 struct Told {
+    run: usize,
     turn: Turn,
     examples: usize,
     loss: f64,
@@ -22,6 +24,8 @@ struct Told {
 struct Curious {
     worth: Vec<f64>,
     told: Arc<Mutex<Vec<Told>>>,
+    /// Which policy of all runs it is: runs are carried out side by side.
+    run: usize,
 }
 
 impl Stateful for Curious {
@@ -57,6 +61,7 @@ impl Policy for Curious {
     fn observe(&mut self, feedback: &Feedback<'_>) {
         let Feedback::Trained(report) = feedback else { return };
         let told = Told {
+            run: self.run,
             turn: report.turn,
             examples: report.examples,
             loss: report.loss,
@@ -78,14 +83,17 @@ fn a_policy_is_told_what_it_wants_under_every_protocol() {
         let mut experiment = experiment(protocol, TASK);
         let told = Arc::new(Mutex::new(Vec::new()));
         let kept = told.clone();
+        let runs = AtomicUsize::new(0);
         experiment
             .add_policy("curious", move |context| {
-                Ok(Box::new(Curious { worth: vec![f64::INFINITY; context.clients], told: kept.clone() }))
+                let run = runs.fetch_add(1, Ordering::Relaxed);
+                Ok(Box::new(Curious { worth: vec![f64::INFINITY; context.clients], told: kept.clone(), run }))
             })
             .unwrap();
         let summary = run(&experiment);
         assert!(summary.runs.iter().all(|run| run.final_metrics["test_loss"] < 1.0), "{name}");
-        let told = told.lock().unwrap();
+        let mut told = told.lock().unwrap();
+        told.sort_by_key(|told| told.run);
         assert!(told.len() > 40, "{name}: {}", told.len());
         for update in told.iter() {
             assert_eq!((update.examples, update.update.len()), (100, 11));
@@ -100,7 +108,7 @@ fn a_policy_is_told_what_it_wants_under_every_protocol() {
 
 /// Clients have equally much data, so that the new model is the plain mean of the updates of a turn.
 fn deviations_are_those_from_the_mean_of_all(told: &[Told]) {
-    for turn in told.chunk_by(|one, next| one.turn == next.turn) {
+    for turn in told.chunk_by(|one, next| (one.run, one.turn) == (next.run, next.turn)) {
         assert_eq!(turn.len(), 3);
         let mean = |place: usize| turn.iter().map(|told| f64::from(told.update[place])).sum::<f64>() / 3.0;
         for told in turn {
