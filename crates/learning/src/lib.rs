@@ -11,6 +11,7 @@ pub mod lanes;
 pub mod layout;
 pub mod matrix_factorisation;
 pub mod model;
+pub mod ncf;
 pub mod ranking;
 pub mod ratings;
 pub mod task;

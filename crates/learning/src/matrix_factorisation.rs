@@ -49,16 +49,25 @@
 //! [`negatives`]: crate::ratings::negatives
 
 mod footprint;
+mod halves;
 mod job;
+mod neighbours;
 mod optimizer;
 mod rows;
 mod score;
 mod step;
 
-pub use footprint::{Extent, Footprint};
+pub use footprint::{Extent, Footprint, first_epoch};
+pub use halves::Halves;
 pub use job::{Job, Negatives, Outcome, Worker};
+pub use neighbours::{Neighbours, with_neighbours};
 pub use optimizer::{RowOptimizer, RowRegularisation};
 pub use score::{FactorScores, UserRows, UserTable};
+
+pub(crate) use job::{Moment, Stepper, is_finite};
+pub(crate) use optimizer::RowStep;
+pub(crate) use rows::LocalRows;
+pub(crate) use step::{Triple, fold_all, losses_and_slopes};
 
 use crate::lanes::Path;
 use crate::trainer::Length;

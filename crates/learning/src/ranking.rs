@@ -47,7 +47,7 @@ mod evaluate;
 mod lists;
 mod ties;
 
-pub use evaluate::{BLOCK, Lists, Means, ScoreItems, evaluate, evaluate_users};
+pub use evaluate::{BLOCK, Lists, Means, ScoreItems, evaluate, evaluate_some, evaluate_users};
 pub use lists::ItemLists;
 
 use crate::lanes::Path;

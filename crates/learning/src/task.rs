@@ -92,6 +92,19 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         evaluate_apart(self, state, parallel, values);
     }
 
+    /// All measures of a model, bit for bit those of [`Task::evaluate`]: those of data on test data, and on validation
+    /// data where there is a second list, then those of the model alone. For tasks that share work between them.
+    fn evaluate_whole(&self, state: &ModelState<'_>, parallel: bool, held_out: &mut [Vec<f64>], of_model: &mut [f64]) {
+        match held_out {
+            [test, valid] => self.evaluate_both(state, parallel, [test, valid]),
+            [test] => drop(self.evaluate(On::Test, state, parallel, test)),
+            _ => panic!("there are one or two held-out parts"),
+        }
+        if !of_model.is_empty() {
+            self.evaluate(On::Model, state, parallel, of_model);
+        }
+    }
+
     /// The same of several models, those of different clusters, each with values of its own: for tasks that share work
     /// between them.
     fn evaluate_each(&self, on: On<'_>, states: &[ModelState<'_>], parallel: bool, values: &mut [Vec<f64>]) -> f64 {

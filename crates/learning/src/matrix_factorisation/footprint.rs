@@ -12,6 +12,8 @@ pub struct Footprint {
     /// A bit for each item.
     met: Vec<u64>,
     positive: Vec<u64>,
+    /// Whether a step that meets a user meets all of the user's positives.
+    neighbours: bool,
 }
 
 /// How many item rows a job needs and changes.
@@ -23,11 +25,32 @@ pub struct Extent {
     pub moved: usize,
 }
 
+/// The triplets of a job's first epoch in their order, all examples, without training; its tables may be empty.
+///
+/// # Panics
+/// If an item is not there.
+pub fn first_epoch(job: &Job<'_>, items: usize, triplets: &mut Vec<Triplet>) {
+    let mut examples = Examples::default();
+    examples.list(job, items);
+    let (mut order, mut draws) = (job.order.clone(), job.draws.clone());
+    order.shuffle(&mut examples.order);
+    triplets.clear();
+    for &example in &examples.order {
+        triplets.push(examples.triplet(example, job, items, &mut draws));
+    }
+}
+
 fn mark(bits: &mut [u64], item: u32) {
     bits[item as usize / 64] |= 1 << (item % 64);
 }
 
 impl Footprint {
+    /// Of jobs whose steps meet all positives of the users that they meet.
+    #[must_use]
+    pub fn with_neighbours(self) -> Self {
+        Self { neighbours: true, ..self }
+    }
+
     /// The rows of a job among so many items. Its tables may be empty: they are not read.
     ///
     /// # Panics
@@ -55,9 +78,12 @@ impl Footprint {
             left -= steps;
             let count = self.examples.order.len().min((steps as usize).saturating_mul(settings.batch));
             for &example in &self.examples.order[..count] {
-                let Triplet { positive, negative, .. } = self.examples.triplet(example, job, items, &mut draws);
+                let Triplet { user, positive, negative } = self.examples.triplet(example, job, items, &mut draws);
                 mark(&mut self.met, positive);
                 mark(&mut self.met, negative);
+                if self.neighbours {
+                    job.positives_of(user).iter().for_each(|&item| mark(&mut self.met, item));
+                }
             }
         }
         let met = self.met.iter().map(|word| word.count_ones() as usize).sum();

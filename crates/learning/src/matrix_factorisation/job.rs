@@ -1,6 +1,6 @@
 //! One client's training.
 
-use super::optimizer::Powers;
+use super::optimizer::{Powers, RowRegularisation, RowStep};
 use super::rows::LocalRows;
 use super::step::{Step, Triple};
 use super::{BprTraining, Moves};
@@ -41,6 +41,14 @@ pub struct Job<'a> {
     pub draws: StreamRng,
 }
 
+impl<'a> Job<'a> {
+    /// The positives of a user, who is numbered within the job.
+    pub fn positives_of(&self, user: u32) -> &'a [u32] {
+        let begin = if user == 0 { 0 } else { self.ends[user as usize - 1] as usize };
+        &self.positives[begin..self.ends[user as usize] as usize]
+    }
+}
+
 /// What a job made. Keeps its buffers from job to job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -62,6 +70,34 @@ pub struct Outcome {
     pub without_negative: usize,
     /// Whether a loss or a number of a row is not finite; training stops at the first such loss.
     pub diverged: bool,
+}
+
+/// What a step does to what was met.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    pub extra: RowRegularisation,
+    pub rule: RowStep,
+    /// Factor of the learning rate, which `rule` has already.
+    pub lr_factor: f32,
+}
+
+/// What a step is: of products of rows, or of another model of them.
+pub(crate) trait Stepper {
+    /// Meets rows that a mini-batch needs beside those of its triplets; steps are counted from 1.
+    fn meet(&mut self, _job: &Job<'_>, _triplets: &[Triple], _rows: (&mut LocalRows, usize), _step: u64) {}
+
+    /// Writes the losses of a mini-batch, and moves rows.
+    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment);
+}
+
+/// Scores are products of rows.
+struct Products;
+
+impl Stepper for Products {
+    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment) {
+        let Moment { extra, rule, .. } = moment;
+        run(path, Step { triplets, losses, rows, extra, rule });
+    }
 }
 
 /// What a thread reuses from job to job.
@@ -91,6 +127,20 @@ impl Worker {
     /// # Panics
     /// As [`BprTraining::train`].
     pub fn train(&mut self, settings: &BprTraining, job: &Job<'_>, outcome: &mut Outcome) {
+        self.train_with(&mut Products, settings, job, outcome);
+    }
+
+    /// Trains one job by steps of another model of rows.
+    ///
+    /// # Panics
+    /// As [`BprTraining::train`].
+    pub(crate) fn train_with(
+        &mut self,
+        stepper: &mut impl Stepper,
+        settings: &BprTraining,
+        job: &Job<'_>,
+        outcome: &mut Outcome,
+    ) {
         let d = settings.dimensions;
         assert!(job.table.len().is_multiple_of(d) && job.users.len() == job.ends.len() * d, "tables have whole rows");
         assert_eq!(job.ends.last().map_or(0, |&end| end as usize), job.positives.len(), "each positive has its user");
@@ -119,8 +169,9 @@ impl Worker {
                 self.gather(begin..end, job, items, d, &mut draws, outcome.steps);
                 begin = end;
                 let rule = settings.optimizer.next(job.lr_factor, &mut powers);
-                let (triplets, losses) = (&self.batch[..], &mut self.losses[..]);
-                run(self.path, Step { triplets, losses, rows: &mut self.rows, extra: settings.extra, rule });
+                let moment = Moment { extra: settings.extra, rule, lr_factor: job.lr_factor };
+                stepper.meet(job, &self.batch, (&mut self.rows, d), outcome.steps);
+                stepper.step(self.path, &self.batch, &mut self.losses, &mut self.rows, moment);
                 outcome.triplets += self.batch.len() as u64;
                 if epoch == 0 {
                     first_met += self.batch.len() as u64;
@@ -209,8 +260,7 @@ impl Examples {
             Negatives::Given(triplets) => triplets[example as usize],
             Negatives::Drawn => {
                 let user = self.user_of[example as usize];
-                let begin = if user == 0 { 0 } else { job.ends[user as usize - 1] as usize };
-                let known = &job.positives[begin..job.ends[user as usize] as usize];
+                let known = job.positives_of(user);
                 let negative = negative(draws, items as u32, known).expect("such examples are left out");
                 Triplet { user, positive: job.positives[example as usize], negative }
             }
@@ -219,7 +269,7 @@ impl Examples {
 }
 
 /// Whether all numbers are finite, found without a branch for each, so that it becomes vector instructions.
-fn is_finite(numbers: &[f32]) -> bool {
+pub(crate) fn is_finite(numbers: &[f32]) -> bool {
     let is_not = |number: &f32| u32::from(number.to_bits() & f32::INFINITY.to_bits() == f32::INFINITY.to_bits());
     numbers.iter().fold(0, |any, number| any | is_not(number)) == 0
 }

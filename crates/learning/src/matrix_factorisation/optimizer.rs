@@ -111,7 +111,7 @@ pub struct RowRegularisation {
 
 impl RowRegularisation {
     /// Whether there is anything to do.
-    pub(super) fn is_some(self) -> bool {
+    pub(crate) fn is_some(self) -> bool {
         self != Self::default()
     }
 
@@ -120,16 +120,17 @@ impl RowRegularisation {
         self.proximal != 0.0
     }
 
-    /// Adjusts the slopes of the rows that a step moves.
+    /// Adjusts the slopes of the rows that a step moves; `others` is the square of the norm of what else it moves.
+    /// Returns what slopes were scaled with.
     #[inline(always)]
-    pub(super) fn apply(self, local: &mut LocalRows) {
+    pub(crate) fn apply(self, local: &mut LocalRows, others: f64) -> f32 {
         let vectors = local.vectors;
         let LocalRows { rows, starts, slopes, met, .. } = local;
         let scale = match self.clip {
-            Some(most) => clip_factor(norm(vectors, slopes, met), most),
+            Some(most) => clip_factor(norm(vectors, slopes, met, others), most),
             None => 1.0,
         };
-        let (scale, pull) = (Lanes::splat(scale), Lanes::splat(self.proximal));
+        let (factor, pull) = (Lanes::splat(scale), Lanes::splat(self.proximal));
         let moving = met.iter().zip(slopes.chunks_exact_mut(vectors)).filter(|(met, _)| met.moves);
         for (&Met { slot, .. }, slopes) in moving {
             let range = slot as usize * vectors..(slot as usize + 1) * vectors;
@@ -137,21 +138,22 @@ impl RowRegularisation {
                 let (rows, starts) = (&rows[range.clone()], &starts[range]);
                 for vector in 0..vectors {
                     keep_vectors_whole();
-                    slopes[vector] = slopes[vector] * scale + pull * (rows[vector] - starts[vector]);
+                    slopes[vector] = slopes[vector] * factor + pull * (rows[vector] - starts[vector]);
                 }
             } else {
                 for vector in 0..vectors {
                     keep_vectors_whole();
-                    slopes[vector] = slopes[vector] * scale;
+                    slopes[vector] = slopes[vector] * factor;
                 }
             }
         }
+        scale
     }
 }
 
-/// The Euclidean norm of the slopes of the rows that move.
+/// The Euclidean norm of the slopes of the rows that move, and of others, whose square is given.
 #[inline(always)]
-fn norm(vectors: usize, slopes: &[Lanes], met: &[Met]) -> f64 {
+fn norm(vectors: usize, slopes: &[Lanes], met: &[Met], others: f64) -> f64 {
     let mut sums = [0.0_f64; LANES];
     let moving = met.iter().zip(slopes.chunks_exact(vectors)).filter(|(met, _)| met.moves);
     for slopes in moving.flat_map(|(_, slopes)| slopes) {
@@ -167,7 +169,7 @@ fn norm(vectors: usize, slopes: &[Lanes], met: &[Met]) -> f64 {
             sums[lane] += sums[lane + width];
         }
     }
-    sqrt(sums[0])
+    sqrt(sums[0] + others)
 }
 
 /// What one step does to the rows that it meets.
@@ -189,13 +191,19 @@ impl RowStep {
     /// for any other than those that are compiled for it.
     #[inline(always)]
     pub fn apply<const VECTORS: usize>(self, local: &mut LocalRows) {
+        self.move_rows::<VECTORS>(local);
+        local.met.clear();
+    }
+
+    /// Moves the rows that were met; the step goes on.
+    #[inline(always)]
+    pub fn move_rows<const VECTORS: usize>(self, local: &mut LocalRows) {
         let vectors = if VECTORS == 0 { local.vectors } else { VECTORS };
         if self.decay == 0.0 {
             self.pass::<false>(vectors, local);
         } else {
             self.pass::<true>(vectors, local);
         }
-        local.met.clear();
     }
 
     // Every number is spread over a vector by name: `array::map` may be compiled for the oldest processor.

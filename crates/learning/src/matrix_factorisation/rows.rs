@@ -66,6 +66,11 @@ impl LocalRows {
         users.chunks_exact(dimensions).for_each(|row| self.push(row));
     }
 
+    /// How many users there are; their slots come first.
+    pub fn users(&self) -> usize {
+        self.users
+    }
+
     /// Rows that are met from here on do not move.
     pub fn fix_others(&mut self) {
         self.fixed = self.steps.len() as u32;

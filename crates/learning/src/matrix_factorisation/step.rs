@@ -51,6 +51,16 @@ fn step<const VECTORS: usize, const REGULARISED: bool>(
     extra: RowRegularisation,
     rule: RowStep,
 ) {
+    slopes::<VECTORS>(triplets, losses, local);
+    if REGULARISED {
+        extra.apply(local, 0.0);
+    }
+    rule.apply::<VECTORS>(local);
+}
+
+/// Losses of triplets, and what they add to the slopes of their rows.
+#[inline(always)]
+pub(super) fn slopes<const VECTORS: usize>(triplets: &[Triple], losses: &mut [f32], local: &mut LocalRows) {
     let vectors = if VECTORS == 0 { local.vectors } else { VECTORS };
     let share = Lanes::splat(1.0 / triplets.len() as f32);
     let at = |row: u32| row as usize * vectors..(row as usize + 1) * vectors;
@@ -91,15 +101,11 @@ fn step<const VECTORS: usize, const REGULARISED: bool>(
             }
         }
     }
-    if REGULARISED {
-        extra.apply(local);
-    }
-    rule.apply::<VECTORS>(local);
 }
 
 /// `−ln σ(x)` and `1/(1 + eˣ)` of 16 differences.
 #[inline(always)]
-fn losses_and_slopes(x: Lanes) -> (Lanes, Lanes) {
+pub(crate) fn losses_and_slopes(x: Lanes) -> (Lanes, Lanes) {
     let one = Lanes::splat(1.0);
     let small = (Lanes::ZERO - x.abs()).map(exp);
     let loss = (Lanes::ZERO - x).max(Lanes::ZERO) + (one + small).map(ln);
@@ -110,7 +116,7 @@ fn losses_and_slopes(x: Lanes) -> (Lanes, Lanes) {
 ///
 /// Never inlined: seeing this, LLVM would shuffle lanes in the loop before it.
 #[inline(never)]
-fn fold_all(square: &[Lanes; LANES]) -> Lanes {
+pub(crate) fn fold_all(square: &[Lanes; LANES]) -> Lanes {
     let mut sums = Lanes::ZERO;
     for (sum, vector) in sums.0.iter_mut().zip(square) {
         *sum = fold(&vector.0);

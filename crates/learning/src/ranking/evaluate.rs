@@ -58,6 +58,22 @@ pub fn evaluate_users<const PARTS: usize>(
     cutoffs: &[usize],
     parallel: bool,
 ) -> [Means; PARTS] {
+    evaluate_some(users, model, items, parts, cutoffs, parallel, |_| false).0
+}
+
+/// As [`evaluate_users`]; and by the first pair of lists the means over those users alone who are meant.
+///
+/// # Panics
+/// As [`evaluate_users`].
+pub fn evaluate_some<const PARTS: usize>(
+    users: impl Iterator<Item = u32>,
+    model: &dyn ScoreItems,
+    items: usize,
+    parts: [Lists<'_>; PARTS],
+    cutoffs: &[usize],
+    parallel: bool,
+    is_meant: impl Fn(u32) -> bool,
+) -> ([Means; PARTS], Means) {
     for [excluded, relevant] in parts {
         assert_eq!(excluded.users(), relevant.users(), "the same users have both lists");
     }
@@ -85,7 +101,9 @@ pub fn evaluate_users<const PARTS: usize>(
         let mut worker = new();
         users.chunks(BLOCK).zip(values.chunks_mut(BLOCK * row)).for_each(|block| one(&mut worker, block));
     }
-    std::array::from_fn(|part| mean(values.chunks_exact(row).map(|values| &values[part * width..][..width]), width))
+    let of = |part| values.chunks_exact(row).map(move |values| &values[part * width..][..width]);
+    let some = users.iter().zip(of(0)).filter(|&(&user, _)| is_meant(user)).map(|(_, values)| values);
+    (std::array::from_fn(|part| mean(of(part), width)), mean(some, width))
 }
 
 /// Means of those users' metrics who count, added up in the order of users.

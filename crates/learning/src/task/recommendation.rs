@@ -1,9 +1,10 @@
 //! Who will like what: rows of users and items, learned from ratings, judged by where test items stand in a ranking.
 //!
 //! # Definition
-//! The model is [`matrix_factorisation`](crate::matrix_factorisation). `items.weight` travels: as a table, of which an
-//! update has the rows that the job moved, or as a dense segment. `users.weight` stays with clients: each keeps a row
-//! for every user of whom it has training ratings, one after the other by ascending user, and says nothing of it.
+//! A [`Kind`] says what makes scores of rows. `items.weight` travels: as a table, of which an update has the rows that
+//! the job moved, or as a dense segment; so do the weights of networks, dense, before it. `users.weight` stays with
+//! clients: each keeps a row for every user of whom it has training ratings, one after the other by ascending user, and
+//! says nothing of it.
 //!
 //! A user whose training ratings are spread over several clients has a row at each. That of the client with most of
 //! them counts, of the first among equals: it is used for evaluation and written to files, and the client is the user's
@@ -11,7 +12,8 @@
 //!
 //! Measures: those of [`ranking`](crate::ranking), on test and validation data. A client's and an edge server's data
 //! are test ratings of the users whose homes they are. The loss of a client is the mean of `−ln σ(x)` over its training
-//! examples, each with a negative that is drawn once and for all, or with those of the triplets.
+//! examples, each with a negative that is drawn once and for all, or with those of the triplets. `sparse` has the
+//! measures of the model alone, `answers` what clients can be asked.
 //!
 //! # Cost
 //! For a client 24 bytes and a home, for a training rating 12 bytes. Rows of users who have never trained are made when
@@ -21,21 +23,24 @@
 //! A job's streams: (BatchOrder, client, job) and (TrainingNoise, client, job). The negatives of a client's loss:
 //! stream (Example, client, 8), in the order of its positives.
 
+mod answers;
 mod data;
 mod holdings;
+mod kind;
 mod measure;
 pub mod multimodal;
+mod sparse;
 
 pub use data::{HeldOut, Source};
 pub use holdings::Holdings;
+pub use kind::Kind;
 pub use multimodal::Multimodal;
 
-use super::{Context, Job, JobKey, ModelState, On, PrivateView, References, Task, Worker, evaluate_apart};
+use super::{Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Task, Worker, evaluate_apart};
 use crate::data::partition::{Partition, Skew};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::matrix_factorisation::{
-    self as mf, BprTraining, Footprint, Moves, Negatives, Outcome, RowOptimizer, RowRegularisation, initial_items,
-    initial_user,
+    self as mf, BprTraining, Footprint, Moves, Negatives, RowOptimizer, RowRegularisation,
 };
 use crate::model::weights::Tensor;
 use crate::ranking::Ranker;
@@ -63,14 +68,16 @@ pub enum Sent {
 pub struct Settings {
     /// Length of a row; at least 1.
     pub dimensions: usize,
-    /// Standard deviation of the numbers of first rows.
-    pub deviation: f64,
+    /// What makes scores of rows.
+    pub kind: Kind,
     /// Cutoffs of the measures; each at least 1.
     pub cutoffs: Vec<usize>,
     /// Which rows of items a job moves.
     pub moves: Moves,
     /// What travels down and up.
     pub transfer: [Sent; 2],
+    /// Rounds that the staleness of items is a share of; at least 1.
+    pub staleness_window: u32,
 }
 
 impl Settings {
@@ -79,7 +86,7 @@ impl Settings {
         let names = Ranker::names(&self.cutoffs);
         let main = names.iter().position(|name| name == quality)?;
         let of_data = names.iter().map(|name| Measure::share(name)).collect();
-        Some(Measures { of_data, of_model: Vec::new(), has_valid, main })
+        Some(Measures { of_data, of_model: self.of_model(), has_valid, main })
     }
 }
 
@@ -90,6 +97,8 @@ pub struct Start {
     pub items: Vec<f32>,
     /// Of all users.
     pub users: Vec<f32>,
+    /// Weights of networks; empty where there are none.
+    pub weights: Vec<f32>,
 }
 
 /// Ratings, who holds which of them, and the rows.
@@ -100,13 +109,15 @@ pub struct Recommendation {
     source: Source,
     start: Option<Start>,
     streams: Streams,
+    probes: Vec<ProbeKind>,
+    /// The least popular items, four of five.
+    long_tail: Vec<u32>,
 }
 
 /// What a thread keeps.
 #[derive(Default)]
 struct Kept {
-    worker: mf::Worker,
-    outcome: Outcome,
+    trainers: kind::Trainers,
     users: Vec<f32>,
 }
 
@@ -131,14 +142,22 @@ impl Recommendation {
                 [items * d, users * d],
                 "rows to start from are checked"
             );
+            assert_eq!(start.weights.len(), settings.kind.weights(d), "weights to start from are checked");
         }
+        let dense = settings.kind.tensors(d).into_iter().map(|(name, shape)| {
+            let numbers = shape.iter().product();
+            Segment::dense(name, numbers, Scope::Shared)
+        });
         let segment = match settings.transfer[1] {
             Sent::Rows => Segment::table(TENSORS[0], items, d, Scope::Shared),
             Sent::Table => Segment::dense(TENSORS[0], items * d, Scope::Shared),
         };
+        let source = Source::new(split, (partition, is_by_user), triplets, &settings.cutoffs);
         Self {
-            layout: Layout::new(vec![segment]),
-            source: Source::new(split, (partition, is_by_user), triplets, &settings.cutoffs),
+            layout: Layout::new(dense.chain([segment]).collect()),
+            probes: settings.probes(),
+            long_tail: source.long_tail(),
+            source,
             start,
             streams: streams.clone(),
             settings,
@@ -155,11 +174,16 @@ impl Recommendation {
         &self.source.data
     }
 
+    /// The weights of networks and the item table of a model.
+    fn parts<'a>(&self, model: &'a [f32]) -> (&'a [f32], &'a [f32]) {
+        model.split_at(self.settings.kind.weights(self.settings.dimensions))
+    }
+
     /// The row that a user begins with.
     fn first_row(&self, user: u32, row: &mut [f32]) {
         match &self.start {
             Some(start) => row.copy_from_slice(&start.users[user as usize * row.len()..][..row.len()]),
-            None => initial_user(user, self.settings.deviation, &self.streams, row),
+            None => self.settings.kind.first_user(user, self.source.data.user_ids.len(), &self.streams, row),
         }
     }
 
@@ -207,12 +231,14 @@ impl Task for Recommendation {
     }
 
     fn init(&self, _cluster: u32, streams: &Streams, parameters: &mut [f32]) {
+        let kind = &self.settings.kind;
+        let (weights, items) = parameters.split_at_mut(kind.weights(self.settings.dimensions));
         match &self.start {
-            Some(start) => parameters.copy_from_slice(&start.items),
-            None => {
-                let Settings { dimensions, deviation, .. } = self.settings;
-                parameters.copy_from_slice(&initial_items(self.source.items(), dimensions, deviation, streams));
+            Some(start) => {
+                weights.copy_from_slice(&start.weights);
+                items.copy_from_slice(&start.items);
             }
+            None => kind.first_model(self.settings.dimensions, streams, weights, items),
         }
     }
 
@@ -234,7 +260,7 @@ impl Task for Recommendation {
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
-        settings.examples(self.examples(client)) * 20.0 * self.settings.dimensions as f64
+        settings.examples(self.examples(client)) * self.settings.kind.operations(self.settings.dimensions)
     }
 
     fn transfer(&self, job: JobKey, context: &Context<'_>) -> [u64; 2] {
@@ -246,12 +272,19 @@ impl Task for Recommendation {
             0 => mf::Extent { met: 0, moved: 0 },
             _ => {
                 let bare = self.job(job, context.streams, &[], &[]);
-                Footprint::default().of(&self.training(context.settings), &bare, self.source.items())
+                let found = match self.settings.kind {
+                    Kind::Neighbours => Footprint::default().with_neighbours(),
+                    _ => Footprint::default(),
+                };
+                { found }.of(&self.training(context.settings), &bare, self.source.items())
             }
         };
         let bytes = |sent, rows: usize| match sent {
             Sent::Table => whole,
-            Sent::Rows => 4 * (rows * (self.settings.dimensions + 1)) as u64,
+            Sent::Rows => {
+                4 * (self.settings.kind.weights(self.settings.dimensions) + rows * (self.settings.dimensions + 1))
+                    as u64
+            }
         };
         let [down, up] = self.settings.transfer;
         [bytes(down, extent.met), bytes(up, extent.moved)]
@@ -263,39 +296,47 @@ impl Task for Recommendation {
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
         let Context { settings, streams, loss_rms } = *context;
-        let Kept { worker, outcome, users } = worker.keep();
+        let Kept { trainers, users } = worker.keep();
         self.rows_of(job.client, job.private, users);
         let key = JobKey { client: job.client, number: job.number };
         let lr_factor = settings.schedule.factor(job.round.0) as f32;
-        let todo = mf::Job { lr_factor, ..self.job(key, streams, job.start, users) };
+        let (weights, table) = self.parts(job.start);
+        let todo = mf::Job { lr_factor, ..self.job(key, streams, table, users) };
         update.clear();
-        // Buffers go to and fro.
-        std::mem::swap(&mut outcome.users, &mut update.private);
+        let training = (&self.training(settings), &settings.optimizer);
+        let outcome = trainers.train(&self.settings.kind, training, (&todo, weights));
+        update.parameters.extend_from_slice(&outcome.weights);
+        let rows = &mut outcome.rows;
         match self.settings.transfer[1] {
             Sent::Rows => {
-                std::mem::swap(&mut outcome.items, &mut update.rows);
-                std::mem::swap(&mut outcome.rows, &mut update.parameters);
-                worker.train(&self.training(settings), &todo, outcome);
-                std::mem::swap(&mut outcome.items, &mut update.rows);
-                std::mem::swap(&mut outcome.rows, &mut update.parameters);
+                update.parameters.extend_from_slice(&rows.rows);
+                std::mem::swap(&mut rows.items, &mut update.rows);
             }
             Sent::Table => {
-                worker.train(&self.training(settings), &todo, outcome);
-                update.parameters.extend_from_slice(job.start);
                 let d = self.settings.dimensions;
-                for (&item, row) in outcome.items.iter().zip(outcome.rows.chunks_exact(d)) {
-                    update.parameters[item as usize * d..][..d].copy_from_slice(row);
+                let begin = update.parameters.len();
+                update.parameters.extend_from_slice(table);
+                let table = &mut update.parameters[begin..];
+                for (&item, row) in rows.items.iter().zip(rows.rows.chunks_exact(d)) {
+                    table[item as usize * d..][..d].copy_from_slice(row);
                 }
             }
         }
-        std::mem::swap(&mut outcome.users, &mut update.private);
-        update.first_loss = outcome.loss;
-        update.loss_rms = loss_rms.then_some(outcome.loss_rms);
-        update.diverged = outcome.diverged || !update.first_loss.is_finite();
+        // Buffers go to and fro.
+        std::mem::swap(&mut rows.users, &mut update.private);
+        update.first_loss = rows.loss;
+        update.loss_rms = loss_rms.then_some(rows.loss_rms);
+        update.diverged = rows.diverged || !update.first_loss.is_finite();
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        self.measure(on, state, parallel, values)
+        match on {
+            On::Model => {
+                self.measure_model(state, parallel, None, values);
+                0.0
+            }
+            _ => self.measure(on, state, parallel, values),
+        }
     }
 
     fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
@@ -306,6 +347,30 @@ impl Task for Recommendation {
             }
             None => evaluate_apart(self, state, parallel, [test, valid]),
         }
+    }
+
+    fn evaluate_whole(&self, state: &ModelState<'_>, parallel: bool, held_out: &mut [Vec<f64>], of_model: &mut [f64]) {
+        let test = &self.source.test;
+        let participants = match (held_out, &self.source.valid) {
+            ([of_test, of_valid], Some(valid)) => {
+                self.ranked(self.source.everybody(), [test, valid], state, parallel, [of_test, of_valid]).1
+            }
+            (held_out, _) => {
+                held_out[1..].iter_mut().for_each(|values| values.fill(f64::NAN));
+                self.ranked(self.source.everybody(), [test], state, parallel, [&mut held_out[0]]).1
+            }
+        };
+        if !of_model.is_empty() {
+            self.measure_model(state, parallel, Some(participants), of_model);
+        }
+    }
+
+    fn probes(&self) -> &[ProbeKind] {
+        &self.probes
+    }
+
+    fn answer(&self, kind: &ProbeKind, client: ClientId, state: &ModelState<'_>, answer: &mut Vec<f64>) {
+        self.tell(kind, Self::next_job(client, state), state, answer);
     }
 
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
@@ -329,8 +394,16 @@ impl Task for Recommendation {
         for (user, row) in (0..).zip(rows.chunks_exact_mut(d)) {
             self.write_row(user, private, row);
         }
+        let (mut weights, items) = self.parts(models[0]);
         let tensor = |name: &str, rows, values| Tensor { name: name.to_owned(), shape: vec![rows, d], values };
-        vec![tensor(TENSORS[0], self.source.items(), models[0].to_vec()), tensor(TENSORS[1], users, rows)]
+        let mut tensors =
+            vec![tensor(TENSORS[0], self.source.items(), items.to_vec()), tensor(TENSORS[1], users, rows)];
+        for (name, shape) in self.settings.kind.tensors(d) {
+            let (values, rest) = weights.split_at(shape.iter().product());
+            tensors.push(Tensor { name, shape, values: values.to_vec() });
+            weights = rest;
+        }
+        tensors
     }
 
     fn has_valid(&self) -> bool {

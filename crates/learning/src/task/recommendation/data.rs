@@ -2,7 +2,7 @@
 
 use super::Holdings;
 use crate::data::partition::{Partition, Skew};
-use crate::ranking::{ItemLists, Lists, Means, Ranker, ScoreItems, evaluate_users};
+use crate::ranking::{ItemLists, Lists, Means, Ranker, ScoreItems, evaluate_some, evaluate_users};
 use crate::ratings::reference::Popularity;
 use crate::ratings::triplets::Triplet;
 use crate::ratings::{Dropped, Ids, Part, Ratings, RatingsSplit};
@@ -111,6 +111,29 @@ impl Source {
         parallel: bool,
     ) -> [Means; PARTS] {
         evaluate_users(users, model, self.items(), parts.map(HeldOut::lists), &self.cutoffs, parallel)
+    }
+
+    /// The same; and by the first part the means over those users alone who are meant.
+    pub fn rank_some<const PARTS: usize>(
+        &self,
+        users: impl Iterator<Item = u32>,
+        parts: [&HeldOut; PARTS],
+        model: &dyn ScoreItems,
+        parallel: bool,
+        is_meant: impl Fn(u32) -> bool,
+    ) -> ([Means; PARTS], Means) {
+        let parts = parts.map(HeldOut::lists);
+        evaluate_some(users, model, self.items(), parts, &self.cutoffs, parallel, is_meant)
+    }
+
+    /// Four of five items, the least popular by training ratings, the first among equals; ascending.
+    pub fn long_tail(&self) -> Vec<u32> {
+        let scores = self.popularity.scores();
+        let mut items: Vec<u32> = (0..scores.len() as u32).collect();
+        items.sort_by(|&one, &other| scores[one as usize].total_cmp(&scores[other as usize]));
+        items.truncate(scores.len() * 4 / 5);
+        items.sort_unstable();
+        items
     }
 
     /// Everybody.

@@ -134,6 +134,13 @@ impl Holdings {
         &self.ends[range(&self.first_user, client)]
     }
 
+    /// The positives of one of a client's users, by the place of the user's row there.
+    pub fn positives_of(&self, client: ClientId, place: usize) -> &[u32] {
+        let ends = self.ends(client);
+        let begin = if place == 0 { 0 } else { ends[place - 1] as usize };
+        &self.positives(client)[begin..ends[place] as usize]
+    }
+
     /// A client's triplets, if there is a table of them.
     pub fn triplets(&self, client: ClientId) -> Option<&[Triplet]> {
         self.triplets.as_ref().map(|given| &given.triplets[range(&given.first, client)])

@@ -1,12 +1,12 @@
-//! Evaluation: rankings of held-out items, references, and losses of clients.
+//! Evaluation: rankings of held-out items, and losses of clients.
 
 use super::{HeldOut, Recommendation};
-use crate::matrix_factorisation::{FactorScores, UserRows};
+use crate::matrix_factorisation::{UserRows, with_neighbours};
+use crate::ranking::Means;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
 use crate::task::{ModelState, On, PrivateView};
 use fedgenie_core::id::ClientId;
-use fedgenie_core::math::float;
 use fedgenie_core::rng::Purpose;
 
 /// Number of the stream, as documented in the task.
@@ -16,11 +16,16 @@ const LOSS: u32 = 8;
 struct Rows<'a> {
     task: &'a Recommendation,
     private: PrivateView<'a>,
+    /// The item table.
+    table: &'a [f32],
 }
 
 impl UserRows for Rows<'_> {
     fn write(&self, user: u32, row: &mut [f32]) {
         self.task.write_row(user, &self.private, row);
+        if let Some(positives) = self.task.neighbours_at_home(user) {
+            with_neighbours(positives, self.table, row);
+        }
     }
 }
 
@@ -40,11 +45,12 @@ impl Recommendation {
             values.fill(f64::NAN);
             return 0.0;
         };
-        let [weight] = self.ranked(users, [held_out], state, parallel, [values]);
+        let ([weight], _) = self.ranked(users, [held_out], state, parallel, [values]);
         weight
     }
 
-    /// The measures by each of the held-out parts, for which users' items are scored once. Returns their weights.
+    /// The measures by each of the held-out parts, for which users' items are scored once. Returns their weights, and
+    /// the means by the first part over users whose homes have trained.
     pub(super) fn ranked<const PARTS: usize>(
         &self,
         users: impl Iterator<Item = u32>,
@@ -52,40 +58,62 @@ impl Recommendation {
         state: &ModelState<'_>,
         parallel: bool,
         values: [&mut [f64]; PARTS],
-    ) -> [f64; PARTS] {
-        let rows = Rows { task: self, private: state.private };
-        let scores = FactorScores::new(state.model, self.settings.dimensions, &rows);
-        let means = self.source.rank(users, parts, &scores, parallel);
+    ) -> ([f64; PARTS], Means) {
+        let (weights, table) = self.parts(state.model);
+        let rows = Rows { task: self, private: state.private, table };
+        let scores = self.settings.kind.scores(self.settings.dimensions, (weights, table), &rows);
+        let has_trained = |user: u32| {
+            let home = self.source.holdings.home(user);
+            home.is_some_and(|(client, _)| state.private.get(client).is_some())
+        };
+        let (means, participants) = self.source.rank_some(users, parts, &*scores, parallel, has_trained);
         means.iter().zip(values).for_each(|(means, values)| values.copy_from_slice(&means.values));
-        means.map(|means| means.users as f64)
+        (means.map(|means| means.users as f64), participants)
+    }
+
+    /// The positives that a user is seen with where the user's row counts; none where users are seen alone.
+    fn neighbours_at_home(&self, user: u32) -> Option<&[u32]> {
+        let (home, place) = self.source.holdings.home(user).filter(|_| self.settings.kind.has_neighbours())?;
+        Some(self.source.holdings.positives_of(home, place))
+    }
+
+    /// The training examples of a client, each with its fixed negative.
+    fn fixed_examples(&self, client: ClientId) -> Vec<Triplet> {
+        let holdings = &self.source.holdings;
+        if let Some(triplets) = holdings.triplets(client) {
+            return triplets.to_vec();
+        }
+        let items = self.source.items() as u32;
+        let mut draws = self.streams.stream(Purpose::Example, client.0, LOSS);
+        let mut triplets = Vec::with_capacity(holdings.positives(client).len());
+        for user in 0..holdings.users(client).len() {
+            let known = holdings.positives_of(client, user);
+            for &positive in known {
+                if let Some(negative) = negative(&mut draws, items, known) {
+                    triplets.push(Triplet { user: user as u32, positive, negative });
+                }
+            }
+        }
+        triplets
     }
 
     /// Tells the loss of each of a client's training examples.
     pub(super) fn each_loss(&self, client: ClientId, state: &ModelState<'_>, mut tell: impl FnMut(f64)) {
-        let (items, d) = (self.source.items() as u32, self.settings.dimensions);
+        let rows = self.rows_as_seen(client, state);
+        let model = self.settings.kind.losses(self.settings.dimensions, self.parts(state.model), false);
+        model.each(&rows, &self.fixed_examples(client), |loss, _| tell(loss));
+    }
+
+    /// The rows of a client's users as scores are made of them.
+    pub(super) fn rows_as_seen(&self, client: ClientId, state: &ModelState<'_>) -> Vec<f32> {
         let mut rows = Vec::new();
         self.rows_of(client, state.private.get(client), &mut rows);
-        let mut loss = |Triplet { user, positive, negative }: Triplet| {
-            let row = |table: &[f32], number: u32, place: usize| f64::from(table[number as usize * d + place]);
-            let model = state.model;
-            let term = |at: usize| row(&rows, user, at) * (row(model, positive, at) - row(model, negative, at));
-            let x: f64 = (0..d).map(term).sum();
-            tell((-x).max(0.0) + float::ln_1p(float::exp(-x.abs())));
-        };
-        if let Some(triplets) = self.source.holdings.triplets(client) {
-            triplets.iter().copied().for_each(loss);
-            return;
-        }
-        let mut draws = self.streams.stream(Purpose::Example, client.0, LOSS);
-        let mut begin = 0;
-        for (&end, user) in self.source.holdings.ends(client).iter().zip(0..) {
-            let known = &self.source.holdings.positives(client)[begin as usize..end as usize];
-            for &positive in known {
-                if let Some(negative) = negative(&mut draws, items, known) {
-                    loss(Triplet { user, positive, negative });
-                }
+        if self.settings.kind.has_neighbours() {
+            let (_, table) = self.parts(state.model);
+            for (place, row) in rows.chunks_exact_mut(self.settings.dimensions).enumerate() {
+                with_neighbours(self.source.holdings.positives_of(client, place), table, row);
             }
-            begin = end;
         }
+        rows
     }
 }

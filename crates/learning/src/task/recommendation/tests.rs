@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 const SMALL: Settings = Settings {
     dimensions: 3,
-    deviation: 0.1,
+    kind: Kind::Products { deviation: 0.1 },
     cutoffs: Vec::new(),
     moves: Moves::Touched,
     transfer: [Sent::Table, Sent::Rows],
+    staleness_window: 100,
 };
 
 fn split() -> RatingsSplit {
@@ -158,7 +159,7 @@ fn what_a_client_keeps_decides_where_its_users_items_stand() {
         (&*tensors[1].name, &tensors[1].shape[..], &tensors[1].values[6..9]),
         ("users.weight", &[12, 3][..], &[9.0, -9.0, 9.0][..])
     );
-    let start = Start { items: tensors[0].values.clone(), users: tensors[1].values.clone() };
+    let start = Start { items: tensors[0].values.clone(), users: tensors[1].values.clone(), weights: Vec::new() };
     let again = Recommendation { start: Some(start), ..self::task(SMALL, json!("users"), 12, None) };
     assert_eq!((&again as &dyn Task).initial_model(0, &streams), model);
     assert_eq!((&again as &dyn Task).private_of(ClientId(2), None, &streams), [9.0, -9.0, 9.0]);

@@ -1,0 +1,147 @@
+//! One client's training.
+
+use super::Shape;
+use super::step::{Scratch, Step};
+use super::weights::{Plan, fill_up, take_out, turn};
+use crate::lanes::{Kernel, Path, run};
+use crate::matrix_factorisation::{
+    self as mf, BprTraining, Job, LocalRows, Moment, RowRegularisation, RowStep, Stepper, Triple, is_finite,
+};
+use crate::trainer::Optimizer;
+use crate::trainer::optimizer::{Moments, Proximal, Regularisation};
+
+/// What a job made. Keeps its buffers from job to job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Of its rows, and what it says of its losses.
+    pub rows: mf::Outcome,
+    /// All weights, in the order of files.
+    pub weights: Vec<f32>,
+}
+
+/// What a thread reuses from job to job.
+#[derive(Default)]
+pub struct Worker {
+    rows: mf::Worker,
+    networks: Networks,
+}
+
+/// The networks during a job.
+#[derive(Default)]
+struct Networks {
+    shape: Option<Shape>,
+    optimizer: Option<Optimizer>,
+    proximal: f32,
+    weights: Vec<f32>,
+    starts: Vec<f32>,
+    gradient: Vec<f32>,
+    turned: Vec<f32>,
+    moments: Moments,
+    scratch: Scratch,
+}
+
+impl Worker {
+    /// With kernels compiled for a set of processor features.
+    pub fn on(path: Path) -> Self {
+        Self { rows: mf::Worker::on(path), networks: Networks::default() }
+    }
+
+    /// Trains one job, with these weights of all networks, by an optimizer that treats them as `settings` treats rows.
+    ///
+    /// # Panics
+    /// As [`BprTraining::train`], or if the weights are not as many as the shape says.
+    pub fn train(
+        &mut self,
+        shape: &Shape,
+        (settings, optimizer): (&BprTraining, &Optimizer),
+        (job, weights): (&Job<'_>, &[f32]),
+        outcome: &mut Outcome,
+    ) {
+        assert_eq!(weights.len(), shape.weights(), "all weights were sent");
+        self.networks.begin(shape, optimizer, settings.extra.proximal, weights);
+        self.rows.train_with(&mut self.networks, settings, job, &mut outcome.rows);
+        outcome.weights.clear();
+        take_out(shape, &self.networks.weights, &mut outcome.weights);
+        if !is_finite(&outcome.weights) {
+            outcome.rows.diverged = true;
+            outcome.weights.iter_mut().filter(|weight| weight.is_nan()).for_each(|weight| *weight = f32::NAN);
+        }
+    }
+}
+
+impl Networks {
+    fn begin(&mut self, shape: &Shape, optimizer: &Optimizer, proximal: f32, weights: &[f32]) {
+        fill_up(shape, weights, &mut self.weights);
+        self.starts.clear();
+        self.starts.extend_from_slice(&self.weights);
+        self.gradient.resize(self.weights.len(), 0.0);
+        optimizer.begin(self.weights.len(), &mut self.moments);
+        if self.optimizer.as_ref() != Some(optimizer) {
+            self.optimizer = Some(optimizer.clone());
+        }
+        (self.shape, self.proximal) = (Some(*shape), proximal);
+        self.turn();
+    }
+
+    fn turn(&mut self) {
+        let plan = Plan::of(&self.shape.expect("a job has begun"));
+        self.turned.resize(2 * plan.side(), 0.0);
+        let sides = self.weights[..2 * plan.side()].chunks_exact(plan.side());
+        sides.zip(self.turned.chunks_exact_mut(plan.side())).for_each(|(side, turned)| turn(plan, side, turned));
+    }
+}
+
+impl Stepper for Networks {
+    fn step(
+        &mut self,
+        path: Path,
+        triplets: &[Triple],
+        losses: &mut [f32],
+        rows: &mut LocalRows,
+        Moment { extra, rule, lr_factor }: Moment,
+    ) {
+        let Self { shape, optimizer, proximal, weights, starts, gradient, turned, moments, scratch } = self;
+        let (shape, optimizer) = (shape.expect("a job has begun"), optimizer.as_ref().expect("a job has begun"));
+        run(path, Step { shape, triplets, losses, rows, weights, turned, gradient, scratch });
+        let others = if extra.clip.is_some() { square(gradient) } else { 0.0 };
+        let scale = run(path, MoveRows { rows, extra, rule, others });
+        if scale != 1.0 {
+            gradient.iter_mut().for_each(|slope| *slope *= scale);
+        }
+        let extra =
+            Regularisation { clip: None, proximal: Some(Proximal { mu: *proximal, start: starts }), decays: &[] };
+        optimizer.step(weights, gradient, lr_factor, &extra, moments);
+        self.turn();
+    }
+}
+
+/// The square of the norm of the networks' slopes.
+fn square(gradient: &[f32]) -> f64 {
+    let norm = crate::trainer::optimizer::norm(gradient);
+    norm * norm
+}
+
+/// Moves the rows that were met; returns what their slopes, and those of the networks, are scaled with.
+struct MoveRows<'a> {
+    rows: &'a mut LocalRows,
+    extra: RowRegularisation,
+    rule: RowStep,
+    others: f64,
+}
+
+impl Kernel for MoveRows<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) -> f32 {
+        let Self { rows, extra, rule, others } = self;
+        let scale = if extra.is_some() { extra.apply(rows, others) } else { 1.0 };
+        match rows.vectors {
+            1 => rule.apply::<1>(rows),
+            2 => rule.apply::<2>(rows),
+            4 => rule.apply::<4>(rows),
+            _ => rule.apply::<0>(rows),
+        }
+        scale
+    }
+}

@@ -1,0 +1,98 @@
+//! What clients can be asked before a selection.
+//!
+//! # Definition
+//! | kind | answer |
+//! |---|---|
+//! | `summed-loss` | the true loss of the client's triplets at the model that it is sent, summed |
+//! | `predicted-loss` | the same as the proxy predicts it; of models with a proxy |
+//! | `embedding` | the row of the client's user, which reveals what the client would keep to itself; the mean of its users' rows where it has several |
+//!
+//! Triplets are those of the first epoch of the job that the client would do in the round.
+
+use super::{Recommendation, Settings};
+use crate::matrix_factorisation::first_epoch;
+use crate::task::{JobKey, ModelState, ProbeKind};
+use fedgenie_core::id::{ClientId, JobNumber};
+use rayon::prelude::*;
+
+/// Names of the kinds.
+const SUMMED: &str = "summed-loss";
+const PREDICTED: &str = "predicted-loss";
+const EMBEDDING: &str = "embedding";
+
+impl Settings {
+    /// What clients can be asked.
+    pub(super) fn probes(&self) -> Vec<ProbeKind> {
+        let loss = |name| ProbeKind { name, numbers: 1, passes: 1.0, needs_model: true };
+        let embedding = ProbeKind { name: EMBEDDING, numbers: self.dimensions, passes: 0.0, needs_model: false };
+        let predicted = self.kind.has_proxy().then(|| loss(PREDICTED));
+        [loss(SUMMED), embedding].into_iter().chain(predicted).collect()
+    }
+}
+
+impl Recommendation {
+    /// A client's answer in the round whose job is `key`.
+    pub(super) fn tell(&self, kind: &ProbeKind, key: JobKey, state: &ModelState<'_>, answer: &mut Vec<f64>) {
+        match kind.name {
+            SUMMED => answer.push(self.sums(state, &[key], false)[0][0]),
+            PREDICTED => answer.push(self.sums(state, &[key], false)[0][1]),
+            _ => self.embedding(key.client, state, answer),
+        }
+    }
+
+    /// All clients' answers in the rounds whose jobs are `keys`, one after the other.
+    pub(super) fn tell_all(
+        &self,
+        kind: &ProbeKind,
+        keys: &[JobKey],
+        state: &ModelState<'_>,
+        parallel: bool,
+    ) -> Vec<f64> {
+        let of = |which: usize| self.sums(state, keys, parallel).iter().map(|sums| sums[which]).collect();
+        match kind.name {
+            SUMMED => of(0),
+            PREDICTED => of(1),
+            _ => {
+                let mut answers = Vec::with_capacity(keys.len() * kind.numbers);
+                keys.iter().for_each(|key| self.embedding(key.client, state, &mut answers));
+                answers
+            }
+        }
+    }
+
+    /// For each job the losses of its client's triplets, and what the proxy predicts, summed; NaN without a proxy.
+    pub(super) fn sums(&self, state: &ModelState<'_>, keys: &[JobKey], parallel: bool) -> Vec<[f64; 2]> {
+        let model = self.settings.kind.losses(self.settings.dimensions, self.parts(state.model), keys.len() > 1);
+        let one = |triplets: &mut Vec<_>, &key: &JobKey| {
+            let rows = self.rows_as_seen(key.client, state);
+            first_epoch(&self.job(key, &self.streams, &[], &[]), self.source.items(), triplets);
+            let mut sums = [0.0; 2];
+            model.each(&rows, triplets, |loss, predicted| {
+                sums[0] += loss;
+                sums[1] += predicted;
+            });
+            sums
+        };
+        if parallel {
+            keys.par_iter().map_init(Vec::new, one).collect()
+        } else {
+            let mut kept = Vec::new();
+            keys.iter().map(|key| one(&mut kept, key)).collect()
+        }
+    }
+
+    fn embedding(&self, client: ClientId, state: &ModelState<'_>, answer: &mut Vec<f64>) {
+        let mut rows = Vec::new();
+        self.rows_of(client, state.private.get(client), &mut rows);
+        let d = self.settings.dimensions;
+        let count = (rows.len() / d).max(1) as f64;
+        answer.extend(
+            (0..d).map(|at| rows.iter().skip(at).step_by(d).map(|&number| f64::from(number)).sum::<f64>() / count),
+        );
+    }
+
+    /// The job that a client is asked about where nobody says which: that of the next round.
+    pub(super) fn next_job(client: ClientId, state: &ModelState<'_>) -> JobKey {
+        JobKey { client, number: JobNumber(state.round.0 + 1) }
+    }
+}
