@@ -47,6 +47,8 @@ limits! {
     LAYER_OUTPUTS: usize = 65_536;
     /// Parameters of a model.
     PARAMETERS: usize = 1 << 30;
+    /// Clients that a dense actor has an input and an output for.
+    DENSE_CLIENTS: usize = 50_000;
     /// Bytes that a transfer may be said to have: 1 PB.
     PAYLOAD_BYTES: u64 = 1_000_000_000_000_000;
     /// Seconds of a duration: 100 years of 365 days.

@@ -179,6 +179,24 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// Appends a client's answer to a probe.
     fn answer(&self, _kind: &ProbeKind, _client: ClientId, _state: &ModelState<'_>, _answer: &mut Vec<f64>) {}
 
+    /// Appends what a client would answer in the round in which this is its job.
+    fn answer_of(
+        &self,
+        kind: &ProbeKind,
+        job: JobKey,
+        _context: &Context<'_>,
+        state: &ModelState<'_>,
+        answer: &mut Vec<f64>,
+    ) {
+        self.answer(kind, job.client, state, answer);
+    }
+
+    /// Bytes of an answer, where it travels as something else than its numbers, which have 8 bytes each. Such an answer
+    /// takes its share of the time in which the client would send the whole model.
+    fn answer_bytes(&self, _kind: &ProbeKind, _job: JobKey, _context: &Context<'_>) -> Option<u64> {
+        None
+    }
+
     /// What is written to a model file: named tensors, of the models of all clusters and of what clients keep.
     fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor>;
 

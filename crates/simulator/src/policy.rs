@@ -9,6 +9,7 @@
 //! declare the module and add one line to [`PolicyConfig`] below. Scenario parser, `list`, `describe` and the JSON
 //! schema follow from it.
 
+mod actor_critic;
 pub mod bsfl;
 mod candidates;
 pub mod cs_ucb;
@@ -24,6 +25,7 @@ pub mod mab_frs;
 mod means;
 pub mod oort;
 pub mod power_of_choice;
+pub mod proxyrl;
 pub mod random;
 pub mod rbcs_f;
 pub mod round_robin;
@@ -48,6 +50,7 @@ use fedgenie_core::oracle::reward::{History, Reward};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_learning::model::weights::Tensor;
 use fedgenie_learning::task::ProbeKind;
 use std::sync::Arc;
 
@@ -179,6 +182,12 @@ pub trait Policy: Stateful + Send {
         &[]
     }
 
+    /// Which question, of those that the task knows by name, each update is to bring the answer to: that of its client,
+    /// from the model that it was sent. None if updates bring nothing beside themselves.
+    fn wants_answer(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether it decides by losses of clients, asked for or told with their updates.
     fn needs_losses(&self) -> bool {
         false
@@ -212,6 +221,9 @@ pub trait Policy: Stateful + Send {
     /// told of no training. An edge server's policy is told nothing of a round that the cloud called off.
     fn observe(&mut self, _feedback: &Feedback<'_>) {}
 
+    /// Learns what came with an update, as [`Policy::wants_answer`] says: told just before its [`Feedback::Trained`].
+    fn told_answer(&mut self, _client: ClientId, _kind: &'static str, _answer: &[f64]) {}
+
     /// Says why it has just selected these clients, with the question and the view that it was asked with. Called only
     /// where the scenario records it.
     fn explain(
@@ -225,6 +237,11 @@ pub trait Policy: Stateful + Send {
 
     /// Says what it knows of some clients after it was told of a round.
     fn explain_after(&self, _clients: &[ClientId], _explanation: &mut Explanation) {}
+
+    /// The weights of its networks, by the names that files have for them; empty before its first selection.
+    fn tensors(&self) -> Vec<Tensor> {
+        Vec::new()
+    }
 
     /// What a careful user should know about a run that is over.
     fn warning(&self) -> Option<String> {
@@ -302,6 +319,11 @@ pub trait Devices: std::fmt::Debug {
     fn categories(&self) -> Option<Vec<Vec<u64>>> {
         None
     }
+    /// Numbers that describe each client's user, as many and in the same order for all; none where users have no
+    /// metadata.
+    fn features(&self) -> Option<Vec<Vec<f64>>> {
+        None
+    }
 }
 
 /// What a scenario says elsewhere that parameters of policies have as their defaults.
@@ -353,6 +375,7 @@ components! {
         "rpfl" => Rpfl(rpfl::Config) in "policy/rpfl.rs";
         "thompson" => Thompson(thompson::Config) in "policy/thompson.rs";
         "fedacs" => Fedacs(fedacs::Config) in "policy/fedacs.rs";
+        "proxyrl" => Proxyrl(proxyrl::Config) in "policy/proxyrl.rs";
         "oort" => Oort(oort::Config) in "policy/oort.rs";
         "harmony-style" => HarmonyStyle(harmony_style::Config) in "policy/harmony_style.rs";
     }

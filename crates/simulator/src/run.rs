@@ -274,11 +274,14 @@ impl<'w> Run<'w> {
         settings: RunSettings,
         sink: Box<dyn Sink + 'w>,
     ) -> Self {
-        let wanted = |policy: &dyn Policy| policy.wants().edge_accuracy;
-        let wanted = match &policies {
-            Policies::Server(policy) => vec![wanted(&**policy)],
-            Policies::Tiers { edges, .. } => edges.iter().map(|policy| wanted(&**policy)).collect(),
+        let asking: Vec<&dyn Policy> = match &policies {
+            Policies::Server(policy) => vec![&**policy],
+            Policies::Tiers { edges, .. } => edges.iter().map(|policy| &**policy).collect(),
         };
+        let wanted = asking.iter().map(|policy| policy.wants().edge_accuracy).collect();
+        let mut engine = Engine::new(world, sink);
+        let mut server = Server::new(world, label, settings);
+        engine.brings = asking.iter().map(|policy| server.sought(*policy).bytes()).collect();
         let protocol = match (&world.protocol.rule, policies) {
             (Rule::Rounds(rule), Policies::Server(policy)) => {
                 Protocol::Rounds(Box::new(Rounds::new(world, rule, policy)))
@@ -291,9 +294,8 @@ impl<'w> Run<'w> {
             }
             _ => panic!("a run has the policies of its protocol"),
         };
-        let mut server = Server::new(world, label, settings);
         server.measure_accuracies(world, wanted);
-        Self { engine: Engine::new(world, sink), server, protocol }
+        Self { engine, server, protocol }
     }
 
     /// Plays one round: until the global model has changed, or would have. Where the budget does not pay for a round,

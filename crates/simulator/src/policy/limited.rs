@@ -7,6 +7,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
+use fedgenie_learning::model::weights::Tensor;
 
 /// Makes a policy that is asked for at most so many clients, and is told that there are no more.
 pub(super) fn build(
@@ -53,6 +54,10 @@ impl Policy for Limited {
         self.policy.probe_kinds()
     }
 
+    fn wants_answer(&self) -> Option<&'static str> {
+        self.policy.wants_answer()
+    }
+
     fn needs_losses(&self) -> bool {
         self.policy.needs_losses()
     }
@@ -77,6 +82,14 @@ impl Policy for Limited {
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
         self.policy.observe(feedback);
+    }
+
+    fn told_answer(&mut self, client: ClientId, kind: &'static str, answer: &[f64]) {
+        self.policy.told_answer(client, kind, answer);
+    }
+
+    fn tensors(&self) -> Vec<Tensor> {
+        self.policy.tensors()
     }
 
     fn explain(

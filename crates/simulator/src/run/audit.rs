@@ -4,7 +4,7 @@
 //! |---|---|
 //! | time never decreases | at each record |
 //! | a complete phase took its time at work, an update arrived after its phases and pauses | when a phase ends, when a job is settled |
-//! | a delivered job moved the model both ways; no job moved more | when a job is settled |
+//! | a delivered job moved the model both ways, with what its update brings; no job moved more | when a job is settled |
 //! | jobs under way are at most what the protocol allows | at each dispatch |
 //! | each job has one outcome; nothing is pending but jobs and timers | at the end of each round |
 //! | an update is not older than the run | at each aggregation |
@@ -139,8 +139,10 @@ impl Audit {
             self.require(arrived == expected, || {
                 format!("{client} arrived at {arrived}; its phases and pauses end at {expected}")
             })?;
-            return self.require([down, up] == job.transfer, || {
-                format!("{client} delivered; it moved {down} and {up} bytes of {:?}", job.transfer)
+            let [whole, update] = job.transfer;
+            let expected = [whole, update.saturating_add(job.brings)];
+            return self.require([down, up] == expected, || {
+                format!("{client} delivered; it moved {down} and {up} bytes of {expected:?}")
             });
         }
         self.require(down <= job.transfer[0] && up <= job.transfer[1], || {
@@ -253,6 +255,7 @@ mod tests {
         };
         assert!(wrong(|job| job.paused = Span(4)).contains("arrived at"));
         assert!(wrong(|job| job.bytes.1 = 99).contains("moved 100 and 99 bytes of [100, 100]"));
+        assert!(wrong(|job| job.brings = 8).contains("moved 100 and 100 bytes of [100, 108]"));
         assert!(wrong(|job| job.is_concluded = false).contains("has no outcome"));
         assert!(wrong(|job| (job.arrived_at, job.bytes.0) = (None, 101)).contains("moved 101"));
     }

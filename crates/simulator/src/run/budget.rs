@@ -5,6 +5,7 @@
 
 use super::RunError;
 use super::engine::Engine;
+use super::jobs::Job;
 use super::question::Asker;
 use super::server::Server;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
@@ -15,7 +16,8 @@ impl Engine<'_> {
         let budget = self.world.budget.bytes?;
         let both = |down: u64, up: u64| down.saturating_add(up);
         let under_way = self.jobs.iter().filter(|job| job.pending.is_some());
-        let owed = under_way.map(|job| both(job.transfer[0], job.transfer[1]) - both(job.bytes.0, job.bytes.1));
+        let whole = |job: &Job| both(job.transfer[0], job.transfer[1]).saturating_add(job.brings);
+        let owed = under_way.map(|job| whole(job) - both(job.bytes.0, job.bytes.1));
         let moved = both(self.accounts.down_bytes, self.accounts.up_bytes);
         Some(owed.fold(budget.saturating_sub(moved), u64::saturating_sub))
     }
@@ -29,12 +31,14 @@ impl Engine<'_> {
             Some(price) => price,
             None => self.world.dearest(self.candidates(server).list(), number),
         };
+        let price = price.saturating_add(self.brings[server.index()]);
         rest.checked_div(price).map_or(ask, |count| ask.min(usize::try_from(count).unwrap_or(ask)))
     }
 
     /// Whether the budget pays for no further round, as far as that is known before who can be chosen in it is.
     pub fn is_spent(&self) -> bool {
-        let round = self.world.one_price().map(|price| price.saturating_mul(self.world.budget.least as u64));
+        let price = self.world.one_price().map(|price| price.saturating_add(self.brings[0]));
+        let round = price.map(|price| price.saturating_mul(self.world.budget.least as u64));
         self.rest().zip(round).is_some_and(|(rest, round)| rest < round)
     }
 }

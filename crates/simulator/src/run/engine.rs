@@ -142,6 +142,8 @@ pub(super) struct Engine<'w> {
     pub accounts: Accounts,
     pub jobs: Jobs,
     pub audit: Audit,
+    /// Bytes of the numbers that each update brings beside itself, by server.
+    pub brings: Vec<u64>,
     kernel: Kernel<Scheduled, Timer>,
     busy: Busy,
     scopes: Scopes<'w>,
@@ -158,6 +160,7 @@ impl<'w> Engine<'w> {
             accounts: Accounts::default(),
             jobs: Jobs::default(),
             audit: Audit::new(clients),
+            brings: vec![0; world.servers()],
             kernel: Kernel::with_ties(world.protocol.ties),
             busy: Busy::nobody(clients),
             scopes: Scopes::new(world),
@@ -167,7 +170,8 @@ impl<'w> Engine<'w> {
 
     /// All that has happened. Draws follow from streams, and who can be chosen from the rest.
     pub fn exchange(&mut self, state: &mut State<'_>, models: &mut Shared) {
-        let Self { world, sink: _, digests, accounts, jobs, audit, kernel, busy, scopes: _, cursors: _ } = self;
+        let Self { world, sink: _, digests, accounts, jobs, audit, brings: _, kernel, busy, scopes: _, cursors: _ } =
+            self;
         state.field(digests);
         state.field(accounts);
         let drawn = |Names { client, number, .. }: Names| {
@@ -235,7 +239,9 @@ impl<'w> Engine<'w> {
     /// A job that has not begun.
     pub fn prepare(&mut self, names: Names) -> Result<JobId, RunError> {
         let (draw, transfer) = self.job(Purpose::Latency, names.client, names.number)?;
-        Ok(self.jobs.add(Job::new(names, transfer, draw, self.now())))
+        let mut job = Job::new(names, transfer, draw, self.now());
+        job.brings = self.brings[self.server_of(names.client).index()];
+        Ok(self.jobs.add(job))
     }
 
     /// Sends the client its model. `bound` is the most jobs that may be under way.

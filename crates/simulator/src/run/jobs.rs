@@ -57,6 +57,8 @@ pub(super) struct Job {
     pub number: JobNumber,
     /// Bytes that it moves down and up.
     pub transfer: [u64; 2],
+    /// Bytes of the numbers that its update brings beside itself, which travel in no time.
+    pub brings: u64,
     pub draw: JobDraw,
     pub dispatched: VirtualTime,
     pub phase: Phase,
@@ -91,6 +93,7 @@ impl Job {
             round,
             number,
             transfer,
+            brings: 0,
             draw,
             dispatched: now,
             phase: Phase::Download,
@@ -116,6 +119,7 @@ impl Job {
             round: _,
             number: _,
             transfer: _,
+            brings,
             draw: _,
             dispatched,
             phase,
@@ -131,6 +135,7 @@ impl Job {
             paused,
             bytes,
         } = self;
+        state.field(brings);
         state.field(dispatched);
         state.field(phase);
         state.field(phase_began);

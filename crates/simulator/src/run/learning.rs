@@ -8,7 +8,7 @@ mod intake;
 pub(super) use accuracy::Accuracies;
 pub(super) use evaluation::{Evaluated, Measured, ServerScope};
 pub(super) use hindsight::{EdgeState, Past, Snapshot};
-pub(super) use intake::{EdgeModel, Intake, Sent, Trained, Work};
+pub(super) use intake::{EdgeModel, Intake, Sent, Sought, Trained, Work};
 
 use super::RunError;
 use super::checkpoint::Shared;
@@ -187,8 +187,8 @@ impl<'w> Learning<'w> {
         Ok(work)
     }
 
-    /// What the updates of `work`, which was just trained, say of their training.
-    fn said(&self, work: &[Work]) -> Vec<Trained> {
+    /// What the updates of `work`, which was just trained, say of their training, and what they bring.
+    fn said(&self, work: &[Work], sought: Sought, parallel: bool) -> Vec<Trained> {
         let said = |(work, update): (&Work, &Update)| Trained {
             client: work.client,
             turn: work.turn,
@@ -200,9 +200,15 @@ impl<'w> Learning<'w> {
             quality: None,
             deviation: None,
             change: None,
+            answer: Vec::new(),
             latency: work.latency,
         };
-        work.iter().zip(&self.updates).map(said).collect()
+        let mut trained: Vec<Trained> = work.iter().zip(&self.updates).map(said).collect();
+        if let Some(kind) = sought.answer {
+            let answers = self.answers_to(&kind, work, parallel);
+            trained.iter_mut().zip(answers).for_each(|(trained, answer)| trained.answer = answer);
+        }
+        trained
     }
 
     /// Looks at the updates themselves, as far as that is wanted. `aggregated` is what was made of them.
@@ -274,9 +280,10 @@ impl<'w> Learning<'w> {
         &mut self,
         round: Round,
         intake: Intake,
-        wants: Wants,
+        sought: Sought,
         parallel: bool,
     ) -> Result<Aggregated<'_, 'w>, RunError> {
+        let wants = sought.wants;
         let (trained, is_new_model) = match intake {
             Intake::Nothing => {
                 self.remember(round, &[])?;
@@ -284,7 +291,7 @@ impl<'w> Learning<'w> {
             }
             Intake::Updates(work, combine) => {
                 let work = self.train(round, work, wants, parallel)?;
-                let mut trained = self.said(&work);
+                let mut trained = self.said(&work, sought, parallel);
                 let current = (combine == Combine::Models).then(|| self.models.clone());
                 let contributions = contributions(self.task, &work, &self.updates, current.as_deref());
                 let rows: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).collect();
@@ -376,9 +383,10 @@ impl<'w> Learning<'w> {
         work: Vec<Work>,
         (model, cluster): (&mut Arc<[f32]>, u32),
         rows: &mut Vec<u32>,
-        wants: Wants,
+        sought: Sought,
         parallel: bool,
     ) -> Result<Vec<Trained>, RunError> {
+        let wants = sought.wants;
         let work = self.train(round, work, wants, parallel)?;
         if work.is_empty() {
             return Ok(Vec::new());
@@ -390,7 +398,7 @@ impl<'w> Learning<'w> {
         edge_average(&self.world.training.aggregation, self.layout).apply(&mut average, &contributions, 0, cluster);
         *rows = moved;
         *model = average.into();
-        let mut trained = self.said(&work);
+        let mut trained = self.said(&work, sought, parallel);
         self.keep(&work);
         self.inspect(&work, wants, model, &mut trained, parallel);
         Ok(trained)

@@ -6,7 +6,7 @@
 use super::RunError;
 use super::accounts::add;
 use super::engine::Engine;
-use super::learning::Trained;
+use super::learning::{Learning, Trained};
 use super::question::{Asker, SelectionStreams};
 use super::server::Server;
 use crate::policy::{Policy, Probe, ServerView, TrainingReport};
@@ -81,31 +81,29 @@ pub(super) struct Asking<'a> {
     pub model: Option<Arc<[f32]>>,
 }
 
-/// What an answer costs.
-#[derive(Clone, Copy)]
-struct Price {
-    /// Numbers in it, each of 8 bytes, which travel in no time.
-    numbers: usize,
-    /// Inference passes for it.
-    passes: f64,
-    /// Whether the model is downloaded for it.
-    needs_model: bool,
+/// What answers cost: each as many numbers as its kind has, of 8 bytes each, which travel in no time; or else what the
+/// task says that travels, which takes its share of the time of a whole model.
+struct Price<'a> {
+    kind: ProbeKind,
+    /// Who knows what of an answer travels; nobody does of a loss.
+    learning: Option<&'a Learning<'a>>,
 }
 
 /// A loss.
-const LOSSES: Price = Price { numbers: 1, passes: 1.0, needs_model: true };
+const LOSSES: Price<'_> =
+    Price { kind: ProbeKind { name: "loss", numbers: 1, passes: 1.0, needs_model: true }, learning: None };
 
-impl Price {
-    const fn of(kind: &ProbeKind) -> Self {
-        let ProbeKind { numbers, passes, needs_model, .. } = *kind;
-        Self { numbers, passes, needs_model }
+impl Price<'_> {
+    /// Bytes of a client's answer that does not travel as its numbers.
+    fn travels(&self, client: ClientId, turn: Turn) -> Option<u64> {
+        self.learning.and_then(|learning| learning.answer_bytes(&self.kind, client, turn))
     }
 
-    /// Bytes down and up of so many answers.
-    const fn bytes(self, model: u64, clients: usize) -> [u64; 2] {
-        let clients = clients as u64;
-        let down = if self.needs_model { model.saturating_mul(clients) } else { 0 };
-        [down, (8 * self.numbers as u64).saturating_mul(clients)]
+    /// Bytes down and up of these clients' answers.
+    fn bytes(&self, model: u64, clients: &[ClientId], turn: Turn) -> [u64; 2] {
+        let down = if self.kind.needs_model { model.saturating_mul(clients.len() as u64) } else { 0 };
+        let of = |&client: &ClientId| self.travels(client, turn).unwrap_or(8 * self.kind.numbers as u64);
+        [down, clients.iter().map(of).fold(0, u64::saturating_add)]
     }
 }
 
@@ -121,8 +119,8 @@ pub(super) struct Asked {
 /// The bytes that a probe moves, both ways together.
 pub(super) fn price(engine: &Engine<'_>, server: &Server<'_>, turn: Turn, probe: &Probe) -> u64 {
     let world = engine.world;
-    let of = |price: Price, clients: &[ClientId]| {
-        let [down, up] = price.bytes(world.training.payload_bytes, clients.len());
+    let of = |price: Price<'_>, clients: &[ClientId]| {
+        let [down, up] = price.bytes(world.training.payload_bytes, clients, turn);
         down.saturating_add(up)
     };
     match probe {
@@ -130,8 +128,9 @@ pub(super) fn price(engine: &Engine<'_>, server: &Server<'_>, turn: Turn, probe:
         Probe::Losses(clients) => of(LOSSES, clients),
         Probe::Answers { clients, kind } => {
             // One that the task does not know is refused when it is asked.
-            let kind = server.learning.as_ref().and_then(|learning| learning.probe(kind));
-            kind.map_or(0, |kind| of(Price::of(&kind), clients))
+            let learning = server.learning.as_ref();
+            let kind = learning.and_then(|learning| learning.probe(kind));
+            kind.map_or(0, |kind| of(Price { kind, learning }, clients))
         }
         Probe::Training(clients) => {
             clients.iter().fold(0, |sum: u64, &client| sum.saturating_add(world.price(client, turn.into())))
@@ -158,13 +157,13 @@ pub(super) fn carry_out(
         Probe::Losses(clients) => {
             let (learning, model) = learned();
             answered.losses = learning.losses(model, &clients, parallel)?;
-            charge(engine, asking.turn, &clients, LOSSES)?
+            charge(engine, asking.turn, &clients, &LOSSES)?
         }
         Probe::Answers { clients, kind } => {
             let (learning, model) = learned();
             let kind = learning.probe(kind).ok_or_else(|| unknown(server, asking, kind))?;
-            answered.answers = learning.answers(&kind, model, &clients, parallel);
-            charge(engine, asking.turn, &clients, Price::of(&kind))?
+            answered.answers = learning.answers(&kind, model, asking.turn, &clients, parallel);
+            charge(engine, asking.turn, &clients, &Price { kind, learning: Some(learning) })?
         }
         Probe::Training(clients) => {
             let (learning, model) = learned();
@@ -191,16 +190,24 @@ fn unknown(server: &Server<'_>, asking: &Asking<'_>, kind: &str) -> RunError {
     RunError::BadSelection { policy: asking.asker.policy(&server.label), turn: asking.turn, round: asking.round, what }
 }
 
-fn charge(engine: &Engine<'_>, turn: Turn, clients: &[ClientId], price: Price) -> Result<(Span, [u64; 2]), RunError> {
+fn charge(
+    engine: &Engine<'_>,
+    turn: Turn,
+    clients: &[ClientId],
+    price: &Price<'_>,
+) -> Result<(Span, [u64; 2]), RunError> {
     let world = engine.world;
-    let Price { passes, needs_model, .. } = price;
+    let (ProbeKind { passes, needs_model, .. }, whole) = (price.kind, world.training.payload_bytes);
     let mut longest = Span::ZERO;
     for &client in clients {
-        let [download, compute, _] = engine.draw(Purpose::Probe, client, turn.into())?.phases;
+        let share = price.travels(client, turn).map_or(0.0, |bytes| bytes as f64 / whole.max(1) as f64);
+        let [download, compute, upload] =
+            world.population.draw(&world.streams, Purpose::Probe, client, turn.into(), [1.0, share])?.phases;
         let inference = Span((compute.0 as f64 * world.inference_of_job(client) * passes) as u64);
-        longest = longest.max(if needs_model { Span(download.0.saturating_add(inference.0)) } else { inference });
+        let answer = Span(inference.0.saturating_add(if share > 0.0 { upload.0 } else { 0 }));
+        longest = longest.max(if needs_model { Span(download.0.saturating_add(answer.0)) } else { answer });
     }
-    Ok((longest, price.bytes(world.training.payload_bytes, clients.len())))
+    Ok((longest, price.bytes(whole, clients, turn)))
 }
 
 fn charge_training(engine: &Engine<'_>, turn: Turn, clients: &[ClientId]) -> Result<(Span, [u64; 2]), RunError> {

@@ -4,10 +4,10 @@ use super::checkpoint::Shared;
 use super::clusters::ClusterDecision;
 use super::engine::{Engine, THE_SERVER};
 use super::hindsight::{Found, HindsightMeter, OpenRound};
-use super::learning::{Accuracies, Intake, Learning, Measured, ServerScope, Trained};
+use super::learning::{Accuracies, Intake, Learning, Measured, ServerScope, Sought, Trained};
 use super::{Accounts, RunError, RunSettings};
 use crate::metrics::Participation;
-use crate::policy::{AccuracyOn, Explanation, Feedback, ModelQuality, Policy, RoundReport, Wants};
+use crate::policy::{AccuracyOn, Explanation, Feedback, ModelQuality, Policy, RoundReport};
 use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundSummary, RoundUpdates, ServerRound};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
@@ -220,6 +220,12 @@ impl<'w> Server<'w> {
         }
     }
 
+    /// What is to be found out about updates for a policy and for the records.
+    pub fn sought(&self, policy: &dyn Policy) -> Sought {
+        let probe = |kind| self.learning.as_ref()?.probe(kind);
+        Sought { wants: self.settings.wants(policy), answer: policy.wants_answer().and_then(probe) }
+    }
+
     /// Counts a selection that is being carried out.
     pub fn count(&mut self, world: &World, selection: &[ClientId]) {
         for &client in selection {
@@ -236,7 +242,8 @@ impl<'w> Server<'w> {
     /// it.
     pub fn close(&mut self, engine: &mut Engine<'_>, closing: Closing<'_, 'w>) -> Result<(), RunError> {
         let Closing { opened, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters } = closing;
-        let wants = policy.as_ref().map_or_else(Wants::default, |told| self.settings.wants(&*told.policy));
+        let sought = policy.as_ref().map_or_else(Sought::default, |told| self.sought(&*told.policy));
+        let wants = sought.wants;
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);
         self.is_spent = is_spent;
         self.metrics.clear();
@@ -246,7 +253,7 @@ impl<'w> Server<'w> {
             if wants.model_quality && self.quality.is_none() {
                 self.quality = Some(learning.quality(None, parallel)?);
             }
-            let aggregated = learning.aggregate(round, intake, wants, parallel)?;
+            let aggregated = learning.aggregate(round, intake, sought, parallel)?;
             if aggregated.is_new_model {
                 for parameters in &aggregated.learning.digested() {
                     engine.note(&Record::Model { round, parameters })?;
@@ -444,9 +451,12 @@ pub(super) fn report_round(
     trained: &[Trained],
     report: RoundReport<'_>,
 ) {
-    let wants_updates = policy.wants().update;
+    let (wants_updates, kind) = (policy.wants().update, policy.wants_answer().unwrap_or_default());
     for (index, trained) in trained.iter().enumerate() {
         let update = learning.filter(|_| wants_updates).map(|learning| &*learning.update(index).parameters);
+        if !trained.answer.is_empty() {
+            policy.told_answer(trained.client, kind, &trained.answer);
+        }
         policy.observe(&Feedback::Trained(trained.report(update)));
     }
     policy.observe(&Feedback::Round(report));

@@ -114,7 +114,8 @@ impl World {
             return Err(Complaint::new("", message));
         }
         let known: Vec<&str> = task.map_or(&[][..], |task| task.probes()).iter().map(|kind| kind.name).collect();
-        if let Some(kind) = policy.probe_kinds().iter().find(|kind| !known.contains(kind)) {
+        let brought = policy.wants_answer();
+        if let Some(kind) = policy.probe_kinds().iter().chain(&brought).find(|kind| !known.contains(kind)) {
             let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
             let message = format!(
                 "asks clients for {kind:?}, which this task ({name}) does not know; its clients answer to {known}"

@@ -48,6 +48,7 @@ impl Engine<'_> {
         let away = if pauses { self.cursors.time_away(client, phase_began, now) } else { Span::ZERO };
         let active = Span((now - phase_began).0 - away.0);
         let moved = match (phase, is_complete) {
+            (Phase::Upload, true) => payload.saturating_add(job.brings),
             (_, true) | (Phase::Compute, _) => payload,
             (_, false) => population.moved(&self.cursors, client, phase, &job.draw, phase_began, now, payload),
         };

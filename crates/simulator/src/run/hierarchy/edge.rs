@@ -361,10 +361,11 @@ impl<'w> Edge<'w> {
         self.cohort.jobs.iter().for_each(|&id| cost += engine.jobs[id].cost());
         let (mut trained, mut edge_accuracy) = (Vec::new(), None);
         let members = &self.rule.members[edge.index()];
+        let sought = server.sought(&*self.policy);
         if let (Some(learning), Some(model)) = (&mut server.learning, &mut self.model) {
             let work = arrived().filter_map(|job| Work::of(job, 0, 1.0)).collect();
-            let (wants, own) = (server.settings.wants(&*self.policy), (&mut *model, self.cluster));
-            trained = learning.aggregate_at_edge(round, work, own, &mut self.rows, wants, server.settings.parallel)?;
+            let own = (&mut *model, self.cluster);
+            trained = learning.aggregate_at_edge(round, work, own, &mut self.rows, sought, server.settings.parallel)?;
             self.aggregated.extend(trained.iter().map(|trained| trained.client));
             for (client, values) in learning.kept(&trained) {
                 engine.note(&Record::Private { round, client, values })?;

@@ -3,14 +3,14 @@
 //! Where the task deals test examples to edge servers, metrics of servers are on these, each under its server's model;
 //! and so are metrics on test data, where there are several models.
 
-use super::Learning;
+use super::{Learning, Work};
 use crate::clusters::LossesOn;
 use crate::run::RunError;
 use crate::run::results::Metrics;
-use fedgenie_core::id::{ClientId, EdgeId};
+use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::{Measure, Place, Statistic, between};
 use fedgenie_core::oracle::utility::ModelScore;
-use fedgenie_learning::task::{ModelState, Need, On, PrivateView, ProbeKind};
+use fedgenie_learning::task::{JobKey, ModelState, Need, On, PrivateView, ProbeKind};
 use rayon::prelude::*;
 
 /// The clients of an edge server, and the cluster of its model.
@@ -103,18 +103,49 @@ impl Learning<'_> {
         self.task.probes().iter().find(|kind| kind.name == name).copied()
     }
 
-    /// The clients' answers to a question, one after the other.
-    pub fn answers(&self, kind: &ProbeKind, model: &[f32], clients: &[ClientId], parallel: bool) -> Vec<f64> {
+    /// The clients' answers to a question before a selection, one after the other.
+    pub fn answers(
+        &self,
+        kind: &ProbeKind,
+        model: &[f32],
+        turn: Turn,
+        clients: &[ClientId],
+        parallel: bool,
+    ) -> Vec<f64> {
         let state = self.state(model, PrivateView::of(&self.private));
-        let one = |&client: &ClientId| {
-            let mut answer = Vec::with_capacity(kind.numbers);
-            self.task.answer(kind, client, &state, &mut answer);
-            assert_eq!(answer.len(), kind.numbers, "an answer has the numbers that its kind declares");
-            answer
-        };
+        let one = |&client: &ClientId| self.answer(kind, JobKey { client, number: turn.into() }, &state);
         let answers: Vec<Vec<f64>> =
             if parallel { clients.par_iter().map(one).collect() } else { clients.iter().map(one).collect() };
         answers.concat()
+    }
+
+    /// The answers that updates bring: each from the model that its client was sent, and from what it kept then.
+    pub(super) fn answers_to(&self, kind: &ProbeKind, work: &[Work], parallel: bool) -> Vec<Vec<f64>> {
+        let one = |work: &Work| {
+            let Work { client, number, round, ref sent, .. } = *work;
+            let kept = match self.task.private_len(client) {
+                0 => Vec::new(),
+                _ => self.task.private_of(client, sent.private.as_deref(), &self.world.streams),
+            };
+            let instead = [(client, &*kept)];
+            let instead = if kept.is_empty() { &[][..] } else { &instead[..] };
+            let private = PrivateView { table: &self.private, instead };
+            let state = ModelState { round: Round(round.0.saturating_sub(1)), ..self.state(&sent.model, private) };
+            self.answer(kind, JobKey { client, number }, &state)
+        };
+        if parallel { work.par_iter().map(one).collect() } else { work.iter().map(one).collect() }
+    }
+
+    fn answer(&self, kind: &ProbeKind, job: JobKey, state: &ModelState<'_>) -> Vec<f64> {
+        let mut answer = Vec::with_capacity(kind.numbers);
+        self.task.answer_of(kind, job, &self.world.context(), state, &mut answer);
+        assert_eq!(answer.len(), kind.numbers, "an answer has the numbers that its kind declares");
+        answer
+    }
+
+    /// Bytes of an answer that does not travel as its numbers.
+    pub fn answer_bytes(&self, kind: &ProbeKind, client: ClientId, turn: Turn) -> Option<u64> {
+        self.task.answer_bytes(kind, JobKey { client, number: turn.into() }, &self.world.context())
     }
 
     fn no_values(&self) -> Vec<f64> {

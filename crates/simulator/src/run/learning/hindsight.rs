@@ -223,6 +223,7 @@ impl<'w> Learning<'w> {
                 quality: wants.quality.then(|| self.score_of(client, model, &update).quality),
                 deviation: wants.deviation.map(|_| deviation(&model[..trained], &start[..trained])),
                 change: wants.change.then(|| change(&model[..trained], start)),
+                answer: Vec::new(),
                 latency: Span::ZERO,
             };
             (report, update)

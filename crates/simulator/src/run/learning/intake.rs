@@ -1,6 +1,6 @@
 //! What goes into an aggregation: work that is still to be trained, or the models of edge servers.
 
-use crate::policy::TrainingReport;
+use crate::policy::{TrainingReport, Wants};
 use crate::protocol::Combine;
 use crate::run::jobs::Job;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
@@ -8,7 +8,7 @@ use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::aggregate::Contribution;
 use fedgenie_learning::layout::{Layout, Update};
-use fedgenie_learning::task;
+use fedgenie_learning::task::{self, ProbeKind};
 use std::sync::Arc;
 
 /// What a client begins its job with.
@@ -55,6 +55,21 @@ impl Work {
     }
 }
 
+/// What is to be found out about updates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::run) struct Sought {
+    pub wants: Wants,
+    /// The question that each brings the answer to.
+    pub answer: Option<ProbeKind>,
+}
+
+impl Sought {
+    /// Bytes of the numbers that each update brings.
+    pub fn bytes(self) -> u64 {
+        self.answer.map_or(0, |kind| 8 * kind.numbers as u64)
+    }
+}
+
 /// What an update said about its training, and what was found in it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::run) struct Trained {
@@ -69,14 +84,28 @@ pub(in crate::run) struct Trained {
     pub quality: Option<f64>,
     pub deviation: Option<f64>,
     pub change: Option<Vec<f32>>,
+    /// What came with the update; empty if that is not wanted.
+    pub answer: Vec<f64>,
     /// From dispatch to arrival.
     pub latency: Span,
 }
 
 impl Stateful for Trained {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, change, latency } =
-            self;
+        let Self {
+            client,
+            turn,
+            round,
+            staleness,
+            examples,
+            loss,
+            loss_rms,
+            quality,
+            deviation,
+            change,
+            answer,
+            latency,
+        } = self;
         state.field(client);
         state.field(turn);
         state.field(round);
@@ -87,6 +116,7 @@ impl Stateful for Trained {
             state.field(found);
         }
         state.field(change);
+        state.field(answer);
         state.field(latency);
     }
 }
