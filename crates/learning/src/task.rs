@@ -110,6 +110,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         f64::NAN
     }
 
+    /// Whether clients add the noise of [`LocalTraining::noise`] to their updates, where that is asked for.
+    fn has_noise(&self) -> bool {
+        false
+    }
+
     /// Whether clients have losses, for policies that compare them.
     fn has_losses(&self) -> bool {
         true
@@ -165,6 +170,18 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
 
     /// Appends a client's answer to a probe.
     fn answer(&self, _kind: &ProbeKind, _client: ClientId, _state: &ModelState<'_>, _answer: &mut Vec<f64>) {}
+
+    /// Appends what a client would answer in the round in which this is its job.
+    fn answer_of(
+        &self,
+        kind: &ProbeKind,
+        job: JobKey,
+        _context: &Context<'_>,
+        state: &ModelState<'_>,
+        answer: &mut Vec<f64>,
+    ) {
+        self.answer(kind, job.client, state, answer)
+    }
 
     /// What is written to a model file: named tensors, of the models of all clusters and of what clients keep.
     fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor>;
