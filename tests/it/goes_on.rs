@@ -18,6 +18,7 @@ plateau = { metric = "test_loss", evaluations = 1000 }
 every = 2
 last = 20
 targets = [{ metric = "test_loss", at_most = 3.0 }]
+converged = { metric = "test_loss", evaluations = 2 }
 [record]
 explain = true
 updates = true

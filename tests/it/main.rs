@@ -15,6 +15,7 @@ mod checkpoints;
 mod common_random_numbers;
 mod conformance;
 mod contracts;
+mod converged;
 mod data_sources;
 mod devices;
 mod dmrl;

@@ -56,6 +56,7 @@ pub mod free_size;
 pub mod genie;
 pub mod greedy;
 pub mod hindsight;
+pub mod ratio;
 pub mod regret;
 pub mod reward;
 pub mod top;

@@ -36,7 +36,7 @@ pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic};
 pub use table::{INTERVAL_SEEDS, ROUNDING, number, overridden, show, table};
-pub use watch::{Reached, Watch};
+pub use watch::{CONVERGENCE, Converged, Reached, Watch};
 
 use crate::error::Error;
 use crate::scenario::tree::{self, Node};

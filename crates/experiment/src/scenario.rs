@@ -11,6 +11,7 @@ mod hindsight;
 pub mod names;
 mod part;
 pub mod points;
+mod privacy;
 pub mod reach;
 pub mod read;
 pub mod schema;
@@ -25,6 +26,7 @@ pub use batch::BatchSize;
 pub use budget::BudgetConfig;
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
 pub use part::Part;
+pub use privacy::PrivacyConfig;
 pub use reach::Reach;
 pub use read::ScenarioError;
 pub(crate) use sections::is_name;
@@ -76,6 +78,9 @@ pub struct Sections {
     /// Local training: epochs, batch size, optimizer; needed by tasks that train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<TrainingConfig>,
+    /// Privacy: noise that clients add to their updates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<PrivacyConfig>,
     /// Protocol: when the server aggregates.
     pub protocol: ProtocolConfig,
     /// Clusters: which of several models each edge server trains.

@@ -123,6 +123,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         f64::NAN
     }
 
+    /// Whether clients add the noise of [`LocalTraining::noise`] to their updates, where that is asked for.
+    fn has_noise(&self) -> bool {
+        false
+    }
+
     /// Whether clients have losses, for policies that compare them.
     fn has_losses(&self) -> bool {
         true

@@ -34,6 +34,8 @@ use fedgenie_core::math::float::sqrt;
 use fedgenie_core::rng::{Purpose, Streams};
 use optimizer::{Decay, Moments, Proximal, Regularisation};
 use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// How a client trains; made by [`LocalTraining::new`], the other settings being public.
@@ -53,6 +55,29 @@ pub struct LocalTraining {
     pub proximal: f32,
     /// Weight decay of parts of the model, beside the optimizer's; ascending and apart.
     pub decays: Vec<Decay>,
+    /// What a client adds to its update before it sends it, where it adds noise; for tasks that can.
+    pub noise: Option<Noise>,
+}
+
+/// Normal noise on updates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Noise {
+    /// Its standard deviation; above 0 and finite.
+    pub sigma: f32,
+    /// On what.
+    pub scope: NoiseScope,
+}
+
+/// Which numbers of a table get noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum NoiseScope {
+    /// All of the table, which then travels whole.
+    #[default]
+    Table,
+    /// Those rows that are sent anyway.
+    Rows,
 }
 
 /// How long a client trains.
@@ -90,6 +115,7 @@ impl LocalTraining {
             clip: None,
             proximal: 0.0,
             decays: Vec::new(),
+            noise: None,
         })
     }
 

@@ -10,7 +10,7 @@ use super::verdicts::{overview, verdicts};
 use super::why;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::{INTERVAL_SEEDS, overridden, show};
+use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show};
 use fedgenie_experiment::scenario::points;
 use fedgenie_simulator::policy;
 use std::collections::{BTreeMap, BTreeSet};
@@ -273,10 +273,14 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
             )));
         }
         let mut missed: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-        for reached in results.summary.runs.iter().flat_map(|run| &run.reached) {
-            let (missed, runs) = missed.entry(reached.name()).or_default();
-            *missed += usize::from(reached.round.is_none());
-            *runs += 1;
+        for run in &results.summary.runs {
+            let targets = run.reached.iter().map(|reached| (reached.name(), reached.round.is_none()));
+            let converged = run.converged.iter().map(|found| (CONVERGENCE.to_owned(), found.is_none()));
+            for (name, is_missed) in targets.chain(converged) {
+                let (missed, runs) = missed.entry(name).or_default();
+                *missed += usize::from(is_missed);
+                *runs += 1;
+            }
         }
         for (name, (missed, runs)) in missed.into_iter().filter(|(_, (missed, _))| *missed > 0) {
             all.push(of(&format!(

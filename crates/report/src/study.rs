@@ -5,7 +5,7 @@ use super::source::Results;
 use fedgenie_core::math::statistics::{Estimate, paired_difference};
 pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::Metric;
-use fedgenie_experiment::experiment::{Ended, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
+use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
 use fedgenie_experiment::scenario::points;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -309,6 +309,16 @@ impl<'a> Study<'a> {
             all.push(Quantity::new(format!("bytes_to.{name}"), words, Some("B"), Some(Better::Lower)));
             let words = format!("share of runs that reach {name}");
             all.push(Quantity::new(format!("reached.{name}"), words, None, Some(Better::Higher)).main());
+        }
+        if self.arms.iter().flat_map(Arm::all_runs).any(|run| run.converged.is_some()) {
+            let of = |what: &str, words: &str, unit| {
+                Quantity::new(format!("{what}.{CONVERGENCE}"), format!("{words} convergence"), unit, Some(Better::Lower))
+            };
+            all.push(of("time_to", "virtual time to", Some("s")).main());
+            all.push(of("bytes_to", "traffic to", Some("B")));
+            all.push(of("compute_to", "computing to", Some("s")));
+            let words = "share of runs that converge";
+            all.push(Quantity::new(format!("reached.{CONVERGENCE}"), words, None, None).main());
         }
         // Less time is better for the same number of rounds; where time ends the run, it says nothing.
         let rounds: BTreeSet<u32> = self.arms.iter().flat_map(Arm::all_runs).map(|run| run.rounds).collect();

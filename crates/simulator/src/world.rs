@@ -1,6 +1,7 @@
 //! A world: everything that is the same for all policies of one scenario, point and seed.
 
 mod budget;
+mod checks;
 pub(crate) mod hindsight;
 mod policies;
 mod servers;
@@ -295,6 +296,7 @@ impl WorldPlan {
                            the meters out";
             return Err(WorldError::scenario("regret.meters", message));
         }
+        self.check_noise(task.as_deref())?;
         let edge_links = self.edge_links(&rule, &streams)?;
         let mut warnings = population.notes().to_vec();
         warnings.extend(task.iter().flat_map(|task| task.warnings()));
@@ -361,49 +363,6 @@ impl WorldPlan {
         let clusters =
             clusters.clusters(rule.members.len(), self.rounds).map_err(|complaint| complaint.below("clusters"))?;
         Ok(Some(clusters))
-    }
-
-    /// Checks that the task has the losses that rule and regret of clusters compare.
-    fn check_losses(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<(), WorldError> {
-        let is_measured = self.task.trains() && self.task.measures().of_data.iter().any(|found| found.name == "loss");
-        let has_losses = task.is_some_and(|task| task.tells_losses() || is_measured);
-        let path = match (clusters.needs_losses(), self.assignment_regret) {
-            _ if has_losses => return Ok(()),
-            (true, _) => format!("clusters.assign.{}", clusters.assign.kind()),
-            (false, true) => "regret.assignment".to_owned(),
-            (false, false) => return Ok(()),
-        };
-        let task = self.task.name();
-        let message = format!(
-            "compares losses of the models of clusters, and the task ({task}) has none; take a task that trains and \
-             measures a loss, or give losses of [task.scripted]"
-        );
-        Err(WorldError::scenario(&path, message))
-    }
-
-    /// Checks that the task has what the models of clusters are made of; or says what becomes of them.
-    fn check_networks(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<Option<String>, WorldError> {
-        let Some(task) = task else { return Ok(None) };
-        if task.layout().is_empty() || task.layout().has_clusters() {
-            return Ok(None);
-        }
-        let name = self.task.name();
-        match clusters.model {
-            None => Ok(Some(format!("the task ({name}) has no networks of clusters: all clusters learn one model"))),
-            Some(ClusterModel::Additive) => {
-                let message = format!(
-                    "adds scores of classes of two networks, and the task ({name}) has no such scores; take \
-                     classification or softmax-regression, or leave the key out for one model of all clusters"
-                );
-                Err(WorldError::scenario("clusters.model", message))
-            }
-            Some(ClusterModel::Isolated) => {
-                let message = format!(
-                    "the task ({name}) has one model for all; take a task with a network, or leave the key out"
-                );
-                Err(WorldError::scenario("clusters.model", message))
-            }
-        }
     }
 
     fn edge_links(&self, rule: &Rule, streams: &Streams) -> Result<Vec<[AnyLaw; 2]>, WorldError> {

@@ -60,7 +60,7 @@ use order::{COUNT_UP_TO, Order, place_by_counting};
 use overselect::OverSelection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ties::{Exchange, Item};
+pub(super) use ties::{Exchange, Item};
 use walk::{Entry, Threshold, Walk};
 
 /// From this many candidates on, the first filter pays for itself.

@@ -2,7 +2,7 @@
 
 use super::ended::{Ended, Named};
 use super::estimates::{differences, estimates};
-use super::watch::{Watch, Watched};
+use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Reached, RunId};
 use crate::scenario::Point;
 use fedgenie_core::math::statistics::Estimate;
@@ -75,7 +75,11 @@ pub struct RunSummary {
     pub edge_traffic: Option<Traffic>,
     /// Virtual seconds that clients spent computing.
     pub compute_s: f64,
-    /// The part of them whose result was never used.
+    /// Virtual seconds that clients spent computing for probes and for evaluations that are charged, all clients
+    /// together; no part of `compute_s`.
+    #[serde(default)]
+    pub probe_compute_s: f64,
+    /// The part of `compute_s` whose result was never used.
     pub wasted_compute_s: f64,
     /// Bytes sent to clients for jobs whose update was never used.
     #[serde(default)]
@@ -118,6 +122,9 @@ pub struct RunSummary {
     /// When the targets of `[evaluate]` were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<Reached>,
+    /// When the run converged, if `converged` of `[evaluate]` asks; written as null where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "asked")]
+    pub converged: Option<Option<Converged>>,
     /// What a careful user should know about this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -137,9 +144,14 @@ pub struct RunSummary {
 }
 
 /// Metrics as written: JSON has no NaN, so that the loss of a model that diverged is null.
-fn read_metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
+pub(super) fn read_metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
     let written = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
     Ok(written.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
+}
+
+/// What is there, though it be null.
+fn asked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Converged>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// The same by bytes.
@@ -197,6 +209,7 @@ impl RunSummary {
             traffic: Traffic::default(),
             edge_traffic: None,
             compute_s: 0.0,
+            probe_compute_s: 0.0,
             wasted_compute_s: 0.0,
             wasted_down_bytes: 0,
             wasted_up_bytes: 0,
@@ -213,6 +226,7 @@ impl RunSummary {
             graph: None,
             reference: BTreeMap::new(),
             reached: Vec::new(),
+            converged: None,
             warnings: Vec::new(),
             curve: curve.into_points(),
             measured: Vec::new(),
@@ -221,14 +235,15 @@ impl RunSummary {
         };
         let clusters: Vec<_> = cluster_numbers(&run).collect();
         let (metrics, accounts) = run.finish()?;
-        Watched { reached: summary.reached, best: summary.best, at_bytes: summary.at_bytes } =
-            watch.end(&metrics, &accounts);
+        let Watched { reached, converged, best, at_bytes } = watch.end(&metrics, &accounts);
+        (summary.reached, summary.converged, summary.best, summary.at_bytes) = (reached, converged, best, at_bytes);
         let all = metrics.into_iter().chain(clusters);
         summary.final_metrics = all.map(|(name, value)| (name.to_owned(), value)).collect();
         summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
         let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
         summary.edge_traffic = (down_bytes > 0 || up_bytes > 0).then_some(Traffic { down_bytes, up_bytes });
         summary.compute_s = accounts.compute.seconds();
+        summary.probe_compute_s = accounts.probe_compute.seconds();
         summary.wasted_compute_s = accounts.wasted_compute.seconds();
         summary.wasted_down_bytes = accounts.wasted_down_bytes;
         summary.wasted_up_bytes = accounts.wasted_up_bytes;
@@ -261,6 +276,8 @@ impl RunSummary {
         let mut numbers = BTreeMap::from([
             ("virtual_time_s".to_owned(), self.virtual_time_s),
             ("rounds".to_owned(), f64::from(self.rounds)),
+            ("compute_s".to_owned(), self.compute_s),
+            ("probe_compute_s".to_owned(), self.probe_compute_s),
             ("wasted_compute_s".to_owned(), self.wasted_compute_s),
             ("down_bytes".to_owned(), self.traffic.down_bytes as f64),
             ("up_bytes".to_owned(), self.traffic.up_bytes as f64),
@@ -298,6 +315,10 @@ impl RunSummary {
                 numbers.insert(format!("bytes_to.{name}"), bytes as f64);
             }
             numbers.insert(format!("reached.{name}"), if reached.round.is_some() { 1.0 } else { 0.0 });
+        }
+        if let Some(converged) = &self.converged {
+            numbers.insert(format!("reached.{CONVERGENCE}"), if converged.is_some() { 1.0 } else { 0.0 });
+            numbers.extend(converged.iter().flat_map(Converged::numbers));
         }
         numbers
     }

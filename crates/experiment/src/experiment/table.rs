@@ -1,6 +1,6 @@
 //! The table that a run ends with, and how numbers are shown to people.
 
-use super::{ArmSummary, Ended, Reached, RunSummary, Summary};
+use super::{ArmSummary, CONVERGENCE, Ended, Reached, RunSummary, Summary};
 use crate::scenario::points;
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::{Estimate, estimate};
@@ -50,6 +50,9 @@ pub fn table(summary: &Summary) -> String {
     for name in target_names(summary) {
         columns.push((format!("time_to.{name}"), format!("s to {name}")));
         columns.push((format!("bytes_to.{name}"), format!("bytes to {name}")));
+    }
+    if summary.runs.iter().any(|run| run.converged.is_some()) {
+        columns.push((format!("time_to.{CONVERGENCE}"), format!("s to {CONVERGENCE}")));
     }
     // What models are compared by, within amounts of traffic.
     let amounts: BTreeSet<u64> = summary.runs.iter().flat_map(|run| run.at_bytes.keys().copied()).collect();

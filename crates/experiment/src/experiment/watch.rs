@@ -1,6 +1,11 @@
 //! What is noticed of a run while it goes on: targets that its metrics reach, and whether it still improves.
 
+mod converged;
+
+pub use converged::{CONVERGENCE, Converged};
+
 use super::ended::{Ended, Evaluated, Named};
+use converged::Convergence;
 use crate::scenario::{PlateauConfig, Sections, StopConfig, TargetConfig};
 use fedgenie_core::id::Round;
 use fedgenie_core::metric::{Better, Metric};
@@ -35,11 +40,24 @@ pub struct Reached {
     /// Virtual seconds that clients had spent computing by then.
     #[serde(default)]
     pub compute_s: Option<f64>,
+    /// Virtual seconds that clients had spent computing for probes by then, which are no part of the others.
+    #[serde(default)]
+    pub probe_compute_s: Option<f64>,
 }
 
 impl Stateful for Reached {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { target: _, round, time_s, down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, compute_s } = self;
+        let Self {
+            target: _,
+            round,
+            time_s,
+            down_bytes,
+            up_bytes,
+            edge_down_bytes,
+            edge_up_bytes,
+            compute_s,
+            probe_compute_s,
+        } = self;
         state.field(round);
         state.field(time_s);
         state.field(down_bytes);
@@ -47,16 +65,24 @@ impl Stateful for Reached {
         state.field(edge_down_bytes);
         state.field(edge_up_bytes);
         state.field(compute_s);
+        state.field(probe_compute_s);
     }
 }
 
 impl Reached {
     /// Not reached so far.
     fn pending(target: &TargetConfig) -> Self {
-        let target = target.clone();
-        let (edge_down_bytes, edge_up_bytes) = (None, None);
-        let (round, time_s, down_bytes, up_bytes, compute_s) = (None, None, None, None, None);
-        Self { target, round, time_s, down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, compute_s }
+        Self {
+            target: target.clone(),
+            round: None,
+            time_s: None,
+            down_bytes: None,
+            up_bytes: None,
+            edge_down_bytes: None,
+            edge_up_bytes: None,
+            compute_s: None,
+            probe_compute_s: None,
+        }
     }
 
     /// Notes when it was reached, and what the run had cost by then.
@@ -64,6 +90,7 @@ impl Reached {
         (self.round, self.time_s) = (Some(round.0), Some(now.seconds()));
         (self.down_bytes, self.up_bytes) = (Some(accounts.down_bytes), Some(accounts.up_bytes));
         self.compute_s = Some(accounts.compute.seconds());
+        self.probe_compute_s = Some(accounts.probe_compute.seconds());
         let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
         if down_bytes > 0 || up_bytes > 0 {
             (self.edge_down_bytes, self.edge_up_bytes) = (Some(down_bytes), Some(up_bytes));
@@ -93,6 +120,7 @@ pub struct Watch<'a> {
     end: End,
     plateau: Option<Plateau<'a>>,
     reached: Vec<Reached>,
+    convergence: Option<Convergence<'a>>,
     evaluated: Evaluated,
     /// Selections of clients before which no target or plateau ends the run.
     selections: u64,
@@ -103,6 +131,8 @@ pub struct Watch<'a> {
 pub struct Watched {
     /// What became of the targets.
     pub reached: Vec<Reached>,
+    /// Whether the run converged, and when, if that is asked.
+    pub converged: Option<Option<Converged>>,
     /// The best value of each metric of evaluated rounds.
     pub best: Named,
     /// By bytes, the metrics of the last evaluated round by whose end clients had moved no more.
@@ -125,7 +155,26 @@ impl Stateful for Plateau<'_> {
     }
 }
 
-impl Plateau<'_> {
+impl<'a> Plateau<'a> {
+    /// Before the first evaluation of one of these metrics.
+    fn new(config: &'a PlateauConfig, metrics: &[Metric]) -> Self {
+        let metric = metrics.iter().find(|metric| metric.name == config.metric);
+        let better = metric.map_or(Better::Higher, |metric| metric.better);
+        Self { config, better, best: None, evaluations: 0 }
+    }
+
+    /// Takes in the metrics of a round; none where it was not evaluated.
+    fn see(&mut self, metrics: &[(&'static str, f64)]) {
+        if let Some(&(_, value)) = metrics.iter().find(|(name, _)| *name == self.config.metric) {
+            self.observe(value);
+        }
+    }
+
+    /// Whether the metric has not improved for as many evaluations as it may.
+    const fn is_reached(&self) -> bool {
+        self.evaluations >= self.config.evaluations
+    }
+
     fn observe(&mut self, value: f64) {
         if self.best.is_none_or(|best| self.config.improves(self.better, value, best)) {
             (self.best, self.evaluations) = (Some(value), 0);
@@ -137,9 +186,10 @@ impl Plateau<'_> {
 
 impl Stateful for Watch<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { stop: _, end: _, plateau, reached, evaluated, selections: _ } = self;
+        let Self { stop: _, end: _, plateau, reached, convergence, evaluated, selections: _ } = self;
         plateau.iter_mut().for_each(|plateau| state.field(plateau));
         state.fields(reached);
+        convergence.iter_mut().for_each(|convergence| state.field(convergence));
         state.field(evaluated);
     }
 }
@@ -148,16 +198,13 @@ impl<'a> Watch<'a> {
     /// Before the first round.
     pub fn new(sections: &'a Sections, metrics: &[Metric]) -> Self {
         let Sections { stop, evaluate, budget, .. } = sections;
-        let plateau = |config: &'a PlateauConfig| {
-            let metric = metrics.iter().find(|metric| metric.name == config.metric);
-            let better = metric.map_or(Better::Higher, |metric| metric.better);
-            Plateau { config, better, best: None, evaluations: 0 }
-        };
+        let plateau = |config: &'a PlateauConfig| Plateau::new(config, metrics);
         Self {
             stop,
             end: stop.end(),
             plateau: stop.plateau.as_ref().map(plateau),
             reached: evaluate.targets.iter().map(Reached::pending).collect(),
+            convergence: evaluate.converged.as_ref().map(|config| Convergence::new(plateau(config))),
             evaluated: Evaluated::new(metrics, &evaluate.at_bytes()),
             selections: budget.as_ref().map_or(0, |budget| budget.selections),
         }
@@ -172,16 +219,17 @@ impl<'a> Watch<'a> {
                 reached.note(run.round(), run.now(), run.accounts());
             }
         }
-        if let Some(plateau) = &mut self.plateau
-            && let Some(&(_, value)) = metrics.iter().find(|(name, _)| *name == plateau.config.metric)
-        {
-            plateau.observe(value);
+        if let Some(plateau) = &mut self.plateau {
+            plateau.see(metrics);
+        }
+        if let Some(convergence) = &mut self.convergence {
+            convergence.observe(run);
         }
         let is_reached = |end: End| end.is_reached(run.round(), run.now(), run.accounts());
         let End { rounds, time, bytes } = self.end;
         let is_enough = run.accounts().dispatched >= self.selections;
         let target = || self.stop.target.as_ref().is_some_and(|target| target.is_reached(metrics));
-        let plateau = || self.plateau.as_ref().is_some_and(|plateau| plateau.evaluations >= plateau.config.evaluations);
+        let plateau = || self.plateau.as_ref().is_some_and(Plateau::is_reached);
         let reasons = [
             (Ended::Rounds, is_reached(End { rounds, ..End::default() })),
             (Ended::VirtualTime, is_reached(End { time, ..End::default() })),
@@ -197,7 +245,8 @@ impl<'a> Watch<'a> {
     pub fn end(mut self, metrics: &[(&'static str, f64)], accounts: &Accounts) -> Watched {
         self.evaluated.observe(metrics, bytes(accounts));
         let (best, at_bytes) = self.evaluated.into_parts();
-        Watched { reached: self.reached, best, at_bytes }
+        let converged = self.convergence.map(Convergence::into_found);
+        Watched { reached: self.reached, converged, best, at_bytes }
     }
 
     /// What is said of a run that has selected fewer clients than it should.

@@ -44,6 +44,10 @@ pub struct EvaluateConfig {
     /// Values of metrics, for which the summary says when they were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetConfig>,
+    /// When a metric counts as one that improves no more: the summary says in which round that was first so. The run
+    /// goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub converged: Option<PlateauConfig>,
 }
 
 /// A value that a metric is to reach.
@@ -60,7 +64,8 @@ pub struct TargetConfig {
     pub at_most: Option<f64>,
 }
 
-/// `[stop.plateau]`: a run ends when a metric has not improved for a number of evaluations.
+/// A metric has not improved for a number of evaluations: then `[stop.plateau]` ends a run, and `[evaluate.converged]`
+/// notes that it has converged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlateauConfig {
@@ -152,9 +157,13 @@ impl EvaluateConfig {
         Ok(())
     }
 
-    pub(super) fn check_targets(&self, metrics: &[Metric]) -> Result<(), Complaint> {
+    /// Checks what names metrics.
+    pub(super) fn check_metrics(&self, metrics: &[Metric]) -> Result<(), Complaint> {
         for (index, target) in self.targets.iter().enumerate() {
             target.check(metrics).map_err(|complaint| complaint.below(&format!("targets[{index}]")))?;
+        }
+        if let Some(converged) = &self.converged {
+            converged.check(metrics).map_err(|complaint| complaint.below("converged"))?;
         }
         Ok(())
     }

@@ -4,9 +4,10 @@
 use super::reach::Reach;
 use super::read::{ScenarioError, read};
 use super::tree::Node;
-use super::{BudgetConfig, RegretConfig, Sections};
+use super::{BudgetConfig, PrivacyConfig, RegretConfig, Sections};
 use fedgenie_core::config::Complaint;
 use fedgenie_learning::data::DataError;
+use fedgenie_learning::trainer::LocalTraining;
 use fedgenie_simulator::task::{TaskConfig, TaskError};
 use fedgenie_simulator::world::{WorldError, WorldPlan};
 use std::path::PathBuf;
@@ -55,12 +56,14 @@ impl Part {
         // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
         let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
         let files = reach.resolve(whole, &mut population, &mut task)?;
+        let local = training.local().map_err(|complaint| wrong(complaint.below("training")))?;
+        let noise = sections.privacy.as_ref().and_then(PrivacyConfig::noise);
         let plan = WorldPlan {
             population,
             task: task.into_settings(),
             planned: sections.planned(),
             evaluated: sections.evaluated(),
-            training: training.local().map_err(|complaint| wrong(complaint.below("training")))?,
+            training: LocalTraining { noise, ..local },
             inference_share: training.inference_share,
             protocol: sections.protocol.clone(),
             clusters: sections.clusters.clone(),

@@ -167,6 +167,7 @@ impl TrainingConfig {
             clip: self.clip.map(|clip| clip as f32),
             proximal: self.proximal as f32,
             decays: Vec::new(),
+            noise: None,
         };
         local.check().map_err(|error| refuse("", error))?;
         Ok(local)
@@ -321,6 +322,9 @@ impl Sections {
         self.evaluate.check().map_err(|complaint| complaint.below("evaluate"))?;
         task::check(self.task.as_settings()).map_err(|complaint| complaint.below(self.task.kind()).below("task"))?;
         self.check_training()?;
+        if let Some(privacy) = &self.privacy {
+            privacy.check().map_err(|complaint| complaint.below("privacy"))?;
+        }
         let server = self.aggregation.server.kind();
         self.aggregation.check().map_err(|complaint| complaint.below(server).below("aggregation.server"))?;
         self.check_regret()
@@ -382,7 +386,7 @@ impl Sections {
     /// A complaint with a path below the scenario's root.
     pub(crate) fn check_metrics(&self, measures: &Measures) -> Result<(), Complaint> {
         let metrics = self.metrics(measures);
-        self.evaluate.check_targets(&metrics).map_err(|complaint| complaint.below("evaluate"))?;
+        self.evaluate.check_metrics(&metrics).map_err(|complaint| complaint.below("evaluate"))?;
         if let Some(plateau) = &self.stop.plateau {
             plateau.check(&metrics).map_err(|complaint| complaint.below("stop.plateau"))?;
         }

@@ -23,9 +23,11 @@ pub struct Accounts {
     pub edge_down_bytes: u64,
     /// Bytes from edge servers to the cloud.
     pub edge_up_bytes: u64,
-    /// Virtual time that clients spent computing.
+    /// Virtual time that clients spent computing in jobs.
     pub compute: TotalTime,
-    /// The part of it whose result was never used.
+    /// Virtual time that clients spent computing for probes, all of them together; no part of `compute`.
+    pub probe_compute: TotalTime,
+    /// The part of `compute` whose result was never used.
     pub wasted_compute: TotalTime,
     /// Bytes sent to clients for jobs whose update was never used: lost, called off, late without being carried, too
     /// stale, of an abandoned round, or under way when the run ends.
@@ -65,6 +67,7 @@ impl Stateful for Accounts {
             edge_down_bytes,
             edge_up_bytes,
             compute,
+            probe_compute,
             wasted_compute,
             wasted_down_bytes,
             wasted_up_bytes,
@@ -73,10 +76,20 @@ impl Stateful for Accounts {
             state.field(count);
         }
         state.field(compute);
+        state.field(probe_compute);
         state.field(wasted_compute);
         state.field(wasted_down_bytes);
         state.field(wasted_up_bytes);
     }
+}
+
+/// What clients do for a server outside jobs: answers to a probe, an evaluation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Charge {
+    /// How long the slowest of them takes.
+    pub span: Span,
+    /// What they cost together.
+    pub cost: Cost,
 }
 
 /// Adds bytes to a sum, which stays at the end of its range: [`Accounts::check`] sees it there.
@@ -100,6 +113,13 @@ impl Accounts {
             Phase::Compute => self.compute += active,
             Phase::Upload => add(&mut self.up_bytes, moved),
         }
+    }
+
+    /// Accounts for what belongs to no job.
+    pub(super) fn probe(&mut self, cost: Cost) {
+        self.probe_compute += cost.compute;
+        add(&mut self.down_bytes, cost.down_bytes);
+        add(&mut self.up_bytes, cost.up_bytes);
     }
 
     /// Counts a cost as wasted.

@@ -12,7 +12,7 @@
 //!
 //! A violation is a defect of the program. The run ends, and says what was found and the records before it.
 
-use super::accounts::add;
+use super::accounts::{Cost, add};
 use super::jobs::Job;
 use super::{Accounts, RunError};
 use fedgenie_core::id::{ClientId, Round};
@@ -43,8 +43,8 @@ pub(super) struct Audit {
     account_of: Vec<u32>,
     clients: Vec<ClientAccount>,
     settled: u64,
-    /// Bytes to and from clients that belong to no job.
-    probed: (u64, u64),
+    /// What clients did that belongs to no job.
+    probed: Cost,
 }
 
 impl Stateful for ClientAccount {
@@ -78,7 +78,7 @@ impl Audit {
             account_of: vec![NO_ACCOUNT; clients],
             clients: Vec::new(),
             settled: 0,
-            probed: (0, 0),
+            probed: Cost::default(),
         }
     }
 
@@ -150,9 +150,8 @@ impl Audit {
         })
     }
 
-    pub fn probed(&mut self, down_bytes: u64, up_bytes: u64) {
-        add(&mut self.probed.0, down_bytes);
-        add(&mut self.probed.1, up_bytes);
+    pub fn probed(&mut self, cost: Cost) {
+        self.probed += cost;
     }
 
     pub fn within(&self, budget: Option<u64>, accounts: &Accounts) -> Result<(), RunError> {
@@ -178,7 +177,8 @@ impl Audit {
 
     /// Sums over clients against totals. `under_way` are the jobs that are not settled.
     pub fn finished<'a>(&self, accounts: &Accounts, under_way: impl Iterator<Item = &'a Job>) -> Result<(), RunError> {
-        let (mut down, mut up, mut compute, mut jobs) = (self.probed.0, self.probed.1, TotalTime::ZERO, self.settled);
+        let Cost { down_bytes: mut down, up_bytes: mut up, compute: probed } = self.probed;
+        let (mut compute, mut jobs) = (TotalTime::ZERO, self.settled);
         for account in &self.clients {
             add(&mut down, account.down_bytes);
             add(&mut up, account.up_bytes);
@@ -197,6 +197,10 @@ impl Audit {
                 "clients moved {down} and {up} bytes and computed {computed} s; the totals are {down_bytes}, {up_bytes} and \
                  {total} s"
             )
+        })?;
+        self.require(probed == accounts.probe_compute, || {
+            let (found, total) = (probed.seconds(), accounts.probe_compute.seconds());
+            format!("clients computed {found} s for probes; the total is {total} s")
         })?;
         self.require(jobs == accounts.dispatched, || {
             format!("{} jobs were dispatched and {jobs} are accounted for", accounts.dispatched)
@@ -278,14 +282,22 @@ mod tests {
         let mut audit = Audit::new(3);
         audit.settled(&delivered()).unwrap();
         audit.settled(&delivered()).unwrap();
-        audit.probed(7, 8);
-        let totals =
-            Accounts { down_bytes: 207, up_bytes: 208, compute: TotalTime(20), dispatched: 2, ..Accounts::default() };
+        audit.probed(Cost { compute: TotalTime(5), down_bytes: 7, up_bytes: 8 });
+        let totals = Accounts {
+            down_bytes: 207,
+            up_bytes: 208,
+            compute: TotalTime(20),
+            probe_compute: TotalTime(5),
+            dispatched: 2,
+            ..Accounts::default()
+        };
         audit.finished(&totals, std::iter::empty()).unwrap();
         let three = Accounts { dispatched: 3, ..totals };
         assert!(said(audit.finished(&three, std::iter::empty())).contains("3 jobs were dispatched and 2"));
         let more = Accounts { up_bytes: 209, ..totals };
         assert!(said(audit.finished(&more, std::iter::empty())).contains("totals are 207, 209"));
+        let longer = Accounts { probe_compute: TotalTime(6), ..totals };
+        assert!(said(audit.finished(&longer, std::iter::empty())).contains("for probes"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The decision which cluster each edge server belongs to in the next round.
 
 use super::RunError;
-use super::accounts::add;
+use super::accounts::{Cost, add};
 use super::engine::Engine;
 use super::learning::{Learning, ServerScope};
 use crate::clusters::{AssignmentRequest, ClusterPolicy, Clusters, LossesOn};
@@ -126,16 +126,18 @@ fn charge(
     let network = world.task.as_ref().map_or(0, |task| task.layout().bytes_of_cluster());
     let bytes = network.saturating_mul(others);
     add(&mut engine.accounts.edge_down_bytes, bytes.saturating_mul(scopes.len() as u64));
-    let mut longest = Span::ZERO;
+    let (mut longest, mut cost) = (Span::ZERO, Cost::default());
     if on == LossesOn::Train {
         let clients = scopes.iter().flat_map(|(members, _)| members.iter().copied());
         for client in clients.clone() {
             let [_, compute, _] = engine.draw(Purpose::Probe, client, JobNumber(u32::MAX - round.0))?.phases;
-            longest = longest.max(Span((compute.0 as f64 * world.inference_of_job(client)) as u64));
+            let inference = Span((compute.0 as f64 * world.inference_of_job(client)) as u64);
+            longest = longest.max(inference);
+            cost.compute += inference;
         }
-        let down = bytes.saturating_mul(clients.count() as u64);
-        add(&mut engine.accounts.down_bytes, down);
-        engine.audit.probed(down, 0);
+        cost.down_bytes = bytes.saturating_mul(clients.count() as u64);
+        engine.accounts.probe(cost);
+        engine.audit.probed(cost);
     }
     Ok(longest)
 }

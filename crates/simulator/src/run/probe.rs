@@ -4,7 +4,7 @@
 //! Clients answer at once, from the model of that moment; the protocol lets the time pass before it selects.
 
 use super::RunError;
-use super::accounts::add;
+use super::accounts::{Charge, Cost};
 use super::engine::Engine;
 use super::learning::{Learning, Trained};
 use super::question::{Asker, SelectionStreams};
@@ -12,6 +12,7 @@ use super::server::Server;
 use crate::policy::{Policy, Probe, ServerView, TrainingReport};
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::limits::DURATION_SECONDS;
+use fedgenie_core::record::Phase;
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
@@ -151,9 +152,9 @@ pub(super) fn carry_out(
         let learning = server.learning.as_ref().zip(asking.model.as_deref());
         learning.expect("a policy asks clients about models only where they learn")
     };
-    let (span, bytes) = match probe {
-        Probe::None => (Span::ZERO, [0; 2]),
-        Probe::Context(span) => (span, [0; 2]),
+    let charge = match probe {
+        Probe::None => Charge::default(),
+        Probe::Context(span) => Charge { span, ..Charge::default() },
         Probe::Losses(clients) => {
             let (learning, model) = learned();
             answered.losses = learning.losses(model, &clients, parallel)?;
@@ -172,6 +173,7 @@ pub(super) fn carry_out(
             charge_training(engine, asking.turn, &clients)?
         }
     };
+    let Charge { span, cost } = charge;
     if span > LONGEST {
         return Err(RunError::Probe {
             policy: asking.asker.policy(&server.label),
@@ -179,10 +181,9 @@ pub(super) fn carry_out(
             round: asking.round,
         });
     }
-    add(&mut engine.accounts.down_bytes, bytes[0]);
-    add(&mut engine.accounts.up_bytes, bytes[1]);
-    engine.audit.probed(bytes[0], bytes[1]);
-    Ok(Asked { answered, span, bytes })
+    engine.accounts.probe(cost);
+    engine.audit.probed(cost);
+    Ok(Asked { answered, span, bytes: [cost.down_bytes, cost.up_bytes] })
 }
 
 fn unknown(server: &Server<'_>, asking: &Asking<'_>, kind: &str) -> RunError {
@@ -190,32 +191,31 @@ fn unknown(server: &Server<'_>, asking: &Asking<'_>, kind: &str) -> RunError {
     RunError::BadSelection { policy: asking.asker.policy(&server.label), turn: asking.turn, round: asking.round, what }
 }
 
-fn charge(
-    engine: &Engine<'_>,
-    turn: Turn,
-    clients: &[ClientId],
-    price: &Price<'_>,
-) -> Result<(Span, [u64; 2]), RunError> {
+fn charge(engine: &Engine<'_>, turn: Turn, clients: &[ClientId], price: &Price<'_>) -> Result<Charge, RunError> {
     let world = engine.world;
     let (ProbeKind { passes, needs_model, .. }, whole) = (price.kind, world.training.payload_bytes);
-    let mut longest = Span::ZERO;
+    let mut charge = Charge::default();
     for &client in clients {
         let share = price.travels(client, turn).map_or(0.0, |bytes| bytes as f64 / whole.max(1) as f64);
         let [download, compute, upload] =
             world.population.draw(&world.streams, Purpose::Probe, client, turn.into(), [1.0, share])?.phases;
         let inference = Span((compute.0 as f64 * world.inference_of_job(client) * passes) as u64);
         let answer = Span(inference.0.saturating_add(if share > 0.0 { upload.0 } else { 0 }));
-        longest = longest.max(if needs_model { Span(download.0.saturating_add(answer.0)) } else { answer });
+        let span = if needs_model { Span(download.0.saturating_add(answer.0)) } else { answer };
+        charge.span = charge.span.max(span);
+        charge.cost.compute += inference;
     }
-    Ok((longest, price.bytes(whole, clients, turn)))
+    [charge.cost.down_bytes, charge.cost.up_bytes] = price.bytes(whole, clients, turn);
+    Ok(charge)
 }
 
-fn charge_training(engine: &Engine<'_>, turn: Turn, clients: &[ClientId]) -> Result<(Span, [u64; 2]), RunError> {
-    let (mut longest, mut bytes) = (Span::ZERO, [0, 0]);
+fn charge_training(engine: &Engine<'_>, turn: Turn, clients: &[ClientId]) -> Result<Charge, RunError> {
+    let mut charge = Charge::default();
     for &client in clients {
-        let (draw, transfer) = engine.job(Purpose::Probe, client, turn.into())?;
-        longest = longest.max(draw.total());
-        bytes.iter_mut().zip(transfer).for_each(|(sum, moved)| add(sum, moved));
+        let (draw, [down_bytes, up_bytes]) = engine.job(Purpose::Probe, client, turn.into())?;
+        charge.span = charge.span.max(draw.total());
+        let compute = draw.phases[Phase::Compute.index()].into();
+        charge.cost += Cost { compute, down_bytes, up_bytes };
     }
-    Ok((longest, bytes))
+    Ok(charge)
 }

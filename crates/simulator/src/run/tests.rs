@@ -76,6 +76,7 @@ pub fn world(base: &str, more: &str) -> World {
             clip: None,
             proximal: 0.0,
             decays: Vec::new(),
+            noise: None,
         },
         inference_share: 1.0 / 3.0,
         clusters: None,

@@ -4,12 +4,26 @@
 //! | model | what it is | what travels |
 //! |---|---|---|
 //! | `mf` | a user's score of an item is the product of two rows; Bayesian personalised ranking on triplets of a user, an item that the user rated, and one that the user is not known to have rated | `items.weight`, of which an update has the rows that the job moved; rows of users stay with clients |
+//! | `ncf` | the score is a small network's answer to both rows, its loss that of `mf` | as `mf`, and the network's weights |
+//! | `proxy-ncf` | beside it a second network of the same shape, the proxy, which learns to predict the losses of the first | as `ncf`, for both networks |
+//! | `pfedrec` | a user's row is a private score function; a step moves it before it moves the rows of items | as `mf` |
+//! | `fedpergnn` | a user is seen as the own row plus the sum of the rows of the `n` items that the user rated, over `√n` | as `mf` |
 //! | `dmrl` | embeddings of users and items, text and images, joined by attention; a margin between positives and negatives | all tensors, whole, both ways |
 //!
 //! Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`, `precision_k`,
 //! `f1_k`: means over the users who have a relevant and an irrelevant candidate. Candidates are all items but those of
 //! the user's training ratings, for testing also those of validation. A client's own data are the test ratings of its
 //! users. With `dmrl` also `loss`: the mean over held-out pairs, with negatives that are fixed for a seed.
+//!
+//! Of the model alone, but with `dmrl`: `item_staleness`, the mean over items of the rounds since an aggregated update
+//! last moved the item's row, over `staleness_window`; `items_updated` and `longtail_updated`, the shares of all items,
+//! and of the four of five with fewest training ratings, whose rows were ever moved (these three where rows travel up);
+//! `test_participant_hr_20`, …: test metrics over users whose clients have trained; and with `proxy-ncf`
+//! `proxy_rank_correlation`, Spearman's, of predicted and true losses of all clients.
+//!
+//! Clients can be asked (`Probe::Answers`) for their `summed-loss` over the triplets of the round's first epoch, with
+//! `proxy-ncf` for the `predicted-loss` over the same, each at the price of an inference pass, and for their user's
+//! `embedding`, which reveals what is private.
 //!
 //! # Inputs
 //! | key | meaning |
@@ -23,11 +37,16 @@
 //! | `updated_items` | rows that a job moves and sends: `"touched"` by a step, or those it `"interacted"` with: positives |
 //! | `transfer` | what travels of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
 //! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
-//! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; or `{ dmrl = { .. } }`, below |
-//! | `start` | safetensors file with the model's tensors, beside the scenario: `items.weight` and `users.weight`, and those of `dmrl` |
+//! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; `{ ncf = { dimensions = 32, hidden = 32 } }`; `{ proxy-ncf = { dimensions = 32, hidden = 32, proxy = "pairwise" } }`; `{ pfedrec = { dimensions = 32 } }`; `{ fedpergnn = { dimensions = 32 } }`; or `{ dmrl = { .. } }`, below |
+//! | `staleness_window` | `T` of `item_staleness`, 100 |
+//! | `charge_evaluation` | `true`: each evaluation has every client with training data download the model and pass over its data; the server waits for the slowest |
+//! | `start` | safetensors file with the model's tensors, beside the scenario: `items.weight` and `users.weight`, `ncf.0.weight`, `ncf.0.bias`, `ncf.2.weight`, `ncf.2.bias`, the same of `proxy`, and those of `dmrl` |
 //!
-//! Of `mf` alone: `updated_items`, `transfer`. There `clip` of `[training]` is for the norm of the slopes of all rows
-//! that a step moves, of users and items together; `proximal` pulls these rows towards what they were before the job:
+//! `proxy = "pairwise"`: the proxy `p` predicts `−ln σ(p(u, v) − p(u, j))`; `"positive"`: `p(u, v)`. Networks are defined in
+//! `crates/learning/src/ncf.rs`. But for `mf`, first numbers are uniform in `±√(6/(n + m))` of a table of n × m (Xavier).
+//!
+//! Not with `dmrl`: `updated_items`, `transfer`. There `clip` of `[training]` is for the norm of the slopes of all rows
+//! that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards what they were before the job:
 //! items' rows as they were sent, users' rows as the client kept them.
 //!
 //! `[task.recommendation.model.dmrl]`:
@@ -48,13 +67,16 @@
 //! # Source
 //! S. Rendle et al., "BPR: Bayesian personalized ranking from implicit feedback", UAI 2009; J. Liu, M. Goudarzi, A. N.
 //! Toosi, "An ML-driven participant selection technique for federated recommendation system in edge-cloud computing",
-//! 2025, (1)–(8), for `dmrl`; those of the data sets.
+//! 2025, (1)–(8), for `dmrl`; ProxyRL-FRS, (7)–(15), for `ncf` and `proxy-ncf`; C. Zhang et al., "Dual personalization on
+//! federated recommendation", IJCAI 2023, for `pfedrec`; C. Wu et al., "A federated graph neural network framework for
+//! privacy-preserving personalization", Nature Communications 13, 2022, for `fedpergnn`; those of the data sets.
 //!
 //! # Cost
 //! A round of evaluation takes users × items × dimensions operations, and never users × items of memory.
 //!
 //! # Determinism
-//! First rows of `mf`: streams (model-init, 0, 0) and (model-init, user, 1); `dmrl`: (model-init, 0, 0). A job: streams
+//! First rows: streams (model-init, 0, 0) and (model-init, user, 1); networks (model-init, 0, 2) and, the proxy,
+//! (model-init, 0, 3); `dmrl`: (model-init, 0, 0). A job: streams
 //! (batch-order, client, job) and (training-noise, client, job). The bytes of `mf` follow from the same draws.
 //!
 //! # Example
@@ -78,10 +100,11 @@ use fedgenie_learning::data::located;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::matrix_factorisation::Moves;
 use fedgenie_learning::model::weights::read_tensors;
+use fedgenie_learning::ncf::{Proxy, Shape};
 use fedgenie_learning::ranking::Ranker;
 use fedgenie_learning::ratings::triplets::{Triplet, read_triplets};
 use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, RatingsSplit, SplitConfig};
-use fedgenie_learning::task::recommendation::{Recommendation, Sent, Settings, Start, TENSORS, multimodal};
+use fedgenie_learning::task::recommendation::{Kind, Recommendation, Sent, Settings, Start, TENSORS, multimodal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -130,6 +153,12 @@ pub struct Config {
     /// What is learned.
     #[serde(default)]
     pub model: ModelConfig,
+    /// Rounds that the staleness of items is a share of.
+    #[serde(default = "hundred")]
+    pub staleness_window: u32,
+    /// Whether evaluations cost time and traffic.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub charge_evaluation: bool,
     /// The main metric, by which models are compared.
     #[serde(default = "auc")]
     pub quality: String,
@@ -140,6 +169,10 @@ pub struct Config {
 
 fn twenty() -> Vec<usize> {
     vec![20]
+}
+
+const fn hundred() -> u32 {
+    100
 }
 
 fn auc() -> String {
@@ -217,8 +250,52 @@ pub enum ModelConfig {
         #[serde(default = "tenth")]
         deviation: f64,
     },
+    /// A network over both rows.
+    Ncf {
+        /// Length of a row; from 1 to 4,096.
+        #[serde(default = "thirty_two")]
+        dimensions: usize,
+        /// Hidden numbers of the network; from 1 to 4,096.
+        #[serde(default = "thirty_two")]
+        hidden: usize,
+    },
+    /// A network over both rows, and a second one that predicts its losses.
+    ProxyNcf {
+        /// Length of a row; from 1 to 4,096.
+        #[serde(default = "thirty_two")]
+        dimensions: usize,
+        /// Hidden numbers of each network; from 1 to 4,096.
+        #[serde(default = "thirty_two")]
+        hidden: usize,
+        /// What the second one predicts.
+        #[serde(default)]
+        proxy: ProxyConfig,
+    },
+    /// Private score functions of users.
+    Pfedrec {
+        /// Length of a row; from 1 to 4,096.
+        #[serde(default = "thirty_two")]
+        dimensions: usize,
+    },
+    /// Users who are seen with their items.
+    Fedpergnn {
+        /// Length of a row; from 1 to 4,096.
+        #[serde(default = "thirty_two")]
+        dimensions: usize,
+    },
     /// Users, items, text and images, joined by attention over disentangled factors.
     Dmrl(Dmrl),
+}
+
+/// `proxy = "pairwise"`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProxyConfig {
+    /// The loss of a pair, from the answers to both items.
+    #[default]
+    Pairwise,
+    /// The loss of a pair, as the answer to the positive item.
+    Positive,
 }
 
 const fn thirty_two() -> usize {
@@ -246,18 +323,47 @@ impl Default for ModelConfig {
 
 impl ModelConfig {
     fn check(&self) -> Result<(), Complaint> {
-        let (dimensions, deviation) = match self {
-            Self::Mf { dimensions, deviation } => (*dimensions, *deviation),
+        let (name, sizes) = match self {
+            Self::Mf { dimensions, .. } => ("mf", vec![("dimensions", *dimensions)]),
+            Self::Ncf { dimensions, hidden } => ("ncf", vec![("dimensions", *dimensions), ("hidden", *hidden)]),
+            Self::ProxyNcf { dimensions, hidden, .. } => {
+                ("proxy-ncf", vec![("dimensions", *dimensions), ("hidden", *hidden)])
+            }
+            Self::Pfedrec { dimensions } => ("pfedrec", vec![("dimensions", *dimensions)]),
+            Self::Fedpergnn { dimensions } => ("fedpergnn", vec![("dimensions", *dimensions)]),
             Self::Dmrl(dmrl) => return dmrl.check().map_err(|complaint| complaint.below("dmrl")),
         };
-        if !(1..=4_096).contains(&dimensions) {
-            let message = format!("found {dimensions}; expected from 1 to 4096");
-            return Err(Complaint::new("mf.dimensions", message));
+        for (key, found) in sizes {
+            if !(1..=4_096).contains(&found) {
+                let message = format!("found {found}; expected from 1 to 4096");
+                return Err(Complaint::new(key, message).below(name));
+            }
         }
-        if !(deviation.is_finite() && deviation > 0.0) {
-            return Err(Complaint::new("mf.deviation", format!("found {deviation}; expected a number above 0")));
+        match self {
+            Self::Mf { deviation, .. } if !(deviation.is_finite() && *deviation > 0.0) => {
+                Err(Complaint::new("mf.deviation", format!("found {deviation}; expected a number above 0")))
+            }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Length of a row, and what makes scores of rows; none of `dmrl`.
+    fn rows(&self) -> Option<(usize, Kind)> {
+        let network = |dimensions, hidden, proxy| (dimensions, Kind::Network(Shape { dimensions, hidden, proxy }));
+        Some(match *self {
+            Self::Mf { dimensions, deviation } => (dimensions, Kind::Products { deviation }),
+            Self::Ncf { dimensions, hidden } => network(dimensions, hidden, None),
+            Self::ProxyNcf { dimensions, hidden, proxy } => {
+                let proxy = match proxy {
+                    ProxyConfig::Pairwise => Proxy::Pairwise,
+                    ProxyConfig::Positive => Proxy::Positive,
+                };
+                network(dimensions, hidden, Some(proxy))
+            }
+            Self::Pfedrec { dimensions } => (dimensions, Kind::Private),
+            Self::Fedpergnn { dimensions } => (dimensions, Kind::Neighbours),
+            Self::Dmrl(_) => return None,
+        })
     }
 }
 
@@ -273,14 +379,15 @@ impl Config {
         self.split.clone().unwrap_or_else(own)
     }
 
-    /// The settings of rows of `dimensions` numbers.
-    fn settings(&self, dimensions: usize, deviation: f64) -> Settings {
+    /// The settings of rows of so many numbers.
+    fn settings(&self, (dimensions, kind): (usize, Kind)) -> Settings {
         let moves = match self.updated_items {
             UpdatedItems::Touched => Moves::Touched,
             UpdatedItems::Interacted => Moves::Interacted,
         };
         let transfer = [self.transfer.down, self.transfer.up].map(Sent::from);
-        Settings { dimensions, deviation, cutoffs: self.cutoffs.clone(), moves, transfer }
+        let (cutoffs, staleness_window) = (self.cutoffs.clone(), self.staleness_window);
+        Settings { dimensions, kind, cutoffs, moves, transfer, staleness_window }
     }
 
     fn check_measures(&self) -> Result<(), Complaint> {
@@ -309,11 +416,11 @@ impl Config {
             return Ok(());
         }
         if self.updated_items != UpdatedItems::default() {
-            return Err(Complaint::new("updated_items", "is for mf; with dmrl every step moves all tensors"));
+            return Err(Complaint::new("updated_items", "is not for dmrl, where every step moves all tensors"));
         }
         let whole = TransferConfig { down: SentConfig::Table, up: SentConfig::Table };
         if self.transfer != TransferConfig::default() && self.transfer != whole {
-            return Err(Complaint::new("transfer", "is for mf; with dmrl all tensors travel whole, both ways"));
+            return Err(Complaint::new("transfer", "is not for dmrl, where all tensors travel whole, both ways"));
         }
         Ok(())
     }
@@ -331,10 +438,8 @@ impl TaskSettings for Config {
             SplitConfig::Random { valid, .. } | SplitConfig::PerUser { valid, .. } => valid > 0.0,
         };
         match &self.model {
-            ModelConfig::Mf { dimensions, deviation } => {
-                self.settings(*dimensions, *deviation).measures(&self.quality, has_valid)
-            }
             ModelConfig::Dmrl(_) => multimodal::Settings::measures(&self.cutoffs, &self.quality, has_valid),
+            model => model.rows().and_then(|rows| self.settings(rows).measures(&self.quality, has_valid)),
         }
         .unwrap_or_default()
     }
@@ -372,8 +477,8 @@ impl TaskSettings for Config {
 
     fn files(&self) -> Vec<PathBuf> {
         let features = match &self.model {
-            ModelConfig::Mf { .. } => Vec::new(),
             ModelConfig::Dmrl(dmrl) => dmrl.files(),
+            _ => Vec::new(),
         };
         let files = self.data.files().into_iter().chain(self.triplets.clone()).chain(self.start.clone());
         files.chain(features).collect()
@@ -387,6 +492,9 @@ impl TaskSettings for Config {
         }
         self.model.check().map_err(|complaint| complaint.below("model"))?;
         self.check_rows()?;
+        if self.staleness_window == 0 {
+            return Err(Complaint::new("staleness_window", "found 0; expected a number of rounds of at least 1"));
+        }
         self.check_measures()
     }
 
@@ -394,8 +502,7 @@ impl TaskSettings for Config {
         let data = self.data.load(&self.filters(), streams, &cache.of::<RatingsCache>())?;
         let split = self.split().split(data, streams)?;
         let triplets = self.triplets.as_ref().map(|path| read_triplets(path, &split)).transpose()?;
-        let (dimensions, deviation) = match &self.model {
-            ModelConfig::Mf { dimensions, deviation } => (*dimensions, *deviation),
+        let rows = match &self.model {
             ModelConfig::Dmrl(dmrl) => {
                 let own = self.data.features(&split.data.item_ids, streams);
                 let (settings, material) = dmrl.material(
@@ -408,19 +515,21 @@ impl TaskSettings for Config {
                 let partition = self.partition.clone();
                 return Ok(Some(Box::new(dmrl::Multimodal { settings, split, partition, material })));
             }
+            model => model.rows().expect("all other models are of rows"),
         };
-        super::check_parameters((split.items() + split.users()).saturating_mul(dimensions))
+        let settings = self.settings(rows);
+        let d = settings.dimensions;
+        super::check_parameters((split.items() + split.users()).saturating_mul(d) + settings.kind.weights(d))
             .map_err(TaskError::Network)?;
-        let settings = self.settings(dimensions, deviation);
         let start = match &self.start {
             None => None,
             Some(path) => {
                 let counts = [split.items(), split.users()];
-                let expected = TENSORS.iter().zip(counts);
-                let expected = expected.map(|(&name, rows)| (name.to_owned(), vec![rows, settings.dimensions]));
-                let mut values = read_tensors(path, expected.collect())?.into_iter().map(|tensor| tensor.values);
+                let of_rows = TENSORS.iter().zip(counts).map(|(&name, rows)| (name.to_owned(), vec![rows, d]));
+                let expected = of_rows.chain(settings.kind.tensors(d)).collect();
+                let mut values = read_tensors(path, expected)?.into_iter().map(|tensor| tensor.values);
                 let mut next = || values.next().expect("each tensor is read");
-                Some(Start { items: next(), users: next() })
+                Some(Start { items: next(), users: next(), weights: values.flatten().collect() })
             }
         };
         Ok(Some(Box::new(Ratings { settings, split, partition: self.partition.clone(), triplets, start })))
@@ -438,7 +547,8 @@ struct Ratings {
 
 impl Material for Ratings {
     fn whole_bytes(&self) -> u64 {
-        (self.split.items() * self.settings.dimensions) as u64 * 4
+        let d = self.settings.dimensions;
+        (self.split.items() * d + self.settings.kind.weights(d)) as u64 * 4
     }
 
     fn clients(&self) -> Option<usize> {

@@ -5,8 +5,8 @@
 //! B to A is one over that of A to B, ends of the interval included. A ratio needs positive values: where one is zero,
 //! negative or not finite there is no number, and the verdict is undecided.
 //!
-//! *Targets.* A run that never reaches the target of `time_to.TARGET`, `rounds_to.TARGET` or `bytes_to.TARGET` counts
-//! with what it had spent when it ended. That is less than it would have needed: the ratio is too small where the
+//! *Targets.* A run that never reaches the target of `time_to.TARGET`, `rounds_to.TARGET` or `bytes_to.TARGET`, or never
+//! converges (`time_to.convergence`, …), counts with what it had spent when it ended. That is less than it would have needed: the ratio is too small where the
 //! policy fails, and too large where the other one does. How many runs these are stands beside the verdict.
 
 use super::{Details, Measured, Measurement, number, shown, shown_interval, usage};
@@ -14,7 +14,7 @@ use crate::laboratory::Context;
 use fedgenie_core::math::float::{exp, ln};
 use fedgenie_core::math::statistics::{Estimate, paired_difference};
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::{Reached, RunSummary};
+use fedgenie_experiment::experiment::{CONVERGENCE, Reached, RunSummary};
 use serde::Deserialize;
 
 /// Parameters.
@@ -78,11 +78,14 @@ fn spent_in_vain(run: &RunSummary, value: &str) -> Option<f64> {
     let spent = match what {
         "time_to" => run.virtual_time_s,
         "rounds_to" => f64::from(run.rounds),
+        "compute_to" => run.compute_s,
+        "probe_compute_to" => run.probe_compute_s,
         "bytes_to" => (run.traffic.down_bytes + run.traffic.up_bytes) as f64,
         _ => return None,
     };
     let is_missed = |reached: &Reached| reached.name() == target && reached.round.is_none();
-    run.reached.iter().any(is_missed).then_some(spent)
+    let has_not_converged = target == CONVERGENCE && run.converged == Some(None);
+    (has_not_converged || run.reached.iter().any(is_missed)).then_some(spent)
 }
 
 /// The geometric mean of the ratios, with its interval.

@@ -13,7 +13,7 @@
 
 /// A candidate that may or may not be chosen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
+pub(in crate::oracle) struct Item {
     pub position: u32,
     pub gain: f64,
     /// Slower than the threshold; the quota limits how many of these are chosen.
@@ -51,7 +51,7 @@ impl Pool {
 
 /// Buffers of [`exchange`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct Exchange {
+pub(in crate::oracle) struct Exchange {
     all: Pool,
     outside: Pool,
 }
