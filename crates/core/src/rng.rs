@@ -50,7 +50,8 @@ pub enum Purpose {
     Example = 7,
     /// Which examples go to which client: entity and index as the partition documents.
     Partition = 8,
-    /// Initial model parameters: entity = 0, index = 0; rows of users, entity = user, index = 1.
+    /// Initial model parameters: entity = 0, index = 0; rows of users, entity = user, index = 1; networks over rows,
+    /// entity = 0, index = 2 and 3.
     ModelInit = 9,
     /// Order of a client's examples in an epoch: entity = client, index = number of its job.
     BatchOrder = 10,
@@ -69,9 +70,12 @@ pub enum Purpose {
     /// Noise of scripted metrics: entity = server, index = the server's round; one uniform, of which the noise is the
     /// normal quantile.
     Script = 15,
+    /// Noise that a client adds to what it sends: entity = client, index = number of its job; a uniform for each number,
+    /// of which the noise is the normal quantile.
+    Privacy = 16,
 }
 
-const PURPOSES: usize = 15;
+const PURPOSES: usize = 16;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -90,6 +94,7 @@ impl Purpose {
         Self::EdgeLink,
         Self::Resampling,
         Self::Script,
+        Self::Privacy,
     ];
 }
 

@@ -27,6 +27,7 @@ use crate::model::weights::Tensor;
 use crate::trainer::{LocalTraining, spread};
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
+use rayon::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -72,6 +73,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// Bytes of a job, down and up. The second is the size of the update, which the run checks.
     fn transfer(&self, _job: JobKey, _context: &Context<'_>) -> [u64; 2] {
         [self.whole_bytes(); 2]
+    }
+
+    /// Bytes of an update that was trained, which are the second of its job's transfer.
+    fn update_bytes(&self, update: &Update, _context: &Context<'_>) -> u64 {
+        self.layout().bytes_of(&update.rows)
     }
 
     /// Whether [`Task::transfer`] is the size of the whole model, both ways, for every job.
@@ -194,6 +200,26 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         answer: &mut Vec<f64>,
     ) {
         self.answer(kind, job.client, state, answer);
+    }
+
+    /// What clients would answer in the rounds in which these are their jobs, one after the other: for tasks that share
+    /// work between clients.
+    fn answers_of(
+        &self,
+        kind: &ProbeKind,
+        jobs: &[JobKey],
+        context: &Context<'_>,
+        state: &ModelState<'_>,
+        parallel: bool,
+    ) -> Vec<f64> {
+        let one = |&job: &JobKey| {
+            let mut answer = Vec::with_capacity(kind.numbers);
+            self.answer_of(kind, job, context, state, &mut answer);
+            answer
+        };
+        let answers: Vec<Vec<f64>> =
+            if parallel { jobs.par_iter().map(one).collect() } else { jobs.iter().map(one).collect() };
+        answers.concat()
     }
 
     /// Bytes of an answer, where it travels as something else than its numbers, which have 8 bytes each. Such an answer

@@ -15,13 +15,16 @@
 //! examples, each with a negative that is drawn once and for all, or with those of the triplets. `sparse` has the
 //! measures of the model alone, `answers` what clients can be asked.
 //!
+//! With [`LocalTraining::noise`] a client adds normal noise to the rows that it sends, or to the whole table, which then
+//! travels up without ids: every row counts as moved, for the server cannot know better.
+//!
 //! # Cost
 //! For a client 24 bytes and a home, for a training rating 12 bytes. Rows of users who have never trained are made when
 //! they are needed. Finding a job's bytes repeats its draws.
 //!
 //! # Determinism
 //! A job's streams: (BatchOrder, client, job) and (TrainingNoise, client, job). The negatives of a client's loss:
-//! stream (Example, client, 8), in the order of its positives.
+//! stream (Example, client, 8), in the order of its positives. Noise: stream (Privacy, client, job), row by row.
 
 mod answers;
 mod data;
@@ -46,8 +49,9 @@ use crate::model::weights::Tensor;
 use crate::ranking::Ranker;
 use crate::ratings::triplets::Triplet;
 use crate::ratings::{Ratings, RatingsSplit};
-use crate::trainer::LocalTraining;
+use crate::trainer::{LocalTraining, Noise, NoiseScope};
 use fedgenie_core::id::ClientId;
+use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::metric::{Measure, Measures};
 use fedgenie_core::rng::{Purpose, Streams};
 
@@ -225,6 +229,11 @@ impl Recommendation {
     }
 }
 
+/// Whether the noise of clients is on the whole table, which then travels.
+fn sends_table(settings: &LocalTraining) -> bool {
+    settings.noise.is_some_and(|noise| noise.scope == NoiseScope::Table)
+}
+
 impl Task for Recommendation {
     fn layout(&self) -> &Layout {
         &self.layout
@@ -287,7 +296,16 @@ impl Task for Recommendation {
             }
         };
         let [down, up] = self.settings.transfer;
+        let up = if sends_table(context.settings) { Sent::Table } else { up };
         [bytes(down, extent.met), bytes(up, extent.moved)]
+    }
+
+    fn update_bytes(&self, update: &Update, context: &Context<'_>) -> u64 {
+        if sends_table(context.settings) { self.whole_bytes() } else { self.layout.bytes_of(&update.rows) }
+    }
+
+    fn has_noise(&self) -> bool {
+        true
     }
 
     fn sends_all(&self) -> bool {
@@ -307,20 +325,25 @@ impl Task for Recommendation {
         let outcome = trainers.train(&self.settings.kind, training, (&todo, weights));
         update.parameters.extend_from_slice(&outcome.weights);
         let rows = &mut outcome.rows;
-        match self.settings.transfer[1] {
-            Sent::Rows => {
-                update.parameters.extend_from_slice(&rows.rows);
-                std::mem::swap(&mut rows.items, &mut update.rows);
+        let begin = update.parameters.len();
+        if self.settings.transfer[1] == Sent::Rows && !sends_table(settings) {
+            update.parameters.extend_from_slice(&rows.rows);
+            std::mem::swap(&mut rows.items, &mut update.rows);
+        } else {
+            let d = self.settings.dimensions;
+            update.parameters.extend_from_slice(table);
+            let table = &mut update.parameters[begin..];
+            for (&item, row) in rows.items.iter().zip(rows.rows.chunks_exact(d)) {
+                table[item as usize * d..][..d].copy_from_slice(row);
             }
-            Sent::Table => {
-                let d = self.settings.dimensions;
-                let begin = update.parameters.len();
-                update.parameters.extend_from_slice(table);
-                let table = &mut update.parameters[begin..];
-                for (&item, row) in rows.items.iter().zip(rows.rows.chunks_exact(d)) {
-                    table[item as usize * d..][..d].copy_from_slice(row);
-                }
+            if self.settings.transfer[1] == Sent::Rows {
+                update.rows.extend(0..self.source.items() as u32);
             }
+        }
+        if let Some(Noise { sigma, .. }) = settings.noise {
+            let mut noise = streams.stream(Purpose::Privacy, job.client.0, job.number.0);
+            let noisy = update.parameters[begin..].iter_mut();
+            noisy.for_each(|number| *number += (f64::from(sigma) * normal_quantile(noise.uniform())) as f32);
         }
         // Buffers go to and fro.
         std::mem::swap(&mut rows.users, &mut update.private);
@@ -371,6 +394,28 @@ impl Task for Recommendation {
 
     fn answer(&self, kind: &ProbeKind, client: ClientId, state: &ModelState<'_>, answer: &mut Vec<f64>) {
         self.tell(kind, Self::next_job(client, state), state, answer);
+    }
+
+    fn answer_of(
+        &self,
+        kind: &ProbeKind,
+        job: JobKey,
+        _context: &Context<'_>,
+        state: &ModelState<'_>,
+        answer: &mut Vec<f64>,
+    ) {
+        self.tell(kind, job, state, answer);
+    }
+
+    fn answers_of(
+        &self,
+        kind: &ProbeKind,
+        jobs: &[JobKey],
+        _context: &Context<'_>,
+        state: &ModelState<'_>,
+        parallel: bool,
+    ) -> Vec<f64> {
+        self.tell_all(kind, jobs, state, parallel)
     }
 
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {

@@ -178,7 +178,7 @@ impl<'w> Learning<'w> {
             if update.diverged {
                 return Err(RunError::Diverged { client: work.client, round });
             }
-            let found = self.layout.bytes_of(&update.rows);
+            let found = self.task.update_bytes(update, &context);
             if !self.layout.is_empty() && found != work.up_bytes {
                 let what = format!("the update of {} has {found} bytes; {} travelled", work.client, work.up_bytes);
                 return Err(RunError::Violated { what, records: Vec::new() });

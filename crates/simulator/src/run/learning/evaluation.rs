@@ -113,10 +113,10 @@ impl Learning<'_> {
         parallel: bool,
     ) -> Vec<f64> {
         let state = self.state(model, PrivateView::of(&self.private));
-        let one = |&client: &ClientId| self.answer(kind, JobKey { client, number: turn.into() }, &state);
-        let answers: Vec<Vec<f64>> =
-            if parallel { clients.par_iter().map(one).collect() } else { clients.iter().map(one).collect() };
-        answers.concat()
+        let jobs: Vec<JobKey> = clients.iter().map(|&client| JobKey { client, number: turn.into() }).collect();
+        let answers = self.task.answers_of(kind, &jobs, &self.world.context(), &state, parallel);
+        assert_eq!(answers.len(), kind.numbers * jobs.len(), "an answer has the numbers that its kind declares");
+        answers
     }
 
     /// The answers that updates bring: each from the model that its client was sent, and from what it kept then.
@@ -235,7 +235,16 @@ impl Learning<'_> {
             true => self.of_servers(state, scopes, parallel),
             false => Vec::new(),
         };
-        let mut held_out = self.on_held_out(state, scopes, is_split, parallel);
+        let mut of_model = vec![f64::NAN; measures.of_model.len()];
+        let mut held_out = vec![self.no_values(); if measures.has_valid { 2 } else { 1 }];
+        if self.models.len() == 1 || scopes.is_empty() {
+            self.task.evaluate_whole(state, parallel, &mut held_out, &mut of_model);
+        } else {
+            held_out = self.on_held_out(state, scopes, is_split, parallel);
+            if !of_model.is_empty() {
+                self.task.evaluate(On::Model, state, parallel, &mut of_model);
+            }
+        }
         if is_split {
             held_out[0] = together(of_servers.iter().flatten(), self.no_values());
         }
@@ -243,12 +252,8 @@ impl Learning<'_> {
             let names = measures.of_data.iter().map(|measure| measure.metric(place, None));
             metrics.extend(names.zip(values));
         }
-        if !measures.of_model.is_empty() {
-            let mut values = vec![f64::NAN; measures.of_model.len()];
-            self.task.evaluate(On::Model, state, parallel, &mut values);
-            let names = measures.of_model.iter().map(|measure| measure.metric(Place::Model, None));
-            metrics.extend(names.zip(values));
-        }
+        let names = measures.of_model.iter().map(|measure| measure.metric(Place::Model, None));
+        metrics.extend(names.zip(of_model));
         if clients {
             let cluster_of = self.clusters_of_clients(scopes);
             let everyone: Vec<ClientId> = (0..self.world.population.len()).map(ClientId::from_index).collect();
@@ -284,9 +289,9 @@ impl Learning<'_> {
         scopes.iter().enumerate().map(one).collect()
     }
 
-    /// The measures on test data and, if there are any, on validation data. Where there are cluster models, the mean
-    /// over edge servers of what each one's model has, weighted by their clients' examples; then NaN on test data, if
-    /// these are split among servers.
+    /// The measures of cluster models on test data and, if there are any, on validation data: the mean over edge
+    /// servers of what each one's model has, weighted by their clients' examples; then NaN on test data, if these are
+    /// split among servers.
     fn on_held_out(
         &self,
         state: &ModelState<'_>,
@@ -304,10 +309,6 @@ impl Learning<'_> {
             [test] => drop(self.task.evaluate(On::Test, state, parallel, test)),
             _ => unreachable!("there are one or two held-out parts"),
         };
-        if self.models.len() == 1 || scopes.is_empty() {
-            evaluate(state, &mut all);
-            return all;
-        }
         let mut parts = vec![Vec::new(); all.len()];
         for (cluster, model) in (0..).zip(&self.models) {
             let mine = scopes.iter().filter(|(_, of)| *of == cluster);
