@@ -1,5 +1,7 @@
 //! Slopes against differences, steps by hand, and the same bits on every path and number of threads.
 
+mod variants;
+
 use super::*;
 use crate::ranking::{BLOCK, ItemLists, ScoreItems, evaluate};
 use crate::ratings::reference::Popularity;

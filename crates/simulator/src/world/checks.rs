@@ -24,7 +24,11 @@ impl WorldPlan {
     }
 
     /// Checks that the task has what the models of clusters are made of; or says what becomes of them.
-    pub(super) fn check_networks(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<Option<String>, WorldError> {
+    pub(super) fn check_networks(
+        &self,
+        clusters: &Clusters,
+        task: Option<&dyn Task>,
+    ) -> Result<Option<String>, WorldError> {
         let Some(task) = task else { return Ok(None) };
         if task.layout().is_empty() || task.layout().has_clusters() {
             return Ok(None);

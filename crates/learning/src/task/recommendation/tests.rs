@@ -1,5 +1,7 @@
 //! Bytes against updates, homes by hand, and rows that come from where they should.
 
+mod kinds;
+
 use super::*;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
 use crate::task::PrivateTable;

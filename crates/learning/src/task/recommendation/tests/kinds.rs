@@ -1,0 +1,198 @@
+//! What all kinds of models have in common: bytes, answers, noise, measures of the model alone.
+
+use super::super::*;
+use super::{SMALL, local, task, train};
+use crate::ncf::{Proxy, Shape};
+use crate::task::PrivateTable;
+use crate::trainer::Length;
+use fedgenie_core::id::{JobNumber, Round};
+use serde_json::json;
+
+fn kinds() -> Vec<Kind> {
+    let network = |proxy| Kind::Network(Shape { dimensions: 3, hidden: 5, proxy });
+    let networks = [None, Some(Proxy::Pairwise), Some(Proxy::Positive)].map(network);
+    [Kind::Products { deviation: 0.1 }, Kind::Private, Kind::Neighbours].into_iter().chain(networks).collect()
+}
+
+fn of_kind(kind: Kind, transfer: [Sent; 2]) -> Recommendation {
+    task(Settings { kind, transfer, cutoffs: vec![5], ..SMALL }, json!("users"), 12, None)
+}
+
+const ROWS: [Sent; 2] = [Sent::Table, Sent::Rows];
+
+/// Weights of a network of 3 dimensions and 5 hidden numbers: 5·6 + 5 + 5 + 1.
+fn weights(kind: &Kind) -> u64 {
+    match kind {
+        Kind::Network(Shape { proxy: Some(_), .. }) => 82,
+        Kind::Network(_) => 41,
+        _ => 0,
+    }
+}
+
+#[test]
+fn networks_travel_with_rows() {
+    for kind in kinds() {
+        let dense = weights(&kind);
+        let task = of_kind(kind.clone(), ROWS);
+        assert_eq!(task.whole_bytes(), 4 * (dense + 40 * 3));
+        for length in [Length::Epochs(2), Length::Steps(1)] {
+            let settings = local(length);
+            let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false };
+            for client in (0..12).map(ClientId) {
+                let update = train(&task, client, &settings);
+                let [down, up] = task.transfer(JobKey { client, number: JobNumber(7) }, &context);
+                let rows = update.rows.len() as u64;
+                assert_eq!([down, up], [4 * (dense + 120), 4 * (dense + 4 * rows)], "{kind:?}");
+                assert_eq!(up, task.update_bytes(&update, &context));
+                assert_eq!(update.parameters.len() as u64, dense + 3 * rows);
+                assert_eq!((update.private.len(), update.diverged), (3, false));
+            }
+        }
+        // Names of tensors in the file are those of the segments.
+        let model = (&task as &dyn Task).initial_model(0, &Streams::new(1));
+        let tensors = task.tensors(&[&model], &PrivateView::of(&PrivateTable::new(12)));
+        let numbers: usize = tensors.iter().map(|tensor| tensor.values.len()).sum();
+        assert_eq!(numbers as u64, dense + 40 * 3 + 12 * 3);
+        let segments = task.layout().segments();
+        assert!(segments.iter().all(|segment| tensors.iter().any(|tensor| tensor.name == segment.name)));
+    }
+}
+
+#[test]
+fn noise_is_on_what_travels() {
+    for kind in kinds() {
+        let dense = weights(&kind) as usize;
+        let task = of_kind(kind, ROWS);
+        let plain = local(Length::Epochs(1));
+        let quiet = train(&task, ClientId(3), &plain);
+        for scope in [NoiseScope::Rows, NoiseScope::Table] {
+            let noisy = LocalTraining { noise: Some(Noise { sigma: 0.5, scope }), ..plain.clone() };
+            let update = train(&task, ClientId(3), &noisy);
+            assert_eq!(update.parameters[..dense], quiet.parameters[..dense], "networks have none");
+            assert_eq!((&update.private, update.first_loss), (&quiet.private, quiet.first_loss));
+            let context = Context { settings: &noisy, streams: &Streams::new(1), loss_rms: false };
+            let [_, up] = task.transfer(JobKey { client: ClientId(3), number: JobNumber(7) }, &context);
+            assert_eq!(up, task.update_bytes(&update, &context));
+            let start = (&task as &dyn Task).initial_model(0, &Streams::new(1));
+            let model = quiet.model(task.layout(), &start, &mut Vec::new()).to_vec();
+            let expected: Vec<f32> = match scope {
+                NoiseScope::Rows => quiet.parameters[dense..].to_vec(),
+                NoiseScope::Table => model[dense..].to_vec(),
+            };
+            if scope == NoiseScope::Table {
+                assert_eq!((update.rows.len(), up), (40, task.whole_bytes()));
+            }
+            let noise: Vec<f64> =
+                update.parameters[dense..].iter().zip(&expected).map(|(one, other)| f64::from(one - other)).collect();
+            let mut rng = Streams::new(1).stream(Purpose::Privacy, 3, 7);
+            for noise in noise {
+                assert!((noise - 0.5 * normal_quantile(rng.uniform())).abs() < 1e-6);
+            }
+        }
+    }
+}
+
+/// A job whose only step has all examples meets them at the model that was sent.
+#[test]
+fn answers_are_the_losses_that_a_job_meets() {
+    for kind in kinds() {
+        let task = of_kind(kind.clone(), ROWS);
+        let streams = Streams::new(1);
+        let model = (&task as &dyn Task).initial_model(0, &streams);
+        let mut kept = PrivateTable::new(12);
+        kept.set(ClientId(5), &[0.5, -0.25, 0.75]);
+        let state = ModelState {
+            model: &model,
+            private: PrivateView::of(&kept),
+            round: Round(6),
+            moved: &[Round(0); 40],
+            memories: &[],
+        };
+        let settings = LocalTraining { batch: 1_000, ..local(Length::Epochs(1)) };
+        let context = Context { settings: &settings, streams: &streams, loss_rms: false };
+        let jobs: Vec<JobKey> =
+            (0..12).map(|client| JobKey { client: ClientId(client), number: JobNumber(7) }).collect();
+        let summed = *task.probes().iter().find(|kind| kind.name == "summed-loss").unwrap();
+        for parallel in [false, true] {
+            let answers = task.answers_of(&summed, &jobs, &context, &state, parallel);
+            for (answer, &JobKey { client, number }) in answers.iter().zip(&jobs) {
+                let private = kept.get(client).map(|kept| &**kept);
+                let job = Job { client, round: Round(7), number, start: &model, private };
+                let mut update = Update::default();
+                task.train(&job, &context, &mut Worker::default(), &mut update);
+                let expected = update.first_loss * task.examples(client) as f64;
+                assert!((answer - expected).abs() < 1e-4 * expected, "{kind:?}: {answer}, {expected}");
+                // One by one, and by the name that says nothing of the job.
+                let (mut one, mut next) = (Vec::new(), Vec::new());
+                task.answer_of(&summed, JobKey { client, number }, &context, &state, &mut one);
+                task.answer(&summed, client, &state, &mut next);
+                assert_eq!((one[0], next[0]), (*answer, *answer));
+            }
+        }
+        let predicted = task.probes().iter().find(|kind| kind.name == "predicted-loss");
+        assert_eq!(predicted.is_some(), kind.has_proxy());
+        if let Some(predicted) = predicted {
+            let answers = task.answers_of(predicted, &jobs, &context, &state, false);
+            let truth = task.answers_of(&summed, &jobs, &context, &state, false);
+            assert!(answers.iter().all(|answer| answer.is_finite()) && answers != truth);
+        }
+        let embedding = *task.probes().iter().find(|kind| kind.name == "embedding").unwrap();
+        assert_eq!(task.answers_of(&embedding, &jobs[5..6], &context, &state, false), [0.5, -0.25, 0.75]);
+    }
+}
+
+#[test]
+fn ages_and_shares_of_items_by_hand() {
+    for kind in kinds() {
+        let task = of_kind(kind.clone(), ROWS);
+        let measures = Settings { kind: kind.clone(), cutoffs: vec![5], ..SMALL }.measures("auc", true).unwrap();
+        let names: Vec<&str> = measures.of_model.iter().map(|measure| measure.name).collect();
+        let place = |name: &str| names.iter().position(|known| *known == name).unwrap();
+        let model = (&task as &dyn Task).initial_model(0, &Streams::new(1));
+        // Item 0 was moved in round 10, items 1 to 9 in round 4, the others never.
+        let moved: Vec<Round> =
+            (0..40).map(|item| Round([10, 4][usize::from(item > 0)] * u32::from(item < 10))).collect();
+        let mut kept = PrivateTable::new(12);
+        let measured = |kept: &PrivateTable, parallel| {
+            let private = PrivateView::of(kept);
+            let state = ModelState { model: &model, private, round: Round(12), moved: &moved, memories: &[] };
+            let (mut held_out, mut of_model) = (vec![vec![0.0; 6]; 2], vec![0.0; names.len()]);
+            task.evaluate_whole(&state, parallel, &mut held_out, &mut of_model);
+            let mut alone = vec![0.0; names.len()];
+            task.evaluate(On::Model, &state, parallel, &mut alone);
+            let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&of_model), bits(&alone));
+            let mut test = vec![0.0; 6];
+            task.evaluate(On::Test, &state, parallel, &mut test);
+            assert_eq!(test, held_out[0]);
+            (held_out, of_model)
+        };
+        let (_, of_model) = measured(&kept, false);
+        let staleness = (2.0 + 9.0 * 8.0 + 30.0 * 12.0) / 40.0 / 100.0;
+        assert!((of_model[place("item_staleness")] - staleness).abs() < 1e-15);
+        assert_eq!(of_model[place("items_updated")], 0.25);
+        let tail = task.source.long_tail();
+        let share = tail.iter().filter(|&&item| item < 10).count() as f64 / 32.0;
+        assert_eq!((tail.len(), of_model[place("longtail_updated")]), (32, share));
+        assert!(of_model[place("test_participant_hr_5")].is_nan(), "nobody has trained");
+        // Everybody has trained, then one alone.
+        (0..12).for_each(|client| kept.set(ClientId(client), &[0.1, 0.2, -0.3]));
+        let (held_out, of_model) = measured(&kept, true);
+        assert_eq!(of_model[place("test_participant_auc")..][..6], held_out[0][..]);
+        let mut kept = PrivateTable::new(12);
+        kept.set(ClientId(4), &[0.1, 0.2, -0.3]);
+        let (_, of_model) = measured(&kept, true);
+        let private = PrivateView::of(&kept);
+        let state = ModelState { model: &model, private, round: Round(12), moved: &moved, memories: &[] };
+        let mut alone = vec![0.0; 6];
+        task.evaluate(On::Client(ClientId(4)), &state, false, &mut alone);
+        assert_eq!(of_model[place("test_participant_auc")..][..6], alone[..]);
+        if kind.has_proxy() {
+            let correlation = of_model[place("proxy_rank_correlation")];
+            assert!((-1.0..=1.0).contains(&correlation), "{correlation}");
+        }
+        // Where the table travels whole, nobody knows which rows were moved.
+        let whole = Settings { transfer: [Sent::Table; 2], kind, cutoffs: vec![5], ..SMALL }.measures("auc", true);
+        assert!(whole.unwrap().of_model.iter().all(|measure| !measure.name.contains("item")));
+    }
+}
