@@ -16,10 +16,14 @@ pub mod cs_ucb;
 pub mod cs_ucb_q;
 mod explanation;
 pub mod fedacs;
+pub mod fedfast;
+pub mod fedgst;
+pub mod fedrl;
 mod feedback;
 pub mod genie;
 pub mod harmony_style;
 pub mod hindsight;
+mod k_means;
 mod limited;
 pub mod mab_frs;
 mod means;
@@ -376,6 +380,9 @@ components! {
         "thompson" => Thompson(thompson::Config) in "policy/thompson.rs";
         "fedacs" => Fedacs(fedacs::Config) in "policy/fedacs.rs";
         "proxyrl" => Proxyrl(proxyrl::Config) in "policy/proxyrl.rs";
+        "fedrl" => Fedrl(fedrl::Config) in "policy/fedrl.rs";
+        "fedfast" => Fedfast(fedfast::Config) in "policy/fedfast.rs";
+        "fedgst" => Fedgst(fedgst::Config) in "policy/fedgst.rs";
         "oort" => Oort(oort::Config) in "policy/oort.rs";
         "harmony-style" => HarmonyStyle(harmony_style::Config) in "policy/harmony_style.rs";
     }

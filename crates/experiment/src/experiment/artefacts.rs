@@ -46,6 +46,8 @@ pub const RUN_FILE: &str = "run.json";
 pub const FAILURE_FILE: &str = "failed.json";
 /// The final model of a run, where asked for.
 pub const MODEL_FILE: &str = "model.safetensors";
+/// The networks of a run's policy as they were drawn, and in the end, where it has networks and decisions are explained.
+pub const POLICY_FILES: [&str; 2] = ["policy_initial.safetensors", "policy.safetensors"];
 /// Files that a run writes while it goes on.
 pub(super) const RECORD_FILES: [&str; 4] = [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE];
 /// What numbers of users and of items stand for, in runs that learn from ratings.

@@ -1,11 +1,13 @@
 //! One run from its first round, or from where an earlier process left it, to its end.
 
+use super::artefacts::POLICY_FILES;
 use super::checkpoint::Checkpoints;
 use super::execution::Threads;
 use super::last::LastRounds;
 use super::summary::cluster_numbers;
 use super::{Curve, CurvePoint, Ended, Experiment, RunId, RunSummary, Watch, files};
 use crate::error::Error;
+use fedgenie_core::id::Round;
 use fedgenie_core::limits;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::oracle::regret::Meter;
@@ -73,6 +75,8 @@ pub(super) struct Keeping<'a, 'b> {
     pub from: Option<&'a mut State<'b>>,
     /// Where the next ones go.
     pub checkpoints: &'a mut Checkpoints,
+    /// The folder of the run's files.
+    pub folder: &'a Path,
 }
 
 impl Experiment {
@@ -117,10 +121,12 @@ impl Experiment {
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
         let metered = Metered::new(sink, Bins::new(&world.population, speeds));
         let mut metered = if sections.record.explain { metered.explained() } else { metered };
-        let (from, mut checkpoints) = match keeping {
-            None => (None, None),
-            Some(Keeping { from, checkpoints }) => (from, Some(checkpoints)),
+        let (from, mut checkpoints, folder) = match keeping {
+            None => (None, None, None),
+            Some(Keeping { from, checkpoints, folder }) => (from, Some(checkpoints), Some(folder)),
         };
+        let [initial_file, policy_file] =
+            POLICY_FILES.map(|name| folder.filter(|_| sections.record.explain).map(|folder| folder.join(name)));
         let metrics = sections.metrics(&world.measures);
         let watch = Watch::new(sections, &metrics);
         let (curve, last) = (Curve::default(), LastRounds::new(sections.evaluate.last));
@@ -145,6 +151,10 @@ impl Experiment {
             if run.round() == before {
                 break Ended::Budget;
             }
+            // A policy draws its weights in its first selection, and learns from it in the second at the earliest.
+            if run.round() == Round(1) {
+                write_policy(initial_file.as_deref(), &run)?;
+            }
             if let Some(ended) = course.observe(&run, sections.stop.rounds.is_some()).map_err(failed)? {
                 break ended;
             }
@@ -166,6 +176,7 @@ impl Experiment {
         if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
             files::write_file(file, &contents)?;
         }
+        write_policy(policy_file.as_deref(), &run)?;
         let Course { curve, watch, last, .. } = course;
         let warnings: Vec<String> = watch.warning(run.accounts()).into_iter().chain(run.warnings()).collect();
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
@@ -182,6 +193,14 @@ impl Experiment {
             summary.reference = task.references().into_iter().map(named).collect();
         }
         Ok(Some(summary))
+    }
+}
+
+/// Writes the weights of a policy's networks, where there is a file for them and the policy has any.
+fn write_policy(file: Option<&Path>, run: &Run<'_>) -> Result<(), Error> {
+    match file.zip(run.policy_file()) {
+        Some((file, contents)) => files::write_file(file, &contents),
+        None => Ok(()),
     }
 }
 

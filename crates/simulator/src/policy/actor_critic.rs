@@ -33,11 +33,12 @@ mod network;
 #[cfg(test)]
 mod tests;
 
-use super::{Explanation, SelectionRequest, ServerView};
+use super::{BuildContext, Explanation, SelectionRequest, ServerView};
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::limits;
 use fedgenie_core::math::float::{ln, sqrt};
+use fedgenie_core::metric::Better;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_learning::model::weights::Tensor;
@@ -109,6 +110,38 @@ impl Plan {
         }
         let what = format!("an actor and a critic with {} hidden units", self.hidden);
         limits::afford(what, self.bytes()).map_err(|error| Complaint::new("hidden", error.to_string()))
+    }
+
+    /// Checks that every round is one selection with a reward.
+    ///
+    /// # Errors
+    /// If rewards are not those of a selection, or not of every round.
+    pub fn check_rounds(&self, context: &BuildContext<'_>) -> Result<(), Complaint> {
+        let wrong = |message| Err(Complaint::new("", message));
+        if !context.in_rounds {
+            return wrong(
+                "an actor that learns is rewarded for the one selection of each round of one server; take synchronous, \
+                 over-selection or deadline",
+            );
+        }
+        match context.evaluates_every_round {
+            true => Ok(()),
+            false => {
+                wrong("an actor that learns is rewarded by what every round measures; give every = 1 in [evaluate]")
+            }
+        }
+    }
+
+    /// Which values are better of the metric that the key `accuracy` names.
+    ///
+    /// # Errors
+    /// If there is no such metric.
+    pub fn check_metric(&self, context: &BuildContext<'_>, name: &str) -> Result<Better, Complaint> {
+        context.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.better).ok_or_else(|| {
+            let known: Vec<&str> = context.metrics.iter().map(|metric| &*metric.name).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Complaint::new("accuracy", format!("found {name:?}; the metrics of this scenario are: {known}"))
+        })
     }
 
     /// Whether weights change.

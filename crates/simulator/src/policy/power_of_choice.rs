@@ -2,11 +2,12 @@
 //!
 //! # Definition
 //! Draw `d` candidates without replacement, in proportion to data size; take the `m` candidates with the largest loss
-//! of the current global model on their own data (`fresh`), or with the largest loss they last reported from training
-//! (`last-known`; a client that never reported counts as infinite).
+//! of the current global model on their own data (`fresh`), with the largest loss they last reported from training
+//! (`last-known`; a client that never reported counts as infinite), or with the largest loss of a whole job that each of
+//! them does for the selection (`trained`): the mean over its first epoch, each batch as met.
 //!
 //! # Inputs
-//! Data sizes; local losses, by a probe (`fresh`) or from feedback (`last-known`).
+//! Data sizes; local losses, by a probe (`fresh`, `trained`) or from feedback (`last-known`).
 //!
 //! # Explanation
 //! With `[record] explain = true`: `loss` of each candidate drawn, `null` where unknown. `after`: the `loss` that those
@@ -18,11 +19,13 @@
 //!
 //! # Deviations from the source
 //! Fresh losses are not free: each candidate downloads the model and makes one pass over its data before the selection,
-//! which costs virtual time and traffic. The job of a selected candidate downloads again. A candidate that goes away
+//! which costs virtual time and traffic; for `trained` each does a whole job, whose update is forgotten, as other work
+//! compares with it. The job of a selected candidate downloads again. A loss that is not a number, or of a job that
+//! diverged, counts as infinite. A candidate that goes away
 //! while they are asked is not selected; if all do, new ones are drawn, whose losses are not known.
 //!
 //! # Cost
-//! O(K) per round, and for `fresh` one evaluation per candidate.
+//! O(K) per round, for `fresh` one evaluation per candidate, for `trained` a job per candidate.
 //!
 //! # Determinism
 //! Candidates from stream (policy, 0, round). Losses within 1e-12 of the `m`-th largest are equal; among them the
@@ -61,6 +64,8 @@ pub enum Losses {
     Fresh,
     /// The loss each client reported when it last trained.
     LastKnown,
+    /// Of a whole job that each candidate does for this selection.
+    Trained,
 }
 
 impl PolicySettings for Config {
@@ -120,7 +125,7 @@ impl Stateful for PowerOfChoice {
 
 impl Policy for PowerOfChoice {
     fn probes(&self) -> bool {
-        matches!(self.losses, Losses::Fresh)
+        matches!(self.losses, Losses::Fresh | Losses::Trained)
     }
 
     fn needs_losses(&self) -> bool {
@@ -132,6 +137,7 @@ impl Policy for PowerOfChoice {
         match self.losses {
             Losses::Fresh => Probe::Losses(self.drawn.clone()),
             Losses::LastKnown => Probe::None,
+            Losses::Trained => Probe::Training(self.drawn.clone()),
         }
     }
 
@@ -150,6 +156,11 @@ impl Policy for PowerOfChoice {
                     "the probe answers for exactly the candidates asked"
                 );
                 self.scores.extend(view.probed.iter().map(|&(_, loss)| loss));
+            }
+            Losses::Trained => {
+                let place = |client: &ClientId| view.trained.binary_search_by_key(client, |report| report.client);
+                let loss = |client| place(client).map_or(f64::NAN, |place| view.trained[place].loss);
+                self.scores.extend(self.drawn.iter().map(loss));
             }
             Losses::LastKnown => self.scores.extend(self.drawn.iter().map(|client| self.last_known[client.index()])),
         }

@@ -16,6 +16,7 @@ use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::state::State;
 use fedgenie_core::time::VirtualTime;
+use fedgenie_learning::model::weights::Tensor;
 
 /// Jobs in a row that may end without an update, beside a hundred for each client at work.
 const MOST_WITHOUT_UPDATE: usize = 10_000;
@@ -99,6 +100,11 @@ impl<'w> Buffered<'w> {
     /// What the policy says of the run so far.
     pub fn warning(&self) -> Option<String> {
         self.policy.warning()
+    }
+
+    /// The weights of the policy's networks.
+    pub fn tensors(&self) -> Vec<Tensor> {
+        self.policy.tensors()
     }
 
     /// Plays until the model has changed once.

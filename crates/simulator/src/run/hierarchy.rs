@@ -23,6 +23,7 @@ use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::State;
 use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_learning::model::weights::Tensor;
 use std::collections::BTreeSet;
 
 /// The state of the protocol.
@@ -130,6 +131,11 @@ impl<'w> Hierarchy<'w> {
         let of_cloud = self.cloud.policy.iter().filter_map(|policy| policy.warning());
         let all: BTreeSet<String> = of_edges.chain(of_cloud).collect();
         all.into_iter().collect()
+    }
+
+    /// The weights of the networks of edge servers' policies.
+    pub fn tensors(&self) -> Vec<Tensor> {
+        self.edges.iter().flat_map(Edge::tensors).collect()
     }
 
     /// Plays one round of the cloud.

@@ -12,6 +12,7 @@ use fedgenie_core::record::Regret;
 use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_learning::data::partition::skew::MOST_SIZES;
+use fedgenie_learning::model::weights::to_safetensors;
 
 /// Names and values of a round's metrics.
 pub type Metrics = Vec<(&'static str, f64)>;
@@ -115,6 +116,17 @@ impl Run<'_> {
     /// The global model as the contents of a safetensors file, where clients train.
     pub fn model_file(&self) -> Option<Vec<u8>> {
         self.server.learning.as_ref().map(Learning::file)
+    }
+
+    /// The weights of the policy's networks now as the contents of a safetensors file, where it has networks: of edge
+    /// servers, under names that begin with `edge0.` and so on.
+    pub fn policy_file(&self) -> Option<Vec<u8>> {
+        let tensors = match &self.protocol {
+            Protocol::Rounds(rounds) => rounds.tensors(),
+            Protocol::Buffered(buffered) => buffered.tensors(),
+            Protocol::Hierarchy(hierarchy) => hierarchy.tensors(),
+        };
+        (!tensors.is_empty()).then(|| to_safetensors(&tensors))
     }
 
     /// Whether clients train.

@@ -1,8 +1,8 @@
 //! One run's files: written below the folder of the process, and given their names when the run has ended.
 
 use super::super::artefacts::{
-    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MODEL_FILE, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER,
-    TIMELINE_FILE,
+    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MODEL_FILE, POLICY_FILES, ROUNDS_FILE, RUN_FILE,
+    RUNS_FOLDER, TIMELINE_FILE,
 };
 use super::super::checkpoint::{self, Checkpoints};
 use super::super::execution::{Outputs, Progress, Threads};
@@ -21,8 +21,19 @@ use std::fs;
 use std::io;
 
 /// Files of a run's folder in the order in which they get their names.
-pub(crate) const RUN_FILES: [&str; 9] =
-    [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE, MODEL_FILE, ID_FILES[0], ID_FILES[1], FAILURE_FILE, RUN_FILE];
+pub(crate) const RUN_FILES: [&str; 11] = [
+    ROUNDS_FILE,
+    MARKS_FILE,
+    EVENTS_FILE,
+    TIMELINE_FILE,
+    MODEL_FILE,
+    POLICY_FILES[0],
+    POLICY_FILES[1],
+    ID_FILES[0],
+    ID_FILES[1],
+    FAILURE_FILE,
+    RUN_FILE,
+];
 
 impl ResultFolder {
     /// Carries out a run that writes its files, all of which appear when it is complete. Where an earlier process has
@@ -41,7 +52,7 @@ impl ResultFolder {
         let mut checkpoints = Checkpoints::new(&unfinished, &self.experiment, run, self.interval);
         let model_file = outputs.models.then(|| unfinished.join(MODEL_FILE));
         let play = |files: &mut RunFiles, from: Option<&mut State<'_>>, checkpoints: &mut Checkpoints| {
-            let keeping = Some(Keeping { from, checkpoints });
+            let keeping = Some(Keeping { from, checkpoints, folder: &unfinished });
             experiment.play(run, world, files, threads, model_file.as_deref(), keeping)
         };
         let mut is_refused = false;

@@ -4,7 +4,7 @@ use super::super::actor_critic::{ActorCritic, Plan, Rule};
 use super::super::{BuildContext, Policy, PolicySettings};
 use super::{ProxyRl, STALENESS};
 use fedgenie_core::config::{Complaint, check};
-use fedgenie_core::metric::{Better, Metric};
+use fedgenie_core::metric::Better;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -133,15 +133,15 @@ impl PolicySettings for Config {
         };
         plan.check()?;
         self.check_contribution(context)?;
-        let accuracy = context.metrics.iter().find(|metric| metric.name == self.accuracy);
         if plan.learns() {
-            self.check_reward(context, accuracy)?;
+            self.check_reward(context, &plan)?;
         }
+        let better = plan.check_metric(context, &self.accuracy).unwrap_or(Better::Higher);
         let is_last = self.contribution == Contribution::Last;
         Ok(Box::new(ProxyRl {
             contribution: self.contribution,
             lambda: self.lambda,
-            accuracy: (self.accuracy.clone(), accuracy.map_or(Better::Higher, |metric| metric.better)),
+            accuracy: (self.accuracy.clone(), better),
             network: ActorCritic::new(plan),
             asked: Vec::new(),
             has_asked: false,
@@ -176,29 +176,18 @@ impl Config {
     }
 
     /// Checks that every round has what (17) is made of.
-    fn check_reward(&self, context: &BuildContext<'_>, accuracy: Option<&Metric>) -> Result<(), Complaint> {
-        if !context.in_rounds {
-            let message = "an actor that learns is rewarded for the one selection of each round of one server; take \
-                           synchronous, over-selection or deadline, or actor_lr = 0 and critic_lr = 0";
-            return Err(Complaint::new("", message));
+    fn check_reward(&self, context: &BuildContext<'_>, plan: &Plan) -> Result<(), Complaint> {
+        plan.check_rounds(context)?;
+        if self.lambda > 0.0 {
+            plan.check_metric(context, &self.accuracy)?;
         }
-        if self.lambda > 0.0 && accuracy.is_none() {
-            let known: Vec<&str> = context.metrics.iter().map(|metric| &*metric.name).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message = format!("found {:?}; the metrics of this scenario are: {known}", self.accuracy);
-            return Err(Complaint::new("accuracy", message));
-        }
-        let is_stale = context.metrics.iter().any(|metric| metric.name == STALENESS);
-        if self.lambda < 1.0 && !is_stale {
+        let is_measured = context.metrics.iter().any(|metric| metric.name == STALENESS);
+        if self.lambda < 1.0 && !is_measured {
             let message = format!(
                 "found {}, which weighs {STALENESS}, and this task does not measure that; take lambda = 1",
                 self.lambda
             );
             return Err(Complaint::new("lambda", message));
-        }
-        if !context.evaluates_every_round {
-            let message = "an actor that learns is rewarded by what every round measures; give every = 1 in [evaluate]";
-            return Err(Complaint::new("", message));
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
 use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_learning::model::weights::Tensor;
 use std::sync::Arc;
 
 /// What an edge server does.
@@ -132,6 +133,12 @@ impl<'w> Edge<'w> {
     /// What its policy says of the run so far.
     pub fn warning(&self) -> Option<String> {
         self.policy.warning()
+    }
+
+    /// The weights of its policy's networks, under names that begin with its own.
+    pub fn tensors(&self) -> impl Iterator<Item = Tensor> {
+        let named = |tensor: Tensor| Tensor { name: format!("edge{}.{}", self.number.0, tensor.name), ..tensor };
+        self.policy.tensors().into_iter().map(named)
     }
 
     /// Jobs of its clients that are not settled.
