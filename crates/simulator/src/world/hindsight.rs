@@ -34,6 +34,16 @@ pub(super) fn define(
                        { contribution = {} }, or a metric: { aggregate = { test_auc = 1.0 } }";
         return Err(WorldError::scenario("regret.utility", message));
     }
+    if let Some(name) = utility.of_answers() {
+        let answers = task.map_or(&[][..], |task| task.probes());
+        if !answers.iter().any(|kind| kind.name == name && kind.numbers == 1) {
+            let message = format!(
+                "adds up what clients answer when they are asked for {name:?}, which the clients of this task do not \
+                 know; take loss-drop, or a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
+            );
+            return Err(WorldError::scenario("regret.utility", message));
+        }
+    }
     if let Some(weights) = utility.of_sets() {
         check_metrics(weights, measures)?;
         // Where jobs cost different amounts, what a set costs does not follow from its size.
