@@ -206,7 +206,10 @@ fn the_summary_has_computing_of_jobs_and_of_probes() {
     let [asking, random] = ["power-of-choice", "random"].map(of);
     assert_eq!((&asking["compute_s"], &asking["probe_compute_s"]), (&json!(12.0 * 4.0), &json!(12.0 * 5.0 / 16.0)));
     assert_eq!((&random["compute_s"], &random["probe_compute_s"]), (&json!(12.0 * 4.0), &json!(0.0)));
-    assert_eq!((&asking["reached"][0]["round"], &asking["reached"][0]["probe_compute_s"]), (&json!(1), &json!(5.0 / 16.0)));
+    assert_eq!(
+        (&asking["reached"][0]["round"], &asking["reached"][0]["probe_compute_s"]),
+        (&json!(1), &json!(5.0 / 16.0))
+    );
     let arms = work.json("out/summary.json")["arms"].clone();
     assert_eq!(arms[0]["values"]["probe_compute_s"]["mean"], 12.0 * 5.0 / 16.0);
 }

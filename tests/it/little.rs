@@ -140,6 +140,10 @@ impl Task for Little {
         1.0
     }
 
+    fn has_losses(&self) -> bool {
+        self.settings.answers
+    }
+
     fn has_noise(&self) -> bool {
         self.settings.has_noise
     }
@@ -158,14 +162,7 @@ impl Task for Little {
         if self.settings.answers { &KINDS } else { &KINDS[..1] }
     }
 
-    fn answer_of(
-        &self,
-        kind: &ProbeKind,
-        job: JobKey,
-        _: &Context<'_>,
-        state: &ModelState<'_>,
-        answer: &mut Vec<f64>,
-    ) {
+    fn answer_of(&self, kind: &ProbeKind, job: JobKey, _: &Context<'_>, state: &ModelState<'_>, answer: &mut Vec<f64>) {
         assert_eq!(kind.name, "summed-loss");
         let counted = f64::from(self.counted(job.client, &state.private));
         answer.push(loss(job.client.0, job.number.0, counted, f64::from(state.model[0])));

@@ -160,6 +160,111 @@ fn a_set_is_worth_its_level_and_the_age_of_its_rows() {
     }
 }
 
+/// Rows with numbers: the sum over a client's own examples, and the slope of the test loss, worked out from the data.
+#[test]
+fn linear_regression_by_hand() {
+    const LINEAR: &str = r#"
+name = "linear"
+seeds = 1
+[stop]
+rounds = 4
+[population]
+clients = 7
+[population.latency]
+download = { constant = "1 s" }
+compute = { constant = "2 s" }
+upload = { constant = "1 s" }
+[task.linear-regression]
+features = 3
+examples = 420
+partition = { gamma-sized = { shape = 1.0 } }
+[training]
+batch = 8
+optimizer = { sgd = { lr = 0.05 } }
+[protocol.synchronous]
+cohort = 2
+[policy.random]
+"#;
+    let settings = |utility| format!("{LINEAR}{}", counterfactual(utility));
+    let of_losses = super::support::world(&settings("\"local-loss\""), 1);
+    let of_slope = super::support::world(&settings("\"influence\""), 1);
+    let turns: &[&[u32]] = &[&[0, 1], &[2, 3], &[4, 5], &[6, 0]];
+    let (losses, _) = play(&of_losses, turns, 4).unwrap();
+    let (slopes, _) = play(&of_slope, turns, 4).unwrap();
+    let task = super::support::labelled(&of_losses);
+    let streams = &of_losses.streams;
+    let models = {
+        let policy = Box::new(super::support::Script::new(turns));
+        let mut models = super::support::play(&of_losses, policy, 4).unwrap().seen.models;
+        models.insert(0, of_losses.task.as_ref().unwrap().initial_model(0, streams));
+        models
+    };
+    let predict = |model: &[f32], row: &[f32]| {
+        let product: f64 = model.iter().zip(row).map(|(weight, number)| f64::from(*weight) * f64::from(*number)).sum();
+        product + f64::from(*model.last().unwrap())
+    };
+    // By how much the program's loss of an example is a multiple of the squared error: told from the first model.
+    let squared = |data: &fedgenie::data::Dataset, example: u32, model: &[f32]| {
+        let row = data.features().row(example as usize).to_vec();
+        (predict(model, &row) - f64::from(data.values().unwrap()[example as usize]), row)
+    };
+    let ids = 0..7_u32;
+    let sizes: Vec<f64> = ids.clone().map(|client| task.partition.size(ClientId(client)) as f64).collect();
+    let factor = {
+        let all = (0..task.data.test.examples() as u32).map(|example| squared(&task.data.test, example, &models[0]).0);
+        let mean = all.map(|error| error * error).sum::<f64>() / task.data.test.examples() as f64;
+        of_losses.initial_measures()[0] / mean
+    };
+    let pairs: Vec<[u32; 2]> = ids.clone().flat_map(|one| (one + 1..7).map(move |other| [one, other])).collect();
+    for round in 0..4 {
+        let model = &models[round];
+        let loss = |client: u32| -> f64 {
+            let examples = task.partition.client(ClientId(client));
+            examples.iter().map(|&example| squared(&task.data.train, example, model).0.powi(2) * factor).sum()
+        };
+        let worth = |[one, other]: [u32; 2]| loss(one) + loss(other);
+        let best = pairs.iter().map(|&pair| worth(pair)).fold(f64::NEG_INFINITY, f64::max);
+        let found = &losses[round].judged[0];
+        assert!((found.best_value - best).abs() < 1e-4 * best, "{found:?}, {best}");
+        let own = worth([turns[round][0], turns[round][1]]);
+        assert!((found.own_value - own).abs() < 1e-4 * own, "{found:?}, {own}");
+        // The slope by weights and bias.
+        let mut slope = [0.0; 4];
+        let tests = task.data.test.examples();
+        for example in 0..tests as u32 {
+            let (error, row) = squared(&task.data.test, example, model);
+            for (slope, number) in slope.iter_mut().zip(row.iter().map(|&number| f64::from(number)).chain([1.0])) {
+                *slope += 2.0 * factor * error * number / tests as f64;
+            }
+        }
+        let context = of_slope.context();
+        let descent = |client: u32| -> f64 {
+            let (client, number) = (ClientId(client), fedgenie::id::JobNumber(round as u32 + 1));
+            let job = fedgenie::task::Job {
+                client,
+                round: fedgenie::id::Round(number.0),
+                number,
+                start: model,
+                private: None,
+            };
+            let mut update = fedgenie::layout::Update::default();
+            of_slope.task.as_ref().unwrap().train(&job, &context, &mut fedgenie::task::Worker::default(), &mut update);
+            let changes = update.parameters.iter().zip(model).map(|(after, before)| f64::from(after - before));
+            -changes.zip(slope).map(|(change, slope)| change * slope).sum::<f64>()
+        };
+        let descents: Vec<f64> = ids.clone().map(descent).collect();
+        let mean = |[one, other]: [u32; 2]| {
+            let [one, other] = [one as usize, other as usize];
+            (sizes[one] * descents[one] + sizes[other] * descents[other]) / (sizes[one] + sizes[other])
+        };
+        let best = pairs.iter().map(|&pair| mean(pair)).fold(f64::NEG_INFINITY, f64::max);
+        let found = &slopes[round].judged[0];
+        assert!((found.best_value - best).abs() < 1e-4 * best.abs(), "{found:?}, {best}");
+        let own = mean([turns[round][0], turns[round][1]]);
+        assert!((found.own_value - own).abs() < 1e-4 * own.abs().max(1e-3), "{found:?}, {own}");
+    }
+}
+
 /// Edge servers and one client after the other: the sum over rounds is never negative, and a saved run goes on alike.
 #[test]
 fn other_protocols_judge_as_well() {
@@ -181,8 +286,11 @@ fn other_protocols_judge_as_well() {
 fn what_a_task_does_not_know_is_refused() {
     let line = |utility: &str| line_of(&text(TWO, &counterfactual(utility)), "utility =");
     for (utility, said) in [
-        ("\"local-loss\"", "adds up what clients answer when they are asked for \"summed-loss\""),
-        ("\"influence\"", "needs the slope of the loss on validation data, which the task (a task of one's own) does not"),
+        ("\"local-loss\"", "when they are asked for \"summed-loss\", or else their losses"),
+        (
+            "\"influence\"",
+            "needs the slope of the loss on validation data, which the task (a task of one's own) does not",
+        ),
     ] {
         let message = refused(TWO, &counterfactual(utility), Settings::default());
         let place = format!("{SCENARIO}:{}: regret.utility: ", line(utility));

@@ -120,8 +120,8 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         true
     }
 
-    /// Replaces `slope` by the slope of the mean loss on validation data, at the model and what clients keep, by the
-    /// parameters of [`Task::layout`], one number each. False where that is not defined.
+    /// Replaces `slope` by the slope of the mean loss on validation data, or else on test data, at the model and what
+    /// clients keep, by the parameters of [`Task::layout`], one number each. False where that is not defined.
     fn slope(&self, _state: &ModelState<'_>, _slope: &mut Vec<f32>) -> bool {
         false
     }

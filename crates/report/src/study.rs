@@ -312,7 +312,12 @@ impl<'a> Study<'a> {
         }
         if self.arms.iter().flat_map(Arm::all_runs).any(|run| run.converged.is_some()) {
             let of = |what: &str, words: &str, unit| {
-                Quantity::new(format!("{what}.{CONVERGENCE}"), format!("{words} convergence"), unit, Some(Better::Lower))
+                Quantity::new(
+                    format!("{what}.{CONVERGENCE}"),
+                    format!("{words} convergence"),
+                    unit,
+                    Some(Better::Lower),
+                )
             };
             all.push(of("time_to", "virtual time to", Some("s")).main());
             all.push(of("bytes_to", "traffic to", Some("B")));

@@ -170,7 +170,8 @@ mod tests {
         for size in [1, 20, 100, 29_999, 30_000] {
             let (best, set) = maximise(&weights, &values, size..=size);
             assert!(set.len() == size && set.is_sorted());
-            let mut scores: Vec<f64> = weights.iter().zip(&values).map(|(weight, value)| weight * (value - best)).collect();
+            let mut scores: Vec<f64> =
+                weights.iter().zip(&values).map(|(weight, value)| weight * (value - best)).collect();
             scores.sort_by(|one, other| other.total_cmp(one));
             let sum: CompensatedSum = scores[..size].iter().copied().collect();
             let weight: f64 = set.iter().map(|&k| weights[k as usize]).sum();

@@ -5,8 +5,8 @@ mod converged;
 pub use converged::{CONVERGENCE, Converged};
 
 use super::ended::{Ended, Evaluated, Named};
-use converged::Convergence;
 use crate::scenario::{PlateauConfig, Sections, StopConfig, TargetConfig};
+use converged::Convergence;
 use fedgenie_core::id::Round;
 use fedgenie_core::metric::{Better, Metric};
 use fedgenie_core::state::{State, Stateful};

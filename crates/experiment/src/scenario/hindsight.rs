@@ -61,7 +61,10 @@ impl RegretConfig {
         }
         let Some(utility) = &self.utility else { return Ok(()) };
         if utility.is_of_slope() && self.kappa.is_some_and(|kappa| kappa > 0.0) {
-            return refuse("kappa", "influence is a mean over a set, in which time has no price; write 0, or take the key out");
+            return refuse(
+                "kappa",
+                "influence is a mean over a set, in which time has no price; write 0, or take the key out",
+            );
         }
         utility.check().map_err(|complaint| complaint.below(utility.kind()).below("utility"))
     }

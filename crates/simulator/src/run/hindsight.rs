@@ -62,7 +62,8 @@ impl OpenRound<'_> {
 
     /// All but what of the past follows from the scenario.
     pub fn exchange(&mut self, models: &mut Shared, state: &mut State<'_>) {
-        let Self { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, answers, slope, before } = self;
+        let Self { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, answers, slope, before } =
+            self;
         state.field(round);
         state.field(turn);
         models.exchange(start, state);

@@ -28,7 +28,11 @@ impl WorldPlan {
     }
 
     /// Checks that the task has what the models of clusters are made of; or says what becomes of them.
-    pub(super) fn check_networks(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<Option<String>, WorldError> {
+    pub(super) fn check_networks(
+        &self,
+        clusters: &Clusters,
+        task: Option<&dyn Task>,
+    ) -> Result<Option<String>, WorldError> {
         let Some(task) = task else { return Ok(None) };
         if task.layout().is_empty() || task.layout().has_clusters() {
             return Ok(None);
@@ -70,7 +74,7 @@ impl WorldPlan {
         let task = self.task.name();
         let message = format!(
             "influence needs the slope of the loss on validation data, which the task ({task}) does not know, or has no \
-             such data for; take loss-drop, or a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
+             such data for; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
         );
         Err(WorldError::scenario("regret.utility", message))
     }

@@ -35,11 +35,11 @@ pub(super) fn define(
         return Err(WorldError::scenario("regret.utility", message));
     }
     if let Some(name) = utility.of_answers() {
-        let answers = task.map_or(&[][..], |task| task.probes());
-        if !answers.iter().any(|kind| kind.name == name && kind.numbers == 1) {
+        let kind = task.and_then(|task| task.probes().iter().find(|kind| kind.name == name));
+        if !kind.map_or(task.is_some_and(|task| task.has_losses()), |kind| kind.numbers == 1) {
             let message = format!(
-                "adds up what clients answer when they are asked for {name:?}, which the clients of this task do not \
-                 know; take loss-drop, or a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
+                "adds up what clients answer when they are asked for {name:?}, or else their losses, and the clients of \
+                 this task know neither; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
             );
             return Err(WorldError::scenario("regret.utility", message));
         }

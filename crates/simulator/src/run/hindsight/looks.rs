@@ -15,9 +15,8 @@ impl HindsightMeter<'_> {
     pub(super) fn look(&self, open: &mut OpenRound<'_>, learning: &Learning<'_>, parallel: bool) {
         let utility = &self.hindsight.utility;
         if let Some(kind) = utility.of_answers() {
-            let kind = learning.probe(kind).expect("the world has checked that the task knows the probe");
             let (places, jobs): (Vec<usize>, Vec<JobKey>) = open.counting(learning).unzip();
-            let answers = learning.answers_of(&kind, &open.start, &jobs, parallel);
+            let answers = learning.answers_of(kind, &open.start, &jobs, parallel);
             open.answers = vec![0.0; open.clients.len()];
             for (place, answer) in places.into_iter().zip(answers).filter(|(_, answer)| answer.is_finite()) {
                 open.answers[place] = answer;

@@ -10,7 +10,7 @@ use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::aggregate::{Contribution, ServerOptimizer};
 use fedgenie_learning::layout::Update;
-use fedgenie_learning::task::{self, Job, JobKey, ModelState, On, PrivateTable, PrivateView, ProbeKind, Worker};
+use fedgenie_learning::task::{self, Job, JobKey, ModelState, On, PrivateTable, PrivateView, Worker};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -189,13 +189,17 @@ impl<'w> Learning<'w> {
     }
 
     /// What clients would answer to a probe with one number in the round of these jobs, from the model that is sent and
-    /// what they keep now.
-    pub fn answers_of(&self, kind: &ProbeKind, start: &[f32], jobs: &[JobKey], parallel: bool) -> Vec<f64> {
+    /// what they keep now. Where they know no such probe, the loss on their own data times their examples.
+    pub fn answers_of(&self, kind: &str, start: &[f32], jobs: &[JobKey], parallel: bool) -> Vec<f64> {
         let (state, context) = (self.state(start, PrivateView::of(&self.private)), self.world.context());
-        let one = |&job: &JobKey| {
-            let mut answer = Vec::new();
-            self.task.answer_of(kind, job, &context, &state, &mut answer);
-            answer.first().copied().unwrap_or(f64::NAN)
+        let kind = self.probe(kind);
+        let one = |&job: &JobKey| match &kind {
+            Some(kind) => {
+                let mut answer = Vec::new();
+                self.task.answer_of(kind, job, &context, &state, &mut answer);
+                answer.first().copied().unwrap_or(f64::NAN)
+            }
+            None => self.task.client_loss(job.client, &state) * self.task.examples(job.client) as f64,
         };
         if parallel { jobs.par_iter().map(one).collect() } else { jobs.iter().map(one).collect() }
     }
@@ -218,9 +222,10 @@ impl<'w> Learning<'w> {
         for (range, part) in update.parts(self.layout) {
             let places = range.start..range.end.min(trained).max(range.start);
             let before = places.clone().map(|place| (slope[place], start[place]));
-            sum -= before.zip(part).map(|((slope, before), after)| {
-                f64::from(slope) * (f64::from(*after) - f64::from(before))
-            }).sum::<f64>();
+            sum -= before
+                .zip(part)
+                .map(|((slope, before), after)| f64::from(slope) * (f64::from(*after) - f64::from(before)))
+                .sum::<f64>();
         }
         (!update.diverged && sum.is_finite()).then_some(sum)
     }
