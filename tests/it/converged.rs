@@ -156,9 +156,9 @@ impl Policy for Asking {
     }
 }
 
-/// `K` = 5 clients with 20 examples each compute for 2 s in a job of `E` = 4 epochs; an inference pass takes `s` = 1/8
+/// `K` = 5 clients with as many examples each compute for 2 s in a job of `E` = 4 epochs; an inference pass takes `s` = 1/8
 /// of an epoch, `s·2/E` = 1/16 s.
-const EQUAL: &str = "[task.linear-regression]\nfeatures = 2\nexamples = 100\ntest_fraction = 0.0\n\
+const EQUAL: &str = "[task.linear-regression]\nfeatures = 2\nexamples = 700\n\
                      [training]\nepochs = 4\ninference_share = 0.125\noptimizer = { sgd = { lr = 0.05 } }\n\n\
                      [protocol.synchronous]";
 

@@ -33,7 +33,8 @@ pub enum Purpose {
     /// Times to dropout: entity = client, index = number of its job; three uniforms in the order download, compute,
     /// upload. The client is lost after `−ln(u)/hazard` seconds of the phase.
     Dropout = 3,
-    /// Phase durations of a probe before selection: entity = client, index = turn of the policy; as `Latency`.
+    /// Phase durations of a probe before selection: entity = client, index = turn of the policy; as `Latency`. Where
+    /// clients evaluate models after a round: index = 2^32 − 1 less the round.
     Probe = 4,
     /// A policy's own randomness: entity = edge server (0 where there is one server, 2^32 − 1 for the cloud,
     /// 2^32 − 2 for the rule of its clusters), index = turn of the policy.

@@ -279,19 +279,19 @@ impl Update {
         }
         buffer.clear();
         buffer.extend_from_slice(start);
-        let mut rest = &self.parameters[..];
-        for (range, _) in layout.dense_parts() {
-            let (part, after) = rest.split_at(range.len());
-            buffer[range].copy_from_slice(part);
-            rest = after;
-        }
-        for &row in &self.rows {
-            let range = layout.row(row);
-            let (part, after) = rest.split_at(range.len());
-            buffer[range].copy_from_slice(part);
-            rest = after;
-        }
+        self.parts(layout).for_each(|(range, part)| buffer[range].copy_from_slice(part));
         buffer
+    }
+
+    /// What it has of the model: where each part lies in the vector, and its numbers.
+    pub fn parts<'a>(&'a self, layout: &'a Layout) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
+        let dense = layout.dense.iter().map(|(range, _)| range.clone());
+        let rows = self.rows.iter().map(|&row| layout.row(row));
+        dense.chain(rows).scan(&self.parameters[..], |rest, range| {
+            let (part, after) = rest.split_at(range.len());
+            *rest = after;
+            Some((range, part))
+        })
     }
 
     /// Takes a changed model for the update: its dense parts, and of its tables `self.rows`.
@@ -357,6 +357,9 @@ mod tests {
         update.take(&layout, &changed);
         assert_eq!(update.parameters, [100.0, 1.0, 102.0, 111.0, 107.0, 108.0, 110.0]);
         assert_eq!(update.model(&layout, &start, &mut Vec::new()), changed);
+        let parts: Vec<_> = update.parts(&layout).collect();
+        assert_eq!(parts[..2], [(0..2, &[100.0, 1.0][..]), (2..3, &[102.0][..])]);
+        assert_eq!(parts[2..], [(11..12, &[111.0][..]), (7..9, &[107.0, 108.0][..]), (10..11, &[110.0][..])]);
         assert!(update.is_finite());
         update.private.push(f32::NAN);
         assert!(!update.is_finite());

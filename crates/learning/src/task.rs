@@ -139,6 +139,12 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         true
     }
 
+    /// Replaces `slope` by the slope of the mean loss on validation data, or else on test data, at the model and what
+    /// clients keep, by the parameters of [`Task::layout`], one number each. False where that is not defined.
+    fn slope(&self, _state: &ModelState<'_>, _slope: &mut Vec<f32>) -> bool {
+        false
+    }
+
     /// Loss of a model on a client's own data; NaN where that is not defined.
     fn client_loss(&self, _client: ClientId, _state: &ModelState<'_>) -> f64 {
         f64::NAN

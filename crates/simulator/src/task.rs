@@ -59,6 +59,12 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether an evaluation of a round costs what it would if clients made it: all with training examples download the
+    /// model, make an inference pass and answer with a number, and the next round begins when the slowest has answered.
+    fn charges_evaluation(&self) -> bool {
+        false
+    }
+
     /// Whether clients train, so that the scenario has to say how.
     fn trains(&self) -> bool {
         false

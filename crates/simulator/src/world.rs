@@ -11,7 +11,7 @@ pub use budget::{Budget, BudgetPlan, Most};
 pub use policies::Evaluated;
 pub use truth::Truth;
 
-use crate::clusters::{ClusterModel, Clusters, ClustersConfig};
+use crate::clusters::{Clusters, ClustersConfig};
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
@@ -85,6 +85,8 @@ pub struct World {
     pub measures: Measures,
     /// What of evaluations policies may rely on.
     pub evaluated: Evaluated,
+    /// Whether evaluations cost what they would if clients made them.
+    pub charges_evaluation: bool,
     /// How they train, and what the server makes of it.
     pub training: Training,
     /// When models travel and change.
@@ -213,6 +215,7 @@ impl WorldPlan {
             task_name,
             measures,
             evaluated: self.evaluated,
+            charges_evaluation: self.task.charges_evaluation(),
             training,
             protocol,
             truth,
@@ -297,6 +300,7 @@ impl WorldPlan {
             return Err(WorldError::scenario("regret.meters", message));
         }
         self.check_noise(task.as_deref())?;
+        self.check_charge(&rule)?;
         let edge_links = self.edge_links(&rule, &streams)?;
         let mut warnings = population.notes().to_vec();
         warnings.extend(task.iter().flat_map(|task| task.warnings()));
@@ -324,6 +328,7 @@ impl WorldPlan {
         let measures = learns.then(|| self.measures(task.as_deref()));
         let learned = (measures.as_ref(), task.as_deref());
         let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, learned, budget)).transpose()?;
+        self.check_slope(task.as_deref(), &streams, &rule)?;
         Ok(Foundation {
             streams,
             population,
@@ -431,13 +436,8 @@ impl World {
     /// The measures, on test data, of the model that every run starts from.
     pub fn initial_measures(&self) -> Vec<f64> {
         let mut values = vec![f64::NAN; self.measures.of_data.len()];
-        if let Some(task) = &self.task {
-            let (model, private) = (task.initial_model(0, &self.streams), PrivateTable::default());
-            let moved = vec![Round(0); task.layout().rows()];
-            let private = PrivateView::of(&private);
-            let memories = vec![vec![0.0; task.memory_len()]; self.servers()];
-            let state = ModelState { model: &model, private, round: Round(0), moved: &moved, memories: &memories };
-            task.evaluate(On::Test, &state, false, &mut values);
+        if let Some(task) = self.task.as_deref() {
+            initially(task, &self.streams, self.servers(), |state| task.evaluate(On::Test, state, false, &mut values));
         }
         values
     }
@@ -448,6 +448,15 @@ impl World {
         let epochs = if size == 0 { 1.0 } else { self.training.local.examples(size) / size as f64 };
         self.training.inference_share / epochs
     }
+}
+
+/// Looks at a task as it is before the first round.
+fn initially<T>(task: &dyn Task, streams: &Streams, servers: usize, look: impl FnOnce(&ModelState<'_>) -> T) -> T {
+    let (model, private) = (task.initial_model(0, streams), PrivateTable::default());
+    let moved = vec![Round(0); task.layout().rows()];
+    let private = PrivateView::of(&private);
+    let memories = vec![vec![0.0; task.memory_len()]; servers];
+    look(&ModelState { model: &model, private, round: Round(0), moved: &moved, memories: &memories })
 }
 
 /// Number of servers that select clients.

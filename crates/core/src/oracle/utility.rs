@@ -10,7 +10,9 @@
 //! |---|---|
 //! | [`loss_drop`] | loss of the model sent less that of the client's own model |
 //! | [`contribution`] | relevance × reputation, plus data quality |
+//! | [`local_loss`] | loss of the model sent on the client's own examples |
 //! | [`aggregate`] | none: a set is worth what metrics say of its aggregate |
+//! | [`influence`] | none: a set is worth the mean of its members, by examples |
 //!
 //! # Inputs
 //! Models are scored on the task's validation data, or else on its test data. They belong to nobody: a simulator may
@@ -22,6 +24,8 @@
 
 pub mod aggregate;
 pub mod contribution;
+pub mod influence;
+pub mod local_loss;
 pub mod loss_drop;
 
 use crate::components;
@@ -55,6 +59,16 @@ pub trait UtilitySettings {
         None
     }
 
+    /// The probe whose answer, one number, is `S_i`, where that is all that the utility is made of.
+    fn of_answers(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether it is the weighted mean over a set of how far updates go down the slope of the validation loss.
+    fn is_of_slope(&self) -> bool {
+        false
+    }
+
     /// The utility before the first round of a run with so many clients.
     fn begin(&self, clients: usize) -> Box<dyn UtilityRun>;
 }
@@ -75,6 +89,8 @@ components! {
         "loss-drop" => LossDrop(loss_drop::Config) in "utility/loss_drop.rs";
         "contribution" => Contribution(contribution::Config) in "utility/contribution.rs";
         "aggregate" => Aggregate(aggregate::Config) in "utility/aggregate.rs";
+        "local-loss" => LocalLoss(local_loss::Config) in "utility/local_loss.rs";
+        "influence" => Influence(influence::Config) in "utility/influence.rs";
     }
 }
 
@@ -96,6 +112,21 @@ impl UtilityConfig {
     /// Metrics and their weights, where it is one of sets and not a sum over clients.
     pub fn of_sets(&self) -> Option<&BTreeMap<String, f64>> {
         self.settings().of_sets()
+    }
+
+    /// The probe whose answer is `S_i`, where that is all that the utility is made of.
+    pub fn of_answers(&self) -> Option<&'static str> {
+        self.settings().of_answers()
+    }
+
+    /// Whether it is the weighted mean over a set of how far updates go down the slope of the validation loss.
+    pub fn is_of_slope(&self) -> bool {
+        self.settings().is_of_slope()
+    }
+
+    /// Whether time has a price if the scenario does not say so.
+    pub fn prices_time(&self) -> bool {
+        self.of_sets().is_none() && self.of_answers().is_none() && !self.is_of_slope()
     }
 
     /// Whether it compares losses of models.
@@ -136,6 +167,20 @@ pub struct HindsightClient {
     pub update: Option<UpdateScore>,
     /// `D`, see [`contribution::data_quality`]; 0 where the utility does not need it.
     pub data_quality: f64,
+}
+
+/// The run of a utility that gives single clients no value, or one that is not made of scores.
+#[derive(Debug)]
+struct Nothing;
+
+impl Stateful for Nothing {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
+
+impl UtilityRun for Nothing {
+    fn values(&self, _: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>) {
+        values.extend(clients.iter().map(|_| 0.0));
+    }
 }
 
 /// A utility and what it remembers of a run.

@@ -3,6 +3,7 @@
 use super::RegretConfig;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::oracle::hindsight::HindsightPlan;
+use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::time::Span;
 
 /// κ if it is left out.
@@ -13,8 +14,8 @@ impl RegretConfig {
     pub(super) fn resolve(&mut self) {
         if self.counterfactual {
             self.utility.get_or_insert_default();
-            let of_sets = self.utility.as_ref().is_some_and(|utility| utility.of_sets().is_some());
-            self.kappa.get_or_insert(if of_sets { 0.0 } else { KAPPA });
+            let prices_time = self.utility.as_ref().is_none_or(UtilityConfig::prices_time);
+            self.kappa.get_or_insert(if prices_time { KAPPA } else { 0.0 });
             self.size.get_or_insert_default();
             self.every.get_or_insert(1);
         }
@@ -59,6 +60,12 @@ impl RegretConfig {
             return refuse("t_semi", "found 0; expected a positive duration");
         }
         let Some(utility) = &self.utility else { return Ok(()) };
+        if utility.is_of_slope() && self.kappa.is_some_and(|kappa| kappa > 0.0) {
+            return refuse(
+                "kappa",
+                "influence is a mean over a set, in which time has no price; write 0, or take the key out",
+            );
+        }
         utility.check().map_err(|complaint| complaint.below(utility.kind()).below("utility"))
     }
 }

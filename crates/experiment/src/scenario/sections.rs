@@ -201,7 +201,8 @@ pub struct RegretConfig {
     /// What an update is worth, for `counterfactual`; `loss-drop` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utility: Option<UtilityConfig>,
-    /// Weight of the round's time, for `counterfactual`; 0.5 if left out.
+    /// Weight of the round's time, for `counterfactual`; 0.5 if left out, and 0 with `aggregate`, `local-loss` and
+    /// `influence`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kappa: Option<f64>,
     /// Unit of the round's time, for `counterfactual`; if left out, the 80th percentile over clients of the

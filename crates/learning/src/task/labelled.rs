@@ -16,7 +16,7 @@ use crate::data::Split;
 use crate::data::partition::{ClassCounts, Partition, Skew, TestSplit};
 use crate::layout::{Layout, Scope, Update};
 use crate::model::weights::{Tensor, tensors_of};
-use crate::model::{Batch, Evaluation, Model, evaluate, evaluate_each};
+use crate::model::{Batch, Evaluation, Model, Scratch, evaluate, evaluate_each};
 use crate::trainer::{self, LocalTraining, Trainer, TrainingJob};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Measure, Measures};
@@ -188,6 +188,24 @@ impl Task for Labelled {
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
         evaluate(&*self.model, state.model, self.of_client(client), false).loss()
+    }
+
+    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
+        const BLOCK: usize = 256;
+        slope.clear();
+        slope.resize(state.model.len(), 0.0);
+        let batch = Batch { data: &self.data.test, examples: &self.test_examples };
+        let (mut gradient, mut scratch) = (vec![0.0; self.model.trained()], Scratch::default());
+        // Masks of dropout are the same in every round.
+        let mut noise = Streams::new(0).stream(Purpose::TrainingNoise, 0, 0);
+        for block in batch.chunks(BLOCK) {
+            let share = block.examples.len() as f32 / self.test_examples.len() as f32;
+            // A pass may change a model's statistics.
+            let mut parameters = state.model.to_vec();
+            self.model.loss_and_gradient(&mut parameters, block, &mut gradient, &mut noise, &mut scratch);
+            slope.iter_mut().zip(&gradient).for_each(|(sum, slope)| *sum += share * slope);
+        }
+        !self.test_examples.is_empty()
     }
 
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {

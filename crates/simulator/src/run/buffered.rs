@@ -293,8 +293,9 @@ impl<'w> Buffered<'w> {
         let (Some(meter), Some(learning)) = (hindsight, &server.learning) else { return Ok(()) };
         if meter.is_due(server.round) {
             let number = |client: ClientId| JobNumber(numbers[client.index()].0 + 1);
-            let open = meter.open(engine, (server.round, *turn), 1, number, learning, None)?;
-            server.hindsight.add(meter.close(&open, (learning, &[]), &[client], server.settings.parallel));
+            let parallel = server.settings.parallel;
+            let open = meter.open(engine, (server.round, *turn), 1, number, (learning, parallel), None)?;
+            server.hindsight.add(meter.close(&open, (learning, &[]), &[client], parallel));
         }
         Ok(())
     }

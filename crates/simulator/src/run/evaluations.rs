@@ -1,8 +1,11 @@
-//! When the global model is evaluated.
+//! When the global model is evaluated, and what that costs where clients are charged for it.
 
-use super::Accounts;
+use super::accounts::{Charge, Cost};
+use super::engine::Engine;
 use super::learning::{Evaluated, ServerScope};
-use fedgenie_core::id::Round;
+use super::{Accounts, RunError};
+use fedgenie_core::id::{ClientId, JobNumber, Round};
+use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::{Span, VirtualTime};
 
 /// When a run is over, as far as that can be seen without evaluating the model: at the end of the first round at which
@@ -62,6 +65,28 @@ impl Evaluations {
             || reached(now) > reached(opened)
             || self.period > Span::ZERO && now.0 / self.period.0 > opened.0 / self.period.0
     }
+}
+
+/// What a client answers: a number, which travels in no time.
+const ANSWER_BYTES: u64 = 8;
+
+/// Books the evaluation of a round: every client with training examples downloads the model, makes an inference pass
+/// and answers. Returns how long the slowest takes.
+pub(super) fn charge(engine: &mut Engine<'_>, round: Round) -> Result<Span, RunError> {
+    let world = engine.world;
+    let Some(task) = &world.task else { return Ok(Span::ZERO) };
+    let mut charge = Charge::default();
+    let clients = (0..world.population.len()).map(ClientId::from_index);
+    for client in clients.filter(|&client| task.examples(client) > 0) {
+        let [download, compute, _] = engine.draw(Purpose::Probe, client, JobNumber(u32::MAX - round.0))?.phases;
+        let inference = Span((compute.0 as f64 * world.inference_of_job(client)) as u64);
+        charge.span = charge.span.max(Span(download.0.saturating_add(inference.0)));
+        let (down_bytes, up_bytes) = (world.training.payload_bytes, ANSWER_BYTES);
+        charge.cost += Cost { compute: inference.into(), down_bytes, up_bytes };
+    }
+    engine.accounts.probe(charge.cost);
+    engine.audit.probed(charge.cost);
+    Ok(charge.span)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! The candidates are noted when clients are chosen; the others train when the round of their server has closed, from
 //! the model that it sent. Where clients are chosen one by one, all train at once. The run itself sees nothing of it.
 
+mod looks;
 mod sets;
 
 use super::checkpoint::Shared;
@@ -43,14 +44,26 @@ pub(super) struct OpenRound<'w> {
     bytes: Vec<u64>,
     /// How many could be chosen.
     cohort: usize,
+    /// What each answers, where a utility is of answers; 0 of one whose update would not count.
+    answers: Vec<f64>,
+    /// The slope of the validation loss, where a utility is of that.
+    slope: Vec<f32>,
     /// What aggregations begin with, where a utility is of sets.
     before: Option<Snapshot<'w>>,
 }
 
 impl OpenRound<'_> {
+    /// The candidates whose update would be there when the round closes, ascending: their positions and jobs.
+    fn counting(&self, learning: &Learning<'_>) -> impl Iterator<Item = (usize, JobKey)> {
+        let jobs = self.clients.iter().zip(&self.numbers).map(|(&client, &number)| JobKey { client, number });
+        let counts = |&(index, job): &(usize, JobKey)| self.arrives[index] && learning.has_data(job.client);
+        jobs.enumerate().filter(counts)
+    }
+
     /// All but what of the past follows from the scenario.
     pub fn exchange(&mut self, models: &mut Shared, state: &mut State<'_>) {
-        let Self { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, before } = self;
+        let Self { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, answers, slope, before } =
+            self;
         state.field(round);
         state.field(turn);
         models.exchange(start, state);
@@ -60,10 +73,14 @@ impl OpenRound<'_> {
         state.field(arrives);
         state.field(bytes);
         state.field(cohort);
+        state.field(answers);
+        state.field(slope);
         before.iter_mut().for_each(|before| state.field(before));
         let count = clients.len();
         let lengths = [numbers.len(), speeds.len(), arrives.len(), bytes.len()];
         state.require(lengths == [count; 4] && (1..=count).contains(cohort));
+        let are_looks = [0, count].contains(&answers.len()) && [0, start.len()].contains(&slope.len());
+        state.require(are_looks);
     }
 }
 
@@ -153,7 +170,7 @@ impl<'w> HindsightMeter<'w> {
         (round, turn): (Round, Turn),
         most: usize,
         number: impl Fn(ClientId) -> JobNumber,
-        learning: &Learning<'w>,
+        (learning, parallel): (&Learning<'w>, bool),
         edge: Option<(Arc<[f32]>, EdgeState<'w>)>,
     ) -> Result<OpenRound<'w>, LatencyError> {
         let Window { server, cut, full, .. } = self.window;
@@ -176,7 +193,11 @@ impl<'w> HindsightMeter<'w> {
             None => (learning.model(0), None),
         };
         let before = self.utility.config().of_sets().map(|_| learning.snapshot(state));
-        Ok(OpenRound { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, before })
+        let (answers, slope) = (Vec::new(), Vec::new());
+        let mut open =
+            OpenRound { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, answers, slope, before };
+        self.look(&mut open, learning, parallel);
+        Ok(open)
     }
 
     /// An edge server's round under way, of which everything else is to be loaded.
@@ -192,6 +213,8 @@ impl<'w> HindsightMeter<'w> {
             arrives: Vec::new(),
             bytes: Vec::new(),
             cohort: 0,
+            answers: Vec::new(),
+            slope: Vec::new(),
             before,
         }
     }
@@ -225,6 +248,9 @@ impl<'w> HindsightMeter<'w> {
         if let Some((judgement, of_clients)) = self.recall(open, (learning, trained), &chosen) {
             let lost = self.regret.add_judged(judgement, sizes.contains(&chosen.len()));
             return self.found(open, lost, of_clients);
+        }
+        if let Some(lost) = self.judge_looks(open, (learning, trained), &chosen, parallel) {
+            return self.found(open, lost, Vec::new());
         }
         let mut imagined = std::mem::take(&mut self.updates);
         let updates = imagine(open, (learning, trained), parallel, &mut imagined);
@@ -295,9 +321,7 @@ fn imagine<'a>(
     parallel: bool,
     others: &'a mut Vec<Update>,
 ) -> Vec<(ClientId, &'a Update)> {
-    let jobs = open.clients.iter().zip(&open.numbers).map(|(&client, &number)| JobKey { client, number });
-    let counts = |(job, &arrives): (JobKey, &bool)| (arrives && learning.has_data(job.client)).then_some(job);
-    let all: Vec<JobKey> = jobs.zip(&open.arrives).filter_map(counts).collect();
+    let all: Vec<JobKey> = open.counting(learning).map(|(_, job)| job).collect();
     let mut updates: Vec<(ClientId, &Update)> =
         trained.iter().enumerate().map(|(index, trained)| (trained.client, learning.update(index))).collect();
     let is_trained = |client| updates.binary_search_by_key(client, |(client, _)| *client).is_ok();

@@ -104,10 +104,11 @@ impl<'w> Rounds<'w> {
 
     /// Plays one round.
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
+        self.jobs.clear();
+        self.wait_until(engine, server.evaluated)?;
         let opened = engine.now();
         server.round = server.round.next();
         self.turn = self.turn.next();
-        self.jobs.clear();
         self.wait_for_candidates(engine)?;
         if !self.select(engine, server)? {
             return self.end(engine, server);
@@ -118,6 +119,7 @@ impl<'w> Rounds<'w> {
             (Some(meter), Some(learning)) if meter.is_due(server.round) => {
                 let numbers = (server.round, self.turn);
                 let most = self.payable(engine, 0);
+                let learning = (learning, server.settings.parallel);
                 Some(meter.open(engine, numbers, most, |_| self.turn.into(), learning, None)?)
             }
             _ => None,

@@ -5,7 +5,7 @@ use super::clusters::ClusterDecision;
 use super::engine::{Engine, THE_SERVER};
 use super::hindsight::{Found, HindsightMeter, OpenRound};
 use super::learning::{Accuracies, Intake, Learning, Measured, ServerScope, Sought, Trained};
-use super::{Accounts, RunError, RunSettings};
+use super::{Accounts, RunError, RunSettings, evaluations};
 use crate::metrics::Participation;
 use crate::policy::{AccuracyOn, Explanation, Feedback, ModelQuality, Policy, RoundReport};
 use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundSummary, RoundUpdates, ServerRound};
@@ -54,6 +54,8 @@ pub(super) struct Server<'w> {
     updates: RoundUpdates,
     /// Whether the budget pays for no further round.
     pub is_spent: bool,
+    /// When clients have answered to the last evaluation, where they are charged for it.
+    pub evaluated: VirtualTime,
 }
 
 /// How a round ends.
@@ -159,6 +161,7 @@ impl<'w> Server<'w> {
             explanations: Vec::new(),
             updates: RoundUpdates::default(),
             is_spent: false,
+            evaluated: VirtualTime::START,
         }
     }
 
@@ -184,6 +187,7 @@ impl<'w> Server<'w> {
             explanations: _,
             updates: _,
             is_spent: _,
+            evaluated,
         } = self;
         state.field(round);
         state.fields(counts);
@@ -203,6 +207,7 @@ impl<'w> Server<'w> {
         state.field(quality);
         accuracies.iter_mut().for_each(|accuracies| state.field(accuracies));
         state.field(hindsight);
+        state.field(evaluated);
     }
 
     /// Before the first round: measures the models that servers begin with, of those whose policies ask.
@@ -274,6 +279,9 @@ impl<'w> Server<'w> {
             if is_due {
                 let Measured { metrics, servers } = learning.evaluate(plan.evaluated(scopes, parallel))?;
                 (self.metrics, self.server_measures) = (metrics, servers);
+                if engine.world.charges_evaluation {
+                    self.evaluated = now + evaluations::charge(engine, round)?;
+                }
             }
             if let Some(before) = self.quality {
                 let measured = is_due.then_some(&self.metrics[..]);

@@ -1,7 +1,11 @@
 //! Whether a task has what the rest of a scenario asks of it.
 
-use super::{WorldError, WorldPlan};
+use super::{WorldError, WorldPlan, initially, servers};
 use crate::clusters::{ClusterModel, Clusters};
+use crate::protocol::Rule;
+use crate::task::TaskError;
+use fedgenie_core::config::Complaint;
+use fedgenie_core::rng::Streams;
 use fedgenie_learning::task::Task;
 
 impl WorldPlan {
@@ -50,6 +54,46 @@ impl WorldPlan {
                 Err(WorldError::scenario("clusters.model", message))
             }
         }
+    }
+
+    /// Checks that the task knows the slope that a utility is of.
+    pub(super) fn check_slope(
+        &self,
+        task: Option<&dyn Task>,
+        streams: &Streams,
+        rule: &Rule,
+    ) -> Result<(), WorldError> {
+        if !self.hindsight.as_ref().is_some_and(|plan| plan.utility.is_of_slope()) {
+            return Ok(());
+        }
+        let mut slope = Vec::new();
+        let is_known = |task: &dyn Task| initially(task, streams, servers(rule), |state| task.slope(state, &mut slope));
+        if task.is_some_and(is_known) {
+            return Ok(());
+        }
+        let task = self.task.name();
+        let message = format!(
+            "influence needs the slope of the loss on validation data, which the task ({task}) does not know, or has no \
+             such data for; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
+        );
+        Err(WorldError::scenario("regret.utility", message))
+    }
+
+    /// Checks that evaluations that clients are charged for have rounds to end, and nothing that they would have to stay
+    /// within.
+    pub(super) fn check_charge(&self, rule: &Rule) -> Result<(), WorldError> {
+        let message = match rule {
+            _ if !self.task.charges_evaluation() => return Ok(()),
+            Rule::Buffered(_) | Rule::Hierarchical(_) => {
+                "evaluations of all clients are charged between rounds of one server; take another protocol, or write false"
+            }
+            Rule::Rounds(_) if self.budget.as_ref().is_some_and(|budget| budget.most.is_some()) => {
+                "a budget pays for jobs and probes, and not for evaluations of all clients; take [budget] out, or write \
+                 false"
+            }
+            Rule::Rounds(_) => return Ok(()),
+        };
+        Err(WorldError::Task(TaskError::Setting(Complaint::new("charge_evaluation", message))))
     }
 
     /// Checks that the task can add the noise that is asked for.

@@ -43,9 +43,8 @@
 //! meters = []
 //! ```
 
-use super::{HindsightClient, ModelScore, UtilityRun, UtilitySettings};
+use super::{Nothing, UtilityRun, UtilitySettings};
 use crate::config::Complaint;
-use crate::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -75,19 +74,5 @@ impl UtilitySettings for Config {
 
     fn begin(&self, _: usize) -> Box<dyn UtilityRun> {
         Box::new(Nothing)
-    }
-}
-
-/// A utility of sets gives single clients no value.
-#[derive(Debug)]
-struct Nothing;
-
-impl Stateful for Nothing {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
-
-impl UtilityRun for Nothing {
-    fn values(&self, _: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>) {
-        values.extend(clients.iter().map(|_| 0.0));
     }
 }

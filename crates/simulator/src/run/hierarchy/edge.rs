@@ -341,6 +341,7 @@ impl<'w> Edge<'w> {
         };
         let numbers = (self.round, self.turn);
         let most = self.rule.edge[self.number.index()].ask;
+        let learning = (learning, server.settings.parallel);
         let open = meter.open(engine, numbers, most, |_| self.turn.into(), learning, Some((model.clone(), state)))?;
         Ok(Some(open))
     }

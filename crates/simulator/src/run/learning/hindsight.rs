@@ -188,6 +188,48 @@ impl<'w> Learning<'w> {
         task::train(self.task, &self.world.context(), &jobs, parallel, &mut updates[..jobs.len()]);
     }
 
+    /// What clients would answer to a probe with one number in the round of these jobs, from the model that is sent and
+    /// what they keep now. Where they know no such probe, the loss on their own data times their examples.
+    pub fn answers_of(&self, kind: &str, start: &[f32], jobs: &[JobKey], parallel: bool) -> Vec<f64> {
+        let (state, context) = (self.state(start, PrivateView::of(&self.private)), self.world.context());
+        let kind = self.probe(kind);
+        let one = |&job: &JobKey| match &kind {
+            Some(kind) => {
+                let mut answer = Vec::new();
+                self.task.answer_of(kind, job, &context, &state, &mut answer);
+                answer.first().copied().unwrap_or(f64::NAN)
+            }
+            None => self.task.client_loss(job.client, &state) * self.task.examples(job.client) as f64,
+        };
+        if parallel { jobs.par_iter().map(one).collect() } else { jobs.iter().map(one).collect() }
+    }
+
+    /// The slope of the validation loss at the model that is sent, with what clients keep now.
+    ///
+    /// # Panics
+    /// If the task does not know it: then the world is refused.
+    pub fn slope(&self, start: &[f32]) -> Vec<f32> {
+        let mut slope = Vec::new();
+        let is_known = self.task.slope(&self.state(start, PrivateView::of(&self.private)), &mut slope);
+        assert!(is_known && slope.len() == self.layout.len(), "a slope by every parameter");
+        slope
+    }
+
+    /// How far an update goes down a slope: `−⟨slope, change⟩` over what is trained; none of one that diverged.
+    pub fn descent(&self, start: &[f32], slope: &[f32], update: &Update) -> Option<f64> {
+        let trained = self.layout.trained();
+        let mut sum = 0.0;
+        for (range, part) in update.parts(self.layout) {
+            let places = range.start..range.end.min(trained).max(range.start);
+            let before = places.clone().map(|place| (slope[place], start[place]));
+            sum -= before
+                .zip(part)
+                .map(|((slope, before), after)| f64::from(slope) * (f64::from(*after) - f64::from(before)))
+                .sum::<f64>();
+        }
+        (!update.diverged && sum.is_finite()).then_some(sum)
+    }
+
     /// Whole jobs of clients whose updates are only looked at, ascending by client, without those that diverged.
     pub fn rehearse(
         &self,

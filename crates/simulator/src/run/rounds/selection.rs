@@ -14,7 +14,7 @@ use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::oracle::regret::MeteredRound;
 use fedgenie_core::oracle::reward::{History, bottleneck};
 use fedgenie_core::rng::Purpose;
-use fedgenie_core::time::Span;
+use fedgenie_core::time::{Span, VirtualTime};
 
 impl<'w> Rounds<'w> {
     /// Selects; false if the budget does not pay for that.
@@ -87,15 +87,24 @@ impl<'w> Rounds<'w> {
         if span == Span::ZERO {
             return Ok(());
         }
-        engine.set_timer(Timer::Probe(THE_SERVER), engine.now() + span);
+        self.wait_until(engine, engine.now() + span)?;
+        // The candidates may have gone meanwhile.
+        self.wait_for_candidates(engine)
+    }
+
+    /// Lets virtual time pass until an instant, if that is to come; late jobs of earlier rounds go on meanwhile.
+    pub(super) fn wait_until(&mut self, engine: &mut Engine<'_>, until: VirtualTime) -> Result<(), RunError> {
+        if until <= engine.now() {
+            return Ok(());
+        }
+        engine.set_timer(Timer::Probe(THE_SERVER), until);
         while let Some(event) = engine.next()? {
             if event == Event::Rang(Timer::Probe(THE_SERVER)) {
                 break;
             }
             self.handle(engine, event)?;
         }
-        // The candidates may have gone meanwhile.
-        self.wait_for_candidates(engine)
+        Ok(())
     }
 
     /// Compares the selection with the genie's, before the history takes it in.
@@ -150,8 +159,9 @@ fn foresee<'w>(
         return Err(question.refuse("asks for the best set in hindsight, and no sets are metered"));
     };
     let numbers = (question.round, question.turn);
-    let open = meter.open(engine, numbers, most, |_| question.turn.into(), learning, None)?;
-    Ok(Some(meter.foresee(&open, learning, server.settings.parallel)))
+    let parallel = server.settings.parallel;
+    let open = meter.open(engine, numbers, most, |_| question.turn.into(), (learning, parallel), None)?;
+    Ok(Some(meter.foresee(&open, learning, parallel)))
 }
 
 fn history<'a>(world: &'a World, turn: Turn, counts: &'a [u32]) -> History<'a> {
