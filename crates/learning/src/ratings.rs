@@ -32,6 +32,7 @@
 pub mod csv;
 pub mod features;
 mod ids;
+pub mod metadata;
 pub mod named;
 pub mod negatives;
 pub mod partition;

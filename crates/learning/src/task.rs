@@ -64,6 +64,12 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Numbers that describe each client's user, as many and in the same order for all; none where users have no
+    /// metadata.
+    fn user_features(&self) -> Option<Vec<Vec<f64>>> {
+        None
+    }
+
     /// Number of training examples of all clients.
     fn all_examples(&self) -> u64;
 

@@ -4,7 +4,7 @@
 //! generator.
 
 use super::features::ItemFeatures;
-use super::{Filters, Ids, Ratings, csv, named, synthetic};
+use super::{Filters, Ids, Ratings, csv, metadata, named, synthetic};
 use crate::data::{DataError, located};
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
@@ -133,7 +133,7 @@ impl RatingsConfig {
     /// The files that are read, as far as they are there.
     pub fn files(&self) -> Vec<PathBuf> {
         match self {
-            Self::Folder(folder) => named::files(folder),
+            Self::Folder(folder) => named::files(folder).into_iter().chain(metadata::file(folder)).collect(),
             Self::Source(source) => source.settings().files(),
         }
     }
@@ -155,6 +155,17 @@ impl RatingsConfig {
         match self {
             Self::Folder(folder) => named::recognise(folder).is_ok_and(|(named, _)| named.has_split()),
             Self::Source(source) => source.settings().has_split(),
+        }
+    }
+
+    /// Numbers that describe each of these users, where the data have such; see [`metadata`].
+    ///
+    /// # Errors
+    /// A file that is not what it should be.
+    pub fn metadata(&self, users: &Ids) -> Result<Option<Vec<Vec<f64>>>, DataError> {
+        match self {
+            Self::Folder(folder) => metadata::read_users(folder, users),
+            Self::Source(_) => Ok(None),
         }
     }
 

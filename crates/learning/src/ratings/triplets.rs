@@ -3,7 +3,10 @@
 //! # Definition
 //! A CSV table with the columns `user`, `positive` and `negative`, by these names and in any order, others not being
 //! read. Ids are those of the ratings. The positive item of a triplet is one of the user's training ratings, the
-//! negative one is another item. The same triplet may stand there several times; the order is that of the file.
+//! negative one an item that is none of these. The same triplet may stand there several times; the order is that of the
+//! file. Training ratings without a triplet are not trained on.
+//!
+//! Triplets whose positive is one of the user's ratings for validation are kept apart ([`Triplets::valid`]).
 //!
 //! # Inputs
 //! RFC 4180, plain or gzip (told by the first two bytes).
@@ -30,14 +33,23 @@ pub struct Triplet {
     pub negative: u32,
 }
 
+/// The triplets of a table, each list in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Triplets {
+    /// Of ratings for training.
+    pub train: Vec<Triplet>,
+    /// Of ratings for validation.
+    pub valid: Vec<Triplet>,
+}
+
 const COLUMNS: [&str; 3] = ["user", "positive", "negative"];
 
 /// Reads triplets about the users and items of a split.
 ///
 /// # Errors
 /// See [`DataError`]; file, line and column of the first thing that is wrong.
-pub fn read_triplets(path: &Path, split: &RatingsSplit) -> Result<Vec<Triplet>, DataError> {
-    let train = split.lists(Part::Train);
+pub fn read_triplets(path: &Path, split: &RatingsSplit) -> Result<Triplets, DataError> {
+    let [train, valid] = [Part::Train, Part::Valid].map(|part| split.lists(part));
     let mut rows = Rows::open(path)?;
     let table = |line, message| DataError::Table { path: path.to_owned(), line, message };
     let line =
@@ -48,7 +60,7 @@ pub fn read_triplets(path: &Path, split: &RatingsSplit) -> Result<Vec<Triplet>, 
         let found = rows.record.iter().position(|column| column.trim() == name);
         *place = found.ok_or_else(|| table(line, format!("there is no column {name:?}; expected {COLUMNS:?}")))?;
     }
-    let mut triplets = Vec::new();
+    let mut triplets = Triplets::default();
     while let Some(line) = rows.advance()? {
         if rows.record.len() != width {
             let message = format!("found {} fields; the header has {width} columns", rows.record.len());
@@ -69,19 +81,27 @@ pub fn read_triplets(path: &Path, split: &RatingsSplit) -> Result<Vec<Triplet>, 
             *number = ids.find(field(column)).ok_or_else(|| wrong(column, expected))?;
         }
         let [user, positive, negative] = numbers;
-        if train.of(user).binary_search(&positive).is_err() {
-            return Err(wrong(1, "an item that the user has rated, among the ratings for training"));
+        let is_for_training = train.of(user).binary_search(&positive).is_ok();
+        if !is_for_training && valid.of(user).binary_search(&positive).is_err() {
+            return Err(wrong(1, "an item that the user has rated, among the ratings for training or validation"));
         }
         if positive == negative {
             return Err(wrong(2, "another item than the positive one"));
         }
-        triplets.push(Triplet { user, positive, negative });
-        if triplets.len() > TRIPLETS_MAX {
+        if train.of(user).binary_search(&negative).is_ok() {
+            return Err(wrong(2, "an item that is not among the user's ratings for training"));
+        }
+        let list = if is_for_training { &mut triplets.train } else { &mut triplets.valid };
+        list.push(Triplet { user, positive, negative });
+        if triplets.train.len() + triplets.valid.len() > TRIPLETS_MAX {
             return Err(DataError::TooMany { path: path.to_owned(), limit: TRIPLETS_MAX, what: "triplets" });
         }
     }
-    if triplets.is_empty() {
-        return Err(table(line, "has a header only; expected at least one triplet after it".into()));
+    if triplets.train.is_empty() {
+        return Err(table(
+            line,
+            "has no triplet of a rating for training; expected at least one after the header".into(),
+        ));
     }
     Ok(triplets)
 }
@@ -91,7 +111,7 @@ mod tests {
     use super::super::tests::split_of;
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<Triplet>, String> {
+    fn read(text: &str) -> Result<Triplets, String> {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("t.csv");
         std::fs::write(&path, text).unwrap();
@@ -103,7 +123,8 @@ mod tests {
     fn triplets_are_read_in_order_with_repetition() {
         let triplet = |user, positive, negative| Triplet { user, positive, negative };
         let found = read("negative,user,more,positive\n2,0,x, 1\n3,1,,2\n2,0,x,1\n").unwrap();
-        assert_eq!(found, [triplet(0, 1, 2), triplet(1, 2, 3), triplet(0, 1, 2)]);
+        assert_eq!(found.train, [triplet(0, 1, 2), triplet(1, 2, 3), triplet(0, 1, 2)]);
+        assert!(found.valid.is_empty());
     }
 
     #[test]
@@ -111,7 +132,7 @@ mod tests {
         for (text, says) in [
             ("", "t.csv:1: is empty"),
             ("user,positive\n", "t.csv:1: there is no column \"negative\""),
-            ("user,positive,negative\n", "t.csv:1: has a header only"),
+            ("user,positive,negative\n", "t.csv:1: has no triplet of a rating for training"),
             ("user,positive,negative\n0,1\n", "t.csv:2: found 2 fields; the header has 3 columns"),
             ("user,positive,negative\n0,1,2\n7,1,2\n", "t.csv:3: column \"user\": found \"7\"; expected a user"),
             ("user,positive,negative\n0,1,9\n", "t.csv:2: column \"negative\": found \"9\"; expected an item"),
@@ -119,6 +140,7 @@ mod tests {
             // That rating is for testing.
             ("user,positive,negative\n0,3,1\n", "column \"positive\": found \"3\"; expected an item that the user has"),
             ("user,positive,negative\n0,1,1\n", "column \"negative\": found \"1\"; expected another item"),
+            ("user,positive,negative\n0,1,0\n", "column \"negative\": found \"0\"; expected an item that is not among"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(says), "{error}");

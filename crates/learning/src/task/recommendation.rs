@@ -32,6 +32,7 @@ mod holdings;
 mod kind;
 mod measure;
 pub mod multimodal;
+mod slopes;
 mod sparse;
 
 pub use data::{HeldOut, Source};
@@ -47,7 +48,7 @@ use crate::matrix_factorisation::{
 };
 use crate::model::weights::Tensor;
 use crate::ranking::Ranker;
-use crate::ratings::triplets::Triplet;
+use crate::ratings::triplets::{Triplet, Triplets};
 use crate::ratings::{Ratings, RatingsSplit};
 use crate::trainer::{LocalTraining, Noise, NoiseScope};
 use fedgenie_core::id::ClientId;
@@ -116,6 +117,10 @@ pub struct Recommendation {
     probes: Vec<ProbeKind>,
     /// The least popular items, four of five.
     long_tail: Vec<u32>,
+    /// Triplets of validation pairs from a table, ascending by user.
+    valid_triplets: Vec<Triplet>,
+    /// Numbers that describe users, where each is a client.
+    metadata: Option<Vec<Vec<f64>>>,
 }
 
 /// What a thread keeps.
@@ -127,7 +132,7 @@ struct Kept {
 
 impl Recommendation {
     /// The task of a split whose training ratings lie at clients as a partition says, at their own users if
-    /// `is_by_user`. With triplets, these are the examples.
+    /// `is_by_user`. With triplets, those for training are the examples.
     ///
     /// # Panics
     /// If a setting is out of range, or the rows to start from are not as many as there are users and items.
@@ -135,7 +140,7 @@ impl Recommendation {
         settings: Settings,
         split: &RatingsSplit,
         (partition, is_by_user): (&Partition, bool),
-        triplets: Option<&[Triplet]>,
+        triplets: Option<&Triplets>,
         start: Option<Start>,
         streams: &Streams,
     ) -> Self {
@@ -156,16 +161,27 @@ impl Recommendation {
             Sent::Rows => Segment::table(TENSORS[0], items, d, Scope::Shared),
             Sent::Table => Segment::dense(TENSORS[0], items * d, Scope::Shared),
         };
-        let source = Source::new(split, (partition, is_by_user), triplets, &settings.cutoffs);
+        let examples = triplets.map(|triplets| &*triplets.train);
+        let source = Source::new(split, (partition, is_by_user), examples, &settings.cutoffs);
+        let mut valid_triplets = triplets.map_or_else(Vec::new, |triplets| triplets.valid.clone());
+        valid_triplets.sort_by_key(|triplet| triplet.user);
         Self {
             layout: Layout::new(dense.chain([segment]).collect()),
             probes: settings.probes(),
             long_tail: source.long_tail(),
+            valid_triplets,
+            metadata: None,
             source,
             start,
             streams: streams.clone(),
             settings,
         }
+    }
+
+    /// With numbers that describe users, each of whom is a client.
+    #[must_use]
+    pub fn with_metadata(self, metadata: Option<Vec<Vec<f64>>>) -> Self {
+        Self { metadata, ..self }
     }
 
     /// Who holds what.
@@ -264,6 +280,10 @@ impl Task for Recommendation {
         self.source.holdings.examples(client)
     }
 
+    fn user_features(&self) -> Option<Vec<Vec<f64>>> {
+        self.metadata.clone()
+    }
+
     fn all_examples(&self) -> u64 {
         self.source.holdings.all_examples()
     }
@@ -302,6 +322,14 @@ impl Task for Recommendation {
 
     fn update_bytes(&self, update: &Update, context: &Context<'_>) -> u64 {
         if sends_table(context.settings) { self.whole_bytes() } else { self.layout.bytes_of(&update.rows) }
+    }
+
+    fn answer_bytes(&self, kind: &ProbeKind, job: JobKey, _context: &Context<'_>) -> Option<u64> {
+        (kind.name == answers::INFLUENCE).then(|| self.gradient_bytes(job))
+    }
+
+    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
+        self.slope_of_held_out(state, slope)
     }
 
     fn has_noise(&self) -> bool {

@@ -23,12 +23,14 @@
 //!
 //! Clients can be asked (`Probe::Answers`) for their `summed-loss` over the triplets of the round's first epoch, with
 //! `proxy-ncf` for the `predicted-loss` over the same, each at the price of an inference pass, and for their user's
-//! `embedding`, which reveals what is private.
+//! `embedding`, which reveals what is private. Asked for their `influence`, they send the gradient of the same loss, whose
+//! product with that of validation pairs it is.
 //!
 //! # Inputs
 //! | key | meaning |
 //! |---|---|
 //! | `data` | `"ml-100k"`, `"ml-1m"`, `"video-games"`, `"ciao"`, `"epinions"`, `"filmtrust"`: folders, told by their files; or `{ csv = { .. } }` or `{ synthetic = { .. } }`, the default |
+//! | | MovieLens also has `users.dat` or `u.user` with gender, age and occupation, by which `fedfast` compares users |
 //! | `users`, `items` | their numbers: ids are 0 … n − 1 as they stand; else ids are mapped in ascending order |
 //! | `range`, `positive_at_least`, `min_per_user` | drop ratings outside or below, then users with fewer |
 //! | `split` | `"file"`, `{ random = { test = 0.1, valid = 0.1 } }`, `{ per-user = { test = 0.2, valid = 0.1 } }`, `"leave-one-out"`; without it `"file"` where the data say what is for testing, else `per-user` |
@@ -36,7 +38,7 @@
 //! | `cutoffs`, `quality` | cutoffs of the metrics; the main metric, `auc` without it |
 //! | `updated_items` | rows that a job moves and sends: `"touched"` by a step, or those it `"interacted"` with: positives |
 //! | `transfer` | what travels of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
-//! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
+//! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; lines whose positive is for validation are the pairs of the utility `influence`; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
 //! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; `{ ncf = { dimensions = 32, hidden = 32 } }`; `{ proxy-ncf = { dimensions = 32, hidden = 32, proxy = "pairwise" } }`; `{ pfedrec = { dimensions = 32 } }`; `{ fedpergnn = { dimensions = 32 } }`; or `{ dmrl = { .. } }`, below |
 //! | `staleness_window` | `T` of `item_staleness`, 100 |
 //! | `charge_evaluation` | `true`: each evaluation has every client with training data download the model and pass over its data; the server waits for the slowest |
@@ -102,7 +104,7 @@ use fedgenie_learning::matrix_factorisation::Moves;
 use fedgenie_learning::model::weights::read_tensors;
 use fedgenie_learning::ncf::{Proxy, Shape};
 use fedgenie_learning::ranking::Ranker;
-use fedgenie_learning::ratings::triplets::{Triplet, read_triplets};
+use fedgenie_learning::ratings::triplets::{Triplets, read_triplets};
 use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, RatingsSplit, SplitConfig};
 use fedgenie_learning::task::recommendation::{Kind, Recommendation, Sent, Settings, Start, TENSORS, multimodal};
 use schemars::JsonSchema;
@@ -448,6 +450,10 @@ impl TaskSettings for Config {
         true
     }
 
+    fn charges_evaluation(&self) -> bool {
+        self.charge_evaluation
+    }
+
     fn counts_clients(&self) -> bool {
         self.partition.is_by_user()
     }
@@ -509,7 +515,7 @@ impl TaskSettings for Config {
                     &self.cutoffs,
                     &split,
                     own,
-                    (self.triplets.as_deref(), triplets),
+                    (self.triplets.as_deref(), triplets.map(|triplets| triplets.train)),
                     self.start.as_deref(),
                 )?;
                 let partition = self.partition.clone();
@@ -532,7 +538,9 @@ impl TaskSettings for Config {
                 Some(Start { items: next(), users: next(), weights: values.flatten().collect() })
             }
         };
-        Ok(Some(Box::new(Ratings { settings, split, partition: self.partition.clone(), triplets, start })))
+        let partition = self.partition.clone();
+        let metadata = if partition.is_by_user() { self.data.metadata(&split.data.user_ids)? } else { None };
+        Ok(Some(Box::new(Ratings { settings, split, partition, triplets, start, metadata })))
     }
 }
 
@@ -541,8 +549,9 @@ struct Ratings {
     settings: Settings,
     split: RatingsSplit,
     partition: RatingsPartition,
-    triplets: Option<Vec<Triplet>>,
+    triplets: Option<Triplets>,
     start: Option<Start>,
+    metadata: Option<Vec<Vec<f64>>>,
 }
 
 impl Material for Ratings {
@@ -556,9 +565,10 @@ impl Material for Ratings {
     }
 
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
-        let Self { settings, split, partition, triplets, start } = *self;
+        let Self { settings, split, partition, triplets, start, metadata } = *self;
         let dealt = partition.build(&split, clients, sizes, streams)?;
         let dealt = (&dealt, partition.is_by_user());
-        Ok(Arc::new(Recommendation::new(settings, &split, dealt, triplets.as_deref(), start, streams)))
+        let task = Recommendation::new(settings, &split, dealt, triplets.as_ref(), start, streams);
+        Ok(Arc::new(task.with_metadata(metadata)))
     }
 }

@@ -233,4 +233,8 @@ impl Devices for WorldDevices<'_> {
     fn categories(&self) -> Option<Vec<Vec<u64>>> {
         self.task.and_then(Task::categories)
     }
+
+    fn features(&self) -> Option<Vec<Vec<f64>>> {
+        self.task.and_then(Task::user_features)
+    }
 }

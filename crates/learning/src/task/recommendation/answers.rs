@@ -6,6 +6,7 @@
 //! | `summed-loss` | the true loss of the client's triplets at the model that it is sent, summed |
 //! | `predicted-loss` | the same as the proxy predicts it; of models with a proxy |
 //! | `embedding` | the row of the client's user, which reveals what the client would keep to itself; the mean of its users' rows where it has several |
+//! | `influence` | `⟨∇F, ∇L_u⟩` of the losses of held-out pairs and of the client's triplets, see `slopes`; the gradient travels |
 //!
 //! Triplets are those of the first epoch of the job that the client would do in the round.
 
@@ -19,6 +20,7 @@ use rayon::prelude::*;
 const SUMMED: &str = "summed-loss";
 const PREDICTED: &str = "predicted-loss";
 const EMBEDDING: &str = "embedding";
+pub(super) const INFLUENCE: &str = "influence";
 
 impl Settings {
     /// What clients can be asked.
@@ -26,7 +28,7 @@ impl Settings {
         let loss = |name| ProbeKind { name, numbers: 1, passes: 1.0, needs_model: true };
         let embedding = ProbeKind { name: EMBEDDING, numbers: self.dimensions, passes: 0.0, needs_model: false };
         let predicted = self.kind.has_proxy().then(|| loss(PREDICTED));
-        [loss(SUMMED), embedding].into_iter().chain(predicted).collect()
+        [loss(SUMMED), embedding, loss(INFLUENCE)].into_iter().chain(predicted).collect()
     }
 }
 
@@ -36,6 +38,7 @@ impl Recommendation {
         match kind.name {
             SUMMED => answer.push(self.sums(state, &[key], false)[0][0]),
             PREDICTED => answer.push(self.sums(state, &[key], false)[0][1]),
+            INFLUENCE => answer.extend(self.influences(state, &[key], false)),
             _ => self.embedding(key.client, state, answer),
         }
     }
@@ -52,6 +55,7 @@ impl Recommendation {
         match kind.name {
             SUMMED => of(0),
             PREDICTED => of(1),
+            INFLUENCE => self.influences(state, keys, parallel),
             _ => {
                 let mut answers = Vec::with_capacity(keys.len() * kind.numbers);
                 keys.iter().for_each(|key| self.embedding(key.client, state, &mut answers));

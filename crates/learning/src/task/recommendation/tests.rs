@@ -27,7 +27,7 @@ fn split() -> RatingsSplit {
     SplitConfig::default().split(data, &Streams::new(1)).unwrap()
 }
 
-fn task(settings: Settings, partition: Value, clients: usize, triplets: Option<&[Triplet]>) -> Recommendation {
+fn task(settings: Settings, partition: Value, clients: usize, triplets: Option<&Triplets>) -> Recommendation {
     let (split, streams) = (split(), Streams::new(1));
     let partition: RatingsPartition = serde_json::from_value(partition).unwrap();
     let dealt = partition.build(&split, clients, &[], &streams).unwrap();
@@ -61,9 +61,10 @@ fn bytes_are_known_before_a_job_is_trained() {
             Triplet { user, positive, negative: (positive + 1) % 40 }
         })
         .collect();
+    let given = Triplets { train: given, valid: Vec::new() };
     let streams = Streams::new(1);
     for (partition, clients) in [(json!("users"), 12), (json!({"iid": {}}), 4)] {
-        for triplets in [None, Some(&given[..])] {
+        for triplets in [None, Some(&given)] {
             for moves in [Moves::Touched, Moves::Interacted] {
                 let task = task(Settings { moves, ..SMALL }, partition.clone(), clients, triplets);
                 for length in [Length::Epochs(1), Length::Epochs(3), Length::Steps(1), Length::Steps(50)] {

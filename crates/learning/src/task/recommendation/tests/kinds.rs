@@ -196,3 +196,79 @@ fn ages_and_shares_of_items_by_hand() {
         assert!(whole.unwrap().of_model.iter().all(|measure| !measure.name.contains("item")));
     }
 }
+
+/// The mean loss of validation pairs, each with its negative.
+fn held_out_loss(task: &Recommendation, model: &[f32], kept: &PrivateTable) -> f64 {
+    let private = PrivateView::of(kept);
+    let state = ModelState { model, private, round: Round(3), moved: &[], memories: &[] };
+    let (mut sum, mut count, mut triplets) = (0.0, 0, Vec::new());
+    for client in (0..12).map(ClientId) {
+        task.pairs(client, &mut triplets);
+        let rows = task.rows_as_seen(client, &state);
+        let asked = task.settings.kind.losses(3, task.parts(model), false);
+        asked.each(&rows, &triplets, |loss, _| {
+            sum += loss;
+            count += 1;
+        });
+    }
+    assert_eq!(count, task.source.valid.as_ref().unwrap().relevant.len());
+    sum / count as f64
+}
+
+#[test]
+fn slopes_of_held_out_pairs_are_those_of_differences() {
+    for kind in kinds() {
+        let task = of_kind(kind.clone(), ROWS);
+        // Numbers of a size at which rounding does not matter.
+        let mut rng = Streams::new(4).stream(Purpose::Example, 0, 99);
+        let model: Vec<f32> = (0..task.layout().len()).map(|_| (2.0 * rng.uniform() - 1.0) as f32).collect();
+        let mut kept = PrivateTable::new(12);
+        kept.set(ClientId(2), &[0.7, -0.4, 1.1]);
+        let private = PrivateView::of(&kept);
+        let state = ModelState { model: &model, private, round: Round(3), moved: &[], memories: &[] };
+        let mut slope = vec![5.0];
+        assert!(task.slope(&state, &mut slope));
+        assert_eq!(slope.len(), model.len());
+        let (is_network, mut wrong) = (matches!(kind, Kind::Network(_)), 0);
+        let is_single = is_network || kind.has_neighbours();
+        for (index, &slope) in slope.iter().enumerate() {
+            let at = |shift: f32| {
+                let mut moved = model.clone();
+                moved[index] += shift;
+                held_out_loss(&task, &moved, &kept)
+            };
+            // Losses of networks, and rows as they are seen, are in single precision.
+            let (shift, tolerance) = if is_single { (1.0 / 256.0, 2e-4) } else { (1.0 / 1024.0, 2e-6) };
+            let expected = (at(shift) - at(-shift)) / f64::from(2.0 * shift);
+            let error = (f64::from(slope) - expected).abs();
+            assert!(error < if is_network { 2e-2 } else { tolerance }, "{kind:?}, {index}: {slope}, {expected}");
+            wrong += usize::from(error > tolerance);
+        }
+        // Where a hidden number changes its sign in between, a difference is no slope.
+        assert!(wrong <= model.len() / 10, "{kind:?}: {wrong} of {}", model.len());
+        // A client's influence is the fall of that loss along the client's gradient.
+        let influence = *task.probes().iter().find(|kind| kind.name == "influence").unwrap();
+        let settings = local(Length::Epochs(1));
+        let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false };
+        let key = JobKey { client: ClientId(2), number: JobNumber(4) };
+        let found = task.answers_of(&influence, &[key], &context, &state, false)[0];
+        let mut triplets = Vec::new();
+        mf::first_epoch(&task.job(key, &Streams::new(1), &[], &[]), 40, &mut triplets);
+        let mut rows = vec![0.0_f64; model.len()];
+        for (index, row) in rows.iter_mut().enumerate() {
+            let at = |shift: f32| {
+                let mut moved = model.clone();
+                moved[index] += shift;
+                let state = ModelState { model: &moved, ..state };
+                let mut sum = 0.0;
+                let asked = task.settings.kind.losses(3, task.parts(&moved), false);
+                asked.each(&task.rows_as_seen(ClientId(2), &state), &triplets, |loss, _| sum += loss);
+                sum / triplets.len() as f64
+            };
+            *row = (at(1.0 / 64.0) - at(-1.0 / 64.0)) * 32.0;
+        }
+        let expected: f64 = rows.iter().zip(&slope).map(|(row, &slope)| row * f64::from(slope)).sum();
+        assert!((found - expected).abs() < 2e-3 * (1.0 + expected.abs()), "{kind:?}: {found}, {expected}");
+        assert!(task.answer_bytes(&influence, key, &context).unwrap() > 0);
+    }
+}
