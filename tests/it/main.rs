@@ -39,6 +39,7 @@ mod oort;
 mod overwrite;
 mod policies;
 mod protocols;
+mod proxyrl;
 mod ranking_edges;
 mod rating_graph;
 mod reach;
