@@ -62,7 +62,15 @@ fn settings(policy: &str) -> &'static [&'static str] {
         }
         "cs-ucb" => &["tau_max = \"2 s\"", ""],
         "rbcs-f" => &["", "context_time = \"0 s\"", "latency_weight = 0.0"],
-        "power-of-choice" => &["candidates = 4", "losses = \"last-known\""],
+        "power-of-choice" => &["candidates = 4", "losses = \"last-known\"", "losses = \"trained\""],
+        "proxyrl" => &[
+            "contribution = \"training\"\naccuracy = \"test_loss\"\nlambda = 1.0\nhidden = 4\nactor_lr = 0.1\n",
+            "contribution = \"training\"\naccuracy = \"test_loss\"\nlambda = 1.0\nhidden = 4\nactor = \"shared\"\n",
+            "contribution = \"training\"\nactor = { softmax = {} }\n",
+        ],
+        "fedrl" => &["accuracy = \"test_loss\"\nhidden = 4\n"],
+        // They ask clients for what this task does not know: see `proxyrl.rs`.
+        "fedfast" | "fedgst" => &[],
         "mab-frs" => &[
             "",
             "rho = 0.1\nreference = \"sent\"\ncredit = \"round\"\nestimate = { discounted = { factor = 0.8 } }",
@@ -113,13 +121,23 @@ fn source(scenario: &str) -> PolicySource {
 
 /// A policy, and copies of it that were made after each round out of what it had saved. All are asked and told the
 /// same.
-struct Copied {
+pub struct Copied {
     world: &'static World,
     source: PolicySource,
     original: Box<dyn Policy>,
     copies: Vec<Box<dyn Policy>>,
     /// Decisions that were compared.
     compared: Arc<AtomicUsize>,
+}
+
+impl Copied {
+    /// A policy of a world with its copies, and how many decisions were compared.
+    pub fn of(world: &'static World, source: PolicySource) -> (Box<dyn Policy>, Arc<AtomicUsize>) {
+        let compared = Arc::new(AtomicUsize::new(0));
+        let original = world.policy(&source).unwrap();
+        let copied = Self { world, source, original, copies: Vec::new(), compared: compared.clone() };
+        (Box::new(copied), compared)
+    }
 }
 
 impl Stateful for Copied {
@@ -137,6 +155,16 @@ impl Policy for Copied {
     fn probes(&self) -> bool {
         assert!(self.copies.iter().all(|copy| copy.probes() == self.original.probes()));
         self.original.probes()
+    }
+
+    fn wants_answer(&self) -> Option<&'static str> {
+        assert!(self.copies.iter().all(|copy| copy.wants_answer() == self.original.wants_answer()));
+        self.original.wants_answer()
+    }
+
+    fn told_answer(&mut self, client: ClientId, kind: &'static str, answer: &[f64]) {
+        self.original.told_answer(client, kind, answer);
+        self.copies.iter_mut().for_each(|copy| copy.told_answer(client, kind, answer));
     }
 
     fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
@@ -231,10 +259,7 @@ fn a_policy_that_was_saved_and_loaded_decides_as_before() {
     for (kind, scenario) in everything() {
         let source = source(&scenario);
         let world: &'static World = Box::leak(Box::new(world(&scenario, 1)));
-        let compared = Arc::new(AtomicUsize::new(0));
-        let original = world.policy(&source).unwrap();
-        let policy: Box<dyn Policy> =
-            Box::new(Copied { world, source, original, copies: Vec::new(), compared: compared.clone() });
+        let (policy, compared) = Copied::of(world, source);
         let settings = RunSettings { explain: true, updates: true, ..SETTINGS };
         let mut run = Run::new(world, kind, policy, settings, Nothing);
         for _ in 0..8 {

@@ -22,7 +22,7 @@ fn every_policy_is_documented_in_full() {
 
 #[test]
 fn every_policy_has_a_trace_worked_out_by_hand() {
-    let traces = ["conformance", "mab_frs", "fedacs", "oort", "harmony_style"];
+    let traces = ["conformance", "mab_frs", "fedacs", "oort", "harmony_style", "proxyrl"];
     let traces = traces.map(|file| fs::read_to_string(root().join(format!("tests/it/{file}.rs"))).unwrap()).concat();
     for entry in fedgenie::policy::CATALOGUE.entries {
         let name = entry.name;

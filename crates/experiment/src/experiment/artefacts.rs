@@ -46,7 +46,7 @@ pub const RUN_FILE: &str = "run.json";
 pub const FAILURE_FILE: &str = "failed.json";
 /// The final model of a run, where asked for.
 pub const MODEL_FILE: &str = "model.safetensors";
-/// The networks of a run's policy as they were drawn, and in the end, where it has networks and decisions are explained.
+/// The networks of a run's policy, where it has any and decisions are explained: as they were drawn, and in the end.
 pub const POLICY_FILES: [&str; 2] = ["policy_initial.safetensors", "policy.safetensors"];
 /// Files that a run writes while it goes on.
 pub(super) const RECORD_FILES: [&str; 4] = [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE];

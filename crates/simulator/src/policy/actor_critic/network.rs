@@ -138,9 +138,15 @@ impl Network {
     }
 }
 
-/// The sum of products, in order.
+/// The sum of products: four partial sums, of the places with the same remainder by 4, which are then added in pairs. One
+/// sum alone would wait for every addition.
 fn product(one: &[f64], other: &[f64]) -> f64 {
-    one.iter().zip(other).map(|(one, other)| one * other).sum()
+    let mut sums = [0.0; 4];
+    let (ones, others) = (one.chunks(4), other.chunks(4));
+    for (one, other) in ones.zip(others) {
+        sums.iter_mut().zip(one).zip(other).for_each(|((sum, one), other)| *sum += one * other);
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
 /// A network with Adam: `β = (0.9, 0.999)`, `ε = 1e-8`, no weight decay.
@@ -184,13 +190,13 @@ impl Learner {
         }
         let [first, second] = DECAYS;
         self.powers = [self.powers[0] * first, self.powers[1] * second];
-        let corrections = self.powers.map(|power| 1.0 - power);
+        let [rate, correction] = [self.rate / (1.0 - self.powers[0]), 1.0 / (1.0 - self.powers[1])];
         let [means, squares] = &mut self.moments;
         let moments = means.iter_mut().zip(squares);
         for ((parameter, (mean, square)), &slope) in self.network.parameters.iter_mut().zip(moments).zip(gradient) {
             *mean = first * *mean + (1.0 - first) * slope;
             *square = second * *square + (1.0 - second) * slope * slope;
-            *parameter -= self.rate * (*mean / corrections[0]) / (sqrt(*square / corrections[1]) + EPSILON);
+            *parameter -= rate * *mean / (sqrt(*square * correction) + EPSILON);
         }
     }
 }

@@ -1,0 +1,166 @@
+//! A task of six items of one number each, in which everything that clients answer can be worked out by hand.
+//!
+//! An update adds 1 to the item `k mod 6` of client `k`, which keeps the number of its updates to itself.
+
+use fedgenie::config::Complaint;
+use fedgenie::id::ClientId;
+use fedgenie::layout::{Layout, Scope, Segment, Update};
+use fedgenie::metric::{Measure, Measures};
+use fedgenie::model::weights::Tensor;
+use fedgenie::rng::Streams;
+use fedgenie::task::{
+    Context, DataCache, Job, JobKey, Material, ModelState, On, PrivateView, ProbeKind, Task, TaskError, TaskSettings,
+    Worker,
+};
+use fedgenie::trainer::LocalTraining;
+
+const ITEMS: u32 = 6;
+
+/// What client `k` predicts after so many updates, from a table with this sum; less what belongs to its job.
+pub fn predicted(client: u32, updates: u32, table: f64) -> f64 {
+    10.0 * f64::from(client + 1) - 75.0 * f64::from(updates) + 0.1 * table
+}
+
+/// Settings; with `is_sick` client 3 predicts NaN and client 7 an infinite loss.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Toy {
+    pub is_sick: bool,
+}
+
+#[derive(Debug)]
+struct Items {
+    layout: Layout,
+    is_sick: bool,
+}
+
+const fn one(name: &'static str) -> ProbeKind {
+    ProbeKind { name, numbers: 1, passes: 1.0, needs_model: true }
+}
+
+const PROBES: [ProbeKind; 4] = [
+    one("predicted-loss"),
+    one("summed-loss"),
+    one("influence"),
+    ProbeKind { name: "embedding", numbers: 2, passes: 0.0, needs_model: false },
+];
+
+fn sum(model: &[f32]) -> f64 {
+    model.iter().map(|number| f64::from(*number)).sum()
+}
+
+impl Task for Items {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn init(&self, _: u32, _: &Streams, parameters: &mut [f32]) {
+        parameters.fill(0.5);
+    }
+
+    fn private_len(&self, _: ClientId) -> usize {
+        1
+    }
+
+    fn examples(&self, client: ClientId) -> usize {
+        1 + client.index() % 4
+    }
+
+    fn all_examples(&self) -> u64 {
+        30
+    }
+
+    fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
+        100.0
+    }
+
+    fn sends_all(&self) -> bool {
+        false
+    }
+
+    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
+        [self.layout.whole_bytes(), self.layout.update_bytes(1)]
+    }
+
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
+        let task: &dyn Task = self;
+        update.clear();
+        update.private = task.private_of(job.client, job.private, context.streams);
+        let row = job.client.0 % ITEMS;
+        update.rows = vec![row];
+        update.parameters = vec![job.start[self.layout.row(row)][0] + 1.0];
+        update.first_loss = f64::from(job.client.0 + 1) / f64::from(1.0 + update.private[0]);
+        update.loss_rms = context.loss_rms.then_some(update.first_loss);
+        update.private[0] += 1.0;
+    }
+
+    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
+        if let On::Model = on {
+            let ages = state.moved.iter().map(|&moved| f64::from(state.round.since(moved)));
+            values[0] = ages.sum::<f64>() / f64::from(ITEMS) / 10.0;
+            values[1] = sum(state.model);
+            return 1.0;
+        }
+        values[0] = (0.37 * sum(state.model)).fract();
+        12.0
+    }
+
+    fn client_loss(&self, client: ClientId, _: &ModelState<'_>) -> f64 {
+        f64::from(client.0)
+    }
+
+    fn probes(&self) -> &[ProbeKind] {
+        &PROBES
+    }
+
+    fn answer_of(
+        &self,
+        kind: &ProbeKind,
+        job: JobKey,
+        context: &Context<'_>,
+        state: &ModelState<'_>,
+        answer: &mut Vec<f64>,
+    ) {
+        let (task, client): (&dyn Task, _) = (self, job.client.0);
+        let updates = task.private_of(job.client, state.private.get(job.client), context.streams)[0];
+        let predicted = predicted(client, updates as u32, sum(state.model)) + 0.001 * f64::from(job.number.0);
+        let sick = match client {
+            3 if self.is_sick => f64::NAN,
+            7 if self.is_sick => f64::INFINITY,
+            _ => predicted,
+        };
+        match kind.name {
+            "predicted-loss" => answer.push(sick),
+            "summed-loss" => answer.push(0.5 * sick),
+            "influence" => answer.push(-f64::from(client.abs_diff(5)) - 3.0 * f64::from(updates)),
+            _ => answer.extend([100.0 * f64::from(client % 3), f64::from(updates)]),
+        }
+    }
+
+    fn answer_bytes(&self, kind: &ProbeKind, _: JobKey, _: &Context<'_>) -> Option<u64> {
+        (kind.name == "influence").then_some(40)
+    }
+
+    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
+        vec![Tensor { name: "items.weight".to_owned(), shape: vec![6, 1], values: models[0].to_vec() }]
+    }
+}
+
+impl TaskSettings for Toy {
+    fn measures(&self) -> Measures {
+        let of_model = vec![Measure::loss("item_staleness"), Measure::loss("table_sum")];
+        Measures { of_data: vec![Measure::share("hr_20")], of_model, has_valid: true, main: 0 }
+    }
+
+    fn trains(&self) -> bool {
+        true
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
+        Ok(())
+    }
+
+    fn material(&self, _: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
+        let layout = Layout::new(vec![Segment::table("items.weight", ITEMS as usize, 1, Scope::Shared)]);
+        Ok(Some(Box::new(Items { layout, is_sick: self.is_sick })))
+    }
+}
