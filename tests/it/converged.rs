@@ -1,5 +1,5 @@
-//! Convergence that is noted: in which round, at what cost and with which metrics, worked out by hand; and what computing
-//! costs in jobs and in probes.
+//! Convergence that is noted: in which round, at what cost and with which metrics, worked out by hand; and what
+//! computing costs in jobs and in probes.
 
 use super::support::{PLAIN, SCENARIO, SETTINGS, Seen, Workplace, changed, line_of, world};
 use fedgenie::id::ClientId;
@@ -9,8 +9,8 @@ use fedgenie::run::{Accounts, Run};
 use fedgenie::state::{State, Stateful};
 use serde_json::{Value, json};
 
-/// Rounds of 4 s, in each of which two clients move 1,000 B each way and compute for 2 s. The metric is the value of the
-/// round.
+/// Rounds of 4 s, in each of which two clients move 1,000 B each way and compute for 2 s. The metric is the value of
+/// the round.
 fn scripted(values: &[f64], more: &str) -> String {
     let task = format!(
         "[task.scripted]\nmetric = \"test_score\"\nbetter = \"higher\"\npayload = \"1 kB\"\nvalues = {values:?}\n\n\
@@ -156,8 +156,8 @@ impl Policy for Asking {
     }
 }
 
-/// `K` = 5 clients with as many examples each compute for 2 s in a job of `E` = 4 epochs; an inference pass takes `s` = 1/8
-/// of an epoch, `s·2/E` = 1/16 s.
+/// `K` = 5 clients with as many examples each compute for 2 s in a job of `E` = 4 epochs; an inference pass takes
+/// `s` = 1/8 of an epoch, `s·2/E` = 1/16 s.
 const EQUAL: &str = "[task.linear-regression]\nfeatures = 2\nexamples = 700\n\
                      [training]\nepochs = 4\ninference_share = 0.125\noptimizer = { sgd = { lr = 0.05 } }\n\n\
                      [protocol.synchronous]";

@@ -1,5 +1,5 @@
-//! A little task from outside, in which everything is a small sum of powers of two: noise that shows, a loss that clients
-//! answer, a slope, rows that grow old, evaluations that are charged.
+//! A little task from outside, in which everything is a small sum of powers of two: noise that shows, a loss that
+//! clients answer, a slope, rows that grow old, evaluations that are charged.
 
 use super::support::{SCENARIO, SETTINGS, Script};
 use fedgenie::config::Complaint;

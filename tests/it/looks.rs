@@ -100,7 +100,7 @@ fn the_largest_true_losses_are_the_best_set() {
     }
 }
 
-/// The first of those two is best by losses and takes long: with a price of time the others are.
+/// By losses alone clients 3 and 5 are the best set of round 1; 4 and 5 take less time.
 #[test]
 fn time_has_a_price_if_the_scenario_says_so() {
     let more = "kappa = 1.0\nt_semi = \"2 s\"\n";

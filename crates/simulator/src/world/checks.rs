@@ -73,23 +73,24 @@ impl WorldPlan {
         }
         let task = self.task.name();
         let message = format!(
-            "influence needs the slope of the loss on validation data, which the task ({task}) does not know, or has no \
-             such data for; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
+            "influence needs the slope of the loss on validation data, which the task ({task}) does not know, or has \
+             no such data for; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
         );
         Err(WorldError::scenario("regret.utility", message))
     }
 
-    /// Checks that evaluations that clients are charged for have rounds to end, and nothing that they would have to stay
-    /// within.
+    /// Checks that evaluations that clients are charged for have rounds to end, and nothing that they would have to
+    /// stay within.
     pub(super) fn check_charge(&self, rule: &Rule) -> Result<(), WorldError> {
         let message = match rule {
             _ if !self.task.charges_evaluation() => return Ok(()),
             Rule::Buffered(_) | Rule::Hierarchical(_) => {
-                "evaluations of all clients are charged between rounds of one server; take another protocol, or write false"
+                "evaluations of all clients are charged between rounds of one server; take another protocol, or write \
+                 false"
             }
             Rule::Rounds(_) if self.budget.as_ref().is_some_and(|budget| budget.most.is_some()) => {
-                "a budget pays for jobs and probes, and not for evaluations of all clients; take [budget] out, or write \
-                 false"
+                "a budget pays for jobs and probes, and not for evaluations of all clients; take [budget] out, or \
+                 write false"
             }
             Rule::Rounds(_) => return Ok(()),
         };

@@ -38,8 +38,8 @@ pub(super) fn define(
         let kind = task.and_then(|task| task.probes().iter().find(|kind| kind.name == name));
         if !kind.map_or(task.is_some_and(|task| task.has_losses()), |kind| kind.numbers == 1) {
             let message = format!(
-                "adds up what clients answer when they are asked for {name:?}, or else their losses, and the clients of \
-                 this task know neither; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
+                "adds up what clients answer when they are asked for {name:?}, or else their losses, and the clients \
+                 of this task know neither; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
             );
             return Err(WorldError::scenario("regret.utility", message));
         }

@@ -5,9 +5,10 @@
 //! B to A is one over that of A to B, ends of the interval included. A ratio needs positive values: where one is zero,
 //! negative or not finite there is no number, and the verdict is undecided.
 //!
-//! *Targets.* A run that never reaches the target of `time_to.TARGET`, `rounds_to.TARGET` or `bytes_to.TARGET`, or never
-//! converges (`time_to.convergence`, …), counts with what it had spent when it ended. That is less than it would have needed: the ratio is too small where the
-//! policy fails, and too large where the other one does. How many runs these are stands beside the verdict.
+//! *Targets.* A run that never reaches the target of `time_to.TARGET`, `rounds_to.TARGET` or `bytes_to.TARGET`, or
+//! never converges (`time_to.convergence`, …), counts with what it had spent when it ended. That is less than it would
+//! have needed: the ratio is too small where the policy fails, and too large where the other one does. How many runs
+//! these are stands beside the verdict.
 
 use super::{Details, Measured, Measurement, number, shown, shown_interval, usage};
 use crate::laboratory::Context;

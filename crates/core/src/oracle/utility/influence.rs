@@ -1,14 +1,16 @@
 //! Influence: by how much a set's average lowers the validation loss, to first order.
 //!
 //! # Definition
-//! The value of a set is `Σ n_u·a_u / Σ n_u` over its members, with `n_u` the number of a client's training examples and
-//! `a_u = −⟨∇F, Δ_u⟩`: `Δ_u` is what the client's update changes of the parameters that travel, `F` the mean loss of
-//! the task's validation data, or else of its test data, at the model that the round sends, with what clients keep at that moment. So it is the
-//! fall of `F` that a small step along the average of the updates would bring. A client that would be lost or late, or
-//! whose update diverges, weighs nothing: `n_u = 0`. A set that weighs nothing is worth 0.
+//! The value of a set is `Σ n_u·a_u / Σ n_u` over its members, with `n_u` the number of a client's training examples
+//! and `a_u = −⟨∇F, Δ_u⟩`: `Δ_u` is what the client's update changes of the parameters that travel, `F` the mean loss
+//! of the task's validation data, or else of its test data, at the model that the round sends, with what clients keep
+//! at that moment. So it is the fall of `F` that a small step along the average of the updates would bring. A client
+//! that would be lost or late, or whose update diverges, weighs nothing: `n_u = 0`. A set that weighs nothing is worth
+//! 0.
 //!
 //! # Inputs
-//! A task that knows that slope (`Task::slope`), as those of rows with a class or a number do. `kappa` is 0: a mean has no price of time.
+//! A task that knows that slope (`Task::slope`), as those of rows with a class or a number do. `kappa` is 0: a mean has
+//! no price of time.
 //!
 //! # Source
 //! This project; the first order of what [`super::aggregate`] measures, as gradient matching (FedGST) has it of single
@@ -19,8 +21,8 @@
 //!
 //! # Cost
 //! One slope for each judged round, and the training of all candidates that would arrive, of whose updates only the
-//! product is kept: memory for a few updates, and no model per candidate. The best set is found exactly among any number of
-//! candidates: [`crate::oracle::ratio`].
+//! product is kept: memory for a few updates, and no model per candidate. The best set is found exactly among any
+//! number of candidates: [`crate::oracle::ratio`].
 //!
 //! # Determinism
 //! Draws what the clients' training draws. Products are summed in double precision in the order of parameters. Sets

@@ -3,8 +3,9 @@
 //! # Definition
 //! `S_i = L_i`: the sum of the losses of client `i`'s own examples under the model that the round sends, as the client
 //! would report it in this round: its answer to the probe `summed-loss`, with the random numbers of the job that it has
-//! or would have; of a task without that probe, the mean loss on the client's own data times its examples. With this utility the best set is that of the largest true losses, and the regret is the price of a
-//! policy's estimates of them.
+//! or would have; of a task without that probe, the mean loss on the client's own data times its examples. With this
+//! utility the best set is that of the largest true losses, and the regret is the price of a policy's estimates of
+//! them.
 //!
 //! # Inputs
 //! A task whose clients answer `summed-loss` with one number, or have losses. A loss that is not finite counts as 0.

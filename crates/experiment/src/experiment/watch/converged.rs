@@ -1,5 +1,5 @@
-//! Convergence: the first round at whose end a metric had not improved for a number of evaluations. It is noted, and the
-//! run goes on.
+//! Convergence: the first round at whose end a metric had not improved for a number of evaluations. It is noted, and
+//! the run goes on.
 
 use super::super::ended::Named;
 use super::super::summary::read_metrics;
