@@ -58,6 +58,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// Number of a client's training examples: the weight of its updates. A client without any never trains.
     fn examples(&self, client: ClientId) -> usize;
 
+    /// Whether a client can ever be selected.
+    fn is_candidate(&self, _client: ClientId) -> bool {
+        true
+    }
+
     /// How many training examples each client declares of each class or category, in the same order for all; none where
     /// examples have neither.
     fn categories(&self) -> Option<Vec<Vec<u64>>> {

@@ -121,6 +121,8 @@ pub struct Recommendation {
     valid_triplets: Vec<Triplet>,
     /// Numbers that describe users, where each is a client.
     metadata: Option<Vec<Vec<f64>>>,
+    /// Whether each user is a client.
+    is_by_user: bool,
 }
 
 /// What a thread keeps.
@@ -171,6 +173,7 @@ impl Recommendation {
             long_tail: source.long_tail(),
             valid_triplets,
             metadata: None,
+            is_by_user,
             source,
             start,
             streams: streams.clone(),
@@ -278,6 +281,10 @@ impl Task for Recommendation {
 
     fn examples(&self, client: ClientId) -> usize {
         self.source.holdings.examples(client)
+    }
+
+    fn is_candidate(&self, client: ClientId) -> bool {
+        !self.is_by_user || self.examples(client) > 0
     }
 
     fn user_features(&self) -> Option<Vec<Vec<f64>>> {
@@ -500,7 +507,15 @@ impl Task for Recommendation {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.source.dirt()
+        let mut warnings = self.source.dirt();
+        if self.is_by_user {
+            let clients = (0..self.source.holdings.clients()).map(ClientId::from_index);
+            let without = clients.filter(|&client| self.examples(client) == 0).count();
+            if without > 0 {
+                warnings.push(format!("{without} users have no rating for training, and are never selected"));
+            }
+        }
+        warnings
     }
 }
 

@@ -31,7 +31,14 @@ pub(super) struct Scopes<'w> {
 impl<'w> Scopes<'w> {
     pub fn new(world: &'w World) -> Self {
         let clients = world.population.len();
-        let scope = |members| Scope { members, list: OnceCell::new() };
+        let can_be_chosen = |client: &ClientId| world.task.as_ref().is_none_or(|task| task.is_candidate(*client));
+        let scope = |members: Cow<'w, [ClientId]>| {
+            let members = match members.iter().all(can_be_chosen) {
+                true => members,
+                false => members.iter().copied().filter(can_be_chosen).collect(),
+            };
+            Scope { members, list: OnceCell::new() }
+        };
         let Rule::Hierarchical(rule) = &world.protocol.rule else {
             let everyone: Vec<ClientId> = (0..clients).map(ClientId::from_index).collect();
             return Self { scopes: vec![scope(everyone.into())], server_of: Vec::new(), is_asked: Cell::new(false) };
@@ -45,7 +52,7 @@ impl<'w> Scopes<'w> {
         Self { scopes, server_of, is_asked: Cell::new(false) }
     }
 
-    /// All clients of a server, ascending.
+    /// All clients of a server that can ever be selected, ascending.
     pub fn members(&self, server: EdgeId) -> &[ClientId] {
         &self.scopes[server.index()].members
     }
