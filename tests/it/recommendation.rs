@@ -92,7 +92,8 @@ fn every_protocol_with_every_policy_on_any_number_of_threads() {
             assert_eq!(one.rounds, 6, "{protocol}, {}", one.arm);
             let auc = one.final_metrics["test_auc"];
             assert!(auc > 0.4 && auc < 1.0, "{protocol}, {}: {auc}", one.arm);
-            assert_eq!(one.final_metrics.len(), 2 * (1 + 2 * 5));
+            // On test and validation data, of participants, and how old items are.
+            assert_eq!(one.final_metrics.len(), 3 * (1 + 2 * 5) + 3);
             assert_eq!(one.reference["popularity"].len(), 1 + 2 * 5);
             assert_eq!((one.data["users"], one.data["items"]), (30, 50));
         }

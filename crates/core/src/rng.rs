@@ -71,8 +71,8 @@ pub enum Purpose {
     /// Noise of scripted metrics: entity = server, index = the server's round; one uniform, of which the noise is the
     /// normal quantile.
     Script = 15,
-    /// Noise that a client adds to what it sends: entity = client, index = number of its job; a uniform for each number,
-    /// of which the noise is the normal quantile.
+    /// Noise that a client adds to what it sends: entity = client, index = number of its job; a uniform for each
+    /// number, of which the noise is the normal quantile.
     Privacy = 16,
 }
 
