@@ -7,7 +7,7 @@ mod toy;
 
 use super::contracts::{PROTOCOLS, run};
 use super::policies::Copied;
-use super::support::{SETTINGS, Workplace};
+use super::support::{SETTINGS, Seen, Workplace};
 use fedgenie::experiment::verify::verify_with;
 use fedgenie::experiment::{
     Earlier, Experiment, Outputs, Progress, ResultFolder, RunId, Shard, Summary, Threads, execute,
@@ -308,6 +308,24 @@ fn answers_are_charged() {
     for (policy, expected) in expected {
         assert_eq!(traffic(policy), [expected; 2], "{policy:?}");
     }
+}
+
+/// All twelve answer from the same model, after an inference pass; an influence then takes its way up, 0.1 s.
+#[test]
+fn what_does_not_travel_as_numbers_takes_its_time() {
+    let waited = |policy: (&str, &str)| {
+        let experiment = of_policy(SYNCHRONOUS, policy, Toy::default());
+        let world = experiment.world(0, 1, &DataCache::default()).unwrap();
+        let source = experiment.first().arms.iter().find(|arm| arm.label == policy.0).unwrap().policy.clone();
+        let mut seen = Seen::default();
+        let mut run = Run::new(&world, policy.0, world.policy(&source).unwrap(), SETTINGS, &mut seen);
+        run.step().unwrap();
+        drop(run);
+        seen.selected_at[0]
+    };
+    let numbers = waited(("proxyrl", "contribution = \"inference\"\nactor = { softmax = {} }\n"));
+    assert!(numbers > 100_000_000, "a download, and more: {numbers}");
+    assert_eq!(waited(("fedgst", "candidates = 12\n")), numbers + 100_000_000);
 }
 
 /// An update with its number costs 40 bytes, the probe of round 1 costs 12·(24 + 8): five rounds of three are paid for,
