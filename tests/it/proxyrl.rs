@@ -101,8 +101,8 @@ fn selections(policy: (&str, &str)) -> Vec<Vec<u32>> {
 
 // ------------------------------------------------------------------------------------------------- traces by hand
 
-/// Without noise to speak of, the largest numbers are drawn, the largest first. Client `k`'s number is `10(k + 1)`, less
-/// 75 for each of its updates so far, and the same for all otherwise.
+/// Without noise to speak of, the largest numbers are drawn, the largest first. Client `k`'s number is `10(k + 1)`,
+/// less 75 for each of its updates so far, and the same for all otherwise.
 ///
 /// | round | largest numbers | after it |
 /// |---|---|---|
@@ -122,8 +122,8 @@ fn proxyrl_by_predicted_losses() {
 }
 
 /// The same with the number that came with the last update, made before it: a client keeps its number for a round. In
-/// round 5, client 11's is 120 − 75, beside 40 of client 3 and 35 of client 10; S, what all have in common, is less than
-/// 4 in all rounds.
+/// round 5, client 11's is 120 − 75, beside 40 of client 3 and 35 of client 10; S, what all have in common, is less
+/// than 4 in all rounds.
 ///
 /// | round | largest numbers | what comes with the updates |
 /// |---|---|---|
@@ -140,8 +140,8 @@ fn proxyrl_by_what_came_with_the_last_update() {
     assert_eq!(found[..6], expected);
 }
 
-/// The number of client `k` is `n·(k + 1)/(1 + updates)`, `n = 1 + (k mod 4)` its examples: 48, 33, 20, 9, 32, 21, 12, 5,
-/// 16, 9, 4, 1 of clients 11 to 0. A client's number is halved by its first update, and is a third after its second.
+/// The number of client `k` is `n·(k + 1)/(1 + updates)`, `n = 1 + (k mod 4)` its examples: 48, 33, 20, 9, 32, 21, 12,
+/// 5, 16, 9, 4, 1 of clients 11 to 0. A client's number is halved by its first update, and is a third after its second.
 ///
 /// | round | largest numbers |
 /// |---|---|
@@ -221,8 +221,8 @@ impl Devices for Described {
     }
 }
 
-/// Two clients of nine a round, by metadata: the turns go on from round to round, and pass over clusters nobody of which
-/// is there.
+/// Two clients of nine a round, by metadata: the turns go on from round to round, and pass over clusters nobody of
+/// which is there.
 #[test]
 fn fedfast_by_metadata() {
     let config: PolicyConfig = serde_json::from_str(r#"{ "fedfast": { "clusters": 3 } }"#).unwrap();
