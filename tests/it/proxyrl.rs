@@ -7,7 +7,7 @@ mod toy;
 
 use super::contracts::{PROTOCOLS, run};
 use super::policies::Copied;
-use super::support::{SETTINGS, Workplace};
+use super::support::{SETTINGS, Seen, Workplace};
 use fedgenie::experiment::verify::verify_with;
 use fedgenie::experiment::{
     Earlier, Experiment, Outputs, Progress, ResultFolder, RunId, Shard, Summary, Threads, execute,
@@ -101,8 +101,8 @@ fn selections(policy: (&str, &str)) -> Vec<Vec<u32>> {
 
 // ------------------------------------------------------------------------------------------------- traces by hand
 
-/// Without noise to speak of, the largest numbers are drawn, the largest first. Client `k`'s number is `10(k + 1)`, less
-/// 75 for each of its updates so far, and the same for all otherwise.
+/// Without noise to speak of, the largest numbers are drawn, the largest first. Client `k`'s number is `10(k + 1)`,
+/// less 75 for each of its updates so far, and the same for all otherwise.
 ///
 /// | round | largest numbers | after it |
 /// |---|---|---|
@@ -122,8 +122,8 @@ fn proxyrl_by_predicted_losses() {
 }
 
 /// The same with the number that came with the last update, made before it: a client keeps its number for a round. In
-/// round 5, client 11's is 120 − 75, beside 40 of client 3 and 35 of client 10; S, what all have in common, is less than
-/// 4 in all rounds.
+/// round 5, client 11's is 120 − 75, beside 40 of client 3 and 35 of client 10; S, what all have in common, is less
+/// than 4 in all rounds.
 ///
 /// | round | largest numbers | what comes with the updates |
 /// |---|---|---|
@@ -140,8 +140,8 @@ fn proxyrl_by_what_came_with_the_last_update() {
     assert_eq!(found[..6], expected);
 }
 
-/// The number of client `k` is `n·(k + 1)/(1 + updates)`, `n = 1 + (k mod 4)` its examples: 48, 33, 20, 9, 32, 21, 12, 5,
-/// 16, 9, 4, 1 of clients 11 to 0. A client's number is halved by its first update, and is a third after its second.
+/// The number of client `k` is `n·(k + 1)/(1 + updates)`, `n = 1 + (k mod 4)` its examples: 48, 33, 20, 9, 32, 21, 12,
+/// 5, 16, 9, 4, 1 of clients 11 to 0. A client's number is halved by its first update, and is a third after its second.
 ///
 /// | round | largest numbers |
 /// |---|---|
@@ -221,8 +221,8 @@ impl Devices for Described {
     }
 }
 
-/// Two clients of nine a round, by metadata: the turns go on from round to round, and pass over clusters nobody of which
-/// is there.
+/// Two clients of nine a round, by metadata: the turns go on from round to round, and pass over clusters nobody of
+/// which is there.
 #[test]
 fn fedfast_by_metadata() {
     let config: PolicyConfig = serde_json::from_str(r#"{ "fedfast": { "clusters": 3 } }"#).unwrap();
@@ -308,6 +308,24 @@ fn answers_are_charged() {
     for (policy, expected) in expected {
         assert_eq!(traffic(policy), [expected; 2], "{policy:?}");
     }
+}
+
+/// All twelve answer from the same model, after an inference pass; an influence then takes its way up, 0.1 s.
+#[test]
+fn what_does_not_travel_as_numbers_takes_its_time() {
+    let waited = |policy: (&str, &str)| {
+        let experiment = of_policy(SYNCHRONOUS, policy, Toy::default());
+        let world = experiment.world(0, 1, &DataCache::default()).unwrap();
+        let source = experiment.first().arms.iter().find(|arm| arm.label == policy.0).unwrap().policy.clone();
+        let mut seen = Seen::default();
+        let mut run = Run::new(&world, policy.0, world.policy(&source).unwrap(), SETTINGS, &mut seen);
+        run.step().unwrap();
+        drop(run);
+        seen.selected_at[0]
+    };
+    let numbers = waited(("proxyrl", "contribution = \"inference\"\nactor = { softmax = {} }\n"));
+    assert!(numbers > 100_000_000, "a download, and more: {numbers}");
+    assert_eq!(waited(("fedgst", "candidates = 12\n")), numbers + 100_000_000);
 }
 
 /// An update with its number costs 40 bytes, the probe of round 1 costs 12·(24 + 8): five rounds of three are paid for,

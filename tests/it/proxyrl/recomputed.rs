@@ -150,7 +150,7 @@ impl Decision {
 
     /// Steps of both networks with an error δ.
     fn teach(&self, [actor, critic]: &mut [Net; 2], rates: [f64; 2], error: f64) {
-        let mut slopes = vec![0.0; CLIENTS];
+        let mut slopes = [0.0; CLIENTS];
         for (shares, &drawn) in self.shares(&self.logits(actor)).iter().zip(&self.drawn) {
             slopes[drawn] -= error;
             slopes.iter_mut().zip(shares).for_each(|(slope, share)| *slope += error * share);

@@ -25,8 +25,8 @@
 //! Nor does the last selection of a run.
 //!
 //! # Determinism
-//! `f64` throughout, sums in the order of clients. The first selection draws the weights first: actor, then critic, each
-//! `W1`, then `W2`, row by row.
+//! `f64` throughout. Sums over clients are in their order, products with rows of weights in four parts (`network.rs`).
+//! The first selection draws the weights first: actor, then critic, each `W1`, then `W2`, row by row.
 
 mod draw;
 mod network;
@@ -465,8 +465,8 @@ impl ActorCritic {
     }
 }
 
-/// Numbers minus their mean, over their standard deviation (divisor n) plus 1e-8. What is not finite is left out of both
-/// and becomes 0, the mean.
+/// Numbers minus their mean, over their standard deviation (divisor n) plus 1e-8. What is not finite is left out of
+/// both and becomes 0, the mean.
 fn standardised(numbers: &[f64]) -> Vec<f64> {
     let known = || numbers.iter().filter(|number| number.is_finite());
     let count = known().count() as f64;

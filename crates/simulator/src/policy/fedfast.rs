@@ -1,9 +1,9 @@
 //! FedFast: clients at random out of clusters of similar users, the clusters in turn.
 //!
 //! # Definition
-//! Users are put into at most `clusters` clusters by k-means, started by k-means++. The clusters take turns: each time a
-//! client is drawn out of the next one, every available client in it as likely as any other, and a cluster without one
-//! is passed over. The turns go on from selection to selection.
+//! Users are put into at most `clusters` clusters by k-means, started by k-means++. The clusters take turns: each time
+//! a client is drawn out of the next one, every available client in it as likely as any other, and a cluster without
+//! one is passed over. The turns go on from selection to selection.
 //!
 //! | `features` | what users are compared by | when |
 //! |---|---|---|
@@ -32,8 +32,8 @@
 //!
 //! # Determinism
 //! Stream (policy, server, turn): a uniform for each centre where clusters are made, then, for each client selected, a
-//! whole number below the size of its cluster. Clients of a cluster lie in ascending order; the last one takes the place
-//! of one that was drawn.
+//! whole number below the size of its cluster. Clients of a cluster lie in ascending order; the last one takes the
+//! place of one that was drawn.
 
 use super::k_means::k_means;
 use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView};

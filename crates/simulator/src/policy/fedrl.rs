@@ -2,10 +2,10 @@
 //!
 //! # Definition
 //! Before each selection all candidates do a whole job, whose updates are forgotten. One network scores each of them by
-//! the loss of its job's first epoch (a mean, each batch as met), standardised over the candidates (divisor n, deviation
-//! + 1e-8), the standardised logarithm of its number of examples, and the rounds since it was selected, at most
-//! `window`, over `window`. Clients are drawn one after the other from the softmax of the scores of those left, and
-//! asked in that order. After round `t`
+//! the loss of its job's first epoch (a mean, each batch as met), standardised over the candidates (divisor n, 1e-8
+//! added to the deviation), the standardised logarithm of its number of examples, and the rounds since it was selected,
+//! at most `window`, over `window`. Clients are drawn one after the other from the softmax of the scores of those left,
+//! and asked in that order. After round `t`
 //!
 //! ```text
 //! r_t = Acc_t − Acc_{t−1}

@@ -3,8 +3,8 @@
 //! # Definition
 //! Draw `d` candidates without replacement, in proportion to data size; take the `m` candidates with the largest loss
 //! of the current global model on their own data (`fresh`), with the largest loss they last reported from training
-//! (`last-known`; a client that never reported counts as infinite), or with the largest loss of a whole job that each of
-//! them does for the selection (`trained`): the mean over its first epoch, each batch as met.
+//! (`last-known`; a client that never reported counts as infinite), or with the largest loss of a whole job that each
+//! of them does for the selection (`trained`): the mean over its first epoch, each batch as met.
 //!
 //! # Inputs
 //! Data sizes; local losses, by a probe (`fresh`, `trained`) or from feedback (`last-known`).

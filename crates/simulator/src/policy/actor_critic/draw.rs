@@ -1,8 +1,8 @@
 //! Ordered draws without replacement from logits: the law of Plackett and Luce.
 //!
 //! # Definition
-//! The key of candidate `i` is `ℓ_i − ln(−ln u_i)`, with a uniform `u_i` of its own; the `m` largest keys are drawn, the
-//! largest first. Then each draw is, among those left, in proportion to `e^ℓ`:
+//! The key of candidate `i` is `ℓ_i − ln(−ln u_i)`, with a uniform `u_i` of its own; the `m` largest keys are drawn,
+//! the largest first. Then each draw is, among those left, in proportion to `e^ℓ`:
 //!
 //! ```text
 //! ln π = Σ_j (ℓ_{a_j} − L_j),   L_j = ln Σ_{i left before draw j} e^{ℓ_i}
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! # Determinism
-//! One uniform for each candidate, in their order. Equal keys go to the candidate that comes first. `L_j` is summed from
-//! the last draw to the first, in logarithms, so that no exponential leaves its range.
+//! One uniform for each candidate, in their order. Equal keys go to the candidate that comes first. `L_j` is summed
+//! from the last draw to the first, in logarithms, so that no exponential leaves its range.
 
 use fedgenie_core::math::float::{exp, ln, ln_1p};
 use fedgenie_core::rng::StreamRng;

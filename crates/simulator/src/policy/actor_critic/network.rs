@@ -138,8 +138,8 @@ impl Network {
     }
 }
 
-/// The sum of products: four partial sums, of the places with the same remainder by 4, which are then added in pairs. One
-/// sum alone would wait for every addition.
+/// The sum of products: four partial sums, of the places with the same remainder by 4, which are then added in pairs.
+/// One sum alone would wait for every addition.
 fn product(one: &[f64], other: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let (ones, others) = (one.chunks(4), other.chunks(4));
