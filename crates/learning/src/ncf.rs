@@ -8,13 +8,13 @@
 //! s(u, v) = W₂ relu(W₁ [u‖v] + b₁) + b₂          W₁: h × 2d, W₂: 1 × h                  (11), (12)
 //! ```
 //!
-//! An example is a user, a positive item `v` and a negative `j`. Its loss is `ℓ = −ln σ(s(u, v) − s(u, j))`, (13), and a
-//! step descends the mean of `ℓ` over its mini-batch: by the rows that [`Moves`] says, and by `W₁`, `b₁`, `W₂`; `b₂`
+//! An example is a user, a positive item `v` and a negative `j`. Its loss is `ℓ = −ln σ(s(u, v) − s(u, j))`, (13), and
+//! a step descends the mean of `ℓ` over its mini-batch: by the rows that [`Moves`] says, and by `W₁`, `b₁`, `W₂`; `b₂`
 //! cancels and stays what it was.
 //!
-//! The *proxy*, a network `p` of the same shape with weights of its own, predicts the loss of an example (14):
-//! [`Proxy::Pairwise`]: `ℓ̂ = −ln σ(p(u, v) − p(u, j))`; [`Proxy::Positive`]: `ℓ̂ = p(u, v)`. In the same step it descends
-//! the mean of `(ℓ̂ − ℓ)²` over the mini-batch (15), where `ℓ` is a constant and rows do not move.
+//! The *proxy*, a network `p` of the same shape with weights of its own, predicts the loss of an example (14). With
+//! [`Proxy::Pairwise`] it is `ℓ̂ = −ln σ(p(u, v) − p(u, j))`, with [`Proxy::Positive`] `ℓ̂ = p(u, v)`. In the same step
+//! the proxy descends the mean of `(ℓ̂ − ℓ)²` over the mini-batch (15), where `ℓ` is a constant and rows do not move.
 //!
 //! Examples, order, mini-batches, negatives, and what happens to rows are those of
 //! [`matrix_factorisation`](crate::matrix_factorisation). Clipping takes the norm of all slopes of a step together:
@@ -31,8 +31,8 @@
 //! "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010.
 //!
 //! # Deviations from the source
-//! (13)–(15) are sums over a client's examples; steps use means over mini-batches. Ranking by pairs in the place of He's
-//! cross-entropy, as ProxyRL-FRS has it.
+//! (13)–(15) are sums over a client's examples; steps use means over mini-batches. Ranking by pairs in the place of
+//! He's cross-entropy, as ProxyRL-FRS has it.
 //!
 //! # Cost
 //! `W₁` falls into a part for users and one for items, so each row that a step meets passes the first layer once: 2·d·h
@@ -40,11 +40,11 @@
 //! allocated per step.
 //!
 //! # Determinism
-//! Streams: (ModelInit, 0, 0) items, (ModelInit, user, 1) a user's row, (ModelInit, 0, 2) the network, (ModelInit, 0, 3)
-//! the proxy. Rows and hidden numbers are filled up with zeros to whole vectors of 16. A hidden number begins with the
-//! bias, takes the user's terms and, begun at zero, the item's, each by a fused multiply-add in ascending order; the two
-//! parts are added. The last layer keeps 16 sums, folded in halves. Slopes take one fused multiply-add for each example
-//! or row, in the order in which the step meets them.
+//! Streams: (ModelInit, 0, 0) items, (ModelInit, user, 1) a user's row, (ModelInit, 0, 2) the network, (ModelInit, 0,
+//! 3) the proxy. Rows and hidden numbers are filled up with zeros to whole vectors of 16. A hidden number begins with
+//! the bias, takes the user's terms and, begun at zero, the item's, each by a fused multiply-add in ascending order;
+//! the two parts are added. The last layer keeps 16 sums, folded in halves. Slopes take one fused multiply-add for each
+//! example or row, in the order in which the step meets them.
 //!
 //! [`Moves`]: crate::matrix_factorisation::Moves
 
@@ -86,8 +86,8 @@ pub struct Shape {
 const PARTS: [&str; 4] = ["0.weight", "0.bias", "2.weight", "2.bias"];
 
 impl Shape {
-    /// Names and shapes of the weights, in their order: `ncf.0.weight` (`h × 2d`), `ncf.0.bias`, `ncf.2.weight` (`1 × h`),
-    /// `ncf.2.bias`, then the same of `proxy`.
+    /// Names and shapes of the weights, in their order: `ncf.0.weight` (`h × 2d`), `ncf.0.bias`, `ncf.2.weight` (`1 ×
+    /// h`), `ncf.2.bias`, then the same of `proxy`.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         let &Self { dimensions: d, hidden: h, proxy } = self;
         let names = ["ncf", "proxy"].into_iter().take(if proxy.is_some() { 2 } else { 1 });

@@ -5,8 +5,8 @@
 //! deviation (divisor n); a 1 in the place of the occupation and 0 in those of the others, in the order of their names.
 //!
 //! # Inputs
-//! `users.dat` of MovieLens 1M: user, gender, age, occupation, postal code, separated by `::`. `u.user` of MovieLens 100K:
-//! user, age, gender, occupation, postal code, separated by `|`. Plain or packed with gzip.
+//! `users.dat` of MovieLens 1M: user, gender, age, occupation, postal code, separated by `::`. `u.user` of MovieLens
+//! 100K: user, age, gender, occupation, postal code, separated by `|`. Plain or packed with gzip.
 //!
 //! # Source
 //! F. M. Harper, J. A. Konstan, "The MovieLens datasets: history and context", ACM TiiS 5(4), 2015.

@@ -15,8 +15,8 @@
 //! examples, each with a negative that is drawn once and for all, or with those of the triplets. `sparse` has the
 //! measures of the model alone, `answers` what clients can be asked.
 //!
-//! With [`LocalTraining::noise`] a client adds normal noise to the rows that it sends, or to the whole table, which then
-//! travels up without ids: every row counts as moved, for the server cannot know better.
+//! With [`LocalTraining::noise`] a client adds normal noise to the rows that it sends, or to the whole table, which
+//! then travels up without ids: every row counts as moved, for the server cannot know better.
 //!
 //! # Cost
 //! For a client 24 bytes and a home, for a training rating 12 bytes. Rows of users who have never trained are made when
@@ -34,6 +34,7 @@ mod measure;
 pub mod multimodal;
 mod slopes;
 mod sparse;
+mod training;
 
 pub use data::{HeldOut, Source};
 pub use holdings::Holdings;
@@ -43,18 +44,15 @@ pub use multimodal::Multimodal;
 use super::{Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Task, Worker, evaluate_apart};
 use crate::data::partition::{Partition, Skew};
 use crate::layout::{Layout, Scope, Segment, Update};
-use crate::matrix_factorisation::{
-    self as mf, BprTraining, Footprint, Moves, Negatives, RowOptimizer, RowRegularisation,
-};
+use crate::matrix_factorisation::{self as mf, Footprint, Moves};
 use crate::model::weights::Tensor;
 use crate::ranking::Ranker;
 use crate::ratings::triplets::{Triplet, Triplets};
 use crate::ratings::{Ratings, RatingsSplit};
-use crate::trainer::{LocalTraining, Noise, NoiseScope};
+use crate::trainer::LocalTraining;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::metric::{Measure, Measures};
-use fedgenie_core::rng::{Purpose, Streams};
+use fedgenie_core::rng::Streams;
 
 /// The names of the two tables in files.
 pub const TENSORS: [&str; 2] = ["items.weight", "users.weight"];
@@ -123,13 +121,6 @@ pub struct Recommendation {
     metadata: Option<Vec<Vec<f64>>>,
     /// Whether each user is a client.
     is_by_user: bool,
-}
-
-/// What a thread keeps.
-#[derive(Default)]
-struct Kept {
-    trainers: kind::Trainers,
-    users: Vec<f32>,
 }
 
 impl Recommendation {
@@ -209,48 +200,6 @@ impl Recommendation {
             None => self.settings.kind.first_user(user, self.source.data.user_ids.len(), &self.streams, row),
         }
     }
-
-    /// The rows of a client's users.
-    fn rows_of(&self, client: ClientId, kept: Option<&[f32]>, rows: &mut Vec<f32>) {
-        rows.clear();
-        match kept {
-            Some(kept) => rows.extend_from_slice(kept),
-            None => {
-                rows.resize(self.private_len(client), 0.0);
-                self.init_private(client, &self.streams, rows);
-            }
-        }
-    }
-
-    fn training(&self, local: &LocalTraining) -> BprTraining {
-        BprTraining {
-            dimensions: self.settings.dimensions,
-            length: local.length,
-            batch: local.batch,
-            optimizer: RowOptimizer::new(local.optimizer.config()).expect("an optimizer is checked when it is made"),
-            extra: RowRegularisation { clip: local.clip, proximal: local.proximal },
-            moves: self.settings.moves,
-        }
-    }
-
-    fn job<'a>(&'a self, key: JobKey, streams: &Streams, table: &'a [f32], users: &'a [f32]) -> mf::Job<'a> {
-        let JobKey { client, number } = key;
-        mf::Job {
-            table,
-            users,
-            positives: self.source.holdings.positives(client),
-            ends: self.source.holdings.ends(client),
-            negatives: self.source.holdings.triplets(client).map_or(Negatives::Drawn, Negatives::Given),
-            lr_factor: 1.0,
-            order: streams.stream(Purpose::BatchOrder, client.0, number.0),
-            draws: streams.stream(Purpose::TrainingNoise, client.0, number.0),
-        }
-    }
-}
-
-/// Whether the noise of clients is on the whole table, which then travels.
-fn sends_table(settings: &LocalTraining) -> bool {
-    settings.noise.is_some_and(|noise| noise.scope == NoiseScope::Table)
 }
 
 impl Task for Recommendation {
@@ -323,12 +272,12 @@ impl Task for Recommendation {
             }
         };
         let [down, up] = self.settings.transfer;
-        let up = if sends_table(context.settings) { Sent::Table } else { up };
+        let up = if training::sends_table(context.settings) { Sent::Table } else { up };
         [bytes(down, extent.met), bytes(up, extent.moved)]
     }
 
     fn update_bytes(&self, update: &Update, context: &Context<'_>) -> u64 {
-        if sends_table(context.settings) { self.whole_bytes() } else { self.layout.bytes_of(&update.rows) }
+        if training::sends_table(context.settings) { self.whole_bytes() } else { self.layout.bytes_of(&update.rows) }
     }
 
     fn answer_bytes(&self, kind: &ProbeKind, job: JobKey, _context: &Context<'_>) -> Option<u64> {
@@ -348,43 +297,7 @@ impl Task for Recommendation {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let Context { settings, streams, loss_rms } = *context;
-        let Kept { trainers, users } = worker.keep();
-        self.rows_of(job.client, job.private, users);
-        let key = JobKey { client: job.client, number: job.number };
-        let lr_factor = settings.schedule.factor(job.round.0) as f32;
-        let (weights, table) = self.parts(job.start);
-        let todo = mf::Job { lr_factor, ..self.job(key, streams, table, users) };
-        update.clear();
-        let training = (&self.training(settings), &settings.optimizer);
-        let outcome = trainers.train(&self.settings.kind, training, (&todo, weights));
-        update.parameters.extend_from_slice(&outcome.weights);
-        let rows = &mut outcome.rows;
-        let begin = update.parameters.len();
-        if self.settings.transfer[1] == Sent::Rows && !sends_table(settings) {
-            update.parameters.extend_from_slice(&rows.rows);
-            std::mem::swap(&mut rows.items, &mut update.rows);
-        } else {
-            let d = self.settings.dimensions;
-            update.parameters.extend_from_slice(table);
-            let table = &mut update.parameters[begin..];
-            for (&item, row) in rows.items.iter().zip(rows.rows.chunks_exact(d)) {
-                table[item as usize * d..][..d].copy_from_slice(row);
-            }
-            if self.settings.transfer[1] == Sent::Rows {
-                update.rows.extend(0..self.source.items() as u32);
-            }
-        }
-        if let Some(Noise { sigma, .. }) = settings.noise {
-            let mut noise = streams.stream(Purpose::Privacy, job.client.0, job.number.0);
-            let noisy = update.parameters[begin..].iter_mut();
-            noisy.for_each(|number| *number += (f64::from(sigma) * normal_quantile(noise.uniform())) as f32);
-        }
-        // Buffers go to and fro.
-        std::mem::swap(&mut rows.users, &mut update.private);
-        update.first_loss = rows.loss;
-        update.loss_rms = loss_rms.then_some(rows.loss_rms);
-        update.diverged = rows.diverged || !update.first_loss.is_finite();
+        self.do_job(job, context, worker.keep(), update);
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {

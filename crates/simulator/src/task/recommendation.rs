@@ -23,8 +23,8 @@
 //!
 //! Clients can be asked (`Probe::Answers`) for their `summed-loss` over the triplets of the round's first epoch, with
 //! `proxy-ncf` for the `predicted-loss` over the same, each at the price of an inference pass, and for their user's
-//! `embedding`, which reveals what is private. Asked for their `influence`, they send the gradient of the same loss, whose
-//! product with that of validation pairs it is.
+//! `embedding`, which reveals what is private. Asked for their `influence`, they send the gradient of the same loss,
+//! whose product with that of validation pairs it is.
 //!
 //! # Inputs
 //! | key | meaning |
@@ -44,12 +44,13 @@
 //! | `charge_evaluation` | `true`: each evaluation has every client with training data download the model and pass over its data; the server waits for the slowest |
 //! | `start` | safetensors file with the model's tensors, beside the scenario: `items.weight` and `users.weight`, `ncf.0.weight`, `ncf.0.bias`, `ncf.2.weight`, `ncf.2.bias`, the same of `proxy`, and those of `dmrl` |
 //!
-//! `proxy = "pairwise"`: the proxy `p` predicts `−ln σ(p(u, v) − p(u, j))`; `"positive"`: `p(u, v)`. Networks are defined in
-//! `crates/learning/src/ncf.rs`. But for `mf`, first numbers are uniform in `±√(6/(n + m))` of a table of n × m (Xavier).
+//! `proxy = "pairwise"`: the proxy `p` predicts `−ln σ(p(u, v) − p(u, j))`; `"positive"`: `p(u, v)`. Networks are
+//! defined in `crates/learning/src/ncf.rs`. But for `mf`, first numbers are uniform in `±√(6/(n + m))` of a table of n
+//! × m (Xavier).
 //!
 //! Not with `dmrl`: `updated_items`, `transfer`. There `clip` of `[training]` is for the norm of the slopes of all rows
-//! that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards what they were before the job:
-//! items' rows as they were sent, users' rows as the client kept them.
+//! that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards what they were
+//! before the job: items' rows as they were sent, users' rows as the client kept them.
 //!
 //! `[task.recommendation.model.dmrl]`:
 //!
@@ -69,9 +70,9 @@
 //! # Source
 //! S. Rendle et al., "BPR: Bayesian personalized ranking from implicit feedback", UAI 2009; J. Liu, M. Goudarzi, A. N.
 //! Toosi, "An ML-driven participant selection technique for federated recommendation system in edge-cloud computing",
-//! 2025, (1)–(8), for `dmrl`; ProxyRL-FRS, (7)–(15), for `ncf` and `proxy-ncf`; C. Zhang et al., "Dual personalization on
-//! federated recommendation", IJCAI 2023, for `pfedrec`; C. Wu et al., "A federated graph neural network framework for
-//! privacy-preserving personalization", Nature Communications 13, 2022, for `fedpergnn`; those of the data sets.
+//! 2025, (1)–(8), for `dmrl`; ProxyRL-FRS, (7)–(15), for `ncf` and `proxy-ncf`; C. Zhang et al., "Dual personalization
+//! on federated recommendation", IJCAI 2023, for `pfedrec`; C. Wu et al., "A federated graph neural network framework
+//! for privacy-preserving personalization", Nature Communications 13, 2022, for `fedpergnn`; those of the data sets.
 //!
 //! # Cost
 //! A round of evaluation takes users × items × dimensions operations, and never users × items of memory.
@@ -90,8 +91,10 @@
 //! ```
 
 mod dmrl;
+mod model;
 
 pub use dmrl::Dmrl;
+pub use model::{ModelConfig, ProxyConfig};
 
 use super::{DataCache, Material, Task, TaskError, TaskSettings};
 use fedgenie_core::catalogue::{Catalogue, Entry};
@@ -102,7 +105,6 @@ use fedgenie_learning::data::located;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::matrix_factorisation::Moves;
 use fedgenie_learning::model::weights::read_tensors;
-use fedgenie_learning::ncf::{Proxy, Shape};
 use fedgenie_learning::ranking::Ranker;
 use fedgenie_learning::ratings::triplets::{Triplets, read_triplets};
 use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, RatingsSplit, SplitConfig};
@@ -237,77 +239,6 @@ impl From<SentConfig> for Sent {
     }
 }
 
-/// `model = { mf = { dimensions = 32 } }`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[schemars(transform = fedgenie_core::config::allow_bare_kinds)]
-#[schemars(rename = "RecommendationModelConfig")]
-pub enum ModelConfig {
-    /// Matrix factorisation.
-    Mf {
-        /// Length of a row; from 1 to 4,096.
-        #[serde(default = "thirty_two")]
-        dimensions: usize,
-        /// Standard deviation of the numbers of first rows; above 0.
-        #[serde(default = "tenth")]
-        deviation: f64,
-    },
-    /// A network over both rows.
-    Ncf {
-        /// Length of a row; from 1 to 4,096.
-        #[serde(default = "thirty_two")]
-        dimensions: usize,
-        /// Hidden numbers of the network; from 1 to 4,096.
-        #[serde(default = "thirty_two")]
-        hidden: usize,
-    },
-    /// A network over both rows, and a second one that predicts its losses.
-    ProxyNcf {
-        /// Length of a row; from 1 to 4,096.
-        #[serde(default = "thirty_two")]
-        dimensions: usize,
-        /// Hidden numbers of each network; from 1 to 4,096.
-        #[serde(default = "thirty_two")]
-        hidden: usize,
-        /// What the second one predicts.
-        #[serde(default)]
-        proxy: ProxyConfig,
-    },
-    /// Private score functions of users.
-    Pfedrec {
-        /// Length of a row; from 1 to 4,096.
-        #[serde(default = "thirty_two")]
-        dimensions: usize,
-    },
-    /// Users who are seen with their items.
-    Fedpergnn {
-        /// Length of a row; from 1 to 4,096.
-        #[serde(default = "thirty_two")]
-        dimensions: usize,
-    },
-    /// Users, items, text and images, joined by attention over disentangled factors.
-    Dmrl(Dmrl),
-}
-
-/// `proxy = "pairwise"`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProxyConfig {
-    /// The loss of a pair, from the answers to both items.
-    #[default]
-    Pairwise,
-    /// The loss of a pair, as the answer to the positive item.
-    Positive,
-}
-
-const fn thirty_two() -> usize {
-    32
-}
-
-const fn tenth() -> f64 {
-    0.1
-}
-
 /// What scenarios can name as the model of a recommendation.
 pub static MODELS: Catalogue = Catalogue {
     kind: "recommender",
@@ -316,58 +247,6 @@ pub static MODELS: Catalogue = Catalogue {
     // What `mf` is stands with the task.
     shared: include_str!("recommendation.rs"),
 };
-
-impl Default for ModelConfig {
-    fn default() -> Self {
-        Self::Mf { dimensions: thirty_two(), deviation: tenth() }
-    }
-}
-
-impl ModelConfig {
-    fn check(&self) -> Result<(), Complaint> {
-        let (name, sizes) = match self {
-            Self::Mf { dimensions, .. } => ("mf", vec![("dimensions", *dimensions)]),
-            Self::Ncf { dimensions, hidden } => ("ncf", vec![("dimensions", *dimensions), ("hidden", *hidden)]),
-            Self::ProxyNcf { dimensions, hidden, .. } => {
-                ("proxy-ncf", vec![("dimensions", *dimensions), ("hidden", *hidden)])
-            }
-            Self::Pfedrec { dimensions } => ("pfedrec", vec![("dimensions", *dimensions)]),
-            Self::Fedpergnn { dimensions } => ("fedpergnn", vec![("dimensions", *dimensions)]),
-            Self::Dmrl(dmrl) => return dmrl.check().map_err(|complaint| complaint.below("dmrl")),
-        };
-        for (key, found) in sizes {
-            if !(1..=4_096).contains(&found) {
-                let message = format!("found {found}; expected from 1 to 4096");
-                return Err(Complaint::new(key, message).below(name));
-            }
-        }
-        match self {
-            Self::Mf { deviation, .. } if !(deviation.is_finite() && *deviation > 0.0) => {
-                Err(Complaint::new("mf.deviation", format!("found {deviation}; expected a number above 0")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Length of a row, and what makes scores of rows; none of `dmrl`.
-    fn rows(&self) -> Option<(usize, Kind)> {
-        let network = |dimensions, hidden, proxy| (dimensions, Kind::Network(Shape { dimensions, hidden, proxy }));
-        Some(match *self {
-            Self::Mf { dimensions, deviation } => (dimensions, Kind::Products { deviation }),
-            Self::Ncf { dimensions, hidden } => network(dimensions, hidden, None),
-            Self::ProxyNcf { dimensions, hidden, proxy } => {
-                let proxy = match proxy {
-                    ProxyConfig::Pairwise => Proxy::Pairwise,
-                    ProxyConfig::Positive => Proxy::Positive,
-                };
-                network(dimensions, hidden, Some(proxy))
-            }
-            Self::Pfedrec { dimensions } => (dimensions, Kind::Private),
-            Self::Fedpergnn { dimensions } => (dimensions, Kind::Neighbours),
-            Self::Dmrl(_) => return None,
-        })
-    }
-}
 
 impl Config {
     fn filters(&self) -> Filters {

@@ -4,8 +4,10 @@ use super::super::*;
 use super::{SMALL, local, task, train};
 use crate::ncf::{Proxy, Shape};
 use crate::task::PrivateTable;
-use crate::trainer::Length;
+use crate::trainer::{Length, Noise, NoiseScope};
 use fedgenie_core::id::{JobNumber, Round};
+use fedgenie_core::math::special::normal_quantile;
+use fedgenie_core::rng::Purpose;
 use serde_json::json;
 
 fn kinds() -> Vec<Kind> {

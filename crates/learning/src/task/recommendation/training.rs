@@ -1,0 +1,103 @@
+//! One client's job: from what it was sent and what it keeps to its update.
+
+use super::kind::Trainers;
+use super::{Recommendation, Sent};
+use crate::layout::Update;
+use crate::matrix_factorisation::{self as mf, BprTraining, Negatives, RowOptimizer, RowRegularisation};
+use crate::task::{Context, Job, JobKey, Task};
+use crate::trainer::{LocalTraining, Noise, NoiseScope};
+use fedgenie_core::id::ClientId;
+use fedgenie_core::math::special::normal_quantile;
+use fedgenie_core::rng::{Purpose, Streams};
+
+/// What a thread keeps.
+#[derive(Default)]
+pub(super) struct Kept {
+    trainers: Trainers,
+    users: Vec<f32>,
+}
+
+/// Whether the noise of clients is on the whole table, which then travels.
+pub(super) fn sends_table(settings: &LocalTraining) -> bool {
+    settings.noise.is_some_and(|noise| noise.scope == NoiseScope::Table)
+}
+
+impl Recommendation {
+    /// The rows of a client's users.
+    pub(super) fn rows_of(&self, client: ClientId, kept: Option<&[f32]>, rows: &mut Vec<f32>) {
+        rows.clear();
+        match kept {
+            Some(kept) => rows.extend_from_slice(kept),
+            None => {
+                rows.resize(self.private_len(client), 0.0);
+                self.init_private(client, &self.streams, rows);
+            }
+        }
+    }
+
+    pub(super) fn training(&self, local: &LocalTraining) -> BprTraining {
+        BprTraining {
+            dimensions: self.settings.dimensions,
+            length: local.length,
+            batch: local.batch,
+            optimizer: RowOptimizer::new(local.optimizer.config()).expect("an optimizer is checked when it is made"),
+            extra: RowRegularisation { clip: local.clip, proximal: local.proximal },
+            moves: self.settings.moves,
+        }
+    }
+
+    pub(super) fn job<'a>(&'a self, key: JobKey, streams: &Streams, table: &'a [f32], users: &'a [f32]) -> mf::Job<'a> {
+        let JobKey { client, number } = key;
+        mf::Job {
+            table,
+            users,
+            positives: self.source.holdings.positives(client),
+            ends: self.source.holdings.ends(client),
+            negatives: self.source.holdings.triplets(client).map_or(Negatives::Drawn, Negatives::Given),
+            lr_factor: 1.0,
+            order: streams.stream(Purpose::BatchOrder, client.0, number.0),
+            draws: streams.stream(Purpose::TrainingNoise, client.0, number.0),
+        }
+    }
+
+    /// Trains; see [`Task::train`].
+    pub(super) fn do_job(&self, job: &Job<'_>, context: &Context<'_>, kept: &mut Kept, update: &mut Update) {
+        let Context { settings, streams, loss_rms } = *context;
+        let Kept { trainers, users } = kept;
+        self.rows_of(job.client, job.private, users);
+        let key = JobKey { client: job.client, number: job.number };
+        let lr_factor = settings.schedule.factor(job.round.0) as f32;
+        let (weights, table) = self.parts(job.start);
+        let todo = mf::Job { lr_factor, ..self.job(key, streams, table, users) };
+        update.clear();
+        let training = (&self.training(settings), &settings.optimizer);
+        let outcome = trainers.train(&self.settings.kind, training, (&todo, weights));
+        update.parameters.extend_from_slice(&outcome.weights);
+        let rows = &mut outcome.rows;
+        let begin = update.parameters.len();
+        if self.settings.transfer[1] == Sent::Rows && !sends_table(settings) {
+            update.parameters.extend_from_slice(&rows.rows);
+            std::mem::swap(&mut rows.items, &mut update.rows);
+        } else {
+            let d = self.settings.dimensions;
+            update.parameters.extend_from_slice(table);
+            let table = &mut update.parameters[begin..];
+            for (&item, row) in rows.items.iter().zip(rows.rows.chunks_exact(d)) {
+                table[item as usize * d..][..d].copy_from_slice(row);
+            }
+            if self.settings.transfer[1] == Sent::Rows {
+                update.rows.extend(0..self.source.items() as u32);
+            }
+        }
+        if let Some(Noise { sigma, .. }) = settings.noise {
+            let mut noise = streams.stream(Purpose::Privacy, job.client.0, job.number.0);
+            let noisy = update.parameters[begin..].iter_mut();
+            noisy.for_each(|number| *number += (f64::from(sigma) * normal_quantile(noise.uniform())) as f32);
+        }
+        // Buffers go to and fro.
+        std::mem::swap(&mut rows.users, &mut update.private);
+        update.first_loss = rows.loss;
+        update.loss_rms = loss_rms.then_some(rows.loss_rms);
+        update.diverged = rows.diverged || !update.first_loss.is_finite();
+    }
+}
