@@ -217,6 +217,8 @@ pub(super) struct ActorCritic {
     log_probability: f64,
     value: f64,
     td_error: f64,
+    /// Kept from step to step, because it is large.
+    gradient: Vec<f64>,
 }
 
 impl Stateful for ActorCritic {
@@ -232,6 +234,7 @@ impl Stateful for ActorCritic {
             log_probability: _,
             value: _,
             td_error: _,
+            gradient: _,
         } = self;
         state.field(actor);
         state.field(critic);
@@ -263,6 +266,7 @@ impl ActorCritic {
             log_probability: f64::NAN,
             value: f64::NAN,
             td_error: f64::NAN,
+            gradient: Vec::new(),
         }
     }
 
@@ -392,58 +396,62 @@ impl ActorCritic {
         if !error.is_finite() {
             return f64::NAN;
         }
+        let mut gradient = std::mem::take(&mut self.gradient);
         if self.actor.learns() {
-            let gradient = self.actor_gradient(seen, drawn, -error);
+            self.actor_gradient(seen, drawn, -error, &mut gradient);
             self.actor.step(&gradient);
         }
         if self.critic.learns() {
-            let gradient = self.critic_gradient(seen, -error);
+            self.critic_gradient(seen, -error, &mut gradient);
             self.critic.step(&gradient);
         }
+        self.gradient = gradient;
         error
     }
 
     /// The gradient of `scale·ln π`.
-    fn actor_gradient(&self, seen: &Seen, drawn: &[u32], scale: f64) -> Vec<f64> {
+    fn actor_gradient(&self, seen: &Seen, drawn: &[u32], scale: f64, gradient: &mut Vec<f64>) {
         let mut slopes = draw::slopes(&self.logits(seen), drawn);
         slopes.iter_mut().for_each(|slope| *slope *= scale);
         let network = &self.actor.network;
-        let (mut gradient, mut hidden) = (vec![0.0; network.parameters.len()], Vec::new());
+        gradient.clear();
+        gradient.resize(network.parameters.len(), 0.0);
+        let mut hidden = Vec::new();
         let mut below = vec![0.0; self.plan.hidden];
         if self.plan.rule == Rule::Dense {
             let input = self.spread(seen);
             let mut of_all = vec![0.0; self.plan.clients];
             seen.clients.iter().zip(slopes).for_each(|(client, slope)| of_all[client.index()] = slope);
             network.hidden(&input, &mut hidden);
-            network.outputs_back(&hidden, &of_all, &mut gradient, &mut below);
-            network.hidden_back(&input, &hidden, &below, &mut gradient);
-            return gradient;
+            network.outputs_back(&hidden, &of_all, gradient, &mut below);
+            network.hidden_back(&input, &hidden, &below, gradient);
+            return;
         }
         for (features, slope) in seen.features.chunks_exact(FEATURES).zip(slopes) {
             below.fill(0.0);
             network.hidden(features, &mut hidden);
-            network.outputs_back(&hidden, &[slope], &mut gradient, &mut below);
-            network.hidden_back(features, &hidden, &below, &mut gradient);
+            network.outputs_back(&hidden, &[slope], gradient, &mut below);
+            network.hidden_back(features, &hidden, &below, gradient);
         }
-        gradient
     }
 
     /// The gradient of `scale·V(s)`.
-    fn critic_gradient(&self, seen: &Seen, scale: f64) -> Vec<f64> {
+    fn critic_gradient(&self, seen: &Seen, scale: f64, gradient: &mut Vec<f64>) {
         let network = &self.critic.network;
-        let (mut gradient, mut hidden) = (vec![0.0; network.parameters.len()], self.pooled(seen));
+        gradient.clear();
+        gradient.resize(network.parameters.len(), 0.0);
+        let mut hidden = self.pooled(seen);
         let mut below = vec![0.0; self.plan.hidden];
-        network.outputs_back(&hidden, &[scale], &mut gradient, &mut below);
+        network.outputs_back(&hidden, &[scale], gradient, &mut below);
         if self.plan.rule == Rule::Dense {
-            network.hidden_back(&self.spread(seen), &hidden, &below, &mut gradient);
-            return gradient;
+            network.hidden_back(&self.spread(seen), &hidden, &below, gradient);
+            return;
         }
         below.iter_mut().for_each(|slope| *slope /= seen.clients.len() as f64);
         for features in seen.features.chunks_exact(FEATURES) {
             network.hidden(features, &mut hidden);
-            network.hidden_back(features, &hidden, &below, &mut gradient);
+            network.hidden_back(features, &hidden, &below, gradient);
         }
-        gradient
     }
 
     /// The weights, once they were drawn.

@@ -65,7 +65,8 @@ fn assert_gradient(
 fn the_actors_gradient_is_that_of_central_differences() {
     for rule in RULES {
         let (mut begun, seen, drawn) = (begun(rule), seen(rule), [2, 0, 1]);
-        let gradient = begun.actor_gradient(&seen, &drawn, -0.7);
+        let mut gradient = vec![7.0];
+        begun.actor_gradient(&seen, &drawn, -0.7, &mut gradient);
         let value = |begun: &ActorCritic| -0.7 * log_probability(&begun.logits(&seen), &drawn);
         assert_gradient(&gradient, &mut begun, |begun| &mut begun.actor.network.parameters, value);
     }
@@ -76,7 +77,8 @@ fn the_critics_gradient_is_that_of_central_differences() {
     for rule in RULES {
         let (mut begun, seen) = (begun(rule), seen(rule));
         let error = 1.3 - begun.value_of(&seen);
-        let gradient = begun.critic_gradient(&seen, -error);
+        let mut gradient = vec![7.0];
+        begun.critic_gradient(&seen, -error, &mut gradient);
         let value = |begun: &ActorCritic| (1.3 - begun.value_of(&seen)).powi(2) / 2.0;
         assert_gradient(&gradient, &mut begun, |begun| &mut begun.critic.network.parameters, value);
     }
@@ -288,8 +290,9 @@ fn a_selection_learns_from_the_one_before() {
         begun.reward(0.4);
         let mut expected = begun.clone();
         let error = 0.4 + 0.9 * value(&initial, &second) - value(&initial, &first);
-        let [actor, critic] =
-            [expected.actor_gradient(&first, &drawn, -error), expected.critic_gradient(&first, -error)];
+        let [mut actor, mut critic] = [Vec::new(), Vec::new()];
+        expected.actor_gradient(&first, &drawn, -error, &mut actor);
+        expected.critic_gradient(&first, -error, &mut critic);
         expected.actor.step(&actor);
         expected.critic.step(&critic);
         begun.decide(second.clone(), 2, &mut rng(3));
