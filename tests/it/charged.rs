@@ -8,8 +8,8 @@ use fedgenie::run::{Evaluations, Run, RunSettings};
 const CHARGED: Settings = Settings { has_noise: false, charges: true, answers: false, has_slope: false };
 const SECOND: u64 = 1_000_000_000;
 
-/// Client 0 takes 1 + 8 + 1 s and client 3 8 + 4 + 1 s. Asked for an evaluation, clients 0, 1, 3, 4, 5 download and make
-/// a pass of a quarter of their job: 1 + 2, 2 + 4, 8 + 1, 4 + 1, 1 + 2 s. Client 2, with 40 s to download, has no
+/// Client 0 takes 1 + 8 + 1 s and client 3 8 + 4 + 1 s. Asked for an evaluation, clients 0, 1, 3, 4, 5 download and
+/// make a pass of a quarter of their job: 1 + 2, 2 + 4, 8 + 1, 4 + 1, 1 + 2 s. Client 2, with 40 s to download, has no
 /// examples.
 #[test]
 fn all_with_examples_download_and_the_slowest_is_waited_for() {
