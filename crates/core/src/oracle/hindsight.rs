@@ -27,7 +27,8 @@
 //! `rounds.jsonl` a judged round has `hindsight`: `best` (ids), `best_value`, `own_value`.
 //!
 //! Two utilities look at the round when it begins, with what clients keep then: with [`super::utility::local_loss`]
-//! nobody trains, and [`super::utility::influence`] is a weighted mean over a set, whose best set [`super::ratio`] finds.
+//! nobody trains, and [`super::utility::influence`] is a weighted mean over a set, whose best set [`super::ratio`]
+//! finds.
 //!
 //! *Edge servers* (`hierarchical`): each of their rounds is judged among the server's own clients, from the model that
 //! the server sends them. The regret of a round of the cloud is the mean over the servers that selected in it of the
