@@ -1,7 +1,7 @@
 """Graph networks in PyTorch beside FedGenie: the same steps on the same graphs, in turns.
 
     python validation/compare/pytorch_graphs.py                        # drawn ratings of Ciao's size
-    python validation/compare/pytorch_graphs.py --data shared/data     # Ciao, in its folder `ciao`
+    python validation/compare/pytorch_graphs.py --data FOLDER          # Ciao, in its folder `ciao`
 
 A step is the loss of all training ratings of each of ten clients, and its slopes: by convolution (five layers of 32 numbers) and by attention
 (two layers, two heads), from 64 features a node. FedGenie's benchmark writes graphs, features, weights, losses and slopes; PyTorch reads them
