@@ -26,6 +26,7 @@ struct Case {
     is_interacted: bool,
     is_by_selected: bool,
     has_start: bool,
+    has_triplets: bool,
     contribution: &'static str,
     batch: usize,
     rate: f64,
@@ -42,6 +43,7 @@ const PAPER: Case = Case {
     is_interacted: true,
     is_by_selected: true,
     has_start: true,
+    has_triplets: true,
     contribution: "proxy",
     batch: 4,
     rate: 0.02,
@@ -112,6 +114,7 @@ fn scenario(case: &Case) -> String {
     let updated = if case.is_interacted { "interacted" } else { "touched" };
     let rows = if case.is_by_selected { "selected" } else { "touched" };
     let start = if case.has_start { "start = \"start.safetensors\"\n" } else { "" };
+    let triplets = if case.has_triplets { "triplets = \"triplets.csv\"\n" } else { "" };
     let clip = case.clip.map_or_else(String::new, |most| format!("clip = {most}\n"));
     let noise = case.noise.map_or_else(String::new, |scope| format!("[privacy]\nsigma = 0.1\nscope = \"{scope}\"\n"));
     format!(
@@ -129,8 +132,7 @@ split = "file"
 partition = "users"
 model = {{ proxy-ncf = {{ dimensions = {d}, hidden = {h}, proxy = "{proxy}" }} }}
 updated_items = "{updated}"
-triplets = "triplets.csv"
-cutoffs = [2, 5]
+{triplets}cutoffs = [2, 5]
 staleness_window = {WINDOW}
 {start}[training]
 epochs = 2
@@ -232,7 +234,8 @@ fn check_metrics(case: &Case, files: &Files, model: &Model, (number, metrics): (
     by_popularity.sort_by_key(|&item| (popularity(item), item));
     let tail = &by_popularity[..16];
     check("longtail_updated", tail.iter().filter(|item| is_updated(item)).count() as f64 / 16.0);
-    let sums = (0..USERS).filter(|&user| user != IDLE).map(|user| case.sums(model, &files.triplets_of(user)));
+    let sums =
+        (0..USERS).filter(|&user| user != IDLE).map(|user| case.sums(model, &case.epochs(files, user, number + 1)[0]));
     check("proxy_rank_correlation", spearman(&sums.collect::<Vec<_>>()));
     assert_eq!(checked, metrics.as_object().unwrap().len(), "no metric is left: {metrics}");
 }
@@ -251,7 +254,7 @@ fn replay(case: &Case, place: &Workplace, files: &Files) -> Vec<Model> {
         assert_eq!(state.len(), candidates.len());
         for (found, &client) in state.iter().zip(&candidates) {
             let which = usize::from(case.contribution == "proxy");
-            let expected = case.sums(model, &files.triplets_of(client))[which];
+            let expected = case.sums(model, &case.epochs(files, client, number)[0])[which];
             near(found, expected, 1e-5, &format!("state of client {client} in round {number}"));
         }
         let selected = ids(&round["selected"]);
@@ -323,6 +326,14 @@ fn all_rows_that_are_met_and_answers_to_positives() {
     played(&case);
     // Rows and hidden numbers of more than one vector, from what streams draw.
     played(&Case { d: 17, h: 18, has_start: false, ..case });
+}
+
+/// Every job draws its own: what clients are asked for are those of the job that they would do.
+#[test]
+fn negatives_that_are_drawn() {
+    for is_interacted in [true, false] {
+        played(&Case { has_triplets: false, is_interacted, ..PAPER });
+    }
 }
 
 #[test]

@@ -267,28 +267,42 @@ impl Case {
         sums
     }
 
+    /// The triplets of a job's epochs, in the order in which it meets them.
+    pub fn epochs(&self, files: &Files, client: usize, number: u32) -> [Vec<Triplet>; 2] {
+        let positives = &files.parts["train"][client];
+        let unknown: Vec<usize> = (0..ITEMS).filter(|item| !positives.contains(item)).collect();
+        let given = files.triplets_of(client);
+        let stream = |purpose| Streams::new(1).stream(purpose, client as u32, number);
+        let (mut shuffles, mut draws) = (stream(Purpose::BatchOrder), stream(Purpose::TrainingNoise));
+        let mut order: Vec<usize> = (0..if self.has_triplets { given.len() } else { positives.len() }).collect();
+        [0, 1].map(|_| {
+            shuffles.shuffle(&mut order);
+            let mut draw = || unknown[draws.below(unknown.len() as u64) as usize];
+            let mut triplet =
+                |&place: &usize| if self.has_triplets { given[place] } else { (client, positives[place], draw()) };
+            order.iter().map(&mut triplet).collect()
+        })
+    }
+
     /// The job of a client in a round.
     pub fn train(&self, files: &Files, model: &Model, client: usize, number: u32) -> Update {
-        let examples = files.triplets_of(client);
+        let epochs = self.epochs(files, client, number);
         let positives = &files.parts["train"][client];
         let (start, moments) = (model.clone(), BTreeMap::new());
         let mut job = Job { case: self, user: client, model: model.clone(), start, moments };
-        let mut order: Vec<usize> = (0..examples.len()).collect();
-        let mut stream = Streams::new(1).stream(Purpose::BatchOrder, client as u32, number);
         let (mut step, mut losses) = (0, Vec::new());
-        for epoch in 0..2 {
-            stream.shuffle(&mut order);
-            for places in order.chunks(self.batch) {
+        for (examples, epoch) in epochs.iter().zip(0..) {
+            for batch in examples.chunks(self.batch) {
                 step += 1;
-                let batch: Vec<Triplet> = places.iter().map(|&place| examples[place]).collect();
                 let moves = |item: usize| !self.is_interacted || positives.binary_search(&item).is_ok();
-                let found = job.step(step, &batch, moves);
+                let found = job.step(step, batch, moves);
                 if epoch == 0 {
                     losses.extend(found);
                 }
             }
         }
-        let met = |item: &usize| examples.iter().any(|&(_, positive, negative)| [positive, negative].contains(item));
+        let met =
+            |item: &usize| epochs.iter().flatten().any(|&(_, positive, negative)| [positive, negative].contains(item));
         let moves = |item: &usize| !self.is_interacted || positives.contains(item);
         let mut rows: Vec<usize> = (0..ITEMS).filter(|item| met(item) && moves(item)).collect();
         if self.noise == Some("table") {
@@ -302,7 +316,7 @@ impl Case {
             }
         }
         let loss = losses.iter().sum::<f64>() / losses.len() as f64;
-        Update { client, examples: examples.len() as f64, after, rows, loss }
+        Update { client, examples: epochs[0].len() as f64, after, rows, loss }
     }
 
     /// The mean of the changes, by numbers of examples.
