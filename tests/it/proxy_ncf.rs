@@ -88,8 +88,8 @@ fn has_gap(user: usize) -> bool {
     user % 3 == 2
 }
 
-/// Two triplets of each training pair but the first of every third user, in an order that mixes users. Negatives may be items
-/// that are held out.
+/// Two triplets of each training pair but the first of every third user, in an order that mixes users. Negatives may
+/// be items that are held out.
 fn triplets(ratings: &Files) -> String {
     let mut lines = Vec::new();
     for (user, items) in ratings.parts["train"].iter().enumerate() {
@@ -311,7 +311,7 @@ fn the_files_have_what_the_tests_need() {
         let left_out = (user, files.parts["train"][user][0]);
         assert!(!files.triplets.iter().any(|&(user, positive, _)| (user, positive) == left_out));
     }
-    assert!((0..USERS).any(|user| files.triplets_of(user).len() % PAPER.batch != 0));
+    assert!((0..USERS).any(|user| !files.triplets_of(user).len().is_multiple_of(PAPER.batch)));
     assert!(files.triplets.iter().any(|&(user, _, negative)| files.parts["test"][user].contains(&negative)));
 }
 
