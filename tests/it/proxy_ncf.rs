@@ -29,6 +29,7 @@ struct Case {
     has_triplets: bool,
     contribution: &'static str,
     batch: usize,
+    is_adam: bool,
     rate: f64,
     clip: Option<f64>,
     proximal: f64,
@@ -46,6 +47,7 @@ const PAPER: Case = Case {
     has_triplets: true,
     contribution: "proxy",
     batch: 4,
+    is_adam: true,
     rate: 0.02,
     clip: None,
     proximal: 0.0,
@@ -115,6 +117,7 @@ fn scenario(case: &Case) -> String {
     let rows = if case.is_by_selected { "selected" } else { "touched" };
     let start = if case.has_start { "start = \"start.safetensors\"\n" } else { "" };
     let triplets = if case.has_triplets { "triplets = \"triplets.csv\"\n" } else { "" };
+    let optimizer = if case.is_adam { "adam" } else { "sgd" };
     let clip = case.clip.map_or_else(String::new, |most| format!("clip = {most}\n"));
     let noise = case.noise.map_or_else(String::new, |scope| format!("[privacy]\nsigma = 0.1\nscope = \"{scope}\"\n"));
     format!(
@@ -138,7 +141,7 @@ staleness_window = {WINDOW}
 epochs = 2
 batch = {batch}
 proximal = {:?}
-{clip}optimizer = {{ adam = {{ lr = {rate} }} }}
+{clip}optimizer = {{ {optimizer} = {{ lr = {rate} }} }}
 [aggregation]
 rows = "{rows}"
 [protocol.synchronous]
@@ -333,6 +336,14 @@ fn all_rows_that_are_met_and_answers_to_positives() {
 fn negatives_that_are_drawn() {
     for is_interacted in [true, false] {
         played(&Case { has_triplets: false, is_interacted, ..PAPER });
+    }
+}
+
+/// Adam does not see how long a gradient is; here a slope that is half as large would show.
+#[test]
+fn gradient_descent() {
+    for is_pairwise in [true, false] {
+        played(&Case { is_adam: false, rate: 0.3, is_pairwise, ..PAPER });
     }
 }
 

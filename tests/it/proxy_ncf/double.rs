@@ -194,6 +194,10 @@ impl Job<'_> {
                 self.moments.entry(group).or_insert_with(|| [vec![0.0; start.len()], vec![0.0; start.len()]]);
             for at in 0..start.len() {
                 let slope = slopes[at] * scale + case.proximal * (numbers[at] - start[at]);
+                if !case.is_adam {
+                    numbers[at] -= case.rate * slope;
+                    continue;
+                }
                 mean[at] = 0.9 * mean[at] + 0.1 * slope;
                 square[at] = 0.999 * square[at] + 0.001 * slope * slope;
                 let (mean, square) = (mean[at] / (1.0 - 0.9_f64.powi(step)), square[at] / (1.0 - 0.999_f64.powi(step)));
