@@ -44,6 +44,7 @@ mod overwrite;
 mod policies;
 mod privacy;
 mod protocols;
+mod proxy_ncf;
 mod proxyrl;
 mod ranking_edges;
 mod rating_graph;
