@@ -36,7 +36,7 @@
 //! | `split` | `"file"`, `{ random = { test = 0.1, valid = 0.1 } }`, `{ per-user = { test = 0.2, valid = 0.1 } }`, `"leave-one-out"`; without it `"file"` where the data say what is for testing, else `per-user` |
 //! | `partition` | `"users"`: each user is a client, and `population.clients` may be left out; or any other, over ratings |
 //! | `cutoffs`, `quality` | cutoffs of the metrics; the main metric, `auc` without it |
-//! | `updated_items` | rows that a job moves and sends: `"touched"` by a step, or those it `"interacted"` with: positives |
+//! | `updated_items` | rows that a job moves and sends: those `"touched"` by a step, or, of these, those it `"interacted"` with: its positives |
 //! | `transfer` | what travels of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
 //! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; lines whose positive is for validation are the pairs of the utility `influence`; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
 //! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; `{ ncf = { dimensions = 32, hidden = 32 } }`; `{ proxy-ncf = { dimensions = 32, hidden = 32, proxy = "pairwise" } }`; `{ pfedrec = { dimensions = 32 } }`; `{ fedpergnn = { dimensions = 32 } }`; or `{ dmrl = { .. } }`, below |
