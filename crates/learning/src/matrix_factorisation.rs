@@ -67,6 +67,7 @@ pub use score::{FactorScores, UserRows, UserTable};
 pub(crate) use job::{Moment, Stepper, is_finite};
 pub(crate) use optimizer::RowStep;
 pub(crate) use rows::LocalRows;
+pub(crate) use score::store_some;
 pub(crate) use step::{Triple, fold_all, losses_and_slopes};
 
 use crate::lanes::Path;

@@ -150,7 +150,7 @@ fn tile<const USERS: usize>(
 ///
 /// Never inlined: seeing this, LLVM would keep the sums in memory.
 #[inline(never)]
-fn store_some(sums: &[Lanes], first: usize, count: usize, items: usize, scores: &mut [f32]) {
+pub(crate) fn store_some(sums: &[Lanes], first: usize, count: usize, items: usize, scores: &mut [f32]) {
     for (index, sums) in sums.iter().enumerate() {
         scores[first + index * items..][..count].copy_from_slice(&sums.0[..count]);
     }

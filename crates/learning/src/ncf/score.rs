@@ -6,7 +6,7 @@ use super::Shape;
 use super::losses::{Pass, pack};
 use super::weights::{Plan, fill_up};
 use crate::lanes::{Kernel, LANES, Lanes, Path, run};
-use crate::matrix_factorisation::UserRows;
+use crate::matrix_factorisation::{UserRows, store_some};
 use crate::ranking::{BLOCK, ScoreItems};
 use std::cell::RefCell;
 
@@ -185,14 +185,4 @@ fn tile<const USERS: usize>(
         store_some(&finished, at, count, items, scores);
     }
     USERS
-}
-
-/// Stores the first lanes of each vector, the vectors being `items` numbers apart.
-///
-/// Never inlined: seeing this, LLVM would keep the sums in memory.
-#[inline(never)]
-fn store_some(sums: &[Lanes], first: usize, count: usize, items: usize, scores: &mut [f32]) {
-    for (index, sums) in sums.iter().enumerate() {
-        scores[first + index * items..][..count].copy_from_slice(&sums.0[..count]);
-    }
 }
