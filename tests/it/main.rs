@@ -30,6 +30,7 @@ mod genie_of_sets;
 mod goes_on;
 mod golden;
 mod golden_learning;
+mod gpfedrec;
 mod harmony_style;
 mod hierarchical;
 mod hindsight;

@@ -69,10 +69,7 @@ pub struct Contribution<'a> {
 impl Contribution<'_> {
     /// The weight before its age is taken into account.
     fn base_weight(&self, weighting: Weighting) -> f64 {
-        match weighting {
-            Weighting::DataSize | Weighting::TotalSize => self.examples as f64,
-            Weighting::Uniform => f64::from(u8::from(self.examples > 0)),
-        }
+        weighting.of(self.examples)
     }
 
     fn weight(&self, weighting: Weighting) -> f64 {

@@ -51,12 +51,14 @@
 mod job;
 mod kernels;
 mod losses;
+mod pull;
 mod score;
 mod step;
 mod weights;
 
 pub use job::{Outcome, Worker};
 pub use losses::Losses;
+pub use pull::{Pull, items_of};
 pub use score::NetworkScores;
 
 use fedgenie_core::math::float::sqrt;

@@ -99,6 +99,13 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// One client's training: from what it was sent and what it keeps to its update.
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update);
 
+    /// Lets the server compare the updates of a round before it averages them, one for each client and the model that
+    /// it was sent, ascending by client and job. `weights` are those of the average, before they are divided by their
+    /// sum. None where updates are averaged as they are.
+    fn relate(&self, _sent: &[(ClientId, &[f32])], _updates: &[&Update], _weights: &[f64]) -> Option<Related> {
+        None
+    }
+
     /// The measures of data, in the order in which the task declares them. NaN where there is nothing to measure on.
     /// Returns the weight of the values, such as a number of examples, with which parts can be put together. On
     /// [`On::Model`] the measures of the model alone.
@@ -324,6 +331,16 @@ impl dyn Task {
             }
         }
     }
+}
+
+/// What a server makes of the updates of a round together: see [`Task::relate`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Related {
+    /// The weight of each update in the average, instead of the one that it had; their sum is the same, and an update
+    /// without weight stays without.
+    pub weights: Vec<f64>,
+    /// What each client keeps, instead of what its update says.
+    pub private: Vec<Vec<f32>>,
 }
 
 /// References by name, each with values of metrics by name.

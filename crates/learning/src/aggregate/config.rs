@@ -44,6 +44,16 @@ pub enum Weighting {
     TotalSize,
 }
 
+impl Weighting {
+    /// The weight of an update by so many examples, before its age is taken into account.
+    pub fn of(self, examples: usize) -> f64 {
+        match self {
+            Self::DataSize | Self::TotalSize => examples as f64,
+            Self::Uniform => f64::from(u8::from(examples > 0)),
+        }
+    }
+}
+
 impl AggregationConfig {
     /// Checks the ranges.
     ///

@@ -14,6 +14,8 @@ pub struct Footprint {
     positive: Vec<u64>,
     /// Whether a step that meets a user meets all of the user's positives.
     neighbours: bool,
+    /// Whether any step meets all of the job's positives.
+    all_positives: bool,
 }
 
 /// How many item rows a job needs and changes.
@@ -51,6 +53,12 @@ impl Footprint {
         Self { neighbours: true, ..self }
     }
 
+    /// Of jobs whose steps meet all their positives.
+    #[must_use]
+    pub fn with_all_positives(self) -> Self {
+        Self { all_positives: true, ..self }
+    }
+
     /// The rows of a job among so many items. Its tables may be empty: they are not read.
     ///
     /// # Panics
@@ -73,6 +81,9 @@ impl Footprint {
             }
             if !is_order_free {
                 order.shuffle(&mut self.examples.order);
+            }
+            if self.all_positives {
+                job.positives.iter().for_each(|&item| mark(&mut self.met, item));
             }
             let steps = left.min(self.examples.order.len().div_ceil(settings.batch) as u64);
             left -= steps;

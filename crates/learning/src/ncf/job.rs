@@ -1,6 +1,7 @@
 //! One client's training.
 
 use super::Shape;
+use super::pull::{AddPull, Pull, Pulled};
 use super::step::{Scratch, Step};
 use super::weights::{Plan, fill_up, take_out, turn};
 use crate::lanes::{Kernel, Path, run};
@@ -38,6 +39,7 @@ struct Networks {
     turned: Vec<f32>,
     moments: Moments,
     scratch: Scratch,
+    pulled: Pulled,
 }
 
 impl Worker {
@@ -57,8 +59,23 @@ impl Worker {
         (job, weights): (&Job<'_>, &[f32]),
         outcome: &mut Outcome,
     ) {
-        assert_eq!(weights.len(), shape.weights(), "all weights were sent");
+        self.train_pulled(shape, (settings, optimizer), (job, weights, None), outcome);
+    }
+
+    /// As [`Worker::train`], with the rows of the job's positives pulled towards others.
+    ///
+    /// # Panics
+    /// As [`Worker::train`], or if an item has no row to be pulled to.
+    pub fn train_pulled(
+        &mut self,
+        shape: &Shape,
+        (settings, optimizer): (&BprTraining, &Optimizer),
+        (job, weights, pull): (&Job<'_>, &[f32], Option<Pull<'_>>),
+        outcome: &mut Outcome,
+    ) {
+        assert_eq!(weights.len(), shape.weights(), "the networks have all their weights");
         self.networks.begin(shape, optimizer, settings.extra.proximal, weights);
+        self.networks.pulled.begin(pull, job, settings.dimensions);
         self.rows.train_with(&mut self.networks, settings, job, &mut outcome.rows);
         outcome.weights.clear();
         take_out(shape, &self.networks.weights, &mut outcome.weights);
@@ -92,6 +109,10 @@ impl Networks {
 }
 
 impl Stepper for Networks {
+    fn meet(&mut self, job: &Job<'_>, _triplets: &[Triple], rows: (&mut LocalRows, usize), step: u64) {
+        self.pulled.meet(job, rows, step);
+    }
+
     fn step(
         &mut self,
         path: Path,
@@ -100,9 +121,10 @@ impl Stepper for Networks {
         rows: &mut LocalRows,
         Moment { extra, rule, lr_factor }: Moment,
     ) {
-        let Self { shape, optimizer, proximal, weights, starts, gradient, turned, moments, scratch } = self;
+        let Self { shape, optimizer, proximal, weights, starts, gradient, turned, moments, scratch, pulled } = self;
         let (shape, optimizer) = (shape.expect("a job has begun"), optimizer.as_ref().expect("a job has begun"));
         run(path, Step { shape, triplets, losses, rows, weights, turned, gradient, scratch });
+        run(path, AddPull { pulled, rows });
         let others = if extra.clip.is_some() { square(gradient) } else { 0.0 };
         let scale = run(path, MoveRows { rows, extra, rule, others });
         if scale != 1.0 {

@@ -28,6 +28,7 @@
 
 mod answers;
 mod data;
+mod guided;
 mod holdings;
 mod kind;
 mod measure;
@@ -41,7 +42,9 @@ pub use holdings::Holdings;
 pub use kind::Kind;
 pub use multimodal::Multimodal;
 
-use super::{Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Task, Worker, evaluate_apart};
+use super::{
+    Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Related, Task, Worker, evaluate_apart,
+};
 use crate::data::partition::{Partition, Skew};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::matrix_factorisation::{self as mf, Footprint, Moves};
@@ -100,7 +103,7 @@ pub struct Start {
     pub items: Vec<f32>,
     /// Of all users.
     pub users: Vec<f32>,
-    /// Weights of networks; empty where there are none.
+    /// Weights of networks that everybody begins with; empty where there are none.
     pub weights: Vec<f32>,
 }
 
@@ -111,6 +114,8 @@ pub struct Recommendation {
     layout: Layout,
     source: Source,
     start: Option<Start>,
+    /// The network that every client begins with, where it is private.
+    first_network: Vec<f32>,
     streams: Streams,
     probes: Vec<ProbeKind>,
     /// The least popular items, four of five.
@@ -144,7 +149,8 @@ impl Recommendation {
                 [items * d, users * d],
                 "rows to start from are checked"
             );
-            assert_eq!(start.weights.len(), settings.kind.weights(d), "weights to start from are checked");
+            let weights = settings.kind.weights(d) + settings.kind.private_weights(d);
+            assert_eq!(start.weights.len(), weights, "weights to start from are checked");
         }
         let dense = settings.kind.tensors(d).into_iter().map(|(name, shape)| {
             let numbers = shape.iter().product();
@@ -158,6 +164,15 @@ impl Recommendation {
         let source = Source::new(split, (partition, is_by_user), examples, &settings.cutoffs);
         let mut valid_triplets = triplets.map_or_else(Vec::new, |triplets| triplets.valid.clone());
         valid_triplets.sort_by_key(|triplet| triplet.user);
+        let first_network = match (settings.kind.private_shape(d), &start) {
+            (None, _) => Vec::new(),
+            (Some(_), Some(start)) => start.weights.clone(),
+            (Some(shape), None) => {
+                let mut weights = vec![0.0; shape.weights()];
+                shape.init(streams, &mut weights);
+                weights
+            }
+        };
         Self {
             layout: Layout::new(dense.chain([segment]).collect()),
             probes: settings.probes(),
@@ -167,6 +182,7 @@ impl Recommendation {
             is_by_user,
             source,
             start,
+            first_network,
             streams: streams.clone(),
             settings,
         }
@@ -200,6 +216,12 @@ impl Recommendation {
             None => self.settings.kind.first_user(user, self.source.data.user_ids.len(), &self.streams, row),
         }
     }
+
+    /// The rows that a client's users begin with.
+    fn first_rows(&self, client: ClientId, rows: &mut [f32]) {
+        let rows = rows.chunks_exact_mut(self.settings.dimensions);
+        self.source.holdings.users(client).iter().zip(rows).for_each(|(&user, row)| self.first_row(user, row));
+    }
 }
 
 impl Task for Recommendation {
@@ -212,7 +234,7 @@ impl Task for Recommendation {
         let (weights, items) = parameters.split_at_mut(kind.weights(self.settings.dimensions));
         match &self.start {
             Some(start) => {
-                weights.copy_from_slice(&start.weights);
+                weights.copy_from_slice(&start.weights[..weights.len()]);
                 items.copy_from_slice(&start.items);
             }
             None => kind.first_model(self.settings.dimensions, streams, weights, items),
@@ -220,12 +242,13 @@ impl Task for Recommendation {
     }
 
     fn private_len(&self, client: ClientId) -> usize {
-        self.source.holdings.users(client).len() * self.settings.dimensions
+        self.kept_len(client)
     }
 
     fn init_private(&self, client: ClientId, _streams: &Streams, private: &mut [f32]) {
-        let rows = private.chunks_exact_mut(self.settings.dimensions);
-        self.source.holdings.users(client).iter().zip(rows).for_each(|(&user, row)| self.first_row(user, row));
+        let (rows, network) = private.split_at_mut(self.rows_len(client));
+        self.first_rows(client, rows);
+        network.copy_from_slice(&self.first_network);
     }
 
     fn examples(&self, client: ClientId) -> usize {
@@ -259,6 +282,7 @@ impl Task for Recommendation {
                 let bare = self.job(job, context.streams, &[], &[]);
                 let found = match self.settings.kind {
                     Kind::Neighbours => Footprint::default().with_neighbours(),
+                    Kind::Guided { .. } => Footprint::default().with_all_positives(),
                     _ => Footprint::default(),
                 };
                 { found }.of(&self.training(context.settings), &bare, self.source.items())
@@ -298,6 +322,10 @@ impl Task for Recommendation {
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
         self.do_job(job, context, worker.keep(), update);
+    }
+
+    fn relate(&self, sent: &[(ClientId, &[f32])], updates: &[&Update], weights: &[f64]) -> Option<Related> {
+        matches!(self.settings.kind, Kind::Guided { .. }).then(|| self.guide(sent, updates, weights))
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
@@ -396,6 +424,7 @@ impl Task for Recommendation {
             tensors.push(Tensor { name, shape, values: values.to_vec() });
             weights = rest;
         }
+        tensors.extend(self.private_networks(private));
         tensors
     }
 

@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod evaluation;
+mod folding;
 mod hindsight;
 mod intake;
 
@@ -10,6 +11,7 @@ pub(super) use evaluation::{Evaluated, Measured, ServerScope};
 pub(super) use hindsight::{EdgeState, Past, Snapshot};
 pub(super) use intake::{EdgeModel, Intake, Sent, Sought, Trained, Work};
 
+use self::folding::{contributions, edge_average, related, step};
 use super::RunError;
 use super::checkpoint::Shared;
 use crate::policy::{DeviationFrom, Wants};
@@ -19,7 +21,7 @@ use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::state::State;
-use fedgenie_learning::aggregate::{AggregationConfig, Aging, Contribution, ServerConfig, ServerOptimizer, Weighting};
+use fedgenie_learning::aggregate::{Aging, Contribution, ServerOptimizer};
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::task::{self, Context, Job, ModelState, Need, PrivateTable, PrivateView, Task};
 use rayon::prelude::*;
@@ -272,6 +274,21 @@ impl<'w> Learning<'w> {
         &self.updates[index]
     }
 
+    /// Lets the task relate the updates of `work`, which was just trained, to each other: clients keep what it says, and
+    /// weights for age are such that updates weigh what it says. None where it leaves them as they are.
+    fn relate<'a>(&mut self, work: &'a [Work], current: Option<&'a [Arc<[f32]>]>) -> Option<Vec<f64>> {
+        let updates: Vec<&Update> = self.updates.iter().take(work.len()).collect();
+        let start = |work: &'a Work| match current {
+            Some(current) => &*current[work.sent.cluster as usize],
+            None => &*work.sent.model,
+        };
+        let sent: Vec<(ClientId, &[f32])> = work.iter().map(|work| (work.client, start(work))).collect();
+        let ages: Vec<f64> = work.iter().map(|work| work.staleness_weight).collect();
+        let (private, ages) = related(self.task, self.world.training.aggregation.weighting, &sent, &updates, &ages)?;
+        self.updates.iter_mut().zip(private).for_each(|(update, private)| update.private = private);
+        Some(ages)
+    }
+
     /// Folds what a round took in into the models.
     ///
     /// # Errors
@@ -293,7 +310,9 @@ impl<'w> Learning<'w> {
                 let work = self.train(round, work, wants, parallel)?;
                 let mut trained = self.said(&work, sought, parallel);
                 let current = (combine == Combine::Models).then(|| self.models.clone());
-                let contributions = contributions(self.task, &work, &self.updates, current.as_deref());
+                let related = self.relate(&work, current.as_deref());
+                let contributions =
+                    contributions(self.task, &work, &self.updates, (current.as_deref(), related.as_deref()));
                 let rows: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).collect();
                 let new = step(&mut self.servers, &self.models, &contributions, self.task.all_examples(), round)?;
                 let moved = moved_rows(&rows);
@@ -392,7 +411,8 @@ impl<'w> Learning<'w> {
             return Ok(Vec::new());
         }
         let mut average = model.to_vec();
-        let contributions = contributions(self.task, &work, &self.updates, None);
+        let related = self.relate(&work, None);
+        let contributions = contributions(self.task, &work, &self.updates, (None, related.as_deref()));
         let sent: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).chain([&**rows]).collect();
         let moved = moved_rows(&sent);
         edge_average(&self.world.training.aggregation, self.layout).apply(&mut average, &contributions, 0, cluster);
@@ -403,58 +423,6 @@ impl<'w> Learning<'w> {
         self.inspect(&work, wants, model, &mut trained, parallel);
         Ok(trained)
     }
-}
-
-/// What an edge server does with updates: it averages what it gets; only the cloud keeps a part of the old model.
-fn edge_average(aggregation: &AggregationConfig, layout: &Layout) -> ServerOptimizer {
-    let AggregationConfig { weighting, rows, .. } = *aggregation;
-    let weighting = match weighting {
-        Weighting::TotalSize => Weighting::DataSize,
-        Weighting::DataSize | Weighting::Uniform => weighting,
-    };
-    ServerOptimizer::new(&AggregationConfig { weighting, server: ServerConfig::default(), rows }, layout.clone())
-}
-
-/// The models after a step of the servers of their clusters; none if there is nothing to aggregate.
-fn step(
-    servers: &mut [ServerOptimizer],
-    models: &[Arc<[f32]>],
-    contributions: &[Contribution<'_>],
-    examples: u64,
-    round: Round,
-) -> Result<Option<Vec<Arc<[f32]>>>, RunError> {
-    if contributions.is_empty() {
-        return Ok(None);
-    }
-    let one = |(cluster, (server, old)): (u32, (&mut ServerOptimizer, &Arc<[f32]>))| {
-        let mut new = old.to_vec();
-        server.apply(&mut new, contributions, examples, cluster);
-        match new.iter().all(|parameter| parameter.is_finite()) {
-            true => Ok(new.into()),
-            false => Err(RunError::ServerDiverged { round }),
-        }
-    };
-    (0..).zip(servers.iter_mut().zip(models)).map(one).collect::<Result<_, _>>().map(Some)
-}
-
-/// What the updates of `work`, which was just trained, weigh. They count against the model sent, or against `current`.
-fn contributions<'a>(
-    task: &dyn Task,
-    work: &'a [Work],
-    updates: &'a [Update],
-    current: Option<&'a [Arc<[f32]>]>,
-) -> Vec<Contribution<'a>> {
-    let contribution = |(work, update): (&'a Work, &'a Update)| Contribution {
-        client: work.client,
-        number: work.number,
-        cluster: work.sent.cluster,
-        examples: task.examples(work.client),
-        staleness_weight: work.staleness_weight,
-        start: current.map_or(&*work.sent.model, |current| &*current[work.sent.cluster as usize]),
-        parameters: &update.parameters,
-        rows: &update.rows,
-    };
-    work.iter().zip(updates).map(contribution).collect()
 }
 
 /// What a client changed of a model's trained parameters.

@@ -8,6 +8,7 @@
 //! | `proxy-ncf` | beside it a second network of the same shape, the proxy, which learns to predict the losses of the first | as `ncf`, for both networks |
 //! | `pfedrec` | a user's row is a private score function; a step moves it before it moves the rows of items | as `mf` |
 //! | `fedpergnn` | a user is seen as the own row plus the sum of the rows of the `n` items that the user rated, over `√n` | as `mf` |
+//! | `gpfedrec` | the score is the answer of a network that each client keeps; the server makes for each participant the mean of the tables whose changes are most like its own, and pulls its next job there | as `mf` |
 //! | `dmrl` | embeddings of users and items, text and images, joined by attention; a margin between positives and negatives | all tensors, whole, both ways |
 //!
 //! Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`, `precision_k`,
@@ -39,13 +40,13 @@
 //! | `updated_items` | rows that a job moves and sends: those `"touched"` by a step, or, of these, those it `"interacted"` with: its positives |
 //! | `transfer` | what travels of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
 //! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; lines whose positive is for validation are the pairs of the utility `influence`; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
-//! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; `{ ncf = { dimensions = 32, hidden = 32 } }`; `{ proxy-ncf = { dimensions = 32, hidden = 32, proxy = "pairwise" } }`; `{ pfedrec = { dimensions = 32 } }`; `{ fedpergnn = { dimensions = 32 } }`; or `{ dmrl = { .. } }`, below |
+//! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; `{ ncf = { dimensions = 32, hidden = 32 } }`; `{ proxy-ncf = { dimensions = 32, hidden = 32, proxy = "pairwise" } }`; `{ pfedrec = { dimensions = 32 } }`; `{ fedpergnn = { dimensions = 32 } }`; `{ gpfedrec = { dimensions = 32, hidden = 32, reg = 1.0 } }`, the latter the weight of the pull; or `{ dmrl = { .. } }`, below |
 //! | `staleness_window` | `T` of `item_staleness`, 100 |
 //! | `charge_evaluation` | `true`: each evaluation has every client with training data download the model and pass over its data; the server waits for the slowest |
 //! | `start` | safetensors file with the model's tensors, beside the scenario: `items.weight` and `users.weight`, `ncf.0.weight`, `ncf.0.bias`, `ncf.2.weight`, `ncf.2.bias`, the same of `proxy`, and those of `dmrl` |
 //!
 //! `proxy = "pairwise"`: the proxy `p` predicts `−ln σ(p(u, v) − p(u, j))`; `"positive"`: `p(u, v)`. Networks are
-//! defined in `crates/learning/src/ncf.rs`. But for `mf`, first numbers are uniform in `±√(6/(n + m))` of a table of n
+//! defined in `crates/learning/src/ncf.rs`, `gpfedrec` in `crates/learning/src/task/recommendation/guided.rs`. But for `mf`, first numbers are uniform in `±√(6/(n + m))` of a table of n
 //! × m (Xavier).
 //!
 //! Not with `dmrl`: `updated_items`, `transfer`. There `clip` of `[training]` is for the norm of the slopes of all rows
@@ -72,7 +73,8 @@
 //! Toosi, "An ML-driven participant selection technique for federated recommendation system in edge-cloud computing",
 //! 2025, (1)–(8), for `dmrl`; ProxyRL-FRS, (7)–(15), for `ncf` and `proxy-ncf`; C. Zhang et al., "Dual personalization
 //! on federated recommendation", IJCAI 2023, for `pfedrec`; C. Wu et al., "A federated graph neural network framework
-//! for privacy-preserving personalization", Nature Communications 13, 2022, for `fedpergnn`; those of the data sets.
+//! for privacy-preserving personalization", Nature Communications 13, 2022, for `fedpergnn`; C. Zhang et al., "GPFedRec:
+//! Graph-guided personalization for federated recommendation", KDD 2024, for `gpfedrec`; those of the data sets.
 //!
 //! # Cost
 //! A round of evaluation takes users × items × dimensions operations, and never users × items of memory.
@@ -404,14 +406,18 @@ impl TaskSettings for Config {
         };
         let settings = self.settings(rows);
         let d = settings.dimensions;
-        super::check_parameters((split.items() + split.users()).saturating_mul(d) + settings.kind.weights(d))
-            .map_err(TaskError::Network)?;
+        super::check_parameters(
+            (split.items() + split.users()).saturating_mul(d)
+                + settings.kind.weights(d)
+                + split.users().saturating_mul(settings.kind.private_weights(d)),
+        )
+        .map_err(TaskError::Network)?;
         let start = match &self.start {
             None => None,
             Some(path) => {
                 let counts = [split.items(), split.users()];
                 let of_rows = TENSORS.iter().zip(counts).map(|(&name, rows)| (name.to_owned(), vec![rows, d]));
-                let expected = of_rows.chain(settings.kind.tensors(d)).collect();
+                let expected = of_rows.chain(settings.kind.first_tensors(d)).collect();
                 let mut values = read_tensors(path, expected)?.into_iter().map(|tensor| tensor.values);
                 let mut next = || values.next().expect("each tensor is read");
                 Some(Start { items: next(), users: next(), weights: values.flatten().collect() })

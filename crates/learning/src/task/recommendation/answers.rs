@@ -71,7 +71,8 @@ impl Recommendation {
             let rows = self.rows_as_seen(key.client, state);
             first_epoch(&self.job(key, &self.streams, &[], &[]), self.source.items(), triplets);
             let mut sums = [0.0; 2];
-            model.each(&rows, triplets, |loss, predicted| {
+            let own = self.own_losses(key.client, state);
+            own.as_ref().unwrap_or(&model).each(&rows, triplets, |loss, predicted| {
                 sums[0] += loss;
                 sums[1] += predicted;
             });

@@ -3,7 +3,7 @@
 use crate::matrix_factorisation::{
     self as mf, BprTraining, FactorScores, Halves, Neighbours, UserRows, initial_items, initial_user,
 };
-use crate::ncf::{self, Losses, NetworkScores, Outcome, Shape, xavier};
+use crate::ncf::{self, Losses, NetworkScores, Outcome, Pull, Shape, xavier};
 use crate::ranking::ScoreItems;
 use crate::ratings::triplets::Triplet;
 use crate::trainer::Optimizer;
@@ -25,6 +25,22 @@ pub enum Kind {
     Private,
     /// Products with users who are seen with their items: [`Neighbours`].
     Neighbours,
+    /// A private network of each client, over both rows, and an item table that the server makes for each participant.
+    Guided {
+        /// Of the network, without a proxy; its dimensions are those of rows.
+        shape: Shape,
+        /// Weight of the pull towards that table; not negative.
+        pull: f32,
+    },
+}
+
+/// What a job has beside rows.
+#[derive(Clone, Copy)]
+pub(super) struct Beside<'a> {
+    /// Weights of networks that it was sent, or that its client keeps.
+    pub weights: &'a [f32],
+    /// The rows that those of its items are pulled to.
+    pub targets: Option<&'a [f32]>,
 }
 
 /// What a thread reuses from job to job.
@@ -38,12 +54,12 @@ pub(super) struct Trainers {
 }
 
 impl Trainers {
-    /// Trains one job, with the weights of networks that it was sent.
+    /// Trains one job.
     pub fn train(
         &mut self,
         kind: &Kind,
         (settings, optimizer): (&BprTraining, &Optimizer),
-        (job, weights): (&mf::Job<'_>, &[f32]),
+        (job, Beside { weights, targets }): (&mf::Job<'_>, Beside<'_>),
     ) -> &mut Outcome {
         let Self { rows, networks, halves, neighbours, outcome } = self;
         match kind {
@@ -51,18 +67,40 @@ impl Trainers {
             Kind::Network(shape) => networks.train(shape, (settings, optimizer), (job, weights), outcome),
             Kind::Private => halves.train(rows, settings, job, &mut outcome.rows),
             Kind::Neighbours => neighbours.train(rows, settings, job, &mut outcome.rows),
+            Kind::Guided { shape, pull } => {
+                let pull = Some(Pull { weight: *pull, targets });
+                networks.train_pulled(shape, (settings, optimizer), (job, weights, pull), outcome);
+            }
         }
         outcome
     }
 }
 
 impl Kind {
-    /// Names and shapes of the weights beside rows, in their order.
+    /// Names and shapes of the weights beside rows that travel, in their order.
     pub fn tensors(&self, dimensions: usize) -> Vec<(String, Vec<usize>)> {
         self.shape(dimensions).map_or_else(Vec::new, |shape| shape.tensors())
     }
 
-    /// How many weights there are beside rows.
+    /// Names and shapes of the weights beside rows that everybody begins with, in their order.
+    pub fn first_tensors(&self, dimensions: usize) -> Vec<(String, Vec<usize>)> {
+        self.private_shape(dimensions).map_or_else(|| self.tensors(dimensions), |shape| shape.tensors())
+    }
+
+    /// The network that clients keep to themselves.
+    pub(super) const fn private_shape(&self, dimensions: usize) -> Option<Shape> {
+        match self {
+            Self::Guided { shape, .. } => Some(Shape { dimensions, ..*shape }),
+            _ => None,
+        }
+    }
+
+    /// How many weights a client keeps to itself, beside rows.
+    pub fn private_weights(&self, dimensions: usize) -> usize {
+        self.private_shape(dimensions).map_or(0, |shape| shape.weights())
+    }
+
+    /// How many weights there are beside rows that travel.
     pub fn weights(&self, dimensions: usize) -> usize {
         self.shape(dimensions).map_or(0, |shape| shape.weights())
     }
@@ -87,7 +125,7 @@ impl Kind {
     /// Operations for an example, roughly.
     pub(super) fn operations(&self, dimensions: usize) -> f64 {
         match self {
-            Self::Network(shape) => 12.0 * (shape.weights() + dimensions) as f64,
+            Self::Network(shape) | Self::Guided { shape, .. } => 12.0 * (shape.weights() + dimensions) as f64,
             _ => 20.0 * dimensions as f64,
         }
     }
@@ -99,7 +137,7 @@ impl Kind {
             Self::Products { deviation } => {
                 table.copy_from_slice(&initial_items(items, dimensions, *deviation, streams));
             }
-            Self::Network(_) | Self::Private | Self::Neighbours => {
+            Self::Network(_) | Self::Private | Self::Neighbours | Self::Guided { .. } => {
                 xavier(&mut streams.stream(Purpose::ModelInit, 0, 0), [items, dimensions], table);
             }
         }
@@ -112,19 +150,22 @@ impl Kind {
     pub(super) fn first_user(&self, user: u32, users: usize, streams: &Streams, row: &mut [f32]) {
         match self {
             Self::Products { deviation } => initial_user(user, *deviation, streams, row),
-            Self::Network(_) | Self::Private | Self::Neighbours => {
+            Self::Network(_) | Self::Private | Self::Neighbours | Self::Guided { .. } => {
                 xavier(&mut streams.stream(Purpose::ModelInit, user, 1), [users, row.len()], row);
             }
         }
     }
 
-    /// Scores of all items for users whose rows come from `users`.
+    /// Scores of all items for users whose rows and networks come from `users`.
     pub(super) fn scores<'a>(
         &self,
         dimensions: usize,
-        (weights, table): (&[f32], &[f32]),
-        users: &'a dyn UserRows,
+        (weights, table): (&[f32], &'a [f32]),
+        users: &'a dyn UserModels,
     ) -> Box<dyn ScoreItems + 'a> {
+        if let Some(shape) = self.private_shape(dimensions) {
+            return Box::new(PrivateScores { shape, table, users });
+        }
         match self.shape(dimensions) {
             Some(shape) => Box::new(NetworkScores::new(&shape, weights, table, users)),
             None => Box::new(FactorScores::new(table, dimensions, users)),
@@ -154,6 +195,29 @@ pub(super) enum AskedModel<'a> {
     Network(Losses),
     /// Few items are asked for, which pass it then.
     Few { shape: Shape, weights: &'a [f32], table: &'a [f32] },
+}
+
+/// Where users' rows come from, and the networks that their clients keep to themselves.
+pub(super) trait UserModels: UserRows {
+    /// The weights of a user's network.
+    fn network(&self, user: u32) -> &[f32];
+}
+
+/// A model in which every user has a network.
+struct PrivateScores<'a> {
+    shape: Shape,
+    table: &'a [f32],
+    users: &'a dyn UserModels,
+}
+
+impl ScoreItems for PrivateScores<'_> {
+    fn score(&self, users: &[u32], scores: &mut [f32]) {
+        let items = self.table.len() / self.shape.dimensions;
+        for (&user, scores) in users.iter().zip(scores.chunks_exact_mut(items)) {
+            let network = self.users.network(user);
+            NetworkScores::new(&self.shape, network, self.table, self.users).score(&[user], scores);
+        }
+    }
 }
 
 impl AskedModel<'_> {

@@ -1,5 +1,6 @@
 //! Evaluation: rankings of held-out items, and losses of clients.
 
+use super::kind::{AskedModel, UserModels};
 use super::{HeldOut, Recommendation};
 use crate::matrix_factorisation::{UserRows, with_neighbours};
 use crate::ranking::Means;
@@ -26,6 +27,13 @@ impl UserRows for Rows<'_> {
         if let Some(positives) = self.task.neighbours_at_home(user) {
             with_neighbours(positives, self.table, row);
         }
+    }
+}
+
+impl UserModels for Rows<'_> {
+    fn network(&self, user: u32) -> &[f32] {
+        let home = self.task.source.holdings.home(user).map(|(client, _)| client);
+        home.map_or(&self.task.first_network, |client| self.task.network_of(client, self.private.get(client)))
     }
 }
 
@@ -100,8 +108,16 @@ impl Recommendation {
     /// Tells the loss of each of a client's training examples.
     pub(super) fn each_loss(&self, client: ClientId, state: &ModelState<'_>, mut tell: impl FnMut(f64)) {
         let rows = self.rows_as_seen(client, state);
-        let model = self.settings.kind.losses(self.settings.dimensions, self.parts(state.model), false);
-        model.each(&rows, &self.fixed_examples(client), |loss, _| tell(loss));
+        let shared = self.settings.kind.losses(self.settings.dimensions, self.parts(state.model), false);
+        let own = self.own_losses(client, state);
+        own.as_ref().unwrap_or(&shared).each(&rows, &self.fixed_examples(client), |loss, _| tell(loss));
+    }
+
+    /// The model of a client whose network is its own.
+    pub(super) fn own_losses<'a>(&'a self, client: ClientId, state: &ModelState<'a>) -> Option<AskedModel<'a>> {
+        let shape = self.settings.kind.private_shape(self.settings.dimensions)?;
+        let weights = self.network_of(client, state.private.get(client));
+        Some(AskedModel::Few { shape, weights, table: self.parts(state.model).1 })
     }
 
     /// The rows of a client's users as scores are made of them.

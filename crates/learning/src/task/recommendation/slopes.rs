@@ -15,7 +15,7 @@
 //! One step of plain descent on all triplets at once, with a learning rate of 1,024, moves every number by 1,024 times
 //! its slope: what is lost in the difference of two `f32` is then far below the slope's own rounding.
 
-use super::kind::Trainers;
+use super::kind::{Beside, Trainers};
 use super::{Kind, Recommendation};
 use crate::matrix_factorisation::{
     self as mf, BprTraining, Moves, Negatives, RowOptimizer, RowRegularisation, first_epoch,
@@ -84,13 +84,18 @@ impl Recommendation {
         // A private score moves before items do; both slopes at once are those of products.
         let kind = match &self.settings.kind {
             Kind::Private => &Kind::Products { deviation: 1.0 },
+            Kind::Guided { shape, .. } => &Kind::Network(*shape),
             kind => kind,
         };
+        let has_own = !self.first_network.is_empty();
+        let sent = weights;
+        let weights = if has_own { self.network_of(client, state.private.get(client)) } else { sent };
         let optimizer = Optimizer::new(&sgd).expect("the rate is in range");
-        let outcome = trainers.train(kind, (&settings, &optimizer), (&job, weights));
+        let outcome = trainers.train(kind, (&settings, &optimizer), (&job, Beside { weights, targets: None }));
         let slope = |(before, after): (&f32, &f32)| (before - after) / RATE;
-        let of_weights = if kind.weights(d) == 0 { &[][..] } else { &outcome.weights };
-        let mut by_weights: Vec<f32> = weights.iter().zip(of_weights).map(slope).collect();
+        // A private network does not travel.
+        let of_weights = if sent.is_empty() { &[][..] } else { &outcome.weights };
+        let mut by_weights: Vec<f32> = sent.iter().zip(of_weights).map(slope).collect();
         if let Kind::Network(Shape { proxy: Some(_), .. }) = kind {
             let half = by_weights.len() / 2;
             by_weights[half..].fill(0.0);

@@ -1,10 +1,10 @@
 //! One client's job: from what it was sent and what it keeps to its update.
 
-use super::kind::Trainers;
+use super::kind::{Beside, Trainers};
 use super::{Recommendation, Sent};
 use crate::layout::Update;
 use crate::matrix_factorisation::{self as mf, BprTraining, Negatives, RowOptimizer, RowRegularisation};
-use crate::task::{Context, Job, JobKey, Task};
+use crate::task::{Context, Job, JobKey};
 use crate::trainer::{LocalTraining, Noise, NoiseScope};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::special::normal_quantile;
@@ -27,10 +27,10 @@ impl Recommendation {
     pub(super) fn rows_of(&self, client: ClientId, kept: Option<&[f32]>, rows: &mut Vec<f32>) {
         rows.clear();
         match kept {
-            Some(kept) => rows.extend_from_slice(kept),
+            Some(kept) => rows.extend_from_slice(&kept[..self.rows_len(client)]),
             None => {
-                rows.resize(self.private_len(client), 0.0);
-                self.init_private(client, &self.streams, rows);
+                rows.resize(self.rows_len(client), 0.0);
+                self.first_rows(client, rows);
             }
         }
     }
@@ -71,8 +71,13 @@ impl Recommendation {
         let todo = mf::Job { lr_factor, ..self.job(key, streams, table, users) };
         update.clear();
         let training = (&self.training(settings), &settings.optimizer);
-        let outcome = trainers.train(&self.settings.kind, training, (&todo, weights));
-        update.parameters.extend_from_slice(&outcome.weights);
+        let has_own = !self.first_network.is_empty();
+        let weights = if has_own { self.network_of(job.client, job.private) } else { weights };
+        let targets = job.private.map(|kept| &kept[self.kept_len(job.client)..]).filter(|targets| !targets.is_empty());
+        let outcome = trainers.train(&self.settings.kind, training, (&todo, Beside { weights, targets }));
+        if !has_own {
+            update.parameters.extend_from_slice(&outcome.weights);
+        }
         let rows = &mut outcome.rows;
         let begin = update.parameters.len();
         if self.settings.transfer[1] == Sent::Rows && !sends_table(settings) {
@@ -96,6 +101,9 @@ impl Recommendation {
         }
         // Buffers go to and fro.
         std::mem::swap(&mut rows.users, &mut update.private);
+        if has_own {
+            update.private.extend_from_slice(&outcome.weights);
+        }
         update.first_loss = rows.loss;
         update.loss_rms = loss_rms.then_some(rows.loss_rms);
         update.diverged = rows.diverged || !update.first_loss.is_finite();

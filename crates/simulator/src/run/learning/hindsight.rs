@@ -1,6 +1,7 @@
 //! For the regret in hindsight: updates of clients that were not asked, and the score of each update by itself.
 
-use super::{Learning, Trained, change, edge_average};
+use super::folding::{edge_average, related};
+use super::{Learning, Trained, change};
 use crate::policy::Wants;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
@@ -95,8 +96,12 @@ impl<'w> Learning<'w> {
             Some(state) => (state.edge, state.cluster, &*state.rows, state.aggregated.clone()),
         };
         rows.iter().for_each(|&row| moved[row as usize] = round);
+        let sent: Vec<(ClientId, &[f32])> = members.iter().map(|(job, _)| (job.client, start)).collect();
+        let updates: Vec<&Update> = members.iter().map(|(_, update)| *update).collect();
+        let weighting = self.world.training.aggregation.weighting;
+        let related = related(self.task, weighting, &sent, &updates, &vec![1.0; members.len()]);
         let mut contributions: Vec<Contribution<'_>> = Vec::with_capacity(members.len());
-        for &(JobKey { client, number }, update) in members {
+        for (index, &(JobKey { client, number }, update)) in members.iter().enumerate() {
             if update.diverged {
                 return f64::NEG_INFINITY;
             }
@@ -105,7 +110,7 @@ impl<'w> Learning<'w> {
                 number,
                 cluster,
                 examples: self.task.examples(client),
-                staleness_weight: 1.0,
+                staleness_weight: related.as_ref().map_or(1.0, |(_, ages)| ages[index]),
                 start,
                 parameters: &update.parameters,
                 rows: &update.rows,
@@ -119,8 +124,12 @@ impl<'w> Learning<'w> {
         if !model.iter().all(|parameter| parameter.is_finite()) {
             return f64::NEG_INFINITY;
         }
-        let keep = members.iter().filter(|(_, update)| !update.private.is_empty());
-        let instead: Vec<(ClientId, &[f32])> = keep.map(|(job, update)| (job.client, &*update.private)).collect();
+        let kept: Vec<&[f32]> = match &related {
+            Some((private, _)) => private.iter().map(|kept| &**kept).collect(),
+            None => updates.iter().map(|update| &*update.private).collect(),
+        };
+        let instead = members.iter().map(|(job, _)| job.client).zip(kept);
+        let instead: Vec<(ClientId, &[f32])> = instead.filter(|(_, kept)| !kept.is_empty()).collect();
         clients.extend(members.iter().map(|(job, _)| job.client));
         self.task.remember(round, server, &clients, &mut memories[server.index()]);
         let private = PrivateView { table: &table, instead: &instead };

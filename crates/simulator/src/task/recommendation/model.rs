@@ -55,6 +55,18 @@ pub enum ModelConfig {
         #[serde(default = "thirty_two")]
         dimensions: usize,
     },
+    /// Private networks, and an item table for each participant.
+    Gpfedrec {
+        /// Length of a row; from 1 to 4,096.
+        #[serde(default = "thirty_two")]
+        dimensions: usize,
+        /// Hidden numbers of a client's network; from 1 to 4,096.
+        #[serde(default = "thirty_two")]
+        hidden: usize,
+        /// Weight of the pull towards the participant's table; at least 0.
+        #[serde(default = "one")]
+        reg: f64,
+    },
     /// Users, items, text and images, joined by attention over disentangled factors.
     Dmrl(Dmrl),
 }
@@ -72,6 +84,10 @@ pub enum ProxyConfig {
 
 const fn thirty_two() -> usize {
     32
+}
+
+const fn one() -> f64 {
+    1.0
 }
 
 const fn tenth() -> f64 {
@@ -94,6 +110,9 @@ impl ModelConfig {
             }
             Self::Pfedrec { dimensions } => ("pfedrec", vec![("dimensions", *dimensions)]),
             Self::Fedpergnn { dimensions } => ("fedpergnn", vec![("dimensions", *dimensions)]),
+            Self::Gpfedrec { dimensions, hidden, .. } => {
+                ("gpfedrec", vec![("dimensions", *dimensions), ("hidden", *hidden)])
+            }
             Self::Dmrl(dmrl) => return dmrl.check().map_err(|complaint| complaint.below("dmrl")),
         };
         for (key, found) in sizes {
@@ -105,6 +124,9 @@ impl ModelConfig {
         match self {
             Self::Mf { deviation, .. } if !(deviation.is_finite() && *deviation > 0.0) => {
                 Err(Complaint::new("mf.deviation", format!("found {deviation}; expected a number above 0")))
+            }
+            Self::Gpfedrec { reg, .. } if !(reg.is_finite() && *reg >= 0.0) => {
+                Err(Complaint::new("gpfedrec.reg", format!("found {reg}; expected a number of at least 0")))
             }
             _ => Ok(()),
         }
@@ -125,6 +147,10 @@ impl ModelConfig {
             }
             Self::Pfedrec { dimensions } => (dimensions, Kind::Private),
             Self::Fedpergnn { dimensions } => (dimensions, Kind::Neighbours),
+            Self::Gpfedrec { dimensions, hidden, reg } => {
+                let shape = Shape { dimensions, hidden, proxy: None };
+                (dimensions, Kind::Guided { shape, pull: reg as f32 })
+            }
             Self::Dmrl(_) => return None,
         })
     }

@@ -13,7 +13,13 @@ use serde_json::json;
 fn kinds() -> Vec<Kind> {
     let network = |proxy| Kind::Network(Shape { dimensions: 3, hidden: 5, proxy });
     let networks = [None, Some(Proxy::Pairwise), Some(Proxy::Positive)].map(network);
-    [Kind::Products { deviation: 0.1 }, Kind::Private, Kind::Neighbours].into_iter().chain(networks).collect()
+    let guided = Kind::Guided { shape: Shape { dimensions: 3, hidden: 5, proxy: None }, pull: 1.0 };
+    [Kind::Products { deviation: 0.1 }, Kind::Private, Kind::Neighbours, guided].into_iter().chain(networks).collect()
+}
+
+/// What a client with one user keeps: the user's row, and the network that it begins with where it has one.
+fn kept(task: &Recommendation, row: [f32; 3]) -> Vec<f32> {
+    [&row[..], &task.first_network].concat()
 }
 
 fn of_kind(kind: Kind, transfer: [Sent; 2]) -> Recommendation {
@@ -47,14 +53,16 @@ fn networks_travel_with_rows() {
                 assert_eq!([down, up], [4 * (dense + 120), 4 * (dense + 4 * rows)], "{kind:?}");
                 assert_eq!(up, task.update_bytes(&update, &context));
                 assert_eq!(update.parameters.len() as u64, dense + 3 * rows);
-                assert_eq!((update.private.len(), update.diverged), (3, false));
+                assert_eq!((update.private.len(), update.diverged), (3 + task.first_network.len(), false));
             }
         }
         // Names of tensors in the file are those of the segments.
         let model = (&task as &dyn Task).initial_model(0, &Streams::new(1));
         let tensors = task.tensors(&[&model], &PrivateView::of(&PrivateTable::new(12)));
         let numbers: usize = tensors.iter().map(|tensor| tensor.values.len()).sum();
-        assert_eq!(numbers as u64, dense + 40 * 3 + 12 * 3);
+        let own = task.settings.kind.private_weights(3);
+        assert_eq!((numbers - 12 * own) as u64, dense + 40 * 3 + 12 * 3);
+        assert_eq!(own, task.first_network.len());
         let segments = task.layout().segments();
         assert!(segments.iter().all(|segment| tensors.iter().any(|tensor| tensor.name == segment.name)));
     }
@@ -102,7 +110,7 @@ fn answers_are_the_losses_that_a_job_meets() {
         let streams = Streams::new(1);
         let model = (&task as &dyn Task).initial_model(0, &streams);
         let mut kept = PrivateTable::new(12);
-        kept.set(ClientId(5), &[0.5, -0.25, 0.75]);
+        kept.set(ClientId(5), &self::kept(&task, [0.5, -0.25, 0.75]));
         let state = ModelState {
             model: &model,
             private: PrivateView::of(&kept),
@@ -178,11 +186,11 @@ fn ages_and_shares_of_items_by_hand() {
         assert_eq!((tail.len(), of_model[place("longtail_updated")]), (32, share));
         assert!(of_model[place("test_participant_hr_5")].is_nan(), "nobody has trained");
         // Everybody has trained, then one alone.
-        (0..12).for_each(|client| kept.set(ClientId(client), &[0.1, 0.2, -0.3]));
+        (0..12).for_each(|client| kept.set(ClientId(client), &self::kept(&task, [0.1, 0.2, -0.3])));
         let (held_out, of_model) = measured(&kept, true);
         assert_eq!(of_model[place("test_participant_auc")..][..6], held_out[0][..]);
         let mut kept = PrivateTable::new(12);
-        kept.set(ClientId(4), &[0.1, 0.2, -0.3]);
+        kept.set(ClientId(4), &self::kept(&task, [0.1, 0.2, -0.3]));
         let (_, of_model) = measured(&kept, true);
         let private = PrivateView::of(&kept);
         let state = ModelState { model: &model, private, round: Round(12), moved: &moved, memories: &[] };
@@ -207,8 +215,8 @@ fn held_out_loss(task: &Recommendation, model: &[f32], kept: &PrivateTable) -> f
     for client in (0..12).map(ClientId) {
         task.pairs(client, &mut triplets);
         let rows = task.rows_as_seen(client, &state);
-        let asked = task.settings.kind.losses(3, task.parts(model), false);
-        asked.each(&rows, &triplets, |loss, _| {
+        let shared = task.settings.kind.losses(3, task.parts(model), false);
+        task.own_losses(client, &state).as_ref().unwrap_or(&shared).each(&rows, &triplets, |loss, _| {
             sum += loss;
             count += 1;
         });
@@ -225,13 +233,13 @@ fn slopes_of_held_out_pairs_are_those_of_differences() {
         let mut rng = Streams::new(4).stream(Purpose::Example, 0, 99);
         let model: Vec<f32> = (0..task.layout().len()).map(|_| (2.0 * rng.uniform() - 1.0) as f32).collect();
         let mut kept = PrivateTable::new(12);
-        kept.set(ClientId(2), &[0.7, -0.4, 1.1]);
+        kept.set(ClientId(2), &self::kept(&task, [0.7, -0.4, 1.1]));
         let private = PrivateView::of(&kept);
         let state = ModelState { model: &model, private, round: Round(3), moved: &[], memories: &[] };
         let mut slope = vec![5.0];
         assert!(task.slope(&state, &mut slope));
         assert_eq!(slope.len(), model.len());
-        let (is_network, mut wrong) = (matches!(kind, Kind::Network(_)), 0);
+        let (is_network, mut wrong) = (matches!(kind, Kind::Network(_) | Kind::Guided { .. }), 0);
         let is_single = is_network || kind.has_neighbours();
         for (index, &slope) in slope.iter().enumerate() {
             let at = |shift: f32| {
@@ -263,7 +271,9 @@ fn slopes_of_held_out_pairs_are_those_of_differences() {
                 moved[index] += shift;
                 let state = ModelState { model: &moved, ..state };
                 let mut sum = 0.0;
-                let asked = task.settings.kind.losses(3, task.parts(&moved), false);
+                let shared = task.settings.kind.losses(3, task.parts(&moved), false);
+                let own = task.own_losses(ClientId(2), &state);
+                let asked = own.as_ref().unwrap_or(&shared);
                 asked.each(&task.rows_as_seen(ClientId(2), &state), &triplets, |loss, _| sum += loss);
                 sum / triplets.len() as f64
             };
