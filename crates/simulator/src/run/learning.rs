@@ -274,9 +274,9 @@ impl<'w> Learning<'w> {
         &self.updates[index]
     }
 
-    /// Lets the task relate the updates of `work`, which was just trained, to each other: clients keep what it says, and
-    /// weights for age are such that updates weigh what it says. None where it leaves them as they are.
-    fn relate<'a>(&mut self, work: &'a [Work], current: Option<&'a [Arc<[f32]>]>) -> Option<Vec<f64>> {
+    /// Lets the task relate the updates of `work`, which was just trained, to each other: clients keep what it says.
+    /// Returns the weights for age with which updates weigh what it says.
+    fn relate<'a>(&mut self, work: &'a [Work], current: Option<&'a [Arc<[f32]>]>) -> Vec<f64> {
         let updates: Vec<&Update> = self.updates.iter().take(work.len()).collect();
         let start = |work: &'a Work| match current {
             Some(current) => &*current[work.sent.cluster as usize],
@@ -284,9 +284,10 @@ impl<'w> Learning<'w> {
         };
         let sent: Vec<(ClientId, &[f32])> = work.iter().map(|work| (work.client, start(work))).collect();
         let ages: Vec<f64> = work.iter().map(|work| work.staleness_weight).collect();
-        let (private, ages) = related(self.task, self.world.training.aggregation.weighting, &sent, &updates, &ages)?;
-        self.updates.iter_mut().zip(private).for_each(|(update, private)| update.private = private);
-        Some(ages)
+        let weighting = self.world.training.aggregation.weighting;
+        let Some(together) = related(self.task, weighting, &sent, &updates, &ages) else { return ages };
+        self.updates.iter_mut().zip(together.private).for_each(|(update, private)| update.private = private);
+        together.ages
     }
 
     /// Folds what a round took in into the models.
@@ -310,9 +311,8 @@ impl<'w> Learning<'w> {
                 let work = self.train(round, work, wants, parallel)?;
                 let mut trained = self.said(&work, sought, parallel);
                 let current = (combine == Combine::Models).then(|| self.models.clone());
-                let related = self.relate(&work, current.as_deref());
-                let contributions =
-                    contributions(self.task, &work, &self.updates, (current.as_deref(), related.as_deref()));
+                let ages = self.relate(&work, current.as_deref());
+                let contributions = contributions(self.task, &work, &self.updates, &ages, current.as_deref());
                 let rows: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).collect();
                 let new = step(&mut self.servers, &self.models, &contributions, self.task.all_examples(), round)?;
                 let moved = moved_rows(&rows);
@@ -411,8 +411,8 @@ impl<'w> Learning<'w> {
             return Ok(Vec::new());
         }
         let mut average = model.to_vec();
-        let related = self.relate(&work, None);
-        let contributions = contributions(self.task, &work, &self.updates, (None, related.as_deref()));
+        let ages = self.relate(&work, None);
+        let contributions = contributions(self.task, &work, &self.updates, &ages, None);
         let sent: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).chain([&**rows]).collect();
         let moved = moved_rows(&sent);
         edge_average(&self.world.training.aggregation, self.layout).apply(&mut average, &contributions, 0, cluster);

@@ -46,8 +46,8 @@
 //! | `start` | safetensors file with the model's tensors, beside the scenario: `items.weight` and `users.weight`, `ncf.0.weight`, `ncf.0.bias`, `ncf.2.weight`, `ncf.2.bias`, the same of `proxy`, and those of `dmrl` |
 //!
 //! `proxy = "pairwise"`: the proxy `p` predicts `−ln σ(p(u, v) − p(u, j))`; `"positive"`: `p(u, v)`. Networks are
-//! defined in `crates/learning/src/ncf.rs`, `gpfedrec` in `crates/learning/src/task/recommendation/guided.rs`. But for `mf`, first numbers are uniform in `±√(6/(n + m))` of a table of n
-//! × m (Xavier).
+//! defined in `crates/learning/src/ncf.rs`, `gpfedrec` in `crates/learning/src/task/recommendation/guided.rs`. But for
+//! `mf`, first numbers are uniform in `±√(6/(n + m))` of a table of n × m (Xavier).
 //!
 //! Not with `dmrl`: `updated_items`, `transfer`. There `clip` of `[training]` is for the norm of the slopes of all rows
 //! that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards what they were

@@ -3,8 +3,8 @@
 //! # Definition
 //! Of the updates of a round let `Δ_u` be what `u` changed of the item table that it was sent, `0` where it sent
 //! nothing, and `T_u` the table with these changes. `s(u, w)` is the cosine of `Δ_u` and `Δ_w`, 1 for `w = u` and else
-//! 0 where one of both is zero; `s̄` is the mean of `s` over all ordered pairs of participants. The neighbours of `u` are
-//! `N(u) = {w: s(u, w) > s̄}`, `u` alone if that is empty. The server makes for each participant the table
+//! 0 where one of both is zero; `s̄` is the mean of `s` over all ordered pairs of participants. The neighbours of `u`
+//! are `N(u) = {w: s(u, w) > s̄}`, `u` alone if that is empty. The server makes for each participant the table
 //!
 //! `G_u = Σ_{w ∈ N(u)} T_w / |N(u)|`,
 //!
@@ -73,7 +73,8 @@ impl Change {
                 std::cmp::Ordering::Equal => {
                     let pairs = self.numbers[*at..].iter().zip(&other.numbers[*at_other..]).take(range.len());
                     sum += pairs.map(|(one, other)| one * other).sum::<f64>();
-                    (mine.next(), theirs.next());
+                    mine.next();
+                    theirs.next();
                 }
             }
         }

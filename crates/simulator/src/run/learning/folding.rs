@@ -39,38 +39,46 @@ pub(super) fn step(
     (0..).zip(servers.iter_mut().zip(models)).map(one).collect::<Result<_, _>>().map(Some)
 }
 
-/// What clients keep, and weights for age with which updates weigh what the task says; none where it leaves them as
-/// they are.
+/// What a task makes of updates together.
+pub(super) struct Together {
+    /// Weights for age with which updates weigh what the task says.
+    pub ages: Vec<f64>,
+    /// What each client keeps.
+    pub private: Vec<Vec<f32>>,
+}
+
+/// Lets the task relate updates to each other; none where it leaves them as they are.
 pub(super) fn related(
     task: &dyn Task,
     weighting: Weighting,
     sent: &[(ClientId, &[f32])],
     updates: &[&Update],
     ages: &[f64],
-) -> Option<(Vec<Vec<f32>>, Vec<f64>)> {
+) -> Option<Together> {
     let base: Vec<f64> = sent.iter().map(|(client, _)| weighting.of(task.examples(*client))).collect();
     let weights: Vec<f64> = base.iter().zip(ages).map(|(base, age)| base * age).collect();
     let Related { weights, private } = task.relate(sent, updates, &weights)?;
-    Some((private, weights.iter().zip(base).map(|(weight, base)| weight / base).collect()))
+    Some(Together { ages: weights.iter().zip(base).map(|(weight, base)| weight / base).collect(), private })
 }
 
-/// What the updates of `work`, which was just trained, weigh. They count against the model sent, or against `current`;
-/// what age leaves of each may be given.
+/// What the updates of `work`, which was just trained, weigh, with these weights for age. They count against the model
+/// sent, or against `current`.
 pub(super) fn contributions<'a>(
     task: &dyn Task,
     work: &'a [Work],
     updates: &'a [Update],
-    (current, ages): (Option<&'a [Arc<[f32]>]>, Option<&[f64]>),
+    ages: &[f64],
+    current: Option<&'a [Arc<[f32]>]>,
 ) -> Vec<Contribution<'a>> {
-    let contribution = |(index, (work, update)): (usize, (&'a Work, &'a Update))| Contribution {
+    let contribution = |((work, update), &age): ((&'a Work, &'a Update), &f64)| Contribution {
         client: work.client,
         number: work.number,
         cluster: work.sent.cluster,
         examples: task.examples(work.client),
-        staleness_weight: ages.map_or(work.staleness_weight, |ages| ages[index]),
+        staleness_weight: age,
         start: current.map_or(&*work.sent.model, |current| &*current[work.sent.cluster as usize]),
         parameters: &update.parameters,
         rows: &update.rows,
     };
-    work.iter().zip(updates).enumerate().map(contribution).collect()
+    work.iter().zip(updates).zip(ages).map(contribution).collect()
 }

@@ -110,7 +110,7 @@ impl<'w> Learning<'w> {
                 number,
                 cluster,
                 examples: self.task.examples(client),
-                staleness_weight: related.as_ref().map_or(1.0, |(_, ages)| ages[index]),
+                staleness_weight: related.as_ref().map_or(1.0, |related| related.ages[index]),
                 start,
                 parameters: &update.parameters,
                 rows: &update.rows,
@@ -125,7 +125,7 @@ impl<'w> Learning<'w> {
             return f64::NEG_INFINITY;
         }
         let kept: Vec<&[f32]> = match &related {
-            Some((private, _)) => private.iter().map(|kept| &**kept).collect(),
+            Some(related) => related.private.iter().map(|kept| &**kept).collect(),
             None => updates.iter().map(|update| &*update.private).collect(),
         };
         let instead = members.iter().map(|(job, _)| job.client).zip(kept);
