@@ -338,6 +338,7 @@ fn report() -> Report {
         against: "random".to_owned(),
         difference: Interval { value, ci95: Some([value - half, value + half]) },
         pairs: 20,
+        seeds_needed: is_better.is_none().then_some(64),
         verdict: verdict.to_owned(),
         is_better,
     };
@@ -358,7 +359,7 @@ fn report() -> Report {
         verdicts: vec![
             verdict("bsfl", -1203.0, 33.7, "lower", Some(true)),
             verdict("cs-ucb", -1010.5, 40.2, "lower", Some(true)),
-            verdict("power-of-choice", 60.3, 75.9, "undecided", None),
+            verdict("power-of-choice", 60.3, 75.9, "not told apart", None),
             verdict("rbcs-f with a longer name", 302.4, 51.0, "higher", Some(false)),
         ],
         overviews: Vec::new(),

@@ -35,6 +35,7 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
     }
     figures.extend(examples::examples(study));
     figures.extend(compared::differences(study));
+    figures.extend(compared::differences_of_points(study));
     if study.is_sweep() {
         figures.iter_mut().for_each(|figure| shorten(&mut figure.summary));
         // Growth is in no table, so its sentences are not cut.

@@ -13,6 +13,8 @@ pub struct Report {
     pub title: String,
     /// What was run: one entry per result folder.
     pub experiments: Vec<Experiment>,
+    /// What was found, in sentences: the best policy or point, and what is not told apart from it.
+    pub answers: Vec<String>,
     /// Warnings, each once.
     pub warnings: Vec<String>,
     /// Comparisons of policies, and whether they are significant.
@@ -69,11 +71,13 @@ pub struct Verdict {
     pub against: String,
     /// Subject minus other, with its 95 % interval where there is one.
     pub difference: Interval,
-    /// How many pairs.
+    /// How many pairs; 0 where runs are not paired by seed, and the interval is Welch's.
     pub pairs: usize,
-    /// "lower", "higher", "undecided", "the same".
+    /// "lower", "higher", "not told apart", "the same".
     pub verdict: String,
-    /// Whether that is good for the subject; none if undecided or neither good nor bad.
+    /// About how many seeds would tell the two apart at this difference; none where they are told, or are the same.
+    pub seeds_needed: Option<u64>,
+    /// Whether that is good for the subject; none if not told apart or neither good nor bad.
     pub is_better: Option<bool>,
 }
 

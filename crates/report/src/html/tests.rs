@@ -47,6 +47,7 @@ fn report() -> Report {
         against: text("against"),
         difference: known,
         pairs: 20,
+        seeds_needed: None,
         verdict: text("lower"),
         is_better: Some(true),
     };

@@ -21,6 +21,7 @@ pub(super) struct Page<'a> {
     experiments: &'a [Experiment],
     /// Facts' names, each with its value per experiment.
     facts: Vec<(&'a str, Vec<&'a str>)>,
+    answers: &'a [String],
     warnings: &'a [String],
     /// The main comparisons at a glance, where all of them would be a long list.
     overviews: Vec<OverviewView<'a>>,
@@ -94,6 +95,7 @@ pub(super) fn page<'a>(report: &'a Report, data: &'a str) -> Page<'a> {
         data,
         experiments: &report.experiments,
         facts: facts(&report.experiments),
+        answers: &report.answers,
         warnings: &report.warnings,
         overviews: overviews(report),
         verdicts: verdict_groups(report),
