@@ -1,6 +1,6 @@
 //! From results to a report: which experiments can be compared, labels, colours, tables.
 
-use super::figures::figures;
+use super::figures::{figures, points as of_points};
 use super::folders::notes;
 use super::model::{Experiment, Figure, Report, Series, Table, Why};
 use super::settings::add_differing;
@@ -102,6 +102,11 @@ impl Report {
             report.verdicts.extend(verdicts_of_points(&study));
             report.overviews.extend(overview(&study));
             table(&study, &mut report.results);
+            for series in of_points::series(&study) {
+                if report.series.iter().all(|known| known.label != series.label) {
+                    report.series.push(series);
+                }
+            }
             for mut figure in figures(&study, &mut report.warnings) {
                 if number > 0 {
                     figure.id = format!("{}-{}", figure.id, number + 1);

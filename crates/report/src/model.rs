@@ -61,7 +61,8 @@ pub struct Overview {
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The point of a sweep, by its short name; empty if nothing was swept, or it is the same at several.
+    /// The point of a sweep, by its short name; empty if nothing was swept, or it is the same at several; "points of the
+    /// sweep" where two points are compared.
     pub point: String,
     /// What is compared: "cumulative mean regret", "test loss at 200 s".
     pub quantity: String,
@@ -276,4 +277,7 @@ pub struct Panel {
     pub label: String,
     /// Row by row from the bottom, column by column; none where nothing is known.
     pub cells: Vec<Vec<Option<f64>>>,
+    /// Whether a cell is inside the contour: the best one, and those that are not told apart from it. Empty without one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contour: Vec<Vec<bool>>,
 }

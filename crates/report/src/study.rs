@@ -181,6 +181,28 @@ impl<'a> Study<'a> {
         }
     }
 
+    /// One policy at some points, as if it were a policy at each, called so; nothing is compared between them.
+    pub fn points_of(&self, arm: usize, points: &[usize], label: impl Fn(usize) -> String) -> Self {
+        let from = &self.arms[arm];
+        let of_point = |&point: &usize| Arm {
+            label: label(point),
+            folder: from.folder,
+            policy: from.policy.clone(),
+            references: Vec::new(),
+            runs: vec![from.runs[point].clone()],
+            numbers: vec![from.numbers[point].clone()],
+        };
+        let chosen = points.iter().filter(|&&point| !from.runs[point].is_empty());
+        Self {
+            results: self.results,
+            arms: chosen.map(of_point).collect(),
+            points: &self.points[..1],
+            sweep: Sweep::default(),
+            names: vec![self.names[0].clone()],
+            bare_names: Vec::new(),
+        }
+    }
+
     pub fn is_sweep(&self) -> bool {
         self.points.len() > 1
     }

@@ -36,6 +36,9 @@ pub(super) fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
     verdicts
 }
 
+/// What stands in the place of a point where points are compared with each other.
+pub(super) const OF_POINTS: &str = "points of the sweep";
+
 /// The most points of a sweep that are compared in every main quantity; those of a larger one in the first alone.
 const MOST_POINTS: usize = 12;
 
@@ -84,6 +87,7 @@ pub(super) fn of_points(study: &Study<'_>) -> Vec<(Quantity, Vec<OfPoints>)> {
 /// difference at points that it does not feel: those are left out.
 pub(super) fn verdicts_of_points(study: &Study<'_>) -> Vec<Verdict> {
     let verdict = |quantity: &Quantity, found: &OfPoints| Verdict {
+        point: OF_POINTS.to_owned(),
         subject: study.words(found.arm, found.point),
         ..verdict_against(study.bare_words(found.against), &found.difference, quantity)
     };

@@ -4,9 +4,15 @@ use super::super::model::{Axis as Shown, Chart, Figure, Line, LineKind, Panel, S
 use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
 use super::{MOST_COURSES, either, how_intervals_are_shown, marks, mean_words, whiskers};
+use fedgenie_experiment::experiment::INTERVAL_SEEDS;
+use fedgenie_experiment::experiment::compared::{PerSeed, is_told_apart, rank};
 use fedgenie_experiment::scenario::points;
 use fedgenie_experiment::scenario::sweep::Axis;
 use std::collections::BTreeMap;
+
+/// What is said of contours, where there may be some.
+const CONTOURS: &str = " Outlined are a policy's best point and those that are not told apart from it, each by its own paired \
+                        95 % interval.";
 
 /// The kinds of sweeps.
 enum Swept {
@@ -81,7 +87,9 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
         };
         let (over, how) = match &swept {
             Swept::Numbers(path, ..) => (path.clone(), format!("Dots are means over seeds. {whiskers}")),
-            Swept::Grid([one, two], ..) => (format!("{one} and {two}"), "Colours are means over seeds.".to_owned()),
+            Swept::Grid([one, two], ..) => {
+                (format!("{one} and {two}"), format!("Colours are means over seeds.{CONTOURS}"))
+            }
             Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {whiskers}")),
         };
         let words = |(arm, point): (usize, usize)| {
@@ -151,7 +159,12 @@ fn grid(
         for (point, &[column, row]) in positions.iter().enumerate() {
             cells[row][column] = study.estimate(arm, point, &quantity.key).map(|found| rounded(found.mean));
         }
-        Panel { label: described.label.clone(), cells }
+        let mut contour = Vec::new();
+        if let Some(inside) = inside(study, arm, quantity) {
+            contour = vec![vec![false; values[0].len()]; values[1].len()];
+            positions.iter().zip(inside).for_each(|(&[column, row], is_inside)| contour[row][column] = is_inside);
+        }
+        Panel { label: described.label.clone(), cells, contour }
     };
     Chart::Heat {
         x: linear(&paths[0], None),
@@ -161,6 +174,22 @@ fn grid(
         value: quantity.axis(),
         panels: study.arms.iter().enumerate().map(panel).collect(),
     }
+}
+
+/// Of each point, whether it is the best of a policy or not told apart from it; none where nothing is better, where
+/// seeds are too few, and where all points are inside.
+fn inside(study: &Study<'_>, arm: usize, quantity: &Quantity) -> Option<Vec<bool>> {
+    let is_known = !(quantity.key.starts_with("regret.") && study.sweep.moves("regret"));
+    let better = quantity.better.filter(|_| is_known)?;
+    let candidates: Vec<PerSeed> =
+        (0..study.points.len()).map(|point| study.per_seed(arm, point, &quantity.key)).collect();
+    let ranking = rank(&candidates, better).filter(|ranking| ranking.value.n >= INTERVAL_SEEDS)?;
+    let mut inside = vec![false; candidates.len()];
+    inside[ranking.best] = true;
+    for (point, difference) in &ranking.others {
+        inside[*point] = !is_told_apart(difference);
+    }
+    inside.contains(&false).then_some(inside)
 }
 
 fn at_points(study: &Study<'_>, quantity: &Quantity) -> Chart {
@@ -192,7 +221,7 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
         };
         let columns: Vec<Vec<Option<f64>>> = arm.runs.iter().map(column).collect();
         let cells = (0..rows.len()).map(|row| columns.iter().map(|column| column[row]).collect()).collect();
-        Panel { label: arm.label.clone(), cells }
+        Panel { label: arm.label.clone(), cells, contour: Vec::new() }
     };
     // The axis has the paths.
     let of_path = |path: &String| -> Vec<String> {

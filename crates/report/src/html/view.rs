@@ -1,5 +1,6 @@
 //! A report in the shape in which the template shows it.
 
+use super::super::verdicts::OF_POINTS;
 use super::data_tables::{DataTable, data_tables};
 use super::numbers;
 use super::{LIBRARY, LICENCES, SCRIPTS, STYLE};
@@ -170,6 +171,7 @@ fn verdict_groups(report: &Report) -> Vec<VerdictGroup<'_>> {
         _ if !has_many => String::new(),
         "" if is_sweep => format!("Comparisons that are the same at several points ({rows})"),
         "" => format!("All {rows} comparisons"),
+        OF_POINTS => format!("All comparisons of points with each other ({rows})"),
         point => format!("All comparisons at {point} ({rows})"),
     };
     groups.into_iter().map(|(point, rows)| VerdictGroup { heading: heading(point, rows.len()), rows }).collect()
