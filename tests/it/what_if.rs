@@ -112,9 +112,9 @@ fn differences_are_paired_by_seed_and_say_how_many_seeds_they_need() {
     }
     let arms = summary["arms"].as_array().unwrap();
     let paired = |arm: &str| {
-        arms.iter().find(|entry| entry["arm"] == arm && entry["point"] == 1).unwrap().get("paired").cloned()
+        arms.iter().find(|entry| entry["arm"] == arm && entry["point"] == 0).unwrap().get("paired").cloned()
     };
-    let (mean, half) = of_five(&minus(&times(&summary, "random", 1), &times(&summary, "round-robin", 1)));
+    let (mean, half) = of_five(&minus(&times(&summary, "random", 0), &times(&summary, "round-robin", 0)));
     assert_eq!(paired("round-robin"), None);
     let found = paired("random").unwrap();
     assert_eq!(found["against"], "round-robin");
@@ -124,7 +124,7 @@ fn differences_are_paired_by_seed_and_say_how_many_seeds_they_need() {
     let found = report(&place, &["out"]);
     let is_it = |verdict: &&fedgenie::report::Verdict| {
         verdict.quantity == "virtual time of the run"
-            && verdict.point.contains("11")
+            && verdict.point.contains("12")
             && verdict.against == "round-robin"
     };
     let verdict = found.verdicts.iter().find(is_it).unwrap();
@@ -245,4 +245,49 @@ fn diff_names_what_only_one_has_and_refuses_what_is_no_folder() {
     place.run_into("b/out", &[]);
     let answer = place.fedgenie(&["diff", "a/out", "b/out"]);
     assert!(answer.stdout.contains("out (1)") && answer.stdout.contains("out (2)"), "{answer:?}");
+}
+
+/// Computing decides the time, the cohort does not: the best points are those with the shortest computing, whatever the
+/// cohort.
+#[test]
+fn the_best_of_a_grid_and_what_is_as_good_are_outlined() {
+    let sweep = "[sweep]\n\"population.latency.compute.constant\" = [\"2 s\", \"1 s\", \"4 s\"]\n\"protocol.synchronous.cohort\" = [1, 2]\n";
+    let place = Workplace::with(&format!("{}{sweep}", changed(PLAIN, "seeds = 1", "seeds = 3")));
+    let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
+    let best =
+        "best: constant = 1 s, cohort = 1 (36 s); constant = 1 s, cohort = 2 is the same; by virtual time of the run";
+    assert!(answer.stdout.contains(best), "{answer:?}");
+    let found = report(&place, &["out"]);
+    let Chart::Heat { columns, rows, panels, .. } = &figure(&found, "virtual_time_s").chart else {
+        panic!("a heat map")
+    };
+    assert_eq!((columns.join(" "), rows.join(" ")), ("1 s 2 s 4 s".to_owned(), "1 2".to_owned()));
+    assert_eq!(panels[0].cells[0], [Some(36.0), Some(48.0), Some(72.0)]);
+    assert_eq!(panels[0].contour, [[true, false, false], [true, false, false]]);
+    // Ten edges would be those of two outlined cells and the frame; the orange is that of contours alone.
+    let svg = place.text("out/virtual_time_s.svg");
+    assert_eq!(svg.matches("#D55E00").count(), 6, "two cells, one edge shared");
+}
+
+/// Every point has a curve, in the order of its value and with a style of its own.
+#[test]
+fn curves_of_all_points_are_drawn_together() {
+    let learning = "[task.linear-regression]\nfeatures = 2\nexamples = 60\n[training]\noptimizer = { sgd = { lr = 0.01 } }\n[evaluate]\nevery = 3\n";
+    let place = Workplace::with(&format!("{PLAIN}{learning}{CONSTANT}"));
+    place.run_into("out", &[]);
+    let found = report(&place, &["out"]);
+    for (id, ends) in [("test_loss-points", [36.0, 48.0, 72.0]), ("test_loss-points-rounds", [12.0; 3])] {
+        let Chart::Lines { lines, .. } = &figure(&found, id).chart else { panic!("lines") };
+        let names: Vec<&str> = lines.iter().map(|line| line.series.as_str()).collect();
+        assert_eq!(names, ["1000 ms", "2 s", "4 s"]);
+        assert_eq!(lines.iter().map(|line| line.points.last().unwrap().0).collect::<Vec<_>>(), ends);
+        for name in names {
+            assert_eq!(found.series.iter().filter(|series| series.label == name).count(), 1);
+        }
+    }
+    // The same training at another speed: the losses of equal rounds are equal.
+    let summary = place.json("out/summary.json");
+    let losses: Vec<f64> =
+        summary["runs"].as_array().unwrap().iter().map(|run| run["final"]["test_loss"].as_f64().unwrap()).collect();
+    assert!(losses.windows(2).all(|pair| pair[0] == pair[1]), "{losses:?}");
 }

@@ -1,10 +1,10 @@
 //! What of two folders is paired by seed.
 //!
-//! A draw belongs to its seed, its purpose, its entity (a client, the server) and its index, and to nothing else. So runs of
-//! equal seeds share draws although parameters of laws, the protocol or the number of clients differ: a client has the
-//! same quantiles of its latencies, and is dealt its data by the same numbers. What is trained shares nothing between
-//! tasks of different kinds. Differences of shared draws are paired; of others the two samples are independent, and the
-//! interval is Welch's. Both are right for the means over seeds, whatever is shared; what is shared makes the paired one
+//! A draw belongs to its seed, its purpose, its entity (a client, the server) and its index, and to nothing else. So
+//! runs of equal seeds share draws although parameters of laws, the protocol or the number of clients differ: a client
+//! has the same quantiles of its latencies, and is dealt its data by the same numbers. What is trained shares nothing
+//! between tasks of different kinds. Differences of shared draws are paired; of others the two samples are independent,
+//! and the interval is Welch's. Both are right for means over seeds, whatever is shared; sharing makes the paired one
 //! narrow.
 
 use super::source::Results;

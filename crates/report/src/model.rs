@@ -277,7 +277,7 @@ pub struct Panel {
     pub label: String,
     /// Row by row from the bottom, column by column; none where nothing is known.
     pub cells: Vec<Vec<Option<f64>>>,
-    /// Whether a cell is inside the contour: the best one, and those that are not told apart from it. Empty without one.
+    /// Whether a cell is inside the contour: the best one, and those that are not told apart from it. Empty without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contour: Vec<Vec<bool>>,
 }

@@ -19,8 +19,8 @@ pub(super) struct Arm<'a> {
     pub folder: usize,
     /// Its name in its experiment.
     policy: String,
-    /// Indices of the policies that it is compared with, in the study: that of its own world first. Its own if it is the
-    /// reference.
+    /// Indices of the policies that it is compared with, in the study: that of its own world first. Its own index if it
+    /// is the reference.
     pub references: Vec<usize>,
     /// Its runs, point by point, by seed.
     pub runs: Vec<BTreeMap<u64, &'a RunSummary>>,

@@ -1,10 +1,10 @@
 //! Which policy or point of a sweep is best, and what is not told apart from it.
 //!
 //! # Definition
-//! Candidates are compared in one quantity, of which each has a value per seed. The *best* has the best mean of those with
-//! a value for every seed that any has. Each other is compared with it by the differences of seeds that both have; with
-//! the 95 % interval of Student's t with n − 1 degrees of freedom. It is *told apart* if the interval excludes 0 and rests
-//! on at least [`INTERVAL_SEEDS`] pairs.
+//! Candidates are compared in one quantity, of which each has a value per seed. The *best* has the best mean of those
+//! with a value for every seed that any has. Each other is compared with it by the differences of seeds that both have,
+//! with the 95 % interval of Student's t with n − 1 degrees of freedom. It is *told apart* if the interval excludes 0
+//! and rests on at least [`INTERVAL_SEEDS`] pairs.
 //!
 //! # What that means
 //! Two candidates that are equal in truth are told apart in 5 % of studies. Of more, the best was chosen from the same
@@ -118,8 +118,8 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// The main quantity of an experiment: the time to the hardest target that is reached, or else the main metric of the
-    /// task, or else regret. `with_regret` says whether regrets are measured in the same reward.
+    /// The main quantity of an experiment: the time to the hardest target that is reached, or else the main metric of
+    /// the task, or else regret. `with_regret` says whether regrets are measured in the same reward.
     pub fn of(summary: &Summary, with_regret: bool) -> Option<Self> {
         let all = Self::all(summary, with_regret);
         let runs = |aim: &Self| -> Vec<usize> {
@@ -174,8 +174,8 @@ impl Aim {
 }
 
 /// What an experiment found, in lines for people: of each policy the best point of the sweep, or, where nothing was
-/// swept, the best policy; and about how many seeds would tell apart what is not told apart. Nothing if there is nothing
-/// to compare.
+/// swept, the best policy; and about how many seeds would tell apart what is not told apart. Nothing if there is
+/// nothing to compare.
 pub fn answers(summary: &Summary) -> Vec<String> {
     let is_sweep = summary.points.len() > 1;
     let Some(aim) = Aim::of(summary, !(is_sweep && summary.sweep.moves("regret"))) else { return Vec::new() };
@@ -220,7 +220,7 @@ fn told(begin: &str, aim: &Aim, names: &[String], candidates: &[PerSeed], pairs:
         parts.push(format!("{seeds} too few to tell it from the others"));
     } else {
         parts.extend(same.iter().take(MOST_NAMED).map(|(index, _)| format!("{} is the same", names[*index])));
-        parts.extend(open.iter().take(MOST_NAMED).map(|found| described(found)));
+        parts.extend(open.iter().take(MOST_NAMED).map(described));
         let rest = same.len().saturating_sub(MOST_NAMED) + open.len().saturating_sub(MOST_NAMED);
         if rest > 0 {
             parts.push(format!("nor are {rest} more"));
@@ -344,11 +344,11 @@ mod tests {
         assert_eq!(lines(&all[..1]), [""; 0], "nothing to compare");
     }
 
-    /// A world whose truth is known: points that are equal are told apart in at most 5 % of 1000 studies (binomial error
-    /// allowed, 2 standard deviations: 6.4 %), and a true difference lies in its interval in 95 %.
+    /// A world whose truth is known: points that are equal are told apart in at most 5 % of 1000 studies (two standard
+    /// deviations of the binomial allowed: 6.4 %), and a true difference lies in its interval in 95 %.
     #[test]
     fn equal_points_are_rarely_told_apart() {
-        // Draws by inversion of the logistic distribution from a Weyl sequence would be dependent: a 64-bit mixer instead.
+        // The generator SplitMix64.
         let mut state = 0_u64;
         let mut uniform = || {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

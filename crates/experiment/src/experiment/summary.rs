@@ -369,7 +369,8 @@ pub struct PointComparison {
     pub point: usize,
     /// Index of the point that it is compared with.
     pub against: usize,
-    /// The paths of the axis on which the other point is its neighbour, one step before it; none where it is the reference.
+    /// The paths of the axis on which the other point is its neighbour, one step before it; none where that is the
+    /// reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub along: Option<Vec<String>>,
     /// This point minus that one, by name; no regrets where the sweep changes the reward.
@@ -399,8 +400,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarises runs; `labels` gives the order of policies, of which all are compared with the one called `reference`,
-    /// or with the first if there is none.
+    /// Summarises runs; `labels` gives the order of policies, which are compared with the one called `reference`, or
+    /// with the first if there is none.
     pub fn new(
         (scenario, title): (&str, Option<&str>),
         (points, sweep): (&[Point], Sweep),

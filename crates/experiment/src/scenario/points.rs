@@ -42,13 +42,13 @@ pub fn names(points: &[BTreeMap<String, String>]) -> Vec<String> {
     if distinct.len() < points.len() || names.iter().any(String::is_empty) { all_in_full() } else { names }
 }
 
-/// A name for each point without the path, where one path makes them: `20 s`; otherwise as [`names`].
+/// A name for each point without the path, where one path makes them and its values say what they are: `20 s`. Plain
+/// numbers do not, and keep it: as [`names`].
 pub fn bare_names(points: &[BTreeMap<String, String>]) -> Vec<String> {
     let paths: Vec<&String> = points.first().into_iter().flat_map(BTreeMap::keys).collect();
-    match paths[..] {
-        [path] => values(&points.iter().map(|point| point.get(path).cloned().unwrap_or_default()).collect::<Vec<_>>()),
-        _ => names(points),
-    }
+    let [path] = paths[..] else { return names(points) };
+    let texts: Vec<String> = points.iter().map(|point| point.get(path).cloned().unwrap_or_default()).collect();
+    if texts.iter().any(|text| text.parse::<f64>().is_ok()) { names(points) } else { values(&texts) }
 }
 
 /// Short names of the values of one path; the values as they stand if two had the same name.
@@ -203,6 +203,7 @@ mod tests {
         assert_eq!(values(["\"drop\"", "{ carry = {} }"]), ["drop", "carry"]);
         let point = |value: &str| BTreeMap::from([("protocol.deadline.deadline".to_owned(), value.to_owned())]);
         assert_eq!(bare_names(&[point("16 s"), point("20 s")]), ["16 s", "20 s"]);
+        assert_eq!(bare_names(&[point("16"), point("20")]), ["deadline = 16", "deadline = 20"]);
         assert_eq!(values(["\"1\"", "1"]), ["\"1\"", "1"]);
         assert_eq!(values(["2", "2"]), ["2", "2"]);
     }

@@ -18,8 +18,8 @@ pub struct Sweep {
 pub struct Axis {
     /// Its paths.
     pub paths: Vec<String>,
-    /// Where each point is on it: 0 for its first value. Numbers and quantities are in ascending order, others in that of
-    /// the points.
+    /// Where each point is on it: 0 for its first value. Numbers and quantities are in ascending order, others in that
+    /// of the points.
     pub places: Vec<usize>,
     /// Its values by place as numbers in their base unit, and that unit, empty for plain numbers; none if the values of
     /// the first path are no numbers, or not all different ones.
