@@ -84,7 +84,7 @@ fn points_are_compared_with_the_reference_and_their_neighbours() {
         verdicts.iter().map(|verdict| (&*verdict.subject, &*verdict.against, &*verdict.verdict)).collect();
     assert_eq!(
         short,
-        [("random, constant = 4 s", "2 s", "higher"), ("random, constant = 1000 ms", "2 s", "lower"),],
+        [("4 s", "2 s", "higher"), ("1000 ms", "2 s", "lower"),],
         "neighbours of the reference are compared with it once"
     );
     assert!(found.answers[0].starts_with("best: 1000 ms (36 s)"), "{:?}", found.answers);
@@ -153,8 +153,8 @@ fn an_unknown_reference_is_named() {
     refused(&["run", SCENARIO], &format!("{SCENARIO}:21: report.reference: "));
 }
 
-/// Exponential computing of 2 s on the average and of 3 s: quantiles of the same uniform numbers, so that the longest of
-/// the round's computing is one and a half times as long in every round, and the difference of two runs is a third of
+/// Exponential computing of 2 s on the average and of 3 s: quantiles of the same uniform numbers, so that the longest
+/// computing of a round is one and a half times as long in every round, and the difference of two runs is a third of
 /// what the longer takes beyond its 24 s of transfers.
 #[test]
 fn folders_stay_paired_when_a_law_changes() {

@@ -7,7 +7,7 @@ use super::settings::add_differing;
 use super::source::Results;
 use super::study::{Study, counted};
 use super::style::{self, Labelled};
-use super::verdicts::{overview, verdicts, verdicts_of_points};
+use super::verdicts::{overview, overview_of_points, verdicts, verdicts_of_points};
 use super::why;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
@@ -101,6 +101,7 @@ impl Report {
             report.verdicts.extend(verdicts(&study));
             report.verdicts.extend(verdicts_of_points(&study));
             report.overviews.extend(overview(&study));
+            report.overviews.extend(overview_of_points(&study));
             table(&study, &mut report.results);
             for series in of_points::series(&study) {
                 if report.series.iter().all(|known| known.label != series.label) {

@@ -4,7 +4,7 @@ use super::model::{Overview, Verdict};
 use super::study::{Better, Difference, Quantity, Study, interval};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::experiment::INTERVAL_SEEDS;
-use fedgenie_experiment::experiment::compared::{is_same, seeds_needed};
+use fedgenie_experiment::experiment::compared::{Aim, is_same, seeds_needed};
 
 /// The verdict on a difference whose interval includes 0.
 const NOT_TOLD: &str = "not told apart";
@@ -78,9 +78,41 @@ pub(super) fn of_points(study: &Study<'_>) -> Vec<(Quantity, Vec<OfPoints>)> {
         let differs = found.iter().any(|found| found.difference.mean != 0.0 || spread(&found.difference) != 0.0);
         differs.then_some((quantity, found))
     };
-    let all = study.quantities().into_iter().filter(|quantity| quantity.is_main).filter_map(found);
+    // What the best point is chosen by comes first.
+    let summary = &study.results[study.arms[0].folder].summary;
+    let aim = Aim::of(summary, !study.sweep.moves("regret")).map(|aim| aim.key);
+    let mut quantities: Vec<Quantity> = study.quantities().into_iter().filter(|quantity| quantity.is_main).collect();
+    quantities.sort_by_key(|quantity| Some(&quantity.key) != aim.as_ref());
+    let all = quantities.into_iter().filter_map(found);
     let most = if study.points.len() > MOST_POINTS { 1 } else { usize::MAX };
     all.take(most).collect()
+}
+
+/// What is compared: a policy at a point; the point alone where there is one policy.
+fn subject(study: &Study<'_>, found: &OfPoints) -> String {
+    if study.arms.len() == 1 { study.bare_words(found.point) } else { study.words(found.arm, found.point) }
+}
+
+/// Every point against the reference in the quantities that points are compared in, a row for each policy and point.
+pub(super) fn overview_of_points(study: &Study<'_>) -> Option<Overview> {
+    let all = of_points(study);
+    let reference = study.sweep.reference;
+    let mut rows: Vec<(String, String, Vec<Option<Verdict>>)> = Vec::new();
+    for (arm, point) in (0..study.arms.len()).flat_map(|arm| (0..study.points.len()).map(move |point| (arm, point))) {
+        let of = |(quantity, found): &(Quantity, Vec<OfPoints>)| {
+            let is_it = |found: &&OfPoints| (found.arm, found.point, found.against) == (arm, point, reference);
+            let found = found.iter().find(is_it)?;
+            let verdict = verdict_against(study.bare_words(reference), &found.difference, quantity);
+            Some((subject(study, found), verdict))
+        };
+        let cells: Vec<_> = all.iter().map(of).collect();
+        if let Some((subject, _)) = cells.iter().flatten().next().cloned() {
+            let cells = cells.into_iter().map(|cell| cell.map(|(_, verdict)| verdict)).collect();
+            rows.push((subject, study.bare_words(reference), cells));
+        }
+    }
+    let columns = all.iter().map(|(quantity, _)| quantity.heading()).collect();
+    (!rows.is_empty()).then_some(Overview { columns, rows })
 }
 
 /// Every point of a sweep against the reference among points, and against its neighbours. The same policy has the same
@@ -88,7 +120,7 @@ pub(super) fn of_points(study: &Study<'_>) -> Vec<(Quantity, Vec<OfPoints>)> {
 pub(super) fn verdicts_of_points(study: &Study<'_>) -> Vec<Verdict> {
     let verdict = |quantity: &Quantity, found: &OfPoints| Verdict {
         point: OF_POINTS.to_owned(),
-        subject: study.words(found.arm, found.point),
+        subject: subject(study, found),
         ..verdict_against(study.bare_words(found.against), &found.difference, quantity)
     };
     let of = |(quantity, found): &(Quantity, Vec<OfPoints>)| -> Vec<Verdict> {

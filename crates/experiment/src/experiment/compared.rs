@@ -235,7 +235,13 @@ fn told(begin: &str, aim: &Aim, names: &[String], candidates: &[PerSeed], pairs:
     let most = ranking.value.n;
     let verb = if aim.key.starts_with("time_to.") { "gets there" } else { "has it" };
     let missing = |&(index, has): &(usize, usize)| format!("{} {verb} in {has} of {most} runs", names[index]);
-    parts.extend(ranking.incomplete.iter().take(MOST_NAMED).map(missing));
+    match &ranking.incomplete[..] {
+        few @ ([] | [_] | [_, _]) => parts.extend(few.iter().map(missing)),
+        many => {
+            let all = if aim.key.starts_with("time_to.") { "get there" } else { "have it" };
+            parts.push(format!("{} others {all} in fewer than {most} runs", many.len()));
+        }
+    }
     parts.push(format!("by {}", aim.words));
     let mut lines = vec![parts.join("; ")];
     lines.extend(seeds_lines(begin, names, candidates, pairs, ranking.best));

@@ -174,7 +174,8 @@ fn groups(zip: &Node) -> Result<Vec<Vec<(String, &Node)>>, ScenarioError> {
 /// Whether there is a point that has the values of the reference.
 fn check_reference(axes: &[Written], reference: &Node) -> Result<(), ScenarioError> {
     let refuse = |node: &Node, path: &str, message: String| {
-        Err(ScenarioError::at(&node.origin, below(&format!("sweep.{REFERENCE}"), path), message))
+        let path = if path.is_empty() { format!("sweep.{REFERENCE}") } else { format!("sweep.{REFERENCE}.{path}") };
+        Err(ScenarioError::at(&node.origin, path, message))
     };
     let paths: Vec<&str> = axes.iter().flatten().map(|(path, _)| path.as_str()).collect();
     let mut wanted = Vec::new();
