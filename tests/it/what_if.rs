@@ -291,3 +291,35 @@ fn curves_of_all_points_are_drawn_together() {
         summary["runs"].as_array().unwrap().iter().map(|run| run["final"]["test_loss"].as_f64().unwrap()).collect();
     assert!(losses.windows(2).all(|pair| pair[0] == pair[1]), "{losses:?}");
 }
+
+/// What is trained shares no draws between tasks of different kinds; the clock does.
+#[test]
+fn tasks_of_different_kinds_are_paired_in_time_alone() {
+    let training = "[training]\noptimizer = { sgd = { lr = 0.01 } }\n";
+    let place =
+        Workplace::with(&format!("{}[task.linear-regression]\nfeatures = 2\nexamples = 60\n{training}", random()));
+    place.run_into("line", &[]);
+    place.run_into("none", &["--set", "task=\"none\""]);
+    let images =
+        "task={ softmax-regression = { data = { synthetic = { height = 4, width = 4, train = 60, test = 30 } } } }";
+    place.run_into("images", &["--set", images]);
+    let diff = |other: &str| -> Value {
+        serde_json::from_str(&place.fedgenie(&["diff", "line", other, "--json"]).stdout).unwrap()
+    };
+    let row = |diff: &Value, quantity: &str| {
+        let rows = diff["results"].as_array().unwrap().iter();
+        rows.filter(|row| row["quantity"] == quantity).cloned().collect::<Vec<_>>().remove(0)
+    };
+    let notes = |diff: &Value| diff["notes"].to_string();
+    let found = diff("images");
+    assert!(notes(&found).contains("tasks of different kinds (linear-regression, softmax-regression)"), "{found}");
+    let (loss, time) = (row(&found, "final test loss"), row(&found, "virtual time of the run"));
+    assert_eq!((loss["is_paired"].as_bool(), time["is_paired"].as_bool()), (Some(false), Some(true)));
+    assert!(loss["difference"]["ci95"].is_array() && time["verdict"] == "the same", "{found}");
+    let found = diff("none");
+    assert!(notes(&found).contains("they have no metric in common"), "{found}");
+    assert!(
+        row(&found, "final test loss")["difference"].is_null()
+            && row(&found, "virtual time of the run")["verdict"] == "the same"
+    );
+}
