@@ -214,7 +214,9 @@ fn told(begin: &str, aim: &Aim, names: &[String], candidates: &[PerSeed], pairs:
     let open: Vec<&(usize, Estimate)> = ranking.others.iter().filter(|(_, found)| !is_told_apart(found)).collect();
     let described =
         |(index, found): &(usize, Estimate)| format!("{} is not told apart ({})", names[*index], signed(aim, found));
-    let (same, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, found)| is_same(found));
+    let (same, mut open): (Vec<_>, Vec<_>) = open.into_iter().partition(|(_, found)| is_same(found));
+    // Those nearest to the best are named.
+    open.sort_by(|(_, one), (_, other)| one.mean.abs().total_cmp(&other.mean.abs()));
     if ranking.value.n < INTERVAL_SEEDS && !ranking.others.is_empty() {
         let seeds = if ranking.value.n == 1 { "1 seed is" } else { "2 seeds are" };
         parts.push(format!("{seeds} too few to tell it from the others"));
@@ -341,6 +343,14 @@ mod tests {
             lines(&all[2..]),
             ["best for random: 12 s (5 ± 2.484 s); 16 s is told apart (+10 s); by virtual time to x"]
         );
+        // Of five that are not told apart, the four nearest to the best, in this order.
+        let late = |by: f64| seeds(&[3.0 + by, 6.0 + by, 9.0 + by]);
+        let many = [late(2.0), late(1.0), late(2.5), late(1.5), late(3.0), all[2].clone()];
+        let found = &lines(&many)[0];
+        let order: Vec<usize> = ["16 s is", "24 s is", "12 s is", "20 s is", "nor are 1 more"]
+            .map(|part| found.find(part).unwrap_or_else(|| panic!("{part} in {found}")))
+            .to_vec();
+        assert!(order.is_sorted() && !found.contains("28 s"), "{found}");
         let same = [all[2].clone(), all[2].clone()];
         assert_eq!(lines(&same), ["best for random: 12 s (5 ± 2.484 s); 16 s is the same; by virtual time to x"]);
         let few = [seeds(&[1.0, 2.0]), seeds(&[2.0, 2.0])];
