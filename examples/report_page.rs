@@ -168,6 +168,7 @@ fn heat() -> Figure {
     let mut noise = Noise(5);
     let mut panel = |label: &str| Panel {
         label: label.to_owned(),
+        contour: Vec::new(),
         cells: (0..4)
             .map(|row| {
                 (0..5)
@@ -331,13 +332,14 @@ fn report() -> Report {
         pair("version", "fedgenie 0.1.0"),
         pair("timeline digest", "4f1c9a37e8f0d2b64f1c9a37e8f0d2b64f1c9a37e8f0d2b64f1c9a37e8f0d2b6"),
     ];
-    let verdict = |subject: &str, value: f64, half: f64, verdict: &str, is_better| Verdict {
+    let verdict = |subject: &str, value: f64, half: f64, verdict: &str, is_better: Option<bool>| Verdict {
         point: String::new(),
         quantity: "cumulative mean regret".to_owned(),
         subject: subject.to_owned(),
         against: "random".to_owned(),
         difference: Interval { value, ci95: Some([value - half, value + half]) },
         pairs: 20,
+        seeds_needed: is_better.is_none().then_some(64),
         verdict: verdict.to_owned(),
         is_better,
     };
@@ -352,13 +354,17 @@ fn report() -> Report {
             points: Vec::new(),
             source: "[population]\nclients = 100\n\n[protocol.synchronous]\nselect = 10\n".repeat(6),
         }],
+        answers: vec![
+            "best: bsfl (41.2 ± 3.1); power-of-choice is not told apart (+60.3 ± 75.9); by mean regret".to_owned(),
+            "to tell bsfl from power-of-choice: about 64 seeds".to_owned(),
+        ],
         warnings: vec![
             "Three seeds are too few for an interval of the test accuracy; single seeds are drawn.".to_owned(),
         ],
         verdicts: vec![
             verdict("bsfl", -1203.0, 33.7, "lower", Some(true)),
             verdict("cs-ucb", -1010.5, 40.2, "lower", Some(true)),
-            verdict("power-of-choice", 60.3, 75.9, "undecided", None),
+            verdict("power-of-choice", 60.3, 75.9, "not told apart", None),
             verdict("rbcs-f with a longer name", 302.4, 51.0, "higher", Some(false)),
         ],
         overviews: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod cpu;
+mod diff;
 mod interruption;
 mod new;
 mod progress;
@@ -36,6 +37,8 @@ enum Command {
     Verify(VerifyArguments),
     /// Makes a report of one or several result folders: a page for a browser, figures for a paper, or their data.
     Report(ReportArguments),
+    /// Compares two result folders: what differs in their scenarios, then in their results, with intervals.
+    Diff(DiffArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
     /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more;
@@ -74,6 +77,9 @@ struct RunArguments {
     /// Overrides a value of the scenario; may be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
+    /// Compares the policies with this one instead of the scenario's reference.
+    #[arg(long, value_name = "NAME")]
+    reference: Option<String>,
     /// Folder that relative data paths start from, instead of the scenario's folder.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -128,9 +134,25 @@ struct ReportArguments {
     /// several DIRs, in the current folder.
     #[arg(long, short, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
+    /// Compares the policies with this one instead of the scenario's reference.
+    #[arg(long, value_name = "NAME")]
+    reference: Option<String>,
     /// html for one page; svg or csv for one file per figure.
     #[arg(long, value_name = "FORMAT", default_value = "html")]
     format: String,
+}
+
+#[derive(Debug, Args)]
+struct DiffArguments {
+    /// A folder written by `run --out`.
+    #[arg(value_name = "A")]
+    one: PathBuf,
+    /// Another; differences are its results minus those of A.
+    #[arg(value_name = "B")]
+    other: PathBuf,
+    /// Prints the differences as one JSON document.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -194,6 +216,7 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
         Command::Run(arguments) => run::run(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Diff(arguments) => diff::diff(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments),
         Command::List { kind } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
         Command::List { kind } => catalogue::list(kind.as_deref()),
@@ -216,6 +239,12 @@ fn print(text: &str) -> Result<(), Error> {
     let mut output = std::io::stdout().lock();
     let written = output.write_all(escaped_lines(text).as_bytes()).and_then(|()| output.flush());
     written.or_else(|source| printed(source).map_or(Ok(()), Err))
+}
+
+/// Lines with an empty one before them; nothing if there are none.
+fn paragraph(lines: &[String]) -> String {
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 /// Why a result could not be printed; none if nobody reads it.

@@ -1,6 +1,6 @@
 //! `fedgenie report`
 
-use super::{ReportArguments, print, say};
+use super::{ReportArguments, paragraph, print, say};
 use fedgenie::error::Error;
 use fedgenie::experiment::artefacts::{FIGURES_FOLDER, PAGE_FILE};
 use fedgenie::experiment::below::own;
@@ -16,7 +16,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
         "csv" => Some(FigureFormat::Csv),
         other => return Err(Error::Usage(format!("found --format {other}; expected html, svg or csv"))),
     };
-    let report = Report::load(&arguments.folders)?;
+    let report = Report::load_against(&arguments.folders, arguments.reference.as_deref())?;
     for warning in &report.warnings {
         say(&format!("fedgenie: warning: {}", message(warning)));
     }
@@ -55,5 +55,6 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
             print(&format!("{} figures written to {}\n", written.len(), text::path(&folder)))?;
         }
     }
+    print(&paragraph(&report.answers))?;
     Ok(0)
 }

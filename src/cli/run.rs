@@ -3,12 +3,12 @@
 use super::cpu;
 use super::interruption::{Interruption, resumption};
 use super::progress::Show;
-use super::{RunArguments, print, print_json, say};
+use super::{RunArguments, paragraph, print, print_json, say};
 use fedgenie::error::Error;
 use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::{
     Earlier, Experiment, INTERVAL_SEEDS, Interval, Outputs, Overrides, ResultFolder, RunId, RunSummary, Shard, Summary,
-    Threads, artefacts, below, execute, table,
+    Threads, artefacts, below, compared::answers, execute, table,
 };
 use fedgenie::lanes::Path;
 use fedgenie::recorder::RunFileOptions;
@@ -170,7 +170,8 @@ fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
         set.push(("ties".to_owned(), ties_of(ties)?));
     }
     let (seeds, data, allow_paths) = (arguments.seeds, arguments.data.clone(), arguments.allow_paths);
-    Ok(Overrides { set, seeds, data, allow_paths })
+    let reference = arguments.reference.clone();
+    Ok(Overrides { set, seeds, reference, data, allow_paths })
 }
 
 /// What becomes of an experiment that the folder holds.
@@ -253,6 +254,7 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
         if seeds == 1 { "" } else { "s" },
     ));
     told.push_str(&table(summary));
+    told.push_str(&paragraph(&answers(summary)));
     let all: Vec<u8> =
         summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
     let which = if summary.runs.len() == experiment.runs().len() { "all runs" } else { "these runs" };

@@ -482,6 +482,31 @@ fn a_sweep_over_what_does_not_exist() {
 }
 
 #[test]
+fn a_sweep_zips_and_refers_to_what_it_has() {
+    let lines = "\"policy.bsfl.alpha\" = [1.0, 2.0, 3.0]\n\"policy.bsfl.beta\" = [1.0, 2.0]\n";
+    let sweep = |line: &str| format!("{GOOD}\n[sweep]\n{lines}{line}\n");
+    let refused = |line: &str, path: &str, parts: &[&str]| refused_at(&sweep(line), line, path, parts);
+    let unequal = sweep("zip = [\"policy.bsfl.alpha\", \"policy.bsfl.beta\"]");
+    let parts = ["found 2 values", "expected 3, as many as \"policy.bsfl.alpha\""];
+    refused_at(&unequal, "\"policy.bsfl.beta\" =", "sweep.policy.bsfl.beta", &parts);
+    let parts = ["unknown swept path \"policy.bsfl.bta\"", "did you mean \"policy.bsfl.beta\"?"];
+    refused("zip = [\"policy.bsfl.alpha\", \"policy.bsfl.bta\"]", "sweep.zip", &parts);
+    refused("zip = [\"policy.bsfl.beta\", \"policy.bsfl.beta\"]", "sweep.zip", &["is named twice"]);
+    for bad in ["3", "[]", "[\"policy.bsfl.beta\"]", "[1, 2]"] {
+        refused(&format!("zip = {bad}"), "sweep.zip", &["a list of at least two swept paths"]);
+    }
+    let parts = ["found 4.0", "expected one of its values: 1.0, 2.0, 3.0"];
+    refused("reference = { \"policy.bsfl.alpha\" = 4.0 }", "sweep.reference.policy.bsfl.alpha", &parts);
+    let parts = ["unknown swept path \"policy.bsfl.alhpa\"", "did you mean \"policy.bsfl.alpha\"?"];
+    refused("reference = { \"policy.bsfl.alhpa\" = 1.0 }", "sweep.reference.policy.bsfl.alhpa", &parts);
+    refused("reference = 1.0", "sweep.reference", &["found 1.0", "{ \"policy.bsfl.alpha\" = 1.0 }"]);
+    let zipped = changed(&sweep(""), "alpha\" = [1.0, 2.0, 3.0]", "alpha\" = [1.0, 2.0]");
+    let line = "reference = { \"policy.bsfl.alpha\" = 1.0, \"policy.bsfl.beta\" = 2.0 }";
+    let zipped = format!("{zipped}zip = [\"policy.bsfl.alpha\", \"policy.bsfl.beta\"]\n{line}\n");
+    refused_at(&zipped, line, "sweep.reference", &["no point has these values", "which are zipped"]);
+}
+
+#[test]
 fn a_bad_override() {
     let refused = |pair: &str, start: &str, parts: &[&str]| {
         assert_refuses(&Workplace::with(GOOD), &["--set", pair], start, parts);

@@ -65,4 +65,5 @@ mod thompson;
 mod tidy;
 mod told;
 mod validation;
+mod what_if;
 mod worlds_with_devices;

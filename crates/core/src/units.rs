@@ -112,6 +112,18 @@ pub fn parse<Q: Quantity>(text: &str) -> Result<f64, &'static str> {
     if number.is_finite() { Ok(number) } else { Err(Q::EXPECTED) }
 }
 
+/// Reads a quantity of whatever dimension: its value in the base unit, and that unit. None for anything else, plain
+/// numbers too.
+pub fn any(text: &str) -> Option<(f64, &'static str)> {
+    fn of<Q: Quantity>(text: &str) -> Option<(f64, &'static str)> {
+        parse::<Q>(text).ok().map(|value| (value, Q::BASE))
+    }
+    of::<Seconds>(text)
+        .or_else(|| of::<BitsPerSecond>(text))
+        .or_else(|| of::<Bytes>(text))
+        .or_else(|| of::<PerSecond>(text))
+}
+
 /// Writes a quantity in its base unit, so that reading it gives the same bits.
 pub fn format<Q: Quantity>(value: f64) -> String {
     format!("{value} {}", Q::BASE)
@@ -229,6 +241,13 @@ mod tests {
         assert_eq!(parse::<Bytes>("850 kB"), Ok(850_000.0));
         assert_eq!(parse::<PerSecond>("6 /min"), Ok(0.1));
         assert_eq!(parse::<Seconds>("70_000 s"), Ok(70_000.0));
+    }
+
+    #[test]
+    fn any_quantity_tells_its_base_unit() {
+        let found = ["2 min", "1.5 MB/s", "850 kB", "6 /min"].map(any);
+        assert_eq!(found, [Some((120.0, "s")), Some((12e6, "bit/s")), Some((850_000.0, "B")), Some((0.1, "/s"))]);
+        assert_eq!(["20", "drop", "2 parsecs", ""].map(any), [None; 4]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod artefacts;
 pub mod below;
 mod checkpoint;
 mod clock;
+pub mod compared;
 pub mod cpu;
 mod curve;
 mod ended;
@@ -34,13 +35,13 @@ pub use ended::{Ended, Named};
 pub use estimates::estimate_of;
 pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, Shard, note_written};
-pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic};
+pub use summary::{ArmSummary, Comparison, PointComparison, RunSummary, Summary, Traffic};
 pub use table::{INTERVAL_SEEDS, ROUNDING, number, overridden, show, table};
 pub use watch::{CONVERGENCE, Converged, Reached, Watch};
 
 use crate::error::Error;
 use crate::scenario::tree::{self, Node};
-use crate::scenario::{Point, Reach, Scenario, ScenarioError, expand_sweep};
+use crate::scenario::{Point, Reach, Scenario, ScenarioError, Sweep, expand_sweep};
 use fedgenie_core::limits;
 use fedgenie_core::text;
 use fedgenie_simulator::task::{self, DataCache};
@@ -58,6 +59,8 @@ pub struct Overrides {
     pub set: Vec<(String, String)>,
     /// Number of seeds.
     pub seeds: Option<u32>,
+    /// The policy that the others are compared with.
+    pub reference: Option<String>,
     /// Folder of data sets.
     pub data: Option<PathBuf>,
     /// Whether the scenario may read files that lie neither below its folder nor below that of data sets.
@@ -148,6 +151,10 @@ impl Experiment {
         if let Some(seeds) = overrides.seeds {
             root.set("seeds", tree::parse_value(&seeds.to_string(), "--seeds")).map_err(ScenarioError::from)?;
         }
+        if let Some(reference) = &overrides.reference {
+            let text = Node::text(reference, "--reference");
+            root.set("report.reference", text).map_err(ScenarioError::from)?;
+        }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let absolute = |folder: &Path| {
             std::path::absolute(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })
@@ -234,7 +241,11 @@ impl Experiment {
         runs.sort_by_cached_key(|run| order.get(&self.name_of(run)).copied());
         let points: Vec<_> = self.points.iter().map(|(point, _)| point.clone()).collect();
         let sections = &self.first().sections;
-        Summary::new(&sections.name, sections.title.as_deref(), &points, &self.labels(), runs)
+        let settings: Vec<BTreeMap<String, String>> =
+            points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
+        let sweep = Sweep::of(&self.resolved.parse().unwrap_or_default(), &settings);
+        let (named, labels) = ((sections.name.as_str(), sections.title.as_deref()), self.labels());
+        Summary::new(named, (&points, sweep), (&labels, sections.report.reference.as_deref()), runs)
     }
 
     /// BLAKE3 of every file that population and task read, by its name as far as it is below the folder of data sets or

@@ -14,8 +14,10 @@ pub mod points;
 mod privacy;
 pub mod reach;
 pub mod read;
+pub mod report;
 pub mod schema;
 mod sections;
+pub mod sweep;
 pub mod tree;
 mod with;
 
@@ -31,6 +33,7 @@ pub use reach::Reach;
 pub use read::ScenarioError;
 pub(crate) use sections::is_name;
 pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
+pub use sweep::{Sweep, expand_sweep};
 pub use with::Override;
 
 use fedgenie_core::config::Complaint;
@@ -102,6 +105,9 @@ pub struct Sections {
     /// Records: which rounds are written.
     #[serde(default)]
     pub record: RecordConfig,
+    /// Report: what policies are compared with.
+    #[serde(default, skip_serializing_if = "report::ReportConfig::is_default")]
+    pub report: report::ReportConfig,
     /// The order of simultaneous events of a class.
     #[serde(default, skip_serializing_if = "TiesConfig::is_default")]
     pub ties: TiesConfig,
@@ -176,6 +182,7 @@ impl Scenario {
         evaluation::resolve_servers(&mut rest, policies.as_ref());
         let Part { sections, plan, files, .. } = Part::read(&rest, tree, reach)?;
         let mut arms = read_policies(policies.as_ref(), tree)?;
+        sections.report.check(&arms, tree)?;
         let mut variants: Vec<Part> = Vec::new();
         for arm in &mut arms {
             if let PolicySource::Scenario(policy) = &mut arm.policy {
@@ -389,77 +396,6 @@ fn read_cohort(node: &Node, path: &str) -> Result<u32, ScenarioError> {
             let message = format!("found {}; expected a number of clients of at least 1", node.value.describe());
             Err(ScenarioError::at(&node.origin, format!("{path}.cohort"), message))
         }
-    }
-}
-
-/// The points of a tree's sweep and the tree of each. Without a sweep, the tree itself.
-///
-/// # Errors
-/// If the sweep is not a table of non-empty lists, or has too many points.
-pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
-    let mut base = tree.clone();
-    let Some(sweep) = base.take("sweep") else { return Ok(vec![(Point::default(), base)]) };
-    let refuse = |path: &str, message: &str| Err(ScenarioError::new(tree, path, message));
-    let mut paths = Vec::new();
-    flatten_sweep("", &sweep, &mut paths);
-    if paths.is_empty() {
-        return refuse("sweep", "expected a table of paths and lists, such as \"policy.bsfl.alpha\" = [1.0, 3.0]");
-    }
-    if paths.len() > limits::SWEEP_PATHS {
-        return refuse("sweep", &format!("found {} paths; expected at most {}", paths.len(), limits::SWEEP_PATHS));
-    }
-    let size = base.bytes();
-    let mut points = vec![(Point::default(), base)];
-    for (path, node) in paths {
-        let refuse_values = |message: String| Err(ScenarioError::at(&node.origin, format!("sweep.{path}"), message));
-        let Value::List(values) = &node.value else {
-            return refuse_values(format!("found {}; expected a list of values", node.value.describe()));
-        };
-        if values.is_empty() {
-            return refuse_values("the list is empty; expected at least one value".to_owned());
-        }
-        if path == "seeds" || path == "name" || path.starts_with("record") {
-            return refuse_values("this cannot be swept".to_owned());
-        }
-        let count = points.len() * values.len();
-        if count > limits::POINTS {
-            return refuse("sweep", &format!("the grid has more than {} points", limits::POINTS));
-        }
-        // A scenario is kept as it was written, as what is read of it, and for what goes wrong with a world.
-        let affordable = limits::afford(format!("a sweep of {count} points"), count as u128 * size as u128 * 4);
-        affordable.map_err(|error| ScenarioError::new(tree, "sweep", error.to_string()))?;
-        let mut next = Vec::with_capacity(count);
-        for (point, tree) in &points {
-            for value in values {
-                let (mut point, mut tree) = (point.clone(), tree.clone());
-                tree.set(&path, value.clone())?;
-                point.settings.push((path.clone(), setting_text(value)));
-                next.push((point, tree));
-            }
-        }
-        points = next;
-    }
-    Ok(points)
-}
-
-/// A sweep's keys are paths, whether written in quotes or as nested tables.
-fn flatten_sweep(prefix: &str, node: &Node, paths: &mut Vec<(String, Node)>) {
-    match &node.value {
-        Value::Table(entries) => {
-            for (key, node) in entries {
-                let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                flatten_sweep(&path, node, paths);
-            }
-        }
-        _ => paths.push((prefix.to_owned(), node.clone())),
-    }
-}
-
-fn setting_text(node: &Node) -> String {
-    match &node.value {
-        Value::Text(text) => text.clone(),
-        Value::Table(_) | Value::List(_) => to_toml(node).to_string(),
-        other => other.describe(),
     }
 }
 

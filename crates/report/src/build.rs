@@ -1,15 +1,17 @@
 //! From results to a report: which experiments can be compared, labels, colours, tables.
 
-use super::figures::figures;
+use super::figures::{figures, points as of_points};
+use super::folders::notes;
 use super::model::{Experiment, Figure, Report, Series, Table, Why};
 use super::settings::add_differing;
 use super::source::Results;
 use super::study::{Study, counted};
 use super::style::{self, Labelled};
-use super::verdicts::{overview, verdicts};
+use super::verdicts::{overview, overview_of_points, verdicts, verdicts_of_points};
 use super::why;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::compared::answers;
 use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show};
 use fedgenie_experiment::scenario::points;
 use fedgenie_simulator::policy;
@@ -23,7 +25,23 @@ impl Report {
     /// If no folder is given, or one is not there, holds no complete run or was written by another version of the
     /// records.
     pub fn load(folders: &[PathBuf]) -> Result<Self, Error> {
-        let results = folders.iter().map(|folder| Results::load(folder)).collect::<Result<Vec<_>, _>>()?;
+        Self::load_against(folders, None)
+    }
+
+    /// As [`Self::load`]; policies are compared with the one of this label, in folders that have it.
+    ///
+    /// # Errors
+    /// As [`Self::load`], and if no folder has such a policy.
+    pub fn load_against(folders: &[PathBuf], reference: Option<&str>) -> Result<Self, Error> {
+        let mut results = folders.iter().map(|folder| Results::load(folder)).collect::<Result<Vec<_>, _>>()?;
+        let is_known =
+            results.iter().any(|results| results.labels.iter().any(|label| Some(label.as_str()) == reference));
+        for results in &mut results {
+            match results.refer_to(reference) {
+                Err(_) if is_known => {}
+                result => result?,
+            }
+        }
         if results.is_empty() {
             return Err(Error::Usage("give a folder that `fedgenie run --out` wrote".to_owned()));
         }
@@ -33,8 +51,8 @@ impl Report {
     /// The report on one or several experiments.
     ///
     /// Policies of several experiments are labelled `FOLDER: policy`. Experiments with the same points of a sweep (or
-    /// with none) are drawn together; their policies are compared across experiments only where clients, task and
-    /// protocol are the same, and with them every draw of a seed.
+    /// with none) are drawn together; policies are compared across experiments, by seed as far as
+    /// they share draws.
     ///
     /// # Panics
     /// If there is no experiment.
@@ -56,6 +74,7 @@ impl Report {
                 _ => prefixes.join(", "),
             },
             experiments: results.iter().zip(&prefixes).map(|(results, prefix)| experiment(results, prefix)).collect(),
+            answers: results.iter().zip(&prefixes).flat_map(|(results, prefix)| found(results, prefix)).collect(),
             warnings: warnings(results, &prefixes),
             series: series(results, &labels),
             ..Self::default()
@@ -80,8 +99,15 @@ impl Report {
             let study = Study::new(results, folders, &labels);
             report.compare_across(&study, folders, &prefixes);
             report.verdicts.extend(verdicts(&study));
+            report.verdicts.extend(verdicts_of_points(&study));
             report.overviews.extend(overview(&study));
+            report.overviews.extend(overview_of_points(&study));
             table(&study, &mut report.results);
+            for series in of_points::series(&study) {
+                if report.series.iter().all(|known| known.label != series.label) {
+                    report.series.push(series);
+                }
+            }
             for mut figure in figures(&study, &mut report.warnings) {
                 if number > 0 {
                     figure.id = format!("{}-{}", figure.id, number + 1);
@@ -112,23 +138,12 @@ impl Report {
         }
     }
 
-    /// Warns where experiments cannot be compared.
+    /// Says how experiments are compared with the first.
     fn compare_across(&mut self, study: &Study<'_>, folders: &[usize], prefixes: &[String]) {
         let Some((&first, others)) = folders.split_first() else { return };
-        let differing = |&&other: &&usize| !study.results[other].shares_world(&study.results[first]);
-        let differing: Vec<&str> = others.iter().filter(differing).map(|&other| prefixes[other].as_str()).collect();
-        if !differing.is_empty() {
-            self.warnings.push(format!(
-                "{} and {} differ in clients, task or protocol: equal seeds give different worlds, so differences between them are \
-                 not shown",
-                prefixes[first],
-                differing.join(", ")
-            ));
-        }
-        let regret = |folder: usize| study.results[folder].section("regret");
-        if others.iter().any(|&other| regret(other) != regret(first)) {
-            let message = "the folders measure regret in different rewards: regrets are not compared between them";
-            self.warnings.push(message.to_owned());
+        for &other in others {
+            let results = [first, other].map(|folder| &study.results[folder]);
+            self.warnings.extend(notes(results, [&prefixes[first], &prefixes[other]]));
         }
     }
 
@@ -192,6 +207,12 @@ fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
         }
     }
     style::series(&policies, |name| policy::CATALOGUE.entries.iter().position(|entry| entry.name == name))
+}
+
+/// What an experiment found, in sentences.
+fn found(results: &Results, prefix: &str) -> Vec<String> {
+    let of = |line: String| if prefix.is_empty() { line } else { format!("{prefix}: {line}") };
+    answers(&results.summary).into_iter().map(of).collect()
 }
 
 /// The facts of an experiment.

@@ -3,6 +3,7 @@
 mod compared;
 mod course;
 mod examples;
+pub(super) mod points;
 mod rounds;
 mod swept;
 mod totals;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
     let mut figures = Vec::new();
     if study.is_sweep() {
+        figures.extend(points::curves(study));
         figures.extend(swept::courses(study));
         figures.extend(swept::quantities(study, warnings));
         figures.extend(swept::selections(study));
@@ -35,6 +37,7 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
     }
     figures.extend(examples::examples(study));
     figures.extend(compared::differences(study));
+    figures.extend(compared::differences_of_points(study));
     if study.is_sweep() {
         figures.iter_mut().for_each(|figure| shorten(&mut figure.summary));
         // Growth is in no table, so its sentences are not cut.

@@ -14,7 +14,9 @@
 mod build;
 mod courses;
 mod csv;
+mod diff;
 mod figures;
+mod folders;
 mod html;
 mod model;
 mod settings;
@@ -28,6 +30,7 @@ mod why;
 mod write;
 
 pub use self::csv::{csv, table_csv};
+pub use diff::{Diff, ResultDiff, SettingDiff};
 pub use html::html;
 pub use model::{
     Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report, Scale, Series,

@@ -13,6 +13,8 @@ pub struct Report {
     pub title: String,
     /// What was run: one entry per result folder.
     pub experiments: Vec<Experiment>,
+    /// What was found, in sentences: the best policy or point, and what is not told apart from it.
+    pub answers: Vec<String>,
     /// Warnings, each once.
     pub warnings: Vec<String>,
     /// Comparisons of policies, and whether they are significant.
@@ -59,7 +61,8 @@ pub struct Overview {
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The point of a sweep, by its short name; empty if nothing was swept, or it is the same at several.
+    /// The point of a sweep, by its short name; empty if nothing was swept, or it is the same at several; "points of the
+    /// sweep" where two points are compared.
     pub point: String,
     /// What is compared: "cumulative mean regret", "test loss at 200 s".
     pub quantity: String,
@@ -69,11 +72,13 @@ pub struct Verdict {
     pub against: String,
     /// Subject minus other, with its 95 % interval where there is one.
     pub difference: Interval,
-    /// How many pairs.
+    /// How many pairs; 0 where runs are not paired by seed, and the interval is Welch's.
     pub pairs: usize,
-    /// "lower", "higher", "undecided", "the same".
+    /// "lower", "higher", "not told apart", "the same".
     pub verdict: String,
-    /// Whether that is good for the subject; none if undecided or neither good nor bad.
+    /// About how many seeds would tell the two apart at this difference; none where they are told, or are the same.
+    pub seeds_needed: Option<u64>,
+    /// Whether that is good for the subject; none if not told apart or neither good nor bad.
     pub is_better: Option<bool>,
 }
 
@@ -272,4 +277,7 @@ pub struct Panel {
     pub label: String,
     /// Row by row from the bottom, column by column; none where nothing is known.
     pub cells: Vec<Vec<Option<f64>>>,
+    /// Whether a cell is inside the contour: the best one, and those that are not told apart from it. Empty without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contour: Vec<Vec<bool>>,
 }

@@ -27,14 +27,15 @@ pub(super) fn add_differing(experiments: &mut [Experiment], results: &[Results])
     }
 }
 
-fn differing(settings: &[BTreeMap<String, String>]) -> Vec<String> {
+/// Paths of the settings that are not the same everywhere.
+pub(super) fn differing(settings: &[BTreeMap<String, String>]) -> Vec<String> {
     let paths: BTreeSet<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
     let differs = |path: &&&String| settings.windows(2).any(|pair| pair[0].get(**path) != pair[1].get(**path));
     paths.iter().filter(differs).map(|path| (*path).clone()).collect()
 }
 
 /// Every value of a scenario by its path; tables in lists are numbered from 1, lists of values are one value.
-fn flat(table: &toml::Table) -> BTreeMap<String, String> {
+pub(super) fn flat(table: &toml::Table) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     for (key, value) in table.iter().filter(|(key, _)| !KNOWN.contains(&key.as_str())) {
         add(key.clone(), value, &mut settings);

@@ -6,8 +6,10 @@ use fedgenie_experiment::experiment::artefacts::{
     self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL,
 };
 use fedgenie_experiment::experiment::{Experiment, RunSummary, Summary, below, run_name};
-use fedgenie_experiment::scenario::Point;
+use fedgenie_experiment::scenario::report::check_reference;
+use fedgenie_experiment::scenario::{Point, Sweep};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -105,7 +107,11 @@ impl Results {
             manifest.points.into_iter().map(|settings| Point { settings: settings.into_iter().collect() }).collect();
         let text = |key: &str| table.get(key).and_then(toml::Value::as_str);
         let name = text("name").unwrap_or("without a name").to_owned();
-        let summary = Summary::new(&name, text("title"), &points, &arms, runs);
+        let settings: Vec<BTreeMap<String, String>> =
+            points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
+        let reference = table.get("report").and_then(|report| report.get("reference")?.as_str());
+        let sweep = Sweep::of(&table, &settings);
+        let summary = Summary::new((&name, text("title")), (&points, sweep), (&arms, reference), runs);
         let mut results =
             Self { name: name_of(folder), version, scenario, seeds, labels: arms, summary, warnings, table };
         if misplaced > 0 {
@@ -138,6 +144,26 @@ impl Results {
     /// Title of the scenario, or else its name.
     pub fn title(&self) -> &str {
         self.summary.title.as_deref().unwrap_or(&self.summary.scenario)
+    }
+
+    /// Compares the policies with this one; none for what the scenario says.
+    ///
+    /// # Errors
+    /// If there is no such policy.
+    pub fn refer_to(&mut self, reference: Option<&str>) -> Result<(), Error> {
+        let Some(name) = reference else { return Ok(()) };
+        let labels: Vec<&str> = self.labels.iter().map(String::as_str).collect();
+        check_reference(name, &labels).map_err(|message| Error::Usage(format!("--reference: {message}")))?;
+        let mut report = toml::Table::new();
+        report.insert("reference".to_owned(), name.into());
+        self.table.insert("report".to_owned(), report.into());
+        Ok(())
+    }
+
+    /// Index of the policy that the others are compared with.
+    pub(super) fn reference(&self) -> usize {
+        let name = self.section("report").and_then(|report| report.get("reference")?.as_str());
+        name.and_then(|name| self.labels.iter().position(|label| label == name)).unwrap_or(0)
     }
 
     /// The resolved scenario.

@@ -1,12 +1,14 @@
 //! Policies of one or several experiments with the same points, ready to be compared.
 
+use super::folders::Pairing;
 use super::model::{Axis, Interval, Scale};
 use super::source::Results;
-use fedgenie_core::math::statistics::{Estimate, paired_difference};
+use fedgenie_core::math::statistics::Estimate;
 pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::Metric;
-use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
-use fedgenie_experiment::scenario::points;
+use fedgenie_experiment::experiment::compared::{PerSeed, paired};
+use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary, estimate_of};
+use fedgenie_experiment::scenario::{Sweep, points};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A policy of an experiment.
@@ -15,8 +17,11 @@ pub(super) struct Arm<'a> {
     pub label: String,
     /// Index of the experiment among all.
     pub folder: usize,
-    /// Index of the policy that it is compared with, in the study.
-    pub reference: usize,
+    /// Its name in its experiment.
+    policy: String,
+    /// Indices of the policies that it is compared with, in the study: that of its own world first. Its own index if it
+    /// is the reference.
+    pub references: Vec<usize>,
     /// Its runs, point by point, by seed.
     pub runs: Vec<BTreeMap<u64, &'a RunSummary>>,
     numbers: Vec<BTreeMap<u64, BTreeMap<String, f64>>>,
@@ -31,13 +36,25 @@ impl<'a> Arm<'a> {
         let runs: Vec<_> = (0..results.summary.points.len()).map(of_point).collect();
         let numbers =
             |runs: &BTreeMap<u64, &RunSummary>| runs.iter().map(|(&seed, run)| (seed, run.numbers())).collect();
-        Self { label, folder, reference: 0, numbers: runs.iter().map(numbers).collect(), runs }
+        let policy = arm.to_owned();
+        Self { label, folder, policy, references: Vec::new(), numbers: runs.iter().map(numbers).collect(), runs }
     }
 
     /// All runs of all points.
     pub fn all_runs(&self) -> impl Iterator<Item = &'a RunSummary> {
         self.runs.iter().flat_map(|runs| runs.values().copied())
     }
+}
+
+/// The difference of a policy to another at a point.
+#[derive(Clone, Debug)]
+pub(super) struct Difference {
+    pub arm: usize,
+    pub against: usize,
+    pub point: usize,
+    pub estimate: Estimate,
+    /// Whether it is of pairs of equal seeds, not of independent samples.
+    pub is_paired: bool,
 }
 
 /// A number that policies are compared by.
@@ -90,8 +107,12 @@ pub(super) struct Study<'a> {
     pub arms: Vec<Arm<'a>>,
     /// The sweep's points; one without settings if nothing was swept.
     pub points: &'a [BTreeMap<String, String>],
+    /// The axes of the sweep, and its reference.
+    pub sweep: Sweep,
     /// Their short names, which say how they differ.
     names: Vec<String>,
+    /// The same without the path, where one path makes the sweep.
+    bare_names: Vec<String>,
 }
 
 impl<'a> Study<'a> {
@@ -99,16 +120,25 @@ impl<'a> Study<'a> {
     pub fn new(results: &'a [Results], folders: &[usize], labels: &[Vec<String>]) -> Self {
         let mut arms: Vec<Arm<'a>> = Vec::new();
         for &folder in folders {
-            let first = arms.len();
             let from = &results[folder];
-            let same = arms.iter().find(|arm| results[arm.folder].shares_world(from)).map(|arm| arm.reference);
-            for (label, arm) in labels[folder].iter().zip(&from.labels) {
-                let arm = Arm::new(label.clone(), folder, from, arm);
-                arms.push(Arm { reference: same.unwrap_or(first), ..arm });
+            let own = arms.len() + from.reference();
+            let same = arms.iter().find(|arm| results[arm.folder].shares_world(from)).map(|arm| arm.references[0]);
+            // What differs in its world is also compared with its namesake in the first.
+            let is_other = !results[folders[0]].shares_world(from);
+            let known = arms.len();
+            for (label, policy) in labels[folder].iter().zip(&from.labels) {
+                let namesake = || {
+                    let found = arms[..known].iter().position(|arm| arm.folder == folders[0] && arm.policy == *policy);
+                    found.unwrap_or(arms[0].references[0])
+                };
+                let mut references = vec![same.unwrap_or(own)];
+                references.extend(is_other.then(namesake));
+                arms.push(Arm { references, ..Arm::new(label.clone(), folder, from, policy) });
             }
         }
         let points = &results[folders[0]].summary.points;
-        Self { results, arms, points, names: points::names(points) }
+        let sweep = Sweep::of(results[folders[0]].table(), points);
+        Self { results, arms, points, sweep, names: points::names(points), bare_names: points::bare_names(points) }
     }
 
     /// One of the points on its own.
@@ -116,7 +146,8 @@ impl<'a> Study<'a> {
         let arm = |arm: &Arm<'a>| Arm {
             label: arm.label.clone(),
             folder: arm.folder,
-            reference: arm.reference,
+            policy: arm.policy.clone(),
+            references: arm.references.clone(),
             runs: vec![arm.runs[point].clone()],
             numbers: vec![arm.numbers[point].clone()],
         };
@@ -124,7 +155,9 @@ impl<'a> Study<'a> {
             results: self.results,
             arms: self.arms.iter().map(arm).collect(),
             points: &self.points[point..=point],
+            sweep: Sweep::default(),
             names: vec![self.names[point].clone()],
+            bare_names: Vec::new(),
         }
     }
 
@@ -133,7 +166,8 @@ impl<'a> Study<'a> {
         let arm = |(arm, point): (usize, usize)| Arm {
             label: self.words(arm, point),
             folder: self.arms[arm].folder,
-            reference: 0,
+            policy: self.arms[arm].policy.clone(),
+            references: Vec::new(),
             runs: vec![self.arms[arm].runs[point].clone()],
             numbers: vec![self.arms[arm].numbers[point].clone()],
         };
@@ -141,7 +175,31 @@ impl<'a> Study<'a> {
             results: self.results,
             arms: self.combinations().into_iter().map(arm).collect(),
             points: &self.points[..1],
+            sweep: Sweep::default(),
             names: vec![self.names[0].clone()],
+            bare_names: Vec::new(),
+        }
+    }
+
+    /// One policy at some points, as if it were a policy at each, called so; nothing is compared between them.
+    pub fn points_of(&self, arm: usize, points: &[usize], label: impl Fn(usize) -> String) -> Self {
+        let from = &self.arms[arm];
+        let of_point = |&point: &usize| Arm {
+            label: label(point),
+            folder: from.folder,
+            policy: from.policy.clone(),
+            references: Vec::new(),
+            runs: vec![from.runs[point].clone()],
+            numbers: vec![from.numbers[point].clone()],
+        };
+        let chosen = points.iter().filter(|&&point| !from.runs[point].is_empty());
+        Self {
+            results: self.results,
+            arms: chosen.map(of_point).collect(),
+            points: &self.points[..1],
+            sweep: Sweep::default(),
+            names: vec![self.names[0].clone()],
+            bare_names: Vec::new(),
         }
     }
 
@@ -152,6 +210,11 @@ impl<'a> Study<'a> {
     /// A point's short name; empty where nothing was swept.
     pub fn point_words(&self, point: usize) -> &str {
         &self.names[point]
+    }
+
+    /// A point's name without the path, where one path makes the sweep.
+    pub fn bare_words(&self, point: usize) -> String {
+        self.bare_names.get(point).cloned().unwrap_or_default()
     }
 
     /// A policy, and the point where there are several.
@@ -173,21 +236,40 @@ impl<'a> Study<'a> {
         estimate_of(key, &values)
     }
 
-    /// Difference to the policy's reference, paired by seed; none for the reference itself and for regrets that are
-    /// measured in different rewards.
-    pub fn difference(&self, arm: usize, point: usize, key: &str) -> Option<Estimate> {
-        let (mine, theirs) = (&self.arms[arm], &self.arms[self.arms[arm].reference]);
-        let section = |folder: usize| self.results[folder].section("regret");
-        if std::ptr::eq(mine, theirs) || key.starts_with("regret.") && section(mine.folder) != section(theirs.folder) {
+    /// A quantity of a policy at a point, by seed.
+    pub fn per_seed(&self, arm: usize, point: usize, key: &str) -> PerSeed {
+        let runs = self.arms[arm].numbers[point].iter();
+        runs.filter_map(|(&seed, numbers)| Some((seed, *numbers.get(key)?))).collect()
+    }
+
+    /// How two policies are compared in a quantity.
+    pub fn pairing(&self, [arm, against]: [usize; 2], key: &str) -> Pairing {
+        let [mine, theirs] = [arm, against].map(|arm| &self.results[self.arms[arm].folder]);
+        Pairing::of(mine, theirs, key)
+    }
+
+    /// The differences of every policy at every point to its references, as far as they mean something.
+    pub fn differences(&self, key: &str) -> Vec<Difference> {
+        let mut all = Vec::new();
+        for (arm, point) in self.combinations() {
+            for &against in self.arms[arm].references.iter().filter(|&&against| against != arm) {
+                let pairing = self.pairing([arm, against], key);
+                let [mine, theirs] = [arm, against].map(|arm| self.per_seed(arm, point, key));
+                let is_paired = pairing == Pairing::Paired;
+                let found = pairing.difference(&mine, &theirs);
+                all.extend(found.map(|estimate| Difference { arm, against, point, estimate, is_paired }));
+            }
+        }
+        all
+    }
+
+    /// Difference of a policy to itself at another point, paired by seed; none for regrets if the sweep changes the
+    /// reward.
+    pub fn between(&self, arm: usize, [point, against]: [usize; 2], key: &str) -> Option<Estimate> {
+        if point == against || key.starts_with("regret.") && self.sweep.moves("regret") {
             return None;
         }
-        let pair = |(seed, numbers): (&u64, &BTreeMap<String, f64>)| {
-            let (left, right) = (*numbers.get(key)?, *theirs.numbers[point].get(seed)?.get(key)?);
-            let is_same = (left - right).abs() <= ROUNDING * left.abs().max(right.abs());
-            Some((left, if is_same { left } else { right }))
-        };
-        let (left, right): (Vec<f64>, Vec<f64>) = mine.numbers[point].iter().filter_map(pair).unzip();
-        paired_difference(&left, &right)
+        paired(&self.per_seed(arm, point, key), &self.per_seed(arm, against, key))
     }
 
     /// Names of metrics, each once.

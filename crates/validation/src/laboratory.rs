@@ -145,6 +145,7 @@ impl<'a> Laboratory<'a> {
                 seeds: Some(*seeds),
                 data: self.data.clone(),
                 allow_paths: self.allow_paths,
+                ..Overrides::default()
             },
         )
     }

@@ -52,6 +52,64 @@ pub fn paired_difference(left: &[f64], right: &[f64]) -> Option<Estimate> {
     estimate(&differences)
 }
 
+/// Mean and t interval of the difference of independent samples, `left − right`, after B. L. Welch (Biometrika 1947);
+/// `n` is the size of the smaller one.
+///
+/// With `v = s²/n` of each, the interval is `mean ± t_{0.975, ν}·√(v₁ + v₂)` and
+/// `ν = (v₁ + v₂)²/(v₁²/(n₁ − 1) + v₂²/(n₂ − 1))`. None if a sample is empty or not finite.
+pub fn independent_difference(left: &[f64], right: &[f64]) -> Option<Estimate> {
+    let mean = estimate(left)?.mean - estimate(right)?.mean;
+    let part = |values: &[f64]| variance(values) / values.len() as f64;
+    let (one, two, n) = (part(left), part(right), left.len().min(right.len()));
+    let of_freedom = |v: f64, values: &[f64]| v * v / (values.len() - 1) as f64;
+    let ci95 = (n > 1).then(|| {
+        if one + two == 0.0 {
+            return [mean; 2];
+        }
+        let freedom = (one + two) * (one + two) / (of_freedom(one, left) + of_freedom(two, right));
+        let student = StudentsT::new(0.0, 1.0, freedom).expect("at least one degree of freedom");
+        let half = student.inverse_cdf(0.975) * (one + two).sqrt();
+        [mean - half, mean + half]
+    });
+    Some(Estimate { mean, ci95, n })
+}
+
+/// About how many values would tell a mean from 0, if it and the spread are as found: the smallest `n` with
+/// `t_{0.975, n−1}·s/√n < |mean|`. None where the mean is 0 or nothing is known of the spread, and for more than 10⁹.
+///
+/// `s` is taken from the interval. Of a difference of independent samples, `n` is the size of each.
+pub fn values_needed(found: &Estimate) -> Option<u64> {
+    let half = found.half_width().filter(|half| half.is_finite() && *half > 0.0 && found.n > 1)?;
+    let deviations = half * (found.n as f64).sqrt() / student(found.n - 1) / found.mean.abs();
+    // Student's t is above the normal quantile and falls with its degrees of freedom: few steps are left.
+    let fewest = (Z * deviations) * (Z * deviations);
+    if !fewest.is_finite() || fewest > 1e9 {
+        return None;
+    }
+    let mut n = (fewest as usize).max(2);
+    while student(n - 1) * deviations >= (n as f64).sqrt() {
+        n += 1;
+    }
+    Some(n as u64)
+}
+
+/// The 0.975-quantile of the standard normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// The 0.975-quantile of Student's t: with many degrees of freedom Hill's expansion (Abramowitz and Stegun, 26.7.5),
+/// which is right to 1e-8 from 100 on.
+fn student(freedom: usize) -> f64 {
+    let degrees = freedom as f64;
+    if freedom < 100 {
+        return StudentsT::new(0.0, 1.0, degrees).expect("at least one degree of freedom").inverse_cdf(0.975);
+    }
+    let (z, square) = (Z, Z * Z);
+    let first = z * (square + 1.0) / 4.0;
+    let second = z * ((5.0 * square + 16.0) * square + 3.0) / 96.0;
+    let third = z * (((3.0 * square + 19.0) * square + 17.0) * square - 15.0) / 384.0;
+    z + (first + (second + third / degrees) / degrees) / degrees
+}
+
 /// The `u`-quantile of ascending values, interpolated between order statistics (R's type 7).
 ///
 /// # Panics
@@ -70,7 +128,6 @@ pub fn quantile(ascending: &[f64], u: f64) -> f64 {
 /// If there are more successes than trials, or no trial.
 pub fn proportion(successes: u64, trials: u64) -> Estimate {
     assert!(successes <= trials && trials > 0, "{successes} successes in {trials} trials");
-    const Z: f64 = 1.959_963_984_540_054;
     let (n, share) = (trials as f64, successes as f64 / trials as f64);
     let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
     let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
@@ -131,6 +188,54 @@ mod tests {
             3.182_446_305_284 * 0.645_497_224_368,
             max_relative = 1e-9
         );
+    }
+
+    /// 1, 2, 3, 4 and 2, 4: v₁ = (5/3)/4 = 5/12, v₂ = 2/2 = 1; √(17/12) = 1.1902381; ν = (17/12)²/((5/12)²/3 + 1) =
+    /// (289/144)/(457/432) = 867/457; that quantile of Student's t is found by its definition below.
+    #[test]
+    fn independent_samples_by_hand() {
+        let found = independent_difference(&[1.0, 2.0, 3.0, 4.0], &[2.0, 4.0]).unwrap();
+        assert_eq!((found.mean, found.n), (-0.5, 2));
+        let freedom = (17.0_f64 / 12.0).powi(2) / ((5.0_f64 / 12.0).powi(2) / 3.0 + 1.0);
+        approx::assert_relative_eq!(freedom, 867.0 / 457.0, max_relative = 1e-14);
+        let t = found.half_width().unwrap() / (17.0_f64 / 12.0).sqrt();
+        approx::assert_relative_eq!(StudentsT::new(0.0, 1.0, freedom).unwrap().cdf(t), 0.975, max_relative = 1e-9);
+        // Equal sizes and variances: 2(n − 1) degrees of freedom, t(0.975, 6) = 2.4469119.
+        let found = independent_difference(&[1.0, 2.0, 3.0, 4.0], &[3.0, 4.0, 5.0, 6.0]).unwrap();
+        approx::assert_relative_eq!(
+            found.half_width().unwrap(),
+            2.446_911_9 * (10.0_f64 / 12.0).sqrt(),
+            max_relative = 1e-7
+        );
+        assert_eq!(independent_difference(&[1.0, 1.0], &[2.0, 2.0]).unwrap().ci95, Some([-1.0; 2]));
+        assert_eq!(independent_difference(&[1.0], &[2.0, 3.0]).unwrap().ci95, None);
+        assert_eq!(independent_difference(&[], &[2.0, 3.0]), None);
+    }
+
+    /// Standard deviation 2: at a mean of 1, t(0.975, 17)·2/√18 = 2.1098156·0.4714045 = 0.9945766 is the first below 1
+    /// (t(0.975, 16)·2/√17 = 2.1199053·0.4850713 = 1.0283051).
+    #[test]
+    fn values_needed_by_hand() {
+        // 1 ± 2/√1.5: four values with s² = 4.
+        let values = [1.0 - 6.0_f64.sqrt(), 1.0, 1.0, 1.0 + 6.0_f64.sqrt()];
+        approx::assert_relative_eq!(variance(&values), 4.0, max_relative = 1e-12);
+        assert_eq!(values_needed(&estimate(&values).unwrap()), Some(18));
+        let centred: Vec<f64> = values.iter().map(|value| value - 1.0).collect();
+        let mut none = estimate(&centred).unwrap();
+        none.mean = 0.0;
+        assert_eq!(values_needed(&none), None);
+        assert_eq!(values_needed(&estimate(&[3.0]).unwrap()), None);
+        assert_eq!(values_needed(&estimate(&[3.0, 3.0]).unwrap()), None, "told apart already");
+        assert_eq!(values_needed(&estimate(&[1e-9 - 1.0, 1e-9 + 1.0]).unwrap()), None);
+        // Many: (1.96/0.001)² and z²/2 more.
+        let far = Estimate {
+            mean: 0.001,
+            ci95: Some([0.001 - student(9) / 10.0_f64.sqrt(), 0.001 + student(9) / 10.0_f64.sqrt()]),
+            n: 10,
+        };
+        assert_eq!(values_needed(&far), Some(3_841_462));
+        let exact = StudentsT::new(0.0, 1.0, 100.0).unwrap().inverse_cdf(0.975);
+        approx::assert_relative_eq!(student(100), exact, max_relative = 1e-8);
     }
 
     /// 8 of 10: R's `prop.test(8, 10, correct = FALSE)` gives 0.4901625 to 0.9433178.

@@ -4,7 +4,7 @@ use super::ended::{Ended, Named};
 use super::estimates::{differences, estimates};
 use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Reached, RunId};
-use crate::scenario::Point;
+use crate::scenario::{Point, Sweep};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::Metric;
 use fedgenie_core::oracle::bound::Bound;
@@ -346,7 +346,7 @@ pub struct ArmSummary {
     pub runs: usize,
     /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, …
     pub values: BTreeMap<String, Estimate>,
-    /// Differences to the first policy, paired by seed; none for the first policy itself.
+    /// Differences to the reference among policies, paired by seed; none for the reference itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paired: Option<Comparison>,
 }
@@ -357,6 +357,23 @@ pub struct Comparison {
     /// The policy compared with.
     pub against: String,
     /// This policy minus that one, by name.
+    pub differences: BTreeMap<String, Estimate>,
+}
+
+/// Paired differences between two points of a sweep, of one policy.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PointComparison {
+    /// The policy's label.
+    pub arm: String,
+    /// Index of the point.
+    pub point: usize,
+    /// Index of the point that it is compared with.
+    pub against: usize,
+    /// The paths of the axis on which the other point is its neighbour, one step before it; none where that is the
+    /// reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub along: Option<Vec<String>>,
+    /// This point minus that one, by name; no regrets where the sweep changes the reward.
     pub differences: BTreeMap<String, Estimate>,
 }
 
@@ -374,30 +391,38 @@ pub struct Summary {
     pub runs: Vec<RunSummary>,
     /// All policies and points.
     pub arms: Vec<ArmSummary>,
+    /// Of each policy, every point against the reference among points and against its neighbours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub compared: Vec<PointComparison>,
+    /// The axes of the sweep, and its reference.
+    #[serde(skip)]
+    pub sweep: Sweep,
 }
 
 impl Summary {
-    /// Summarises runs; `labels` gives the order of policies.
+    /// Summarises runs; `labels` gives the order of policies, which are compared with the one called `reference`, or
+    /// with the first if there is none.
     pub fn new(
-        scenario: &str,
-        title: Option<&str>,
-        points: &[Point],
-        labels: &[String],
+        (scenario, title): (&str, Option<&str>),
+        (points, sweep): (&[Point], Sweep),
+        (labels, reference): (&[String], Option<&str>),
         runs: Vec<RunSummary>,
     ) -> Self {
+        let reference = reference.and_then(|name| labels.iter().find(|label| *label == name)).or(labels.first());
+        let of = |label: &str, point: usize| -> BTreeMap<u64, &RunSummary> {
+            let chosen = runs.iter().filter(|run| run.point == point && run.arm == label);
+            chosen.map(|run| (run.seed, run)).collect()
+        };
         let mut arms = Vec::new();
         for point in 0..points.len() {
-            let of = |label: &str| -> BTreeMap<u64, &RunSummary> {
-                let chosen = runs.iter().filter(|run| run.point == point && run.arm == label);
-                chosen.map(|run| (run.seed, run)).collect()
-            };
-            let first = labels.first().map(|label| (label, of(label)));
-            for (arm, label) in labels.iter().enumerate() {
-                let mine = of(label);
+            let theirs = reference.map(|label| (label, of(label, point)));
+            for label in labels {
+                let mine = of(label, point);
                 if mine.is_empty() {
                     continue;
                 }
-                let paired = first.as_ref().filter(|_| arm > 0).map(|(against, theirs)| Comparison {
+                let other = theirs.as_ref().filter(|(against, _)| *against != label);
+                let paired = other.map(|(against, theirs)| Comparison {
                     against: (*against).clone(),
                     differences: differences(&mine, theirs),
                 });
@@ -406,7 +431,23 @@ impl Summary {
                 arms.push(ArmSummary { arm, with, point, runs, values, paired });
             }
         }
+        let mut compared = Vec::new();
+        for label in labels.iter().filter(|_| points.len() > 1) {
+            for point in 0..points.len() {
+                let reference = Some((None, sweep.reference)).filter(|_| point != sweep.reference);
+                let before = sweep.before(point).into_iter().map(|(axis, other)| (Some(axis), other));
+                for (axis, against) in reference.into_iter().chain(before) {
+                    let mut differences = differences(&of(label, point), &of(label, against));
+                    // Other rewards are other units.
+                    differences.retain(|key, _| !(key.starts_with("regret.") && sweep.moves("regret")));
+                    let along = axis.map(|axis| sweep.axes[axis].paths.clone());
+                    if !differences.is_empty() {
+                        compared.push(PointComparison { arm: label.clone(), point, against, along, differences });
+                    }
+                }
+            }
+        }
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
-        Self { scenario: scenario.to_owned(), title: title.map(str::to_owned), points, runs, arms }
+        Self { scenario: scenario.to_owned(), title: title.map(str::to_owned), points, runs, arms, compared, sweep }
     }
 }

@@ -73,11 +73,10 @@ pub fn table(summary: &Summary) -> String {
     let mut rows = vec![Vec::new()];
     rows[0].push("policy".to_owned());
     rows[0].extend(columns.iter().map(|(_, title)| title.clone()));
-    if let (Some(compared), Some(first)) = (compared, summary.arms.first()) {
+    let reference = summary.arms.iter().find_map(|arm| arm.paired.as_ref()).map(|paired| &paired.against);
+    if let (Some(compared), Some(reference)) = (compared, reference) {
         let title = columns.iter().find(|(key, _)| key == compared).map_or(compared, |(_, title)| title.as_str());
-        if summary.arms.iter().any(|arm| arm.paired.is_some()) {
-            rows[0].push(format!("{title} minus {}'s", first.arm));
-        }
+        rows[0].push(format!("{title} minus {reference}'s"));
     }
     let mut text = String::new();
     let names = points::names(&summary.points);

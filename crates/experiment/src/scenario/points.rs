@@ -4,6 +4,7 @@
 //! beside it once, in a legend.
 
 use fedgenie_core::text::escaped;
+use fedgenie_core::units;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Value;
 
@@ -41,6 +42,15 @@ pub fn names(points: &[BTreeMap<String, String>]) -> Vec<String> {
     if distinct.len() < points.len() || names.iter().any(String::is_empty) { all_in_full() } else { names }
 }
 
+/// A name for each point without the path, where one path makes them and its values say what they are: `20 s`. Plain
+/// numbers do not, and keep it: as [`names`].
+pub fn bare_names(points: &[BTreeMap<String, String>]) -> Vec<String> {
+    let paths: Vec<&String> = points.first().into_iter().flat_map(BTreeMap::keys).collect();
+    let [path] = paths[..] else { return names(points) };
+    let texts: Vec<String> = points.iter().map(|point| point.get(path).cloned().unwrap_or_default()).collect();
+    if texts.iter().any(|text| text.parse::<f64>().is_ok()) { names(points) } else { values(&texts) }
+}
+
 /// Short names of the values of one path; the values as they stand if two had the same name.
 pub fn values(texts: &[String]) -> Vec<String> {
     let values: Vec<Value> = texts.iter().map(|text| parsed(text)).collect();
@@ -65,8 +75,14 @@ pub fn legend(points: &[BTreeMap<String, String>]) -> Vec<[String; 2]> {
     names(points).into_iter().zip(points.iter().map(in_full)).map(Into::into).collect()
 }
 
+/// A number with its unit, empty for a plain one: a quantity is in its base unit, `"2 min"` is 120 and `s`.
+pub fn number(text: &str) -> Option<(f64, &'static str)> {
+    let plain = text.parse().ok().filter(|value: &f64| value.is_finite());
+    plain.map(|value| (value, "")).or_else(|| units::any(text))
+}
+
 /// A value as it stands in a scenario; what cannot be read is a text.
-fn parsed(text: &str) -> Value {
+pub(super) fn parsed(text: &str) -> Value {
     let table: Option<toml::Table> = format!("value = {text}").parse().ok();
     table.and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::String(text.to_owned()))
 }
@@ -168,6 +184,9 @@ mod tests {
         let (one, two) = (alphas("0.5", "1.0"), alphas("1.0", "1.0"));
         // The second does not differ: its path and value are left out.
         assert_eq!(of(&[&one, &two]), ["alpha = 0.5", "alpha = 1.0"]);
+        let bare: Vec<BTreeMap<String, String>> =
+            [one, two].map(|point| point.map(|(path, value)| (path.to_owned(), value.to_owned())).into()).to_vec();
+        assert_eq!(bare_names(&bare), ["alpha = 0.5", "alpha = 1.0"], "two paths");
         let two = alphas("1.0", "2.0");
         let expected = ["one.alpha = 0.5, two.alpha = 1.0", "one.alpha = 1.0, two.alpha = 2.0"];
         assert_eq!(of(&[&one, &two]), expected);
@@ -182,6 +201,9 @@ mod tests {
         assert_eq!(of(&[&[("a", "1")]]), ["a = 1"], "a point alone");
         let values = |texts: [&str; 2]| super::values(&texts.map(str::to_owned));
         assert_eq!(values(["\"drop\"", "{ carry = {} }"]), ["drop", "carry"]);
+        let point = |value: &str| BTreeMap::from([("protocol.deadline.deadline".to_owned(), value.to_owned())]);
+        assert_eq!(bare_names(&[point("16 s"), point("20 s")]), ["16 s", "20 s"]);
+        assert_eq!(bare_names(&[point("16"), point("20")]), ["deadline = 16", "deadline = 20"]);
         assert_eq!(values(["\"1\"", "1"]), ["\"1\"", "1"]);
         assert_eq!(values(["2", "2"]), ["2", "2"]);
     }

@@ -30,6 +30,18 @@ pub fn schema() -> Value {
     root["properties"]["sweep"] = json!({
         "type": "object",
         "description": "A grid over any path, such as \"policy.bsfl.alpha\" = [1.0, 3.0].",
+        "properties": {
+            "zip": {
+                "type": "array",
+                "minItems": 2,
+                "description": "Swept paths that go through their values together, as one axis.",
+            },
+            "reference": {
+                "type": "object",
+                "description": "The point that the others are compared with, such as { \"policy.bsfl.alpha\" = 1.0 }; by default \
+                                the scenario's own values, or else the first.",
+            },
+        },
         "additionalProperties": { "type": "array", "minItems": 1 },
     });
     root["properties"]["$schema"] = json!({ "type": "string" });

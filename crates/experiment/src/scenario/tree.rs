@@ -232,6 +232,11 @@ fn with_source(value: Value, source: &Arc<str>) -> Node {
 }
 
 impl Node {
+    /// A text from the command line.
+    pub fn text(text: &str, source: &str) -> Self {
+        Self { value: Value::Text(text.to_owned()), origin: Origin { source: source.into(), line: None } }
+    }
+
     /// The entry of a table, if this is a table that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match &self.value {

@@ -3,9 +3,10 @@
 //! A key is a path, and its value takes the place of what is there. Population, data and draws are the same for all
 //! policies, so that they stay paired by seed; paths that would change them are refused.
 
+use super::Arm;
 use super::read::ScenarioError;
+use super::sweep::setting_text;
 use super::tree::{Node, Value};
-use super::{Arm, setting_text};
 use fedgenie_core::{limits, text};
 
 /// Paths that may be overridden, for people.

@@ -1,7 +1,8 @@
 //! Values with intervals: differences between policies, and the Gini index.
 
 use super::super::model::{Axis, Chart, Figure, Interval};
-use super::super::study::{Better, Study, id, interval, linear};
+use super::super::study::{Better, Difference, Quantity, Study, id, interval, linear};
+use super::super::verdicts::{OfPoints, of_points};
 use super::{how_intervals_are_shown, mean_words};
 
 /// The most rows of a figure.
@@ -20,15 +21,19 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
     for quantity in quantities {
         let (mut rows, mut summary) = (Vec::new(), Vec::new());
         let mut against: Vec<&str> = Vec::new();
-        for (arm, point) in study.combinations() {
-            let Some(found) = study.difference(arm, point, &quantity.key) else { continue };
-            let reference = study.arms[study.arms[arm].reference].label.as_str();
+        let found = study.differences(&quantity.key);
+        for found in &found {
+            let reference = study.arms[found.against].label.as_str();
             if !against.contains(&reference) {
                 against.push(reference);
             }
-            let words = study.words(arm, point);
-            summary.push(mean_words(&format!("{words} minus {reference}"), &found, quantity.unit));
-            rows.push((words, study.arms[arm].label.clone(), interval(&found)));
+        }
+        for found in &found {
+            let (words, reference) = (study.words(found.arm, found.point), &study.arms[found.against].label);
+            let minus = format!("{words} minus {reference}");
+            summary.push(mean_words(&minus, &found.estimate, quantity.unit));
+            let row = if against.len() == 1 { words } else { minus };
+            rows.push((row, study.arms[found.arm].label.clone(), interval(&found.estimate)));
         }
         let differs = |row: &(String, String, Interval)| row.2.value != 0.0;
         if rows.len() > MOST_ROWS || !rows.iter().any(differs) {
@@ -39,14 +44,13 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
             Some(Better::Higher) => " Further right is better.",
             None => "",
         };
-        let whose =
-            if against.len() == 1 { against[0].to_owned() } else { "the first policy of its experiment".to_owned() };
+        let whose = if against.len() == 1 { against[0].to_owned() } else { "its reference".to_owned() };
         figures.push(Figure {
             id: id(&format!("difference-{}", quantity.key)),
             title: format!("Difference in {} to {whose}", quantity.words),
             caption: format!(
-                "Each policy minus {whose}, paired by seed. Both runs of a pair meet the same world, so the difference comes from the \
-                 policies.{better} {}",
+                "Each policy minus {whose}, {}{better} {}",
+                how_paired(study, &found),
                 how_intervals_are_shown()
             ),
             summary,
@@ -57,6 +61,52 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
         });
     }
     figures
+}
+
+/// How runs are paired, in the middle of a sentence.
+fn how_paired(study: &Study<'_>, found: &[Difference]) -> &'static str {
+    let folder = |arm: usize| &study.results[study.arms[arm].folder];
+    if found.iter().all(|found| folder(found.arm).shares_world(folder(found.against))) {
+        "paired by seed. Both runs of a pair meet the same world, so the difference comes from the policies."
+    } else if found.iter().all(|found| found.is_paired) {
+        "paired by seed. Both runs of a pair have the same draws, as far as their scenarios have them in common."
+    } else {
+        "paired by seed where their folders share draws, and otherwise as independent samples (Welch's interval)."
+    }
+}
+
+/// Paired differences between the points of a sweep, one figure for each main quantity that they differ in: each point
+/// against the reference.
+pub(super) fn differences_of_points(study: &Study<'_>) -> Vec<Figure> {
+    let reference = study.sweep.reference;
+    let figure = |(quantity, mut found): (Quantity, Vec<OfPoints>)| {
+        found.retain(|found| found.against == reference);
+        let words = |found: &OfPoints| study.words(found.arm, found.point);
+        let name = study.bare_words(reference);
+        let summary =
+            |found: &OfPoints| mean_words(&format!("{} minus {name}", words(found)), &found.difference, quantity.unit);
+        let row = |found: &OfPoints| (words(found), study.arms[found.arm].label.clone(), interval(&found.difference));
+        if found.len() > MOST_ROWS || found.iter().all(|found| found.difference.mean == 0.0) {
+            return None;
+        }
+        let better = match quantity.better {
+            Some(Better::Lower) => " Further left is better.",
+            Some(Better::Higher) => " Further right is better.",
+            None => "",
+        };
+        Some(Figure {
+            id: id(&format!("difference-points-{}", quantity.key)),
+            title: format!("Difference in {} to {name}", quantity.words),
+            caption: format!(
+                "Each policy at each point of the sweep minus itself at {name}, paired by seed: draws of equal seeds are the same at \
+                 all points.{better} {}",
+                how_intervals_are_shown()
+            ),
+            summary: found.iter().map(summary).collect(),
+            chart: Chart::Intervals { value: quantity.axis(), rows: found.iter().map(row).collect() },
+        })
+    };
+    of_points(study).into_iter().filter_map(figure).collect()
 }
 
 /// The Gini index of selections of every policy.

@@ -92,6 +92,15 @@ fn value_axis(words: &str, lines: &[Line], is_share: bool) -> Axis {
 
 /// Every meter's cumulative regret over rounds and over virtual time.
 pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
+    regrets_of(study, true)
+}
+
+/// The same without fitted growth and bounds.
+pub(super) fn regrets_without_theory(study: &Study<'_>) -> Vec<Figure> {
+    regrets_of(study, false)
+}
+
+fn regrets_of(study: &Study<'_>, with_theory: bool) -> Vec<Figure> {
     let mut figures = Vec::new();
     for meter in study.meters() {
         let name = if meter == "mean" { "regret".to_owned() } else { format!("regret-{meter}") };
@@ -106,7 +115,7 @@ pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
             let axis = if is_positive { either(axis, Scale::Linear) } else { axis };
             let mut caption = format!("{}, summed over rounds. {}", meant(meter), how_means_are_shown(study));
             let mut summary = finals(study, &format!("regret.{meter}"), "after the last round");
-            if over == Over::Rounds && meter == "mean" {
+            if with_theory && over == Over::Rounds && meter == "mean" {
                 let theory = theory::of_mean_regret(study);
                 let has_fits = theory.lines.iter().any(|line| line.role == LineKind::Fit);
                 for words in [has_fits.then_some(theory::FITS), theory.has_bound.then_some(theory::BOUND)] {

@@ -88,7 +88,7 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
         let windows: Vec<_> = selections.windows.iter().map(|window| ratios(window, &rows)).collect();
         let cell = |row: usize, column: usize| windows.get(column).and_then(|window| window[row]);
         let cells = (0..rows.len()).map(|row| (0..columns).map(|column| cell(row, column)).collect()).collect();
-        panels.push(Panel { label: arm.label.clone(), cells });
+        panels.push(Panel { label: arm.label.clone(), cells, contour: Vec::new() });
         summary.push(total_words(&arm.label, &selections, &labels));
     }
     let window = |column: usize| {

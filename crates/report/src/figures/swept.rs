@@ -1,52 +1,58 @@
 //! A sweep: quantities over what was swept.
 
-use super::super::model::{Axis, Chart, Figure, Line, LineKind, Panel, Scale};
+use super::super::model::{Axis as Shown, Chart, Figure, Line, LineKind, Panel, Scale};
 use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
 use super::{MOST_COURSES, either, how_intervals_are_shown, marks, mean_words, whiskers};
+use fedgenie_experiment::experiment::INTERVAL_SEEDS;
+use fedgenie_experiment::experiment::compared::{PerSeed, is_told_apart, rank};
 use fedgenie_experiment::scenario::points;
+use fedgenie_experiment::scenario::sweep::Axis;
 use std::collections::BTreeMap;
+
+/// What is said of contours, where there may be some.
+const CONTOURS: &str = " Outlined are a policy's best point and those that are not told apart from it, each by its own paired \
+                        95 % interval.";
 
 /// The kinds of sweeps.
 enum Swept {
-    /// One path over numbers: its name and the value at each point.
-    Numbers(String, Vec<f64>),
-    /// Two paths: their names, their values in order, and each point's column and row.
+    /// One axis of numbers: its name, their unit and the value at each point.
+    Numbers(String, Option<&'static str>, Vec<f64>),
+    /// Two axes: their names, their values in order, and each point's column and row.
     Grid([String; 2], [Vec<String>; 2], Vec<[usize; 2]>),
     /// Anything else.
     Points,
 }
 
 fn swept(study: &Study<'_>) -> Swept {
-    let paths: Vec<&String> = study.points[0].keys().collect();
-    let value = |point: usize, path: &String| study.points[point].get(path).cloned().unwrap_or_default();
-    let all = 0..study.points.len();
-    match paths[..] {
-        [path] => {
-            let values: Option<Vec<f64>> =
-                all.map(|point| value(point, path).parse().ok().filter(|value: &f64| value.is_finite())).collect();
-            values.map_or(Swept::Points, |values| Swept::Numbers(path.clone(), values))
+    match &study.sweep.axes[..] {
+        [Axis { paths, places, numbers: Some((numbers, unit)) }] => {
+            let unit = Some(*unit).filter(|unit| !unit.is_empty());
+            Swept::Numbers(paths.join(", "), unit, places.iter().map(|&place| numbers[place]).collect())
         }
         [one, two] => {
-            let distinct = |path: &String| {
-                let mut values: Vec<String> = Vec::new();
-                for value in (0..study.points.len()).map(|point| value(point, path)) {
-                    if !values.contains(&value) {
-                        values.push(value);
-                    }
-                }
-                values
-            };
-            let values = [distinct(one), distinct(two)];
-            let index = |point, path: &String, values: &[String]| {
-                let value = value(point, path);
-                values.iter().position(|known| *known == value).unwrap_or_default()
-            };
-            let positions = all.map(|point| [index(point, one, &values[0]), index(point, two, &values[1])]).collect();
-            Swept::Grid([one.clone(), two.clone()], values.map(|values| points::values(&values)), positions)
+            let positions = one.places.iter().zip(&two.places).map(|(&column, &row)| [column, row]).collect();
+            Swept::Grid(
+                [one, two].map(|axis| axis.paths.join(", ")),
+                [one, two].map(|axis| labels(study, axis)),
+                positions,
+            )
         }
         _ => Swept::Points,
     }
+}
+
+/// The values of an axis, by place.
+fn labels(study: &Study<'_>, axis: &Axis) -> Vec<String> {
+    let first = |place| axis.places.iter().position(|&other| other == place);
+    let points: Vec<usize> = (0..study.points.len()).map_while(first).collect();
+    let of_path = |path: &String| -> Vec<String> {
+        let value = |&point: &usize| study.points[point].get(path).cloned().unwrap_or_default();
+        points::values(&points.iter().map(value).collect::<Vec<_>>())
+    };
+    let values: Vec<Vec<String>> = axis.paths.iter().map(of_path).collect();
+    let label = |place: usize| values.iter().map(|values| values[place].as_str()).collect::<Vec<_>>().join(", ");
+    (0..points.len()).map(label).collect()
 }
 
 /// Final metrics, regrets, times and the rest over the swept values.
@@ -71,7 +77,7 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             _ => quantity.key.clone(),
         };
         let chart = match &swept {
-            Swept::Numbers(path, values) => over_numbers(study, &quantity, path, values),
+            Swept::Numbers(path, unit, values) => over_numbers(study, &quantity, (path, *unit), values),
             Swept::Grid(paths, values, positions) => grid(study, &quantity, paths, values, positions),
             Swept::Points => at_points(study, &quantity),
         };
@@ -80,8 +86,10 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             false => how_intervals_are_shown(),
         };
         let (over, how) = match &swept {
-            Swept::Numbers(path, _) => (path.clone(), format!("Dots are means over seeds. {whiskers}")),
-            Swept::Grid([one, two], ..) => (format!("{one} and {two}"), "Colours are means over seeds.".to_owned()),
+            Swept::Numbers(path, ..) => (path.clone(), format!("Dots are means over seeds. {whiskers}")),
+            Swept::Grid([one, two], ..) => {
+                (format!("{one} and {two}"), format!("Colours are means over seeds.{CONTOURS}"))
+            }
             Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {whiskers}")),
         };
         let words = |(arm, point): (usize, usize)| {
@@ -111,7 +119,7 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
     figures
 }
 
-fn over_numbers(study: &Study<'_>, quantity: &Quantity, path: &str, values: &[f64]) -> Chart {
+fn over_numbers(study: &Study<'_>, quantity: &Quantity, (path, unit): (&str, Option<&str>), values: &[f64]) -> Chart {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&one, &two| values[one].total_cmp(&values[two]));
     let line = |(arm, described): (usize, &Arm<'_>)| {
@@ -131,7 +139,7 @@ fn over_numbers(study: &Study<'_>, quantity: &Quantity, path: &str, values: &[f6
     };
     let lines: Vec<Line> = study.arms.iter().enumerate().map(line).filter(|line| !line.points.is_empty()).collect();
     let (low, high) = (values[order[0]], values[order[order.len() - 1]]);
-    let axis = linear(path, None);
+    let axis = linear(path, unit);
     let x = if low > 0.0 { either(axis, if high >= 10.0 * low { Scale::Log } else { Scale::Linear }) } else { axis };
     let is_positive = lines.iter().flat_map(|line| &line.points).all(|point| point.1 > 0.0);
     let y = if is_positive { either(quantity.axis(), Scale::Linear) } else { quantity.axis() };
@@ -151,7 +159,12 @@ fn grid(
         for (point, &[column, row]) in positions.iter().enumerate() {
             cells[row][column] = study.estimate(arm, point, &quantity.key).map(|found| rounded(found.mean));
         }
-        Panel { label: described.label.clone(), cells }
+        let mut contour = Vec::new();
+        if let Some(inside) = inside(study, arm, quantity) {
+            contour = vec![vec![false; values[0].len()]; values[1].len()];
+            positions.iter().zip(inside).for_each(|(&[column, row], is_inside)| contour[row][column] = is_inside);
+        }
+        Panel { label: described.label.clone(), cells, contour }
     };
     Chart::Heat {
         x: linear(&paths[0], None),
@@ -161,6 +174,22 @@ fn grid(
         value: quantity.axis(),
         panels: study.arms.iter().enumerate().map(panel).collect(),
     }
+}
+
+/// Of each point, whether it is the best of a policy or not told apart from it; none where nothing is better, where
+/// seeds are too few, and where all points are inside.
+fn inside(study: &Study<'_>, arm: usize, quantity: &Quantity) -> Option<Vec<bool>> {
+    let is_known = !(quantity.key.starts_with("regret.") && study.sweep.moves("regret"));
+    let better = quantity.better.filter(|_| is_known)?;
+    let candidates: Vec<PerSeed> =
+        (0..study.points.len()).map(|point| study.per_seed(arm, point, &quantity.key)).collect();
+    let ranking = rank(&candidates, better).filter(|ranking| ranking.value.n >= INTERVAL_SEEDS)?;
+    let mut inside = vec![false; candidates.len()];
+    inside[ranking.best] = true;
+    for (point, difference) in &ranking.others {
+        inside[*point] = !is_told_apart(difference);
+    }
+    inside.contains(&false).then_some(inside)
 }
 
 fn at_points(study: &Study<'_>, quantity: &Quantity) -> Chart {
@@ -192,7 +221,7 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
         };
         let columns: Vec<Vec<Option<f64>>> = arm.runs.iter().map(column).collect();
         let cells = (0..rows.len()).map(|row| columns.iter().map(|column| column[row]).collect()).collect();
-        Panel { label: arm.label.clone(), cells }
+        Panel { label: arm.label.clone(), cells, contour: Vec::new() }
     };
     // The axis has the paths.
     let of_path = |path: &String| -> Vec<String> {
@@ -209,7 +238,7 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
         caption: format!("Selections in all rounds of all seeds, at every point of the sweep. {}", ratio_words()),
         summary: Vec::new(),
         chart: Chart::Heat {
-            x: Axis { label: paths.join(", "), ..linear("", None) },
+            x: Shown { label: paths.join(", "), ..linear("", None) },
             columns,
             y,
             rows: labels,

@@ -39,7 +39,7 @@ fn report() -> Report {
     fit.label = Some(text("fitted"));
     let lines = vec![line(&text("first"), LineKind::Mean, 40, 1.0), fit, line(&text("first"), LineKind::Seed, 40, 1.1)];
     let known = Interval { value: -1.25, ci95: Some([-2.0, -0.5]) };
-    let panel = Panel { label: text("panel"), cells: vec![vec![Some(1.0 / 3.0), None]] };
+    let panel = Panel { label: text("panel"), cells: vec![vec![Some(1.0 / 3.0), None]], contour: Vec::new() };
     let verdict = Verdict {
         point: text("point"),
         quantity: text("quantity"),
@@ -47,6 +47,7 @@ fn report() -> Report {
         against: text("against"),
         difference: known,
         pairs: 20,
+        seeds_needed: None,
         verdict: text("lower"),
         is_better: Some(true),
     };
@@ -60,6 +61,7 @@ fn report() -> Report {
             points: vec![[text("name"), text("setting")]],
             source: text("source"),
         }],
+        answers: vec![text("answer")],
         warnings: vec![text("warning")],
         verdicts: vec![verdict.clone()],
         overviews: vec![Overview {

@@ -1,5 +1,6 @@
 //! A report in the shape in which the template shows it.
 
+use super::super::verdicts::OF_POINTS;
 use super::data_tables::{DataTable, data_tables};
 use super::numbers;
 use super::{LIBRARY, LICENCES, SCRIPTS, STYLE};
@@ -21,6 +22,7 @@ pub(super) struct Page<'a> {
     experiments: &'a [Experiment],
     /// Facts' names, each with its value per experiment.
     facts: Vec<(&'a str, Vec<&'a str>)>,
+    answers: &'a [String],
     warnings: &'a [String],
     /// The main comparisons at a glance, where all of them would be a long list.
     overviews: Vec<OverviewView<'a>>,
@@ -94,6 +96,7 @@ pub(super) fn page<'a>(report: &'a Report, data: &'a str) -> Page<'a> {
         data,
         experiments: &report.experiments,
         facts: facts(&report.experiments),
+        answers: &report.answers,
         warnings: &report.warnings,
         overviews: overviews(report),
         verdicts: verdict_groups(report),
@@ -168,6 +171,7 @@ fn verdict_groups(report: &Report) -> Vec<VerdictGroup<'_>> {
         _ if !has_many => String::new(),
         "" if is_sweep => format!("Comparisons that are the same at several points ({rows})"),
         "" => format!("All {rows} comparisons"),
+        OF_POINTS => format!("All comparisons of points with each other ({rows})"),
         point => format!("All comparisons at {point} ({rows})"),
     };
     groups.into_iter().map(|(point, rows)| VerdictGroup { heading: heading(point, rows.len()), rows }).collect()

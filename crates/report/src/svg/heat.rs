@@ -10,6 +10,9 @@ use plotters::prelude::*;
 /// From little to much, ever darker, so that prints without colour can be read as well.
 const SCALE: [[u8; 3]; 5] = [[255, 255, 255], [198, 219, 239], [86, 180, 233], [0, 114, 178], [0, 30, 60]];
 
+/// What outlines the best cells: none of the scale's colours.
+const CONTOUR: RGBColor = RGBColor(213, 94, 0);
+
 /// Room for the scale at the right.
 const SCALE_ROOM: i32 = 120;
 
@@ -129,6 +132,30 @@ fn grid(
         }
     }
     area.draw(&Rectangle::new([(left, top), (right, bottom)], BLACK.mix(0.6)))?;
+    // An edge between inside and outside, or at the rim.
+    let is_inside = |row: usize, column: usize| panel.contour.get(row).and_then(|row| row.get(column)) == Some(&true);
+    let line = |ends: [(i32, i32); 2]| {
+        area.draw(&PathElement::new(ends, ShapeStyle { color: CONTOUR.to_rgba(), filled: false, stroke_width: 3 }))
+    };
+    for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+        if !is_inside(row, column) {
+            continue;
+        }
+        let (low, high) = (edge(bottom, top, row, rows), edge(bottom, top, row + 1, rows));
+        let (from, to) = (edge(left, right, column, columns), edge(left, right, column + 1, columns));
+        if row == 0 || !is_inside(row - 1, column) {
+            line([(from, low), (to, low)])?;
+        }
+        if !is_inside(row + 1, column) {
+            line([(from, high), (to, high)])?;
+        }
+        if column == 0 || !is_inside(row, column - 1) {
+            line([(from, low), (from, high)])?;
+        }
+        if !is_inside(row, column + 1) {
+            line([(to, low), (to, high)])?;
+        }
+    }
     Ok(())
 }
 
@@ -157,7 +184,11 @@ mod tests {
     fn shades_go_from_light_to_dark() {
         assert_eq!((shade(0.0), shade(0.5), shade(1.0)), (WHITE, RGBColor(86, 180, 233), RGBColor(0, 30, 60)));
         let axis = super::super::super::study::linear("v", None);
-        let panel = Panel { label: "a".to_owned(), cells: vec![vec![Some(1.0), None], vec![Some(3.0), Some(2.0)]] };
+        let panel = Panel {
+            label: "a".to_owned(),
+            cells: vec![vec![Some(1.0), None], vec![Some(3.0), Some(2.0)]],
+            contour: Vec::new(),
+        };
         let shades = Shades::new(&axis, std::slice::from_ref(&panel)).unwrap();
         assert_eq!([1.0, 2.0, 3.0, 9.0].map(|value| shades.share(value)), [0.0, 0.5, 1.0, 1.0]);
         let same = Shades { low: 2.0, high: 2.0, is_logarithmic: false };

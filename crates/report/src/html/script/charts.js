@@ -83,6 +83,7 @@ function heatOption(figure, look) {
     tooltip: { trigger: "item" },
     visualMap: { show: false, min: 0, max: 1, dimension: 2, seriesIndex: "all", inRange: { color: HEAT } },
   };
+  const contours = [];
   const quiet = { axisLine: { show: false }, axisTick: { show: false }, splitArea: { show: false }, splitLine: { show: false } };
   const columnWidth = layout.panelWidth / chart.columns.length;
   // As many labels as have room in full; a number that is cut off would be another number.
@@ -109,11 +110,30 @@ function heatOption(figure, look) {
     }));
     option.series.push({ type: "heatmap", name: panel.label, xAxisIndex: index, yAxisIndex: index, data, animation: false,
       itemStyle: { borderColor: theme.paper, borderWidth: 1 }, emphasis: { itemStyle: { borderColor: theme.ink, borderWidth: 2 } } });
+    const rect = { left, top, width: layout.panelWidth, height: layout.panelHeight };
+    contours.push(...contour(panel.contour ?? [], rect));
   });
   option.title.push({ text: `${shortened(axisName(chart.x), Math.floor(width / 8))} →`, left: layout.left, top: layout.bottom - 8, padding: 0,
     textStyle: { color: theme.ink, fontSize: 13, fontWeight: "normal" } });
-  option.graphic = colourBar(scale, axisName(chart.value), layout, width, theme);
+  option.graphic = [...contours, ...[colourBar(scale, axisName(chart.value), layout, width, theme)].flat()];
   return option;
+}
+
+// The edges between cells inside and outside: rows are counted from the bottom.
+function contour(rows, { left, top, width, height }) {
+  const isInside = (row, column) => rows[row]?.[column] ?? false;
+  const lines = [];
+  const line = (x1, y1, x2, y2) => lines.push({ type: "line", silent: true, z: 50, shape: { x1, y1, x2, y2 }, style: { stroke: "#d55e00", lineWidth: 3 } });
+  rows.forEach((cells, row) => cells.forEach((inside, column) => {
+    if (!inside) return;
+    const [x, next] = [column, column + 1].map(place => left + (width * place) / cells.length);
+    const [low, high] = [row, row + 1].map(place => top + height - (height * place) / rows.length);
+    if (!isInside(row - 1, column)) line(x, low, next, low);
+    if (!isInside(row + 1, column)) line(x, high, next, high);
+    if (!isInside(row, column - 1)) line(x, low, x, high);
+    if (!isInside(row, column + 1)) line(next, low, next, high);
+  }));
+  return lines;
 }
 
 function colourBar(scale, name, layout, width, theme) {

@@ -1,0 +1,269 @@
+//! Two folders side by side: what differs in their scenarios, then in their results.
+
+use super::folders::{Pairing, notes};
+use super::settings::{differing, flat};
+use super::source::Results;
+use super::study::{Quantity, Study};
+use super::verdicts::judged;
+use fedgenie_core::math::statistics::Estimate;
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::compared::seeds_needed;
+use fedgenie_experiment::experiment::{number, show};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// The differences between two result folders.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diff {
+    /// Their names.
+    pub folders: [String; 2],
+    /// Settings that differ.
+    pub settings: Vec<SettingDiff>,
+    /// What is to be known about the comparison, in sentences.
+    pub notes: Vec<String>,
+    /// The main quantities of every policy, at every point that both have.
+    pub results: Vec<ResultDiff>,
+}
+
+/// A setting that differs between two resolved scenarios.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SettingDiff {
+    /// Its dotted path; tables in lists are numbered from 1.
+    pub path: String,
+    /// Its value in each folder; none where it is missing.
+    pub values: [Option<String>; 2],
+}
+
+/// A quantity of a policy in two folders.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ResultDiff {
+    /// The policy; two labels if each folder has one policy, of another name.
+    pub policy: String,
+    /// The point of the sweep, by its short name; empty without a sweep.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub point: String,
+    /// The quantity, in words.
+    pub quantity: String,
+    /// Its unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<&'static str>,
+    /// Its mean over seeds in each folder.
+    pub values: [Option<Estimate>; 2],
+    /// The second minus the first.
+    pub difference: Option<Estimate>,
+    /// Whether the difference is paired by seed; Welch's interval otherwise.
+    pub is_paired: bool,
+    /// "lower", "higher", "not told apart", "the same"; empty without a difference.
+    pub verdict: &'static str,
+    /// Whether that is good for the second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_better: Option<bool>,
+    /// About how many seeds would tell the two apart at this difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds_needed: Option<u64>,
+}
+
+impl Diff {
+    /// Compares two result folders.
+    ///
+    /// # Errors
+    /// If one is not there, holds no complete run or was written by another version of the records.
+    pub fn load(folders: &[PathBuf; 2]) -> Result<Self, Error> {
+        Ok(Self::of(&[Results::load(&folders[0])?, Results::load(&folders[1])?]))
+    }
+
+    /// Compares two experiments.
+    pub fn of(results: &[Results; 2]) -> Self {
+        let folders = match results {
+            [one, other] if one.name == other.name => [format!("{} (1)", one.name), format!("{} (2)", other.name)],
+            [one, other] => [one.name.clone(), other.name.clone()],
+        };
+        let flat = results.each_ref().map(|results| flat(results.table()));
+        let setting = |path: String| {
+            let values = flat.each_ref().map(|settings| settings.get(&path).cloned());
+            SettingDiff { path, values }
+        };
+        let mut diff = Self {
+            settings: differing(&flat).into_iter().map(setting).collect(),
+            notes: notes([&results[0], &results[1]], [&folders[0], &folders[1]]),
+            results: Vec::new(),
+            folders,
+        };
+        diff.compare(results);
+        diff
+    }
+
+    fn compare(&mut self, results: &[Results; 2]) {
+        let labels = results.each_ref().map(|results| results.labels.clone());
+        let studies = [0, 1].map(|folder| Study::new(results, &[folder], &labels));
+        let policies: Vec<[usize; 2]> = match &labels {
+            [one, other] if one.len() == 1 && other.len() == 1 => vec![[0, 0]],
+            [one, other] => {
+                let both = |(index, label)| Some([index, other.iter().position(|known| known == label)?]);
+                one.iter().enumerate().filter_map(both).collect()
+            }
+        };
+        let points: Vec<[usize; 2]> = (0..studies[0].points.len())
+            .filter_map(|point| {
+                Some([point, studies[1].points.iter().position(|other| *other == studies[0].points[point])?])
+            })
+            .collect();
+        for (folder, name) in self.folders.iter().enumerate() {
+            let is_alone = |index: &usize| !policies.iter().any(|pair| pair[folder] == *index);
+            let alone: Vec<&str> =
+                (0..labels[folder].len()).filter(is_alone).map(|index| labels[folder][index].as_str()).collect();
+            if !alone.is_empty() {
+                self.notes.push(format!("only in {name}: {}", alone.join(", ")));
+            }
+        }
+        let alone = studies.each_ref().map(|study| study.points.len() - points.len());
+        if alone != [0, 0] {
+            self.notes.push(format!(
+                "{} points of the sweep are in both; {} are only in {}, {} only in {}",
+                points.len(),
+                alone[0],
+                self.folders[0],
+                alone[1],
+                self.folders[1]
+            ));
+        }
+        let mut quantities: Vec<Quantity> = Vec::new();
+        for quantity in studies.iter().flat_map(Study::quantities).filter(|quantity| quantity.is_main) {
+            if quantities.iter().all(|known| known.key != quantity.key) {
+                quantities.push(quantity);
+            }
+        }
+        for pair in policies {
+            for &at in &points {
+                let rows = quantities.iter().filter_map(|quantity| compared(results, &studies, (pair, at), quantity));
+                self.results.extend(rows);
+            }
+        }
+        let is_metric = |row: &&ResultDiff| row.quantity.starts_with("final ");
+        if self.results.iter().any(|row| is_metric(&row))
+            && !self.results.iter().filter(is_metric).any(|row| row.difference.is_some())
+        {
+            self.notes.push("they have no metric in common".to_owned());
+        }
+    }
+
+    /// The differences for a terminal.
+    pub fn text(&self) -> String {
+        let [one, other] = &self.folders;
+        let mut text = String::new();
+        if self.settings.is_empty() {
+            text.push_str("the scenarios are the same\n");
+        } else {
+            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "–".to_owned());
+            let row = |setting: &SettingDiff| {
+                vec![setting.path.clone(), value(&setting.values[0]), value(&setting.values[1])]
+            };
+            let heading = vec!["scenario".to_owned(), one.clone(), other.clone()];
+            text.push_str(&aligned(std::iter::once(heading).chain(self.settings.iter().map(row)).collect(), 3));
+        }
+        text.push('\n');
+        for note in &self.notes {
+            text.push_str(&format!("{note}\n"));
+        }
+        if !self.notes.is_empty() {
+            text.push('\n');
+        }
+        if self.results.is_empty() {
+            text.push_str("there is no policy and point that both have: no results are compared\n");
+            return text;
+        }
+        let mut rows = vec![vec![
+            "results".to_owned(),
+            String::new(),
+            one.clone(),
+            other.clone(),
+            format!("{other} − {one}"),
+            String::new(),
+        ]];
+        rows.extend(self.results.iter().map(ResultDiff::cells));
+        text.push_str(&aligned(rows, 2));
+        let pairs: Vec<usize> =
+            self.results.iter().filter(|row| row.is_paired).filter_map(|row| Some(row.difference?.n)).collect();
+        if let (Some(fewest), Some(most)) = (pairs.iter().min(), pairs.iter().max()) {
+            let pairs = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
+            text.push_str(&format!(
+                "\n± is half of the 95 % interval; differences are of {pairs} pairs of runs with the same seed\n"
+            ));
+        }
+        text
+    }
+}
+
+/// A quantity of a policy at a point in both; none if neither has it.
+fn compared(
+    results: &[Results; 2],
+    studies: &[Study<'_>; 2],
+    (arms, points): ([usize; 2], [usize; 2]),
+    quantity: &Quantity,
+) -> Option<ResultDiff> {
+    let of = |folder: usize| studies[folder].estimate(arms[folder], points[folder], &quantity.key);
+    let per_seed = |folder: usize| studies[folder].per_seed(arms[folder], points[folder], &quantity.key);
+    let values = [of(0), of(1)];
+    if values == [None, None] {
+        return None;
+    }
+    let pairing = Pairing::of(&results[0], &results[1], &quantity.key);
+    let difference = pairing.difference(&per_seed(1), &per_seed(0));
+    let (verdict, is_better) = difference.as_ref().map_or(("", None), |found| judged(found, quantity));
+    let label = |folder: usize| studies[folder].arms[arms[folder]].label.clone();
+    Some(ResultDiff {
+        policy: if label(0) == label(1) { label(0) } else { format!("{} | {}", label(0), label(1)) },
+        point: studies[0].point_words(points[0]).to_owned(),
+        quantity: quantity.words.clone(),
+        unit: quantity.unit,
+        values,
+        is_paired: difference.is_some() && pairing == Pairing::Paired,
+        seeds_needed: difference.as_ref().and_then(seeds_needed),
+        difference,
+        verdict,
+        is_better,
+    })
+}
+
+impl ResultDiff {
+    fn cells(&self) -> Vec<String> {
+        let value = |value: &Option<Estimate>| value.as_ref().map_or_else(|| "–".to_owned(), show);
+        let whose =
+            if self.point.is_empty() { self.policy.clone() } else { format!("{}, {}", self.policy, self.point) };
+        let unit = self.unit.map_or_else(String::new, |unit| format!(" [{unit}]"));
+        let sign = if self.difference.is_some_and(|found| found.mean > 0.0) { "+" } else { "" };
+        let mut verdict = vec![self.verdict.to_owned()];
+        verdict.extend(self.is_better.map(|is| if is { "(better)" } else { "(worse)" }.to_owned()));
+        verdict.extend(self.seeds_needed.map(|seeds| format!("(about {} seeds would tell)", number(seeds as f64))));
+        if self.difference.is_some() && !self.is_paired {
+            verdict.push("unpaired".to_owned());
+        }
+        let [one, other] = self.values.each_ref().map(value);
+        vec![
+            whose,
+            format!("{}{unit}", self.quantity),
+            one,
+            other,
+            format!("{sign}{}", value(&self.difference)),
+            verdict.join(" "),
+        ]
+    }
+}
+
+/// Rows with their cells below each other: the first `left` columns and the last on the left, the others on the right.
+fn aligned(rows: Vec<Vec<String>>, left: usize) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cell = |(column, cell): (usize, &String)| {
+            let padding = " ".repeat(widths[column] - cell.chars().count());
+            if column < left || column + 1 == columns { format!("{cell}{padding}") } else { format!("{padding}{cell}") }
+        };
+        let line: Vec<String> = row.iter().enumerate().map(cell).collect();
+        text.push_str(line.join("   ").trim_end());
+        text.push('\n');
+    }
+    text
+}
