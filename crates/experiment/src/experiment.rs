@@ -25,17 +25,18 @@ mod play;
 mod run_file;
 mod summary;
 mod table;
+pub mod until;
 pub mod verify;
 mod watch;
 
 pub use checkpoint::Interval;
 pub use curve::{Curve, CurvePoint};
 pub use ended::{Ended, Named};
-pub use estimates::estimate_of;
+pub use estimates::{difference_of, estimate_of};
 pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use summary::{ArmSummary, Comparison, RunSummary, Summary, Traffic};
-pub use table::{INTERVAL_SEEDS, ROUNDING, number, overridden, show, table};
+pub use table::{INTERVAL_SEEDS, ROUNDING, number, overridden, show, show_until, table};
 pub use watch::{CONVERGENCE, Converged, Reached, Watch};
 
 use crate::error::Error;

@@ -1,7 +1,8 @@
 //! What an experiment found: one row per run, one per policy and point.
 
 use super::ended::{Ended, Named};
-use super::estimates::{differences, estimates};
+use super::estimates::{Horizons, differences, estimates, untils};
+use super::until::{BySeed, Until};
 use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Reached, RunId};
 use crate::scenario::Point;
@@ -234,8 +235,9 @@ impl RunSummary {
             metrics: RunMetrics::default(),
         };
         let clusters: Vec<_> = cluster_numbers(&run).collect();
+        let at = (run.round(), run.now());
         let (metrics, accounts) = run.finish()?;
-        let Watched { reached, converged, best, at_bytes } = watch.end(&metrics, &accounts);
+        let Watched { reached, converged, best, at_bytes } = watch.end(&metrics, at, &accounts);
         (summary.reached, summary.converged, summary.best, summary.at_bytes) = (reached, converged, best, at_bytes);
         let all = metrics.into_iter().chain(clusters);
         summary.final_metrics = all.map(|(name, value)| (name.to_owned(), value)).collect();
@@ -344,8 +346,12 @@ pub struct ArmSummary {
     pub point: usize,
     /// Seeds that completed.
     pub runs: usize,
-    /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, …
+    /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, … Of what is spent
+    /// until a target (`time_to.TARGET`, …), restricted means; none where no run arrives.
     pub values: BTreeMap<String, Estimate>,
+    /// Of what is spent until a target: how many runs arrive, horizon, median; by the same names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub until: BTreeMap<String, Until>,
     /// Differences to the first policy, paired by seed; none for the first policy itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paired: Option<Comparison>,
@@ -356,6 +362,8 @@ pub struct ArmSummary {
 pub struct Comparison {
     /// The policy compared with.
     pub against: String,
+    /// Seeds that both have.
+    pub pairs: usize,
     /// This policy minus that one, by name.
     pub differences: BTreeMap<String, Estimate>,
 }
@@ -387,10 +395,11 @@ impl Summary {
     ) -> Self {
         let mut arms = Vec::new();
         for point in 0..points.len() {
-            let of = |label: &str| -> BTreeMap<u64, &RunSummary> {
+            let of = |label: &str| -> BySeed<'_> {
                 let chosen = runs.iter().filter(|run| run.point == point && run.arm == label);
                 chosen.map(|run| (run.seed, run)).collect()
             };
+            let horizons = Horizons::of(runs.iter().filter(|run| run.point == point));
             let first = labels.first().map(|label| (label, of(label)));
             for (arm, label) in labels.iter().enumerate() {
                 let mine = of(label);
@@ -399,11 +408,13 @@ impl Summary {
                 }
                 let paired = first.as_ref().filter(|_| arm > 0).map(|(against, theirs)| Comparison {
                     against: (*against).clone(),
-                    differences: differences(&mine, theirs),
+                    pairs: mine.keys().filter(|&seed| theirs.contains_key(seed)).count(),
+                    differences: differences(&mine, theirs, &horizons),
                 });
                 let with = mine.values().next().map(|run| run.with.clone()).unwrap_or_default();
-                let (arm, runs, values) = (label.clone(), mine.len(), estimates(&mine));
-                arms.push(ArmSummary { arm, with, point, runs, values, paired });
+                let (values, until) = (estimates(&mine, &horizons), untils(&mine, &horizons));
+                let (arm, runs) = (label.clone(), mine.len());
+                arms.push(ArmSummary { arm, with, point, runs, values, until, paired });
             }
         }
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
