@@ -11,6 +11,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
+mod arrivals;
 mod build;
 mod courses;
 mod csv;

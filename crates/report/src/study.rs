@@ -2,10 +2,12 @@
 
 use super::model::{Axis, Interval, Scale};
 use super::source::Results;
-use fedgenie_core::math::statistics::{Estimate, paired_difference};
+use fedgenie_core::math::statistics::Estimate;
 pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::Metric;
-use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, estimate_of};
+use fedgenie_experiment::experiment::{
+    CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary, difference_of, estimate_of,
+};
 use fedgenie_experiment::scenario::points;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -166,8 +168,11 @@ impl<'a> Study<'a> {
         all.filter(|&(arm, point)| !self.arms[arm].runs[point].is_empty()).collect()
     }
 
-    /// Mean over seeds.
+    /// Mean over seeds; of what is spent until a target the restricted mean, of times under heavy tails the median.
     pub fn estimate(&self, arm: usize, point: usize, key: &str) -> Option<Estimate> {
+        if let Some(found) = self.special(arm, point, key) {
+            return found;
+        }
         let values: Vec<f64> =
             self.arms[arm].numbers[point].values().filter_map(|numbers| numbers.get(key).copied()).collect();
         estimate_of(key, &values)
@@ -181,13 +186,14 @@ impl<'a> Study<'a> {
         if std::ptr::eq(mine, theirs) || key.starts_with("regret.") && section(mine.folder) != section(theirs.folder) {
             return None;
         }
+        if let Some(found) = self.special_difference([arm, mine.reference], point, key) {
+            return found;
+        }
         let pair = |(seed, numbers): (&u64, &BTreeMap<String, f64>)| {
-            let (left, right) = (*numbers.get(key)?, *theirs.numbers[point].get(seed)?.get(key)?);
-            let is_same = (left - right).abs() <= ROUNDING * left.abs().max(right.abs());
-            Some((left, if is_same { left } else { right }))
+            Some((*numbers.get(key)?, *theirs.numbers[point].get(seed)?.get(key)?))
         };
-        let (left, right): (Vec<f64>, Vec<f64>) = mine.numbers[point].iter().filter_map(pair).unzip();
-        paired_difference(&left, &right)
+        let pairs: Vec<(f64, f64)> = mine.numbers[point].iter().filter_map(pair).collect();
+        difference_of(key, &pairs)
     }
 
     /// Names of metrics, each once.
@@ -344,7 +350,8 @@ impl<'a> Study<'a> {
                 .flat_map(BTreeMap::values)
                 .any(|numbers| numbers.get(key).is_some_and(|&value| value != 0.0))
         };
-        all.retain(|quantity| is_there(&quantity.key));
+        // That no run reaches a target is worth a column.
+        all.retain(|quantity| quantity.key.starts_with("time_to.") || is_there(&quantity.key));
         all.sort_by_key(|quantity| !quantity.is_main);
         all
     }

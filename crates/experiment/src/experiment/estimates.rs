@@ -1,5 +1,6 @@
 //! What runs of several seeds come to: means and paired differences with intervals.
 
+use super::heavy::{self, MedianOf};
 use super::until::{self, BySeed, Until};
 use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::statistics::paired::paired_shares;
@@ -19,6 +20,10 @@ impl Horizons {
         let horizon = |name: String| (until::horizon(&name, runs.iter().copied()), name);
         Self(names.into_iter().map(horizon).map(|(horizon, name)| (name, horizon)).collect())
     }
+
+    fn to(&self, name: &str) -> f64 {
+        self.0.get(name).copied().unwrap_or(f64::INFINITY)
+    }
 }
 
 fn names(runs: &BySeed<'_>) -> Vec<String> {
@@ -34,6 +39,23 @@ pub(super) fn estimates(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<Stri
     };
     let spent = |(name, horizon): (&String, &f64)| Some((name.clone(), until::mean(name, runs, *horizon)?));
     names(runs).iter().filter_map(value).chain(horizons.0.iter().filter_map(spent)).collect()
+}
+
+/// Medians of times, where runs met heavy tails.
+pub(super) fn medians_of(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, MedianOf> {
+    let names = names(runs);
+    heavy::medians(runs, names.iter().chain(horizons.0.keys()), |name| heavy::median(name, runs, horizons.to(name)))
+}
+
+/// Medians of the differences of times, where runs met heavy tails.
+pub(super) fn median_differences(
+    mine: &BySeed<'_>,
+    theirs: &BySeed<'_>,
+    horizons: &Horizons,
+) -> BTreeMap<String, MedianOf> {
+    let names = names(mine);
+    let difference = |name: &str| heavy::difference(name, mine, theirs, horizons.to(name));
+    heavy::medians(mine, names.iter().chain(horizons.0.keys()), difference)
 }
 
 /// How many runs arrive, and when half of them have, by what is spent until then.

@@ -1,7 +1,8 @@
 //! What an experiment found: one row per run, one per policy and point.
 
 use super::ended::{Ended, Named};
-use super::estimates::{Horizons, differences, estimates, untils};
+use super::estimates::{Horizons, differences, estimates, median_differences, medians_of, untils};
+use super::heavy::MedianOf;
 use super::until::{BySeed, Until};
 use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Reached, RunId};
@@ -126,6 +127,9 @@ pub struct RunSummary {
     /// When the run converged, if `converged` of `[evaluate]` asks; written as null where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "asked")]
     pub converged: Option<Option<Converged>>,
+    /// Whose latencies have an infinite mean or variance, in sentences, where nothing limits how long rounds wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heavy_tails: Vec<String>,
     /// What a careful user should know about this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -228,6 +232,7 @@ impl RunSummary {
             reference: BTreeMap::new(),
             reached: Vec::new(),
             converged: None,
+            heavy_tails: Vec::new(),
             warnings: Vec::new(),
             curve: curve.into_points(),
             measured: Vec::new(),
@@ -349,6 +354,9 @@ pub struct ArmSummary {
     /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, … Of what is spent
     /// until a target (`time_to.TARGET`, …), restricted means; none where no run arrives.
     pub values: BTreeMap<String, Estimate>,
+    /// Medians of times, where runs met latencies of infinite mean or variance; what is shown in the place of means then.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub medians: BTreeMap<String, MedianOf>,
     /// Of what is spent until a target: how many runs arrive, horizon, median; by the same names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub until: BTreeMap<String, Until>,
@@ -366,6 +374,17 @@ pub struct Comparison {
     pub pairs: usize,
     /// This policy minus that one, by name.
     pub differences: BTreeMap<String, Estimate>,
+    /// Medians of the differences of times, where there are medians of times.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub medians: BTreeMap<String, MedianOf>,
+}
+
+impl Comparison {
+    /// The difference that is shown: of medians where there are any.
+    pub fn difference(&self, name: &str) -> Option<Estimate> {
+        let median = self.medians.get(name).map(|median| Estimate::from(*median));
+        median.or_else(|| self.differences.get(name).copied())
+    }
 }
 
 /// `summary.json`.
@@ -410,11 +429,13 @@ impl Summary {
                     against: (*against).clone(),
                     pairs: mine.keys().filter(|&seed| theirs.contains_key(seed)).count(),
                     differences: differences(&mine, theirs, &horizons),
+                    medians: median_differences(&mine, theirs, &horizons),
                 });
                 let with = mine.values().next().map(|run| run.with.clone()).unwrap_or_default();
                 let (values, until) = (estimates(&mine, &horizons), untils(&mine, &horizons));
                 let (arm, runs) = (label.clone(), mine.len());
-                arms.push(ArmSummary { arm, with, point, runs, values, until, paired });
+                let medians = medians_of(&mine, &horizons);
+                arms.push(ArmSummary { arm, with, point, runs, values, medians, until, paired });
             }
         }
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();

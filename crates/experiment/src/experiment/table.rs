@@ -92,9 +92,9 @@ pub fn table(summary: &Summary) -> String {
         let mut row = vec![arm.arm.clone()];
         row.extend(columns.iter().map(|(key, _)| show_value(arm, key)));
         if let Some(compared) = compared {
-            let difference = arm.paired.as_ref().and_then(|paired| paired.differences.get(compared));
+            let difference = arm.paired.as_ref().and_then(|paired| paired.difference(compared));
             let pairs = arm.paired.as_ref().map_or(0, |paired| paired.pairs);
-            row.push(difference.map_or_else(String::new, |estimate| show_difference(estimate, pairs)));
+            row.push(difference.map_or_else(String::new, |estimate| show_difference(&estimate, pairs)));
         }
         rows.push(row);
     }
@@ -134,6 +134,9 @@ pub fn table(summary: &Summary) -> String {
     let keys: Vec<&str> = columns.iter().map(|(key, _)| key.as_str()).filter(|key| until::is_until(key)).collect();
     for note in explained(summary, &keys) {
         text.push_str(&format!("{note}\n"));
+    }
+    if summary.arms.iter().any(|arm| !arm.medians.is_empty()) {
+        text.push_str("times are medians over seeds, as latencies have no variance; their intervals need six seeds\n");
     }
     for (label, words) in overridden(summary) {
         text.push_str(&format!("{label}: with {words}\n"));
@@ -240,8 +243,9 @@ fn target_names(summary: &Summary) -> Vec<String> {
 
 /// A value, and how many runs have it, or arrive, if not all do.
 fn show_value(arm: &ArmSummary, key: &str) -> String {
-    match (arm.values.get(key), arm.until.get(key)) {
-        (Some(estimate), Some(until)) => show_until(estimate, until),
+    let median = arm.medians.get(key).map(|median| Estimate::from(*median));
+    match (median.as_ref().or_else(|| arm.values.get(key)), arm.until.get(key)) {
+        (Some(estimate), Some(until)) => until.beyond().unwrap_or_else(|| show_until(estimate, until)),
         (None, Some(until)) => until.beyond().unwrap_or_else(|| "–".to_owned()),
         (found, None) => found.map_or_else(|| "–".to_owned(), |estimate| show_of(estimate, arm.runs)),
     }

@@ -112,9 +112,14 @@ impl Reached {
         if self.target.is_reached(metrics) {
             self.note(round, now, accounts);
         } else if metrics.iter().any(|(name, _)| *name == self.target.metric) {
-            (self.since_round, self.since_s) = (Some(round.0), Some(now.seconds()));
-            self.since_bytes = Some(bytes(accounts));
+            self.note_since((round, now), accounts);
         }
+    }
+
+    /// Notes that it was not reached by then.
+    fn note_since(&mut self, (round, now): (Round, VirtualTime), accounts: &Accounts) {
+        (self.since_round, self.since_s) = (Some(round.0), Some(now.seconds()));
+        self.since_bytes = Some(bytes(accounts));
     }
 
     /// Notes when it was reached, and what the run had cost by then.
@@ -269,6 +274,35 @@ impl<'a> Watch<'a> {
             (Ended::Budget, run.is_spent()),
         ];
         reasons.into_iter().find(|(_, is_reason)| *is_reason).map(|(reason, _)| reason)
+    }
+
+    /// The targets that were reached in this round, by index, where earlier rounds since the last evaluation may have
+    /// reached them.
+    pub fn reached_between(&self, round: Round) -> Vec<usize> {
+        let is_between = |reached: &Reached| {
+            reached.round == Some(round.0) && reached.since_round.is_some_and(|since| since + 1 < round.0)
+        };
+        (0..self.reached.len()).filter(|&target| is_between(&self.reached[target])).collect()
+    }
+
+    /// Takes in a round between the evaluations at which these targets were not reached and reached; those that it
+    /// reaches are no longer sought.
+    pub fn refine(&mut self, sought: &mut Vec<usize>, metrics: &[(&'static str, f64)], run: &Run<'_>) {
+        sought.retain(|&target| {
+            let (reached, found) = (&mut self.reached[target], (run.round(), run.now()));
+            let is_reached = reached.target.is_reached(metrics);
+            if is_reached {
+                reached.note(found.0, found.1, run.accounts());
+            } else {
+                reached.note_since(found, run.accounts());
+            }
+            !is_reached
+        });
+    }
+
+    /// Whether a target has not been reached so far.
+    pub fn is_pending(&self) -> bool {
+        self.reached.iter().any(|reached| reached.round.is_none())
     }
 
     /// What is known at the end of a run, whose last round may have been evaluated after it had closed.

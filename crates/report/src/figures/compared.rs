@@ -46,8 +46,9 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
             title: format!("Difference in {} to {whose}", quantity.words),
             caption: format!(
                 "Each policy minus {whose}, paired by seed. Both runs of a pair meet the same world, so the difference comes from the \
-                 policies.{better} {}",
-                how_intervals_are_shown()
+                 policies.{better} {}{}",
+                how_intervals_are_shown(),
+                study.method(&quantity)
             ),
             summary,
             chart: Chart::Intervals {
