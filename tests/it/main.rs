@@ -59,6 +59,7 @@ mod servers;
 mod streams;
 mod support;
 mod sweeps;
+mod targets;
 mod texts;
 mod thompson;
 mod tidy;
