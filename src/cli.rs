@@ -128,9 +128,16 @@ struct ReportArguments {
     /// several DIRs, in the current folder.
     #[arg(long, short, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
-    /// html for one page; svg or csv for one file per figure.
+    /// html for one page; svg or csv for one file per figure, csv also for one per table; md or latex for the tables of
+    /// results and verdicts alone.
     #[arg(long, value_name = "FORMAT", default_value = "html")]
     format: String,
+    /// Writes only the figure of this name, as svg or csv; names are those of the files.
+    #[arg(long, value_name = "NAME")]
+    figure: Option<String>,
+    /// The heading of svg figures, instead of the figure's own and the report's title; "" for none.
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -23,6 +23,7 @@ mod source;
 mod study;
 mod style;
 mod svg;
+mod tables;
 mod theory;
 mod verdicts;
 mod why;
@@ -37,4 +38,5 @@ pub use model::{
 pub use source::Results;
 pub use style::{Marker, Outline, Style};
 pub use svg::draw as svg;
-pub use write::{FigureFormat, write_figures, write_page, write_with_records};
+pub use tables::{TableFormat, tables};
+pub use write::{FigureFormat, write_figures, write_page, write_tables, write_with_records};

@@ -30,9 +30,9 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 /// What goes wrong while drawing: nothing, in memory.
 type Failed = Box<dyn std::error::Error>;
 
-/// The figure as SVG text; none if there is nothing to draw. `title` is that of the report.
+/// The figure as SVG text; none if there is nothing to draw. `title` is that of the report, or empty to leave it out.
 pub fn draw(figure: &Figure, series: &[Series], title: &str) -> Option<String> {
-    let whole = format!("{}: {title}", figure.title);
+    let whole = if title.is_empty() { figure.title.clone() } else { format!("{}: {title}", figure.title) };
     // What does not fit would be cut off; the report's title says less about the picture than its own.
     let heading = if whole.chars().count() <= LONGEST_HEADING { whole } else { figure.title.clone() };
     let drawn = match &figure.chart {

@@ -5,6 +5,7 @@ use super::html;
 use super::model::{Figure, Report};
 use super::source::Results;
 use super::svg;
+use super::tables::{TableFormat, tables};
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::artefacts::PAGE_FILE;
 use fedgenie_experiment::experiment::files::write_file;
@@ -61,6 +62,21 @@ fn write_some(
     for why in tables.filter(|why| !why.data.rows.is_empty()) {
         let path = folder.join(format!("{}.{}", why.id, format.ending()));
         write_file(&path, table_csv(&why.data).as_bytes())?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Writes the tables of results and verdicts into a folder, one file each. Returns what was written.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_tables(report: &Report, folder: &Path, format: TableFormat) -> Result<Vec<PathBuf>, Error> {
+    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+    let mut written = Vec::new();
+    for (name, table) in tables(report) {
+        let path = folder.join(format!("{name}.{}", format.ending()));
+        write_file(&path, format.text(&table).as_bytes())?;
         written.push(path);
     }
     Ok(written)
