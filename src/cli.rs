@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod cpu;
+mod export;
 mod interruption;
 mod new;
 mod progress;
@@ -36,6 +37,8 @@ enum Command {
     Verify(VerifyArguments),
     /// Makes a report of one or several result folders: a page for a browser, figures for a paper, or their data.
     Report(ReportArguments),
+    /// Writes runs, rounds and comparisons of result folders as tidy tables for a data frame.
+    Export(ExportArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
     /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more;
@@ -141,6 +144,19 @@ struct ReportArguments {
 }
 
 #[derive(Debug, Args)]
+struct ExportArguments {
+    /// Folders written by `run --out`.
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// The form of the tables: csv.
+    #[arg(long, value_name = "FORMAT")]
+    to: String,
+    /// The folder for runs.csv, rounds.csv and comparisons.csv, none of which may be there; by default export.
+    #[arg(long, short, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 struct VerifyArguments {
     /// A folder written by `run --out`.
     folder: PathBuf,
@@ -201,6 +217,7 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
         Command::Run(arguments) => run::run(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments),
         Command::List { kind } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
         Command::List { kind } => catalogue::list(kind.as_deref()),

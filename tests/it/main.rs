@@ -22,6 +22,7 @@ mod devices;
 mod dmrl;
 mod errors;
 mod explained;
+mod export;
 mod falsified;
 mod faults;
 mod fedacs;

@@ -15,6 +15,7 @@ mod arrivals;
 mod build;
 mod courses;
 mod csv;
+mod export;
 mod figures;
 mod html;
 mod model;
@@ -30,6 +31,7 @@ mod why;
 mod write;
 
 pub use self::csv::{csv, table_csv};
+pub use export::export;
 pub use html::html;
 pub use model::{
     Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report, Scale, Series,
