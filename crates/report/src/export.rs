@@ -41,9 +41,9 @@ pub fn export(folders: &[PathBuf], into: &Path) -> Result<Vec<PathBuf>, Error> {
         return Err(Error::Usage(message));
     }
     fs::create_dir_all(into).map_err(|source| Error::Write { path: into.to_owned(), source })?;
-    let swept: BTreeSet<&str> =
-        results.iter().flat_map(|results| &results.summary.points).flatten().map(|(path, _)| path.as_str()).collect();
-    let export = Export { folders, results, swept: swept.into_iter().map(str::to_owned).collect() };
+    let points = results.iter().flat_map(|results| &results.summary.points);
+    let swept: BTreeSet<String> = points.flat_map(|point| point.keys().cloned()).collect();
+    let export = Export { folders, results, swept: swept.into_iter().collect() };
     let [runs, rounds, comparisons] = &paths;
     write(runs, |writer| export.runs(writer))?;
     write(rounds, |writer| export.rounds(writer))?;
@@ -113,10 +113,8 @@ fn number(value: Option<f64>) -> String {
 impl Export<'_> {
     /// All runs, each with what it is of.
     fn all_runs(&self) -> impl Iterator<Item = (usize, &RunSummary)> {
-        let of_folder = |(folder, results): (usize, &'_ Results)| -> Vec<(usize, &RunSummary)> {
-            results.summary.runs.iter().map(|run| (folder, run)).collect()
-        };
-        self.results.iter().enumerate().flat_map(of_folder)
+        let indexed = self.results.iter().enumerate();
+        indexed.flat_map(|(folder, results)| results.summary.runs.iter().map(move |run| (folder, run)))
     }
 
     /// The headings of what a row is of.
@@ -219,7 +217,7 @@ impl Export<'_> {
                 for (name, &found) in &arm.medians {
                     add("", "median", name, found.into())?;
                 }
-                for paired in &arm.paired {
+                if let Some(paired) = &arm.paired {
                     for (name, &found) in &paired.differences {
                         add(&paired.against, "mean", name, found)?;
                     }

@@ -11,18 +11,23 @@ use std::collections::{BTreeMap, BTreeSet};
 const REACHED: &str = "reached.";
 
 /// What runs that are shown side by side spend until targets, and the horizon of each.
-pub(super) struct Horizons(BTreeMap<String, f64>);
+pub(super) struct Horizons {
+    of: BTreeMap<String, f64>,
+    /// Whether times have medians.
+    are_heavy: bool,
+}
 
 impl Horizons {
     pub fn of<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> Self {
         let runs: Vec<&RunSummary> = runs.collect();
         let names: BTreeSet<String> = runs.iter().flat_map(|run| until::names(run)).collect();
         let horizon = |name: String| (until::horizon(&name, runs.iter().copied()), name);
-        Self(names.into_iter().map(horizon).map(|(horizon, name)| (name, horizon)).collect())
+        let of = names.into_iter().map(horizon).map(|(horizon, name)| (name, horizon)).collect();
+        Self { of, are_heavy: heavy::are_heavy(runs.iter().copied()) }
     }
 
     fn to(&self, name: &str) -> f64 {
-        self.0.get(name).copied().unwrap_or(f64::INFINITY)
+        self.of.get(name).copied().unwrap_or(f64::INFINITY)
     }
 }
 
@@ -38,13 +43,12 @@ pub(super) fn estimates(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<Stri
         estimate_of(name, &values).map(|estimate| (name.clone(), estimate))
     };
     let spent = |(name, horizon): (&String, &f64)| Some((name.clone(), until::mean(name, runs, *horizon)?));
-    names(runs).iter().filter_map(value).chain(horizons.0.iter().filter_map(spent)).collect()
+    names(runs).iter().filter_map(value).chain(horizons.of.iter().filter_map(spent)).collect()
 }
 
 /// Medians of times, where runs met heavy tails.
 pub(super) fn medians_of(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, MedianOf> {
-    let names = names(runs);
-    heavy::medians(runs, names.iter().chain(horizons.0.keys()), |name| heavy::median(name, runs, horizons.to(name)))
+    medians(runs, horizons, |name| heavy::median(name, runs, horizons.to(name)))
 }
 
 /// Medians of the differences of times, where runs met heavy tails.
@@ -53,15 +57,25 @@ pub(super) fn median_differences(
     theirs: &BySeed<'_>,
     horizons: &Horizons,
 ) -> BTreeMap<String, MedianOf> {
-    let names = names(mine);
-    let difference = |name: &str| heavy::difference(name, mine, theirs, horizons.to(name));
-    heavy::medians(mine, names.iter().chain(horizons.0.keys()), difference)
+    medians(mine, horizons, |name| heavy::difference(name, mine, theirs, horizons.to(name)))
+}
+
+fn medians(
+    runs: &BySeed<'_>,
+    horizons: &Horizons,
+    of: impl Fn(&str) -> Option<MedianOf>,
+) -> BTreeMap<String, MedianOf> {
+    if !horizons.are_heavy {
+        return BTreeMap::new();
+    }
+    let all = names(runs).into_iter().chain(horizons.of.keys().cloned()).filter(|name| heavy::is_time(name));
+    all.filter_map(|name| Some((of(&name)?, name))).map(|(found, name)| (name, found)).collect()
 }
 
 /// How many runs arrive, and when half of them have, by what is spent until then.
 pub(super) fn untils(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Until> {
     let found = |(name, horizon): (&String, &f64)| Some((name.clone(), until::until(name, runs, *horizon)?));
-    horizons.0.iter().filter_map(found).collect()
+    horizons.of.iter().filter_map(found).collect()
 }
 
 /// Mean over seeds of one of [`RunSummary::numbers`]. The share of runs that reach a target has Wilson's interval,
@@ -104,7 +118,7 @@ pub(super) fn differences(mine: &BySeed<'_>, theirs: &BySeed<'_>, horizons: &Hor
     };
     let spent =
         |(name, horizon): (&String, &f64)| Some((name.clone(), until::difference(name, mine, theirs, *horizon)?));
-    names(mine).iter().filter_map(value).chain(horizons.0.iter().filter_map(spent)).collect()
+    names(mine).iter().filter_map(value).chain(horizons.of.iter().filter_map(spent)).collect()
 }
 
 #[cfg(test)]

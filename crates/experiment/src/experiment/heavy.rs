@@ -19,7 +19,6 @@ use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::float::{floor, sqrt};
 use fedgenie_core::math::statistics::{Estimate, quantile};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// A median over seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -107,18 +106,6 @@ pub fn difference(name: &str, mine: &BySeed<'_>, theirs: &BySeed<'_>, horizon: f
     let (earliest, latest) = ends.into_iter().unzip();
     let middle = median_of(middle.clone(), middle)?;
     Some(MedianOf { ci95: median_of(earliest, latest)?.ci95, ..middle })
-}
-
-/// The times among some names that have medians, where runs met heavy tails.
-pub(super) fn medians<'a>(
-    runs: &BySeed<'_>,
-    names: impl Iterator<Item = &'a String>,
-    of: impl Fn(&str) -> Option<MedianOf>,
-) -> BTreeMap<String, MedianOf> {
-    if !are_heavy(runs.values().copied()) {
-        return BTreeMap::new();
-    }
-    names.filter(|name| is_time(name)).filter_map(|name| Some((name.clone(), of(name)?))).collect()
 }
 
 #[cfg(test)]
