@@ -78,6 +78,7 @@ fn figures_hold_what_the_records_hold() {
     let expected = [
         "test_loss",
         "test_loss-rounds",
+        "arrived-test_loss-0-5",
         "regret",
         "regret-time",
         "regret-realised",

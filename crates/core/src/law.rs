@@ -94,8 +94,8 @@ pub trait Law {
     /// E 1/X is finite if and only if κ > 1.
     fn small_value_index(&self) -> f64;
 
-    /// The α below which the moments E X^k are finite, and from which on they are infinite: the mean is infinite for α ≤ 1,
-    /// the variance for α ≤ 2. Infinite if all moments are finite.
+    /// The α below which the moments E X^k are finite, and from which on they are infinite: the mean is infinite for
+    /// α ≤ 1, the variance for α ≤ 2. Infinite if all moments are finite.
     fn tail_index(&self) -> f64 {
         f64::INFINITY
     }

@@ -1,10 +1,14 @@
 //! Results as tidy tables for a data frame: a row is one observation, a column one number.
 //!
-//! | file | a row is | columns |
-//! |---|---|---|
-//! | `runs` | a run | `folder`, `policy`, `seed`, `point`, one per swept path, `ended`, digests, and every number of the run |
-//! | `rounds` | a recorded round of a run | `folder`, `policy`, `seed`, `point`, one per swept path, `round`, `opened_s`, `closed_s`, counts of clients, `reward`, `regret.METER`, `down_bytes`, `up_bytes`, metrics |
-//! | `comparisons` | a number of a policy at a point, or its difference to another policy | `folder`, `point`, one per swept path, `quantity`, `policy`, `against` (empty for the number itself), `statistic` (`mean` or `median`), `value`, `low`, `high`, `n` |
+//! Each row of `runs` is a run: `folder`, `policy`, `seed`, `point`, a column for each swept path, `ended`, both
+//! digests, and every number of the run.
+//!
+//! Each row of `rounds` is a recorded round of a run: what the run is of, `round`, `opened_s`, `closed_s`, counts of
+//! clients, `reward`, `down_bytes` and `up_bytes` so far, `regret.METER`, metrics.
+//!
+//! Each row of `comparisons` is a number of a policy at a point, or its difference to another policy: `folder`,
+//! `point`, swept paths, `quantity`, `policy`, `against` (empty for the number itself), `statistic` (`mean` or
+//! `median`), `value`, `low`, `high`, `n`.
 //!
 //! Numbers of runs and comparisons are named as in `summary.json`. A cell is empty where something is not known: a
 //! metric of a round that was not evaluated, a time to a target that was not reached, an interval of too few seeds.

@@ -354,7 +354,7 @@ pub struct ArmSummary {
     /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, … Of what is spent
     /// until a target (`time_to.TARGET`, …), restricted means; none where no run arrives.
     pub values: BTreeMap<String, Estimate>,
-    /// Medians of times, where runs met latencies of infinite mean or variance; what is shown in the place of means then.
+    /// Medians of times, where runs met latencies of infinite mean or variance; shown in the place of means then.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub medians: BTreeMap<String, MedianOf>,
     /// Of what is spent until a target: how many runs arrive, horizon, median; by the same names.

@@ -56,7 +56,8 @@ pub fn is_until(name: &str) -> bool {
 }
 
 impl RunSummary {
-    /// What the run spent until it arrived, by a name such as `time_to.test_loss <= 0.3`; none if it has no such target.
+    /// What the run spent until it arrived, by a name such as `time_to.test_loss <= 0.3`; none if it has no such
+    /// target.
     pub fn arrival(&self, name: &str) -> Option<Arrival> {
         let (what, target) = parts(name)?;
         let at_end = Arrival::after(self.spent(what));

@@ -44,8 +44,8 @@ pub struct EvaluateConfig {
     /// Values of metrics, for which the summary says when they were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetConfig>,
-    /// Whether the rounds between two evaluations are evaluated as well, once a target is reached at the second of them:
-    /// afterwards and in no virtual time, so that the round in which it was reached is known.
+    /// Whether the rounds between two evaluations are evaluated as well, once a target is reached at the second of
+    /// them: afterwards and in no virtual time, so that the round in which it was reached is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refine: bool,
     /// When a metric counts as one that improves no more: the summary says in which round that was first so. The run
