@@ -54,7 +54,7 @@ fn tables_have_the_numbers_of_the_files() {
             comparisons.iter().find(|row| {
                 row["quantity"] == "virtual_time_s"
                     && row["policy"] == arm["arm"].as_str().unwrap()
-                    && row["point"] == arm["point"].to_string()
+                    && row["point"].parse().ok() == arm["point"].as_u64()
                     && row["against"] == against
             })
         };

@@ -1,6 +1,6 @@
 //! The table that a run ends with, and how numbers are shown to people.
 
-use super::until::{self, Until};
+use super::until::Until;
 use super::{ArmSummary, CONVERGENCE, Ended, Reached, RunSummary, Summary};
 use crate::scenario::points;
 use fedgenie_core::math::float;
@@ -131,7 +131,8 @@ pub fn table(summary: &Summary) -> String {
         let padding = " ".repeat(wide - name.chars().count());
         text.push_str(&format!("# {}:{padding} {}\n", escaped(&name), escaped(&setting)));
     }
-    let keys: Vec<&str> = columns.iter().map(|(key, _)| key.as_str()).filter(|key| until::is_until(key)).collect();
+    let keys: Vec<&str> =
+        columns.iter().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to.")).collect();
     for note in explained(summary, &keys) {
         text.push_str(&format!("{note}\n"));
     }

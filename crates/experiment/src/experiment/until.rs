@@ -126,7 +126,8 @@ pub fn difference(name: &str, mine: &BySeed<'_>, theirs: &BySeed<'_>, horizon: f
 pub fn until(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<Until> {
     let all = arrivals(name, runs);
     let arrived: Vec<&Arrival> = all.iter().filter(|arrival| arrival.is_by(horizon)).collect();
-    let grid = arrived.iter().map(|arrival| arrival.time - arrival.since).sum::<f64>() / arrived.len().max(1) as f64;
+    let distances = arrived.iter().map(|arrival| arrival.time - arrival.since);
+    let grid = distances.fold(0.0, |sum, distance| sum + distance) / arrived.len().max(1) as f64;
     let median = survival::median(&all);
     (!all.is_empty()).then(|| Until {
         arrived: arrived.len(),

@@ -1,3 +1,5 @@
+//! What runs with targets are known to have spent, by hand.
+
 use super::*;
 use serde_json::{Value, json};
 

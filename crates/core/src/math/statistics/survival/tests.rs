@@ -1,3 +1,5 @@
+//! Intervals by hand, of the literature, and against truths that are known.
+
 use super::*;
 use crate::math::statistics::paired_difference;
 use crate::rng::{Purpose, Streams};
