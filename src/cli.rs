@@ -141,6 +141,16 @@ struct ReportArguments {
     /// The heading of svg figures, instead of the figure's own and the report's title; "" for none.
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+    /// The width of svg figures in pixels, from 300 to 4000; 860 if left out.
+    #[arg(long, value_name = "PIXELS")]
+    width: Option<u32>,
+    /// The height of svg figures with lines in pixels, from 200 to 4000; 480 if left out. Others are as high as their
+    /// rows.
+    #[arg(long, value_name = "PIXELS")]
+    height: Option<u32>,
+    /// Puts the legends of svg figures below their plots.
+    #[arg(long)]
+    legend_below: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use fedgenie::error::Error;
 use fedgenie::experiment::artefacts::{FIGURES_FOLDER, PAGE_FILE};
 use fedgenie::experiment::below::own;
 use fedgenie::experiment::note_written;
-use fedgenie::report::{FigureFormat, Report, TableFormat, write_figures, write_page, write_tables};
+use fedgenie::report::{FigureFormat, Layout, Report, TableFormat, write_figures_as, write_page, write_tables};
 use fedgenie::text::{self, message};
 use std::path::{Path, PathBuf};
 
@@ -25,10 +25,18 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
         let message = format!("--figure is for --format svg or csv, and found --format {}", arguments.format);
         return Err(Error::Usage(message));
     }
-    if arguments.title.is_some() && parts.0 != Some(FigureFormat::Svg) {
-        let message = format!("--title is for --format svg, and found --format {}", arguments.format);
+    let of_pictures = [
+        ("--title", arguments.title.is_some()),
+        ("--width", arguments.width.is_some()),
+        ("--height", arguments.height.is_some()),
+        ("--legend-below", arguments.legend_below),
+    ];
+    let given = of_pictures.into_iter().find(|(_, is_given)| *is_given);
+    if let Some((option, _)) = given.filter(|_| parts.0 != Some(FigureFormat::Svg)) {
+        let message = format!("{option} is for --format svg, and found --format {}", arguments.format);
         return Err(Error::Usage(message));
     }
+    let layout = layout_of(arguments)?;
     let mut report = Report::load(&arguments.folders)?;
     for warning in &report.warnings {
         say(&format!("fedgenie: warning: {}", message(warning)));
@@ -54,16 +62,32 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
         write_page(&report, &path)?;
         print(&format!("written to {}\n", text::path(&path)))?;
     } else {
-        write_parts(arguments, &report, parts, &target(FIGURES_FOLDER))?;
+        write_parts(arguments, &report, (parts, layout), &target(FIGURES_FOLDER))?;
     }
     Ok(0)
+}
+
+/// How pictures are laid out.
+fn layout_of(arguments: &ReportArguments) -> Result<Layout, Error> {
+    const MOST: u32 = 4000;
+    let of = |option: &str, found: Option<u32>, least: u32, otherwise: i32| match found {
+        None => Ok(otherwise),
+        Some(pixels) if (least..=MOST).contains(&pixels) => Ok(pixels as i32),
+        Some(pixels) => Err(Error::Usage(format!("found {option} {pixels}; expected {least} to {MOST} pixels"))),
+    };
+    let Layout { width, height, .. } = Layout::default();
+    Ok(Layout {
+        width: of("--width", arguments.width, 300, width)?,
+        height: of("--height", arguments.height, 200, height)?,
+        has_legend_below: arguments.legend_below,
+    })
 }
 
 /// Writes figures and tables into a folder.
 fn write_parts(
     arguments: &ReportArguments,
     report: &Report,
-    (figures, tables): Parts,
+    ((figures, tables), layout): (Parts, Layout),
     folder: &Path,
 ) -> Result<(), Error> {
     let of_folder = match (&arguments.folders[..], &arguments.out) {
@@ -78,7 +102,7 @@ fn write_parts(
         let message = format!("{} is a file; give -o a folder for one file per figure", folder.display());
         return Err(Error::Usage(message));
     }
-    let drawn = figures.map_or_else(|| Ok(Vec::new()), |format| write_figures(report, folder, format))?;
+    let drawn = figures.map_or_else(|| Ok(Vec::new()), |format| write_figures_as(report, folder, format, layout))?;
     let tables = tables.filter(|_| arguments.figure.is_none());
     let told = tables.map_or_else(|| Ok(Vec::new()), |format| write_tables(report, folder, format))?;
     if let Some(results) = of_folder {

@@ -360,6 +360,14 @@ fn tables_and_single_figures_for_a_paper() {
     assert!(answer.code == 0 && answer.stdout.contains("1 figure written to"), "{answer:?}");
     assert_eq!(std::fs::read_dir(place.path("one")).unwrap().count(), 1);
     assert!(place.text("one/regret.svg").contains("Mine &amp; yours"));
+    assert!(place.text("one/regret.svg").starts_with("<svg width=\"860\" height=\"480\""));
+    let small =
+        ["report", "out", "--format", "svg", "-o", "small", "--width", "420", "--height", "260", "--legend-below"];
+    assert_eq!(place.fedgenie(&small).code, 0);
+    // Two names stand in one or two lines below the plot.
+    let picture = place.text("small/regret.svg");
+    let height: u32 = picture.split("height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert!(picture.starts_with("<svg width=\"420\"") && (270..340).contains(&height), "{height}");
     let refused = |more: &[&str], part: &str| {
         let answer = place.fedgenie(&[&["report", "out"], more].concat());
         assert!(answer.code == 2 && answer.stderr.contains(part), "{answer:?}");
@@ -367,6 +375,9 @@ fn tables_and_single_figures_for_a_paper() {
     refused(&["--format", "csv", "--figure", "regrets"], "found --figure regrets; expected one of ");
     refused(&["--figure", "regret"], "--figure is for --format svg or csv, and found --format html");
     refused(&["--format", "csv", "--title", "x"], "--title is for --format svg, and found --format csv");
+    refused(&["--legend-below"], "--legend-below is for --format svg, and found --format html");
+    refused(&["--format", "svg", "--width", "10"], "found --width 10; expected 300 to 4000 pixels");
+    refused(&["--format", "svg", "--height", "9000"], "found --height 9000; expected 200 to 4000 pixels");
 }
 
 #[test]

@@ -39,6 +39,6 @@ pub use model::{
 };
 pub use source::Results;
 pub use style::{Marker, Outline, Style};
-pub use svg::draw as svg;
+pub use svg::{Layout, draw as svg};
 pub use tables::{TableFormat, tables};
-pub use write::{FigureFormat, write_figures, write_page, write_tables, write_with_records};
+pub use write::{FigureFormat, write_figures, write_figures_as, write_page, write_tables, write_with_records};
