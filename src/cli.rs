@@ -3,6 +3,7 @@
 mod catalogue;
 mod cpu;
 mod diff;
+mod export;
 mod interruption;
 mod new;
 mod progress;
@@ -39,6 +40,8 @@ enum Command {
     Report(ReportArguments),
     /// Compares two result folders: what differs in their scenarios, then in their results, with intervals.
     Diff(DiffArguments),
+    /// Writes runs, rounds and comparisons of result folders as tidy tables for a data frame.
+    Export(ExportArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
     /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more;
@@ -137,9 +140,39 @@ struct ReportArguments {
     /// Compares the policies with this one instead of the scenario's reference.
     #[arg(long, value_name = "NAME")]
     reference: Option<String>,
-    /// html for one page; svg or csv for one file per figure.
+    /// html for one page; svg or csv for one file per figure, csv also for one per table; md or latex for the tables of
+    /// results and verdicts alone.
     #[arg(long, value_name = "FORMAT", default_value = "html")]
     format: String,
+    /// Writes only the figure of this name, as svg or csv; names are those of the files.
+    #[arg(long, value_name = "NAME")]
+    figure: Option<String>,
+    /// The heading of svg figures, instead of the figure's own and the report's title; "" for none.
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// The width of svg figures in pixels, from 300 to 4000; 860 if left out.
+    #[arg(long, value_name = "PIXELS")]
+    width: Option<u32>,
+    /// The height of svg figures with lines in pixels, from 200 to 4000; 480 if left out. Others are as high as their
+    /// rows.
+    #[arg(long, value_name = "PIXELS")]
+    height: Option<u32>,
+    /// Puts the legends of svg figures below their plots.
+    #[arg(long)]
+    legend_below: bool,
+}
+
+#[derive(Debug, Args)]
+struct ExportArguments {
+    /// Folders written by `run --out`.
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// The form of the tables: csv.
+    #[arg(long, value_name = "FORMAT")]
+    to: String,
+    /// The folder for runs.csv, rounds.csv and comparisons.csv, none of which may be there; by default export.
+    #[arg(long, short, value_name = "FOLDER")]
+    out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -217,6 +250,7 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments),
         Command::List { kind } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
         Command::List { kind } => catalogue::list(kind.as_deref()),

@@ -16,6 +16,7 @@ rounds = 90
 plateau = { metric = "test_loss", evaluations = 1000 }
 [evaluate]
 every = 2
+refine = true
 last = 20
 targets = [{ metric = "test_loss", at_most = 3.0 }]
 converged = { metric = "test_loss", evaluations = 2 }

@@ -78,6 +78,7 @@ fn figures_hold_what_the_records_hold() {
     let expected = [
         "test_loss",
         "test_loss-rounds",
+        "arrived-test_loss-0-5",
         "regret",
         "regret-time",
         "regret-realised",
@@ -319,7 +320,7 @@ fn bad_input_is_named() {
     place.write("empty/file", "");
     refused(&["report", "empty"], &["manifest.json"]);
     place.run_into("out", &[]);
-    refused(&["report", "out", "--format", "pdf"], &["pdf", "html, svg or csv"]);
+    refused(&["report", "out", "--format", "pdf"], &["pdf", "html, svg, csv, md or latex"]);
     refused(&["report", "out", "--format", "svg", "-o", SCENARIO], &[SCENARIO, "is a file"]);
     let manifest = place.text("out/manifest.json");
     let format = format!("\"format\": {}", fedgenie::record::FORMAT_VERSION);
@@ -331,6 +332,52 @@ fn bad_input_is_named() {
     assert_eq!(answer.code, 0, "{answer:?}");
     assert!(answer.stderr.contains("1 of 8 runs are missing"), "{answer:?}");
     assert!(answer.stdout.contains("written to out/figures") && place.path("out/figures/regret.csv").is_file());
+}
+
+/// Tables in three forms, one figure under a heading of one's own, and what does not go together.
+#[test]
+fn tables_and_single_figures_for_a_paper() {
+    let place = Workplace::with(&changed(BASE, "rounds = 150", "rounds = 6"));
+    place.run_into("out", &[]);
+    for (format, ending, start) in [
+        ("csv", "csv", "policy,seeds,"),
+        ("md", "md", "| policy | seeds | "),
+        ("latex", "tex", "% needs \\usepackage{booktabs}\n\\begin{tabular}{lr"),
+    ] {
+        let answer = place.fedgenie(&["report", "out", "--format", format, "-o", format]);
+        assert!(answer.code == 0 && answer.stdout.contains("2 tables written to"), "{answer:?}");
+        assert!(place.text(&format!("{format}/results.{ending}")).starts_with(start));
+        let verdicts = place.text(&format!("{format}/verdicts.{ending}"));
+        let report = report(&place, &["out"]);
+        let rows = verdicts.lines().filter(|line| line.contains("cs-ucb")).count();
+        assert_eq!(rows, report.verdicts.len(), "{verdicts}");
+        for verdict in &report.verdicts {
+            assert!(verdicts.contains(&verdict.difference.value.to_string()), "{verdict:?}");
+        }
+    }
+    let one = ["report", "out", "--format", "svg", "--figure", "regret", "--title", "Mine & yours", "-o", "one"];
+    let answer = place.fedgenie(&one);
+    assert!(answer.code == 0 && answer.stdout.contains("1 figure written to"), "{answer:?}");
+    assert_eq!(std::fs::read_dir(place.path("one")).unwrap().count(), 1);
+    assert!(place.text("one/regret.svg").contains("Mine &amp; yours"));
+    assert!(place.text("one/regret.svg").starts_with("<svg width=\"860\" height=\"480\""));
+    let small =
+        ["report", "out", "--format", "svg", "-o", "small", "--width", "420", "--height", "260", "--legend-below"];
+    assert_eq!(place.fedgenie(&small).code, 0);
+    // Two names stand in one or two lines below the plot.
+    let picture = place.text("small/regret.svg");
+    let height: u32 = picture.split("height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert!(picture.starts_with("<svg width=\"420\"") && (270..340).contains(&height), "{height}");
+    let refused = |more: &[&str], part: &str| {
+        let answer = place.fedgenie(&[&["report", "out"], more].concat());
+        assert!(answer.code == 2 && answer.stderr.contains(part), "{answer:?}");
+    };
+    refused(&["--format", "csv", "--figure", "regrets"], "found --figure regrets; expected one of ");
+    refused(&["--figure", "regret"], "--figure is for --format svg or csv, and found --format html");
+    refused(&["--format", "csv", "--title", "x"], "--title is for --format svg, and found --format csv");
+    refused(&["--legend-below"], "--legend-below is for --format svg, and found --format html");
+    refused(&["--format", "svg", "--width", "10"], "found --width 10; expected 300 to 4000 pixels");
+    refused(&["--format", "svg", "--height", "9000"], "found --height 9000; expected 200 to 4000 pixels");
 }
 
 #[test]

@@ -94,6 +94,12 @@ pub trait Law {
     /// E 1/X is finite if and only if κ > 1.
     fn small_value_index(&self) -> f64;
 
+    /// The α below which the moments E X^k are finite, and from which on they are infinite: the mean is infinite for
+    /// α ≤ 1, the variance for α ≤ 2. Infinite if all moments are finite.
+    fn tail_index(&self) -> f64 {
+        f64::INFINITY
+    }
+
     /// The law of `factor` × X.
     ///
     /// # Panics
@@ -261,6 +267,9 @@ macro_rules! laws {
             }
             fn small_value_index(&self) -> f64 {
                 match self { $(Self::$law(law) => law.small_value_index()),* }
+            }
+            fn tail_index(&self) -> f64 {
+                match self { $(Self::$law(law) => law.tail_index()),* }
             }
             fn scaled(&self, factor: f64) -> Self {
                 match self { $(Self::$law(law) => Self::$law(law.scaled(factor))),* }

@@ -284,6 +284,7 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
         let of = |what: &str| if prefix.is_empty() { what.to_owned() } else { format!("{prefix}: {what}") };
         all.extend(results.warnings.iter().map(|warning| of(warning)));
         for run in &results.summary.runs {
+            all.extend(run.heavy_tails.iter().map(|tail| of(tail)));
             all.extend(run.warnings.iter().map(|warning| of(&format!("{}, seed {}: {warning}", run.arm, run.seed))));
         }
         let seeds = results.seeds.len();
@@ -305,8 +306,8 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
         }
         for (name, (missed, runs)) in missed.into_iter().filter(|(_, (missed, _))| *missed > 0) {
             all.push(of(&format!(
-                "{missed} of {runs} runs did not reach {name}: times to it are means over the other runs, and differences use the \
-                 seeds in which both policies reached it"
+                "{missed} of {runs} runs did not reach {name}: they count with the earliest end of such a run, as the least that they \
+                 would have spent"
             )));
         }
     }
@@ -327,7 +328,8 @@ fn table(study: &Study<'_>, table: &mut Table) {
     let columns: Vec<usize> = quantities
         .iter()
         .map(|quantity| {
-            let title = quantity.heading();
+            let is_median = (0..study.points.len()).any(|point| study.is_median(point, &quantity.key));
+            let title = if is_median { format!("median {}", quantity.heading()) } else { quantity.heading() };
             table.columns.iter().position(|known| *known == title).unwrap_or_else(|| {
                 table.columns.push(title);
                 table.columns.len() - 1
@@ -339,7 +341,9 @@ fn table(study: &Study<'_>, table: &mut Table) {
         let mut row = vec![String::new(); table.columns.len()];
         (row[0], row[1]) = (study.words(arm, point), runs.to_string());
         for (quantity, &column) in quantities.iter().zip(&columns) {
-            if let Some(found) = study.estimate(arm, point, &quantity.key) {
+            if let Some(cell) = study.until_cell(arm, point, &quantity.key) {
+                row[column] = cell;
+            } else if let Some(found) = study.estimate(arm, point, &quantity.key) {
                 row[column] = cell(&quantity.key, &found);
                 if found.n < runs {
                     row[column].push_str(&format!(" ({}/{runs})", found.n));

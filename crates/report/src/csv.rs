@@ -90,7 +90,7 @@ fn written(rows: impl IntoIterator<Item = Vec<String>>) -> String {
 }
 
 /// A cell that no spreadsheet takes for a formula: one that begins like one and is no number gets an apostrophe.
-fn plain(cell: &str) -> Cow<'_, str> {
+pub(super) fn plain(cell: &str) -> Cow<'_, str> {
     let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
     if is_formula { Cow::Owned(format!("'{cell}")) } else { Cow::Borrowed(cell) }
 }

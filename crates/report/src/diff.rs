@@ -8,6 +8,7 @@ use super::verdicts::judged;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::compared::seeds_needed;
+use fedgenie_experiment::experiment::sample::Sample;
 use fedgenie_experiment::experiment::{number, show};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -201,14 +202,15 @@ fn compared(
     (arms, points): ([usize; 2], [usize; 2]),
     quantity: &Quantity,
 ) -> Option<ResultDiff> {
-    let of = |folder: usize| studies[folder].estimate(arms[folder], points[folder], &quantity.key);
-    let per_seed = |folder: usize| studies[folder].per_seed(arms[folder], points[folder], &quantity.key);
-    let values = [of(0), of(1)];
+    let sample = |folder: usize| studies[folder].sample(arms[folder], points[folder], &quantity.key);
+    let [one, other] = [sample(0), sample(1)];
+    let horizon = Sample::horizon([&one, &other]);
+    let values = [one.estimate(horizon), other.estimate(horizon)];
     if values == [None, None] {
         return None;
     }
     let pairing = Pairing::of(&results[0], &results[1], &quantity.key);
-    let difference = pairing.difference(&per_seed(1), &per_seed(0));
+    let difference = pairing.difference(&other, &one, horizon);
     let (verdict, is_better) = difference.as_ref().map_or(("", None), |found| judged(found, quantity));
     let label = |folder: usize| studies[folder].arms[arms[folder]].label.clone();
     Some(ResultDiff {

@@ -1,5 +1,6 @@
 //! The pictures of a report, in their order.
 
+mod arrived;
 mod compared;
 mod course;
 mod examples;
@@ -26,6 +27,7 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
         figures.extend(swept::selections_over_rounds(study));
     } else {
         figures.extend(course::metrics(study));
+        figures.extend(arrived::arrived(study));
         figures.extend(course::regrets(study));
         figures.extend(rounds::selections(study, warnings));
         figures.extend(rounds::durations(study));

@@ -9,7 +9,7 @@
 
 use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
-use fedgenie_experiment::experiment::compared::{PerSeed, paired, unpaired};
+use fedgenie_experiment::experiment::sample::Sample;
 
 /// Quantities that depend on what is trained.
 const TRAINED: [&str; 7] = ["final.", "best.", "at_bytes.", "time_to.", "bytes_to.", "reached.", "compute_to."];
@@ -37,11 +37,11 @@ impl Pairing {
         if is_paired { Self::Paired } else { Self::Independent }
     }
 
-    /// The difference of two quantities.
-    pub fn difference(self, one: &PerSeed, other: &PerSeed) -> Option<Estimate> {
+    /// The first minus the second.
+    pub fn difference(self, one: &Sample, other: &Sample, horizon: f64) -> Option<Estimate> {
         match self {
-            Self::Paired => paired(one, other),
-            Self::Independent => unpaired(one, other),
+            Self::Paired => one.minus(other, horizon),
+            Self::Independent => one.minus_independent(other, horizon),
             Self::None => None,
         }
     }

@@ -11,10 +11,12 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
+mod arrivals;
 mod build;
 mod courses;
 mod csv;
 mod diff;
+mod export;
 mod figures;
 mod folders;
 mod html;
@@ -24,6 +26,7 @@ mod source;
 mod study;
 mod style;
 mod svg;
+mod tables;
 mod theory;
 mod verdicts;
 mod why;
@@ -31,6 +34,7 @@ mod write;
 
 pub use self::csv::{csv, table_csv};
 pub use diff::{Diff, ResultDiff, SettingDiff};
+pub use export::export;
 pub use html::html;
 pub use model::{
     Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report, Scale, Series,
@@ -38,5 +42,6 @@ pub use model::{
 };
 pub use source::Results;
 pub use style::{Marker, Outline, Style};
-pub use svg::draw as svg;
-pub use write::{FigureFormat, write_figures, write_page, write_with_records};
+pub use svg::{Layout, draw as svg};
+pub use tables::{TableFormat, tables};
+pub use write::{FigureFormat, write_figures, write_figures_as, write_page, write_tables, write_with_records};

@@ -32,6 +32,27 @@ pub struct Report {
     pub why: Vec<Why>,
 }
 
+impl Report {
+    /// Leaves out all figures but one.
+    ///
+    /// # Errors
+    /// If there is no such figure: the names of those that there are.
+    pub fn keep_figure(&mut self, name: &str) -> Result<(), Vec<String>> {
+        if self.figures.iter().all(|figure| figure.id != name) {
+            return Err(self.figures.iter().map(|figure| figure.id.clone()).collect());
+        }
+        self.figures.retain(|figure| figure.id == name);
+        self.why.clear();
+        Ok(())
+    }
+
+    /// Heads all figures with this in the place of their titles and of the report's.
+    pub fn head_figures(&mut self, title: &str) {
+        self.title.clear();
+        self.figures.iter_mut().for_each(|figure| title.clone_into(&mut figure.title));
+    }
+}
+
 /// What was run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Experiment {

@@ -6,8 +6,8 @@ use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
 pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::Metric;
-use fedgenie_experiment::experiment::compared::{PerSeed, paired};
-use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary, estimate_of};
+use fedgenie_experiment::experiment::sample::Sample;
+use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary};
 use fedgenie_experiment::scenario::{Sweep, points};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -229,17 +229,14 @@ impl<'a> Study<'a> {
         all.filter(|&(arm, point)| !self.arms[arm].runs[point].is_empty()).collect()
     }
 
-    /// Mean over seeds.
+    /// What a quantity of a policy comes to at a point, as [`sample`](fedgenie_experiment::experiment::sample) has it.
     pub fn estimate(&self, arm: usize, point: usize, key: &str) -> Option<Estimate> {
-        let values: Vec<f64> =
-            self.arms[arm].numbers[point].values().filter_map(|numbers| numbers.get(key).copied()).collect();
-        estimate_of(key, &values)
+        self.sample(arm, point, key).estimate(self.horizon(point, key))
     }
 
     /// A quantity of a policy at a point, by seed.
-    pub fn per_seed(&self, arm: usize, point: usize, key: &str) -> PerSeed {
-        let runs = self.arms[arm].numbers[point].iter();
-        runs.filter_map(|(&seed, numbers)| Some((seed, *numbers.get(key)?))).collect()
+    pub fn sample(&self, arm: usize, point: usize, key: &str) -> Sample {
+        Sample::of(key, &self.arms[arm].runs[point]).with_medians(self.is_median(point, key))
     }
 
     /// How two policies are compared in a quantity.
@@ -254,9 +251,9 @@ impl<'a> Study<'a> {
         for (arm, point) in self.combinations() {
             for &against in self.arms[arm].references.iter().filter(|&&against| against != arm) {
                 let pairing = self.pairing([arm, against], key);
-                let [mine, theirs] = [arm, against].map(|arm| self.per_seed(arm, point, key));
+                let [mine, theirs] = [arm, against].map(|arm| self.sample(arm, point, key));
                 let is_paired = pairing == Pairing::Paired;
-                let found = pairing.difference(&mine, &theirs);
+                let found = pairing.difference(&mine, &theirs, self.horizon(point, key));
                 all.extend(found.map(|estimate| Difference { arm, against, point, estimate, is_paired }));
             }
         }
@@ -269,7 +266,8 @@ impl<'a> Study<'a> {
         if point == against || key.starts_with("regret.") && self.sweep.moves("regret") {
             return None;
         }
-        paired(&self.per_seed(arm, point, key), &self.per_seed(arm, against, key))
+        let [mine, theirs] = [point, against].map(|point| self.sample(arm, point, key));
+        mine.minus(&theirs, Sample::horizon([&mine, &theirs]))
     }
 
     /// Names of metrics, each once.
@@ -426,7 +424,8 @@ impl<'a> Study<'a> {
                 .flat_map(BTreeMap::values)
                 .any(|numbers| numbers.get(key).is_some_and(|&value| value != 0.0))
         };
-        all.retain(|quantity| is_there(&quantity.key));
+        // That no run reaches a target is worth a column.
+        all.retain(|quantity| quantity.key.starts_with("time_to.") || is_there(&quantity.key));
         all.sort_by_key(|quantity| !quantity.is_main);
         all
     }

@@ -15,8 +15,23 @@ use fedgenie_core::text::stripped_lines;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Width of all pictures, in pixels.
-const WIDTH: u32 = 860;
+/// How a picture is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Its width, in pixels.
+    pub width: i32,
+    /// The height of a plot with lines, in pixels; other pictures are as high as their rows.
+    pub height: i32,
+    /// Whether legends are below their plot, where several lines have names; otherwise only those that find no room in
+    /// it.
+    pub has_legend_below: bool,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { width: 860, height: 480, has_legend_below: false }
+    }
+}
 
 /// Room for the heading.
 const HEADING: i32 = 40;
@@ -30,29 +45,39 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 /// What goes wrong while drawing: nothing, in memory.
 type Failed = Box<dyn std::error::Error>;
 
-/// The figure as SVG text; none if there is nothing to draw. `title` is that of the report.
+/// The figure as SVG text; none if there is nothing to draw. `title` is that of the report, or empty to leave it out.
 pub fn draw(figure: &Figure, series: &[Series], title: &str) -> Option<String> {
-    let whole = format!("{}: {title}", figure.title);
+    draw_as(figure, series, title, Layout::default())
+}
+
+/// As [`draw`], laid out as asked.
+pub fn draw_as(figure: &Figure, series: &[Series], title: &str, layout: Layout) -> Option<String> {
+    let whole = if title.is_empty() { figure.title.clone() } else { format!("{}: {title}", figure.title) };
     // What does not fit would be cut off; the report's title says less about the picture than its own.
-    let heading = if whole.chars().count() <= LONGEST_HEADING { whole } else { figure.title.clone() };
+    let longest = LONGEST_HEADING * layout.width.max(0) as usize / Layout::default().width as usize;
+    let heading = if whole.chars().count() <= longest { whole } else { figure.title.clone() };
     let drawn = match &figure.chart {
-        Chart::Lines { x, y, lines, marks } => lines::draw(&heading, [x, y], lines, marks, series),
+        Chart::Lines { x, y, lines, marks } => lines::draw(&heading, [x, y], lines, marks, series, layout),
         Chart::Heat { x, columns, y, rows, value, panels } => {
-            heat::draw(&heading, [x, y, value], [columns, rows], panels)
+            heat::draw(&heading, [x, y, value], [columns, rows], panels, layout)
         }
-        Chart::Bars { value, categories, parts } => bars::draw(&heading, value, categories, parts),
-        Chart::Intervals { value, rows } => intervals::draw(&heading, value, rows, series),
+        Chart::Bars { value, categories, parts } => bars::draw(&heading, value, categories, parts, layout),
+        Chart::Intervals { value, rows } => intervals::draw(&heading, value, rows, series, layout),
     };
     drawn.map(|svg| stripped_lines(&svg).into_owned())
 }
 
 /// A picture on white under its heading.
-fn picture(heading: &str, height: i32, draw: impl FnOnce(&Area<'_>) -> Result<(), Failed>) -> Option<String> {
+fn picture(
+    heading: &str,
+    [width, height]: [i32; 2],
+    draw: impl FnOnce(&Area<'_>) -> Result<(), Failed>,
+) -> Option<String> {
     let mut svg = String::new();
     let drawn = (|| {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height.max(1) as u32)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, (width.max(1) as u32, height.max(1) as u32)).into_drawing_area();
         area.fill(&WHITE)?;
-        text(&area, heading, (WIDTH as i32 / 2, HEADING / 2), 18, Anchor::Centre)?;
+        text(&area, heading, (width / 2, HEADING / 2), 18, Anchor::Centre)?;
         draw(&area)?;
         area.present()?;
         Ok::<(), Failed>(())

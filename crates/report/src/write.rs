@@ -4,7 +4,8 @@ use super::csv::{csv, table_csv};
 use super::html;
 use super::model::{Figure, Report};
 use super::source::Results;
-use super::svg;
+use super::svg::{self, Layout};
+use super::tables::{TableFormat, tables};
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::artefacts::PAGE_FILE;
 use fedgenie_experiment::experiment::files::write_file;
@@ -36,20 +37,33 @@ impl FigureFormat {
 /// # Errors
 /// If a file cannot be written.
 pub fn write_figures(report: &Report, folder: &Path, format: FigureFormat) -> Result<Vec<PathBuf>, Error> {
-    write_some(report, folder, format, |_| true)
+    write_figures_as(report, folder, format, Layout::default())
+}
+
+/// As [`write_figures`], with pictures laid out as asked.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_figures_as(
+    report: &Report,
+    folder: &Path,
+    format: FigureFormat,
+    layout: Layout,
+) -> Result<Vec<PathBuf>, Error> {
+    write_some(report, folder, (format, layout), |_| true)
 }
 
 fn write_some(
     report: &Report,
     folder: &Path,
-    format: FigureFormat,
+    (format, layout): (FigureFormat, Layout),
     is_wanted: impl Fn(&Figure) -> bool,
 ) -> Result<Vec<PathBuf>, Error> {
     fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
     let mut written = Vec::new();
     for figure in report.figures.iter().filter(|figure| is_wanted(figure)) {
         let text = match format {
-            FigureFormat::Svg => svg::draw(figure, &report.series, &report.title),
+            FigureFormat::Svg => svg::draw_as(figure, &report.series, &report.title, layout),
             FigureFormat::Csv => Some(csv(figure)),
         };
         let Some(text) = text else { continue };
@@ -61,6 +75,21 @@ fn write_some(
     for why in tables.filter(|why| !why.data.rows.is_empty()) {
         let path = folder.join(format!("{}.{}", why.id, format.ending()));
         write_file(&path, table_csv(&why.data).as_bytes())?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Writes the tables of results and verdicts into a folder, one file each. Returns what was written.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn write_tables(report: &Report, folder: &Path, format: TableFormat) -> Result<Vec<PathBuf>, Error> {
+    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+    let mut written = Vec::new();
+    for (name, table) in tables(report) {
+        let path = folder.join(format!("{name}.{}", format.ending()));
+        write_file(&path, format.text(&table).as_bytes())?;
         written.push(path);
     }
     Ok(written)
@@ -90,5 +119,5 @@ pub fn write_with_records(into: &Path, of: &Path, experiment: &Experiment, summa
             || figure.id.ends_with("-rounds")
             || figure.id.ends_with("-time")
     };
-    write_some(&report, into, FigureFormat::Svg, |figure| !is_detail(figure)).map(drop)
+    write_some(&report, into, (FigureFormat::Svg, Layout::default()), |figure| !is_detail(figure)).map(drop)
 }

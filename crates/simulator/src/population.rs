@@ -16,6 +16,7 @@ mod config;
 pub mod law;
 pub mod link;
 pub mod phase;
+mod tails;
 pub mod trace;
 
 pub use availability::{Availability, AvailabilityConfig, Cursors, Stretch};

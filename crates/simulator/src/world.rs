@@ -303,6 +303,7 @@ impl WorldPlan {
         self.check_charge(&rule)?;
         let edge_links = self.edge_links(&rule, &streams)?;
         let mut warnings = population.notes().to_vec();
+        warnings.extend(heavy_tails(&population, &rule));
         warnings.extend(task.iter().flat_map(|task| task.warnings()));
         if let Some(clusters) = &clusters {
             self.check_losses(clusters, task.as_deref())?;
@@ -442,6 +443,11 @@ impl World {
         values
     }
 
+    /// Whose latencies have an infinite mean or variance, in sentences; empty where no round waits for them for ever.
+    pub fn heavy_tails(&self) -> Vec<String> {
+        heavy_tails(&self.population, &self.protocol.rule)
+    }
+
     /// Duration of a client's inference pass as a share of a whole job's compute phase.
     pub fn inference_of_job(&self, client: ClientId) -> f64 {
         let size = self.population.data_sizes()[client.index()] as usize;
@@ -465,4 +471,9 @@ fn servers(rule: &Rule) -> usize {
         Rule::Rounds(_) | Rule::Buffered(_) => 1,
         Rule::Hierarchical(rule) => rule.members.len(),
     }
+}
+
+/// Whose latencies have an infinite mean or variance, where nothing limits how long rounds wait for them.
+fn heavy_tails(population: &Population, rule: &Rule) -> Vec<String> {
+    if rule.cut().is_none() { population.heavy_tails() } else { Vec::new() }
 }

@@ -271,6 +271,10 @@ impl Law for Mixture {
         self.least(Law::small_value_index)
     }
 
+    fn tail_index(&self) -> f64 {
+        self.least(Law::tail_index)
+    }
+
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { components: Arc::clone(&self.components), factor: self.factor * factor }

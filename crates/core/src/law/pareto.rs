@@ -130,6 +130,10 @@ impl Law for Pareto {
         f64::INFINITY
     }
 
+    fn tail_index(&self) -> f64 {
+        self.shape
+    }
+
     fn scaled(&self, factor: f64) -> Self {
         assert_factor(factor);
         Self { shape: self.shape, minimum: self.minimum * factor }

@@ -2,6 +2,8 @@
 
 pub mod growth;
 pub mod kolmogorov;
+pub mod paired;
+pub mod survival;
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};

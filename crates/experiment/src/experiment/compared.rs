@@ -1,9 +1,10 @@
 //! Which policy or point of a sweep is best, and what is not told apart from it.
 //!
 //! # Definition
-//! Candidates are compared in one quantity, of which each has a value per seed. The *best* has the best mean of those
-//! with a value for every seed that any has. Each other is compared with it by the differences of seeds that both have,
-//! with the 95 % interval of Student's t with n − 1 degrees of freedom. It is *told apart* if the interval excludes 0
+//! Candidates are compared in one quantity, of which each has a [`Sample`], to the horizon that they have in common. The
+//! *best* has the best mean of those with a value for every seed that any has. Each other is compared with it by the
+//! differences of seeds that both have, with their 95 % interval: Student's t with n − 1 degrees of freedom, unless
+//! [`sample`](super::sample) says otherwise. It is *told apart* if the interval excludes 0
 //! and rests on at least [`INTERVAL_SEEDS`] pairs.
 //!
 //! # What that means
@@ -12,35 +13,14 @@
 //! number. "Not told apart from the best" is thus a list of what may be as good as the best, and a candidate that is
 //! missing in it is worse at 95 % if it was suspected beforehand, and less surely if there were many.
 
-use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, Summary, number, show};
+use super::sample::Sample;
+use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, Summary, number, show};
 use crate::scenario::points;
-use fedgenie_core::math::statistics::{Estimate, estimate, independent_difference, paired_difference, values_needed};
+use fedgenie_core::math::statistics::{Estimate, values_needed};
 use fedgenie_core::metric::{Better, Place};
-use std::collections::BTreeMap;
 
 /// The most candidates that a sentence names, and the most sentences about seeds.
 const MOST_NAMED: usize = 4;
-
-/// A quantity's value by seed.
-pub type PerSeed = BTreeMap<u64, f64>;
-
-/// The first minus the second, paired by the seeds that both have. None if they have none in common, or a value is not
-/// finite.
-pub fn paired(one: &PerSeed, other: &PerSeed) -> Option<Estimate> {
-    let pair = |(seed, &left): (&u64, &f64)| {
-        let &right = other.get(seed)?;
-        let is_same = (left - right).abs() <= ROUNDING * left.abs().max(right.abs());
-        Some((left, if is_same { left } else { right }))
-    };
-    let (left, right): (Vec<f64>, Vec<f64>) = one.iter().filter_map(pair).unzip();
-    paired_difference(&left, &right)
-}
-
-/// The first minus the second, as if no draw were shared: Welch's interval. None if one is empty or not finite.
-pub fn unpaired(one: &PerSeed, other: &PerSeed) -> Option<Estimate> {
-    let values = |values: &PerSeed| values.values().copied().collect::<Vec<f64>>();
-    independent_difference(&values(one), &values(other))
-}
 
 /// Whether a difference is more than chance: its interval excludes 0.
 pub fn is_told_apart(difference: &Estimate) -> bool {
@@ -75,33 +55,29 @@ pub struct Ranking {
     pub value: Estimate,
     /// Every other candidate with as many seeds, with its difference to the best.
     pub others: Vec<(usize, Estimate)>,
-    /// Candidates with fewer seeds, and how many they have: their means would be of other seeds.
+    /// Candidates with fewer seeds, whose means would be of other seeds, or of which not all runs arrive; and how many
+    /// there are.
     pub incomplete: Vec<(usize, usize)>,
 }
 
 /// Compares candidates with the best of them; of equal ones the first is the best. None if nobody has a value.
-pub fn rank(candidates: &[PerSeed], better: Better) -> Option<Ranking> {
-    let most = candidates.iter().map(BTreeMap::len).max().filter(|&most| most > 0)?;
+pub fn rank(candidates: &[Sample], better: Better) -> Option<Ranking> {
+    let most = candidates.iter().map(Sample::len).max().filter(|&most| most > 0)?;
+    let horizon = Sample::horizon(candidates);
     let mut best: Option<(usize, Estimate)> = None;
-    let (complete, fewer): (Vec<usize>, Vec<usize>) =
-        (0..candidates.len()).partition(|&index| candidates[index].len() == most);
-    for &index in &complete {
-        let values: Vec<f64> = candidates[index].values().copied().collect();
-        let Some(found) = estimate(&values) else { continue };
+    let complete = || (0..candidates.len()).filter(|&index| candidates[index].len() == most);
+    for index in complete() {
+        let Some(found) = candidates[index].estimate(horizon) else { continue };
         let margin = |known: f64| ROUNDING * known.abs().max(found.mean.abs());
         if best.is_none_or(|(_, known)| better.quality(found.mean) > better.quality(known.mean) + margin(known.mean)) {
             best = Some((index, found));
         }
     }
     let (best, value) = best?;
-    let others = complete.into_iter().filter(|&index| index != best);
-    let others = others.filter_map(|index| Some((index, paired(&candidates[index], &candidates[best])?))).collect();
-    Some(Ranking {
-        best,
-        value,
-        others,
-        incomplete: fewer.into_iter().map(|index| (index, candidates[index].len())).collect(),
-    })
+    let minus = |index: usize| candidates[index].minus(&candidates[best], horizon);
+    let others = complete().filter(|&index| index != best).filter_map(|index| Some((index, minus(index)?))).collect();
+    let arrived = candidates.iter().map(|candidate| candidate.arrived(horizon)).enumerate();
+    Some(Ranking { best, value, others, incomplete: arrived.filter(|&(_, arrived)| arrived < most).collect() })
 }
 
 /// What candidates are ranked by.
@@ -123,7 +99,10 @@ impl Aim {
     pub fn of(summary: &Summary, with_regret: bool) -> Option<Self> {
         let all = Self::all(summary, with_regret);
         let runs = |aim: &Self| -> Vec<usize> {
-            let count = |arm: &ArmSummary| arm.values.get(&aim.key).map_or(0, |value| value.n);
+            let count = |arm: &ArmSummary| match arm.until.get(&aim.key) {
+                Some(until) => until.arrived,
+                None => arm.values.get(&aim.key).map_or(0, |value| value.n),
+            };
             summary.arms.iter().map(count).collect()
         };
         // What some candidate has in all its runs is comparable; what all runs lack is no quantity.
@@ -162,11 +141,6 @@ impl Aim {
         all
     }
 
-    fn values(&self, runs: &BTreeMap<u64, &RunSummary>) -> PerSeed {
-        let value = |(&seed, run): (&u64, &&RunSummary)| Some((seed, run.numbers().get(&self.key).copied()?));
-        runs.iter().filter_map(value).collect()
-    }
-
     /// A mean or a difference with its interval and unit.
     fn show(&self, value: &Estimate) -> String {
         format!("{}{}{}", show(value), if self.unit.is_empty() { "" } else { " " }, self.unit)
@@ -187,10 +161,10 @@ pub fn answers(summary: &Summary) -> Vec<String> {
     }
     let values = |label: &str, point: usize| {
         let runs = summary.runs.iter().filter(|run| run.point == point && run.arm == label);
-        aim.values(&runs.map(|run| (run.seed, run)).collect())
+        Sample::of(&aim.key, &runs.map(|run| (run.seed, run)).collect())
     };
     if !is_sweep {
-        let candidates: Vec<PerSeed> = labels.iter().map(|label| values(label, 0)).collect();
+        let candidates: Vec<Sample> = labels.iter().map(|label| values(label, 0)).collect();
         let names: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
         let all: Vec<(usize, usize)> =
             (0..names.len()).flat_map(|one| (0..one).map(move |other| (other, one))).collect();
@@ -200,7 +174,7 @@ pub fn answers(summary: &Summary) -> Vec<String> {
     let before = |point| summary.sweep.before(point).into_iter().map(move |(_, other)| (other, point));
     let neighbours: Vec<(usize, usize)> = (0..names.len()).flat_map(before).collect();
     let of_label = |label: &&str| {
-        let candidates: Vec<PerSeed> = (0..names.len()).map(|point| values(label, point)).collect();
+        let candidates: Vec<Sample> = (0..names.len()).map(|point| values(label, point)).collect();
         let begin = if labels.len() == 1 { "best".to_owned() } else { format!("best for {label}") };
         told(&begin, &aim, &names, &candidates, &neighbours)
     };
@@ -208,7 +182,7 @@ pub fn answers(summary: &Summary) -> Vec<String> {
 }
 
 /// The best of some candidates in words, and how many seeds would tell pairs of them apart.
-fn told(begin: &str, aim: &Aim, names: &[String], candidates: &[PerSeed], pairs: &[(usize, usize)]) -> Vec<String> {
+fn told(begin: &str, aim: &Aim, names: &[String], candidates: &[Sample], pairs: &[(usize, usize)]) -> Vec<String> {
     let Some(ranking) = rank(candidates, aim.better).filter(|_| candidates.len() > 1) else { return Vec::new() };
     let mut parts = vec![format!("{begin}: {} ({})", names[ranking.best], aim.show(&ranking.value))];
     let open: Vec<&(usize, Estimate)> = ranking.others.iter().filter(|(_, found)| !is_told_apart(found)).collect();
@@ -258,14 +232,15 @@ fn signed(aim: &Aim, found: &Estimate) -> String {
 fn seeds_lines(
     begin: &str,
     names: &[String],
-    candidates: &[PerSeed],
+    candidates: &[Sample],
     pairs: &[(usize, usize)],
     best: usize,
 ) -> Vec<String> {
     let mut pairs = pairs.to_vec();
+    let horizon = Sample::horizon(candidates);
     pairs.sort_by_key(|&(one, other)| one != best && other != best);
     let needed = |&(one, other): &(usize, usize)| {
-        let needed = seeds_needed(&paired(&candidates[one], &candidates[other])?)?;
+        let needed = seeds_needed(&candidates[one].minus(&candidates[other], horizon)?)?;
         Some(format!("to tell {} from {}: about {} seeds", names[one], names[other], number(needed as f64)))
     };
     let all: Vec<String> = pairs.iter().filter_map(needed).collect();
@@ -281,8 +256,12 @@ fn seeds_lines(
 mod tests {
     use super::*;
 
-    fn seeds(values: &[f64]) -> PerSeed {
-        (1..).zip(values.iter().copied()).collect()
+    fn seeds(values: &[f64]) -> Sample {
+        Sample::of_numbers("x", (1..).zip(values.iter().copied()))
+    }
+
+    fn paired(one: &Sample, other: &Sample) -> Option<Estimate> {
+        one.minus(other, f64::INFINITY)
     }
 
     /// Differences 2, 4, 6: mean 4, s = 2, t(0.975, 2) = 4.3026527, half-width 4.3026527·2/√3 = 4.9682754.
@@ -295,9 +274,10 @@ mod tests {
         assert!(!is_told_apart(&found) && !is_same(&found));
         // 4.3 or 3.18 times 2/√n below 4: n = 4 gives 3.1824463·2/2 = 3.18.
         assert_eq!(seeds_needed(&found), Some(4));
-        assert_eq!(paired(&one, &PerSeed::from([(9, 1.0)])), None);
+        assert_eq!(paired(&one, &Sample::of_numbers("x", [(9, 1.0)])), None);
         // Three runs against four: Welch.
-        assert_eq!(unpaired(&one, &seeds(&[10.0, 20.0, 30.0])).unwrap().mean, 42.75 - 20.0);
+        let unpaired = one.minus_independent(&seeds(&[10.0, 20.0, 30.0]), f64::INFINITY);
+        assert_eq!(unpaired.unwrap().mean, 42.75 - 20.0);
         let same = paired(&seeds(&[0.1 + 0.2, 1.0, 2.0]), &seeds(&[0.3, 1.0, 2.0])).unwrap();
         assert!(is_same(&same) && seeds_needed(&same).is_none(), "but for rounding");
     }
@@ -313,14 +293,14 @@ mod tests {
         );
         assert_eq!(found.incomplete, [(1, 2)]);
         assert_eq!(rank(&all, Better::Higher).unwrap().best, 0);
-        assert_eq!(rank(&[PerSeed::new(), PerSeed::new()], Better::Lower), None);
+        assert_eq!(rank(&[seeds(&[]), seeds(&[])], Better::Lower), None);
     }
 
     fn aim() -> Aim {
         Aim { key: "time_to.x".to_owned(), words: "virtual time to x".to_owned(), unit: "s", better: Better::Lower }
     }
 
-    fn lines(candidates: &[PerSeed]) -> Vec<String> {
+    fn lines(candidates: &[Sample]) -> Vec<String> {
         let names: Vec<String> = (0..candidates.len()).map(|index| format!("{} s", 12 + 4 * index)).collect();
         let pairs: Vec<(usize, usize)> = (1..names.len()).map(|point| (point - 1, point)).collect();
         told("best for random", &aim(), &names, candidates, &pairs)
@@ -377,7 +357,7 @@ mod tests {
         let (mut apart, mut covered) = (0, 0);
         for _ in 0..1000 {
             let common: Vec<f64> = (0..5).map(|_| 100.0 * normal()).collect();
-            let mut point = |truth: f64| -> PerSeed {
+            let mut point = |truth: f64| -> Sample {
                 seeds(&common.iter().map(|common| common + truth + normal()).collect::<Vec<_>>())
             };
             let found = rank(&[point(10.0), point(10.0)], Better::Lower).unwrap();

@@ -1,46 +1,124 @@
 //! What runs of several seeds come to: means and paired differences with intervals.
 
-use super::RunSummary;
+use super::heavy::{self, MedianOf};
+use super::until::{self, BySeed, Until};
+use super::{ROUNDING, RunSummary};
+use fedgenie_core::math::statistics::paired::paired_shares;
 use fedgenie_core::math::statistics::{Estimate, estimate, paired_difference, proportion};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn names(runs: &BTreeMap<u64, &RunSummary>) -> Vec<String> {
+/// How the share of runs that reach a target begins.
+const REACHED: &str = "reached.";
+
+/// What runs that are shown side by side spend until targets, and the horizon of each.
+pub(super) struct Horizons {
+    of: BTreeMap<String, f64>,
+    /// Whether times have medians.
+    are_heavy: bool,
+}
+
+impl Horizons {
+    pub fn of<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> Self {
+        let runs: Vec<&RunSummary> = runs.collect();
+        let names: BTreeSet<String> = runs.iter().flat_map(|run| until::names(run)).collect();
+        let horizon = |name: String| (until::horizon(&name, runs.iter().copied()), name);
+        let of = names.into_iter().map(horizon).map(|(horizon, name)| (name, horizon)).collect();
+        Self { of, are_heavy: heavy::are_heavy(runs.iter().copied()) }
+    }
+
+    fn to(&self, name: &str) -> f64 {
+        self.of.get(name).copied().unwrap_or(f64::INFINITY)
+    }
+}
+
+fn names(runs: &BySeed<'_>) -> Vec<String> {
     let names: BTreeSet<String> = runs.values().flat_map(|run| run.numbers().into_keys()).collect();
-    names.into_iter().collect()
+    names.into_iter().filter(|name| !until::is_until(name)).collect()
 }
 
 /// Mean of every number over seeds.
-pub(super) fn estimates(runs: &BTreeMap<u64, &RunSummary>) -> BTreeMap<String, Estimate> {
+pub(super) fn estimates(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Estimate> {
     let value = |name: &String| {
         let values: Vec<f64> = runs.values().filter_map(|run| run.numbers().get(name).copied()).collect();
         estimate_of(name, &values).map(|estimate| (name.clone(), estimate))
     };
-    names(runs).iter().filter_map(value).collect()
+    let spent = |(name, horizon): (&String, &f64)| Some((name.clone(), until::mean(name, runs, *horizon)?));
+    names(runs).iter().filter_map(value).chain(horizons.of.iter().filter_map(spent)).collect()
+}
+
+/// Medians of times, where runs met heavy tails.
+pub(super) fn medians_of(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, MedianOf> {
+    medians(runs, horizons, |name| heavy::median(name, runs, horizons.to(name)))
+}
+
+/// Medians of the differences of times, where runs met heavy tails.
+pub(super) fn median_differences(
+    mine: &BySeed<'_>,
+    theirs: &BySeed<'_>,
+    horizons: &Horizons,
+) -> BTreeMap<String, MedianOf> {
+    medians(mine, horizons, |name| heavy::difference(name, mine, theirs, horizons.to(name)))
+}
+
+fn medians(
+    runs: &BySeed<'_>,
+    horizons: &Horizons,
+    of: impl Fn(&str) -> Option<MedianOf>,
+) -> BTreeMap<String, MedianOf> {
+    if !horizons.are_heavy {
+        return BTreeMap::new();
+    }
+    let all = names(runs).into_iter().chain(horizons.of.keys().cloned()).filter(|name| heavy::is_time(name));
+    all.filter_map(|name| Some((of(&name)?, name))).map(|(found, name)| (name, found)).collect()
+}
+
+/// How many runs arrive, and when half of them have, by what is spent until then.
+pub(super) fn untils(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Until> {
+    let found = |(name, horizon): (&String, &f64)| Some((name.clone(), until::until(name, runs, *horizon)?));
+    horizons.of.iter().filter_map(found).collect()
 }
 
 /// Mean over seeds of one of [`RunSummary::numbers`]. The share of runs that reach a target has Wilson's interval,
 /// which stays between 0 and 1.
 pub fn estimate_of(name: &str, values: &[f64]) -> Option<Estimate> {
-    if values.len() < 2 || !name.starts_with("reached.") {
+    if values.len() < 2 || !name.starts_with(REACHED) {
         return estimate(values);
     }
     let reached = values.iter().filter(|&&value| value > 0.0).count();
     Some(proportion(reached as u64, values.len() as u64))
 }
 
+/// Difference of one of [`RunSummary::numbers`] over pairs of seeds. Values that differ by rounding are the same. The
+/// difference of shares has Newcombe's interval, which has a width where all pairs agree.
+pub fn difference_of(name: &str, pairs: &[(f64, f64)]) -> Option<Estimate> {
+    if pairs.len() > 1 && name.starts_with(REACHED) {
+        let count = |left: bool, right: bool| {
+            pairs.iter().filter(|pair| (pair.0 > 0.0, pair.1 > 0.0) == (left, right)).count() as u64
+        };
+        return Some(paired_shares([count(true, true), count(true, false), count(false, true), count(false, false)]));
+    }
+    let same = |&(left, right): &(f64, f64)| {
+        let is_same = (left - right).abs() <= ROUNDING * left.abs().max(right.abs());
+        (left, if is_same { left } else { right })
+    };
+    let (left, right): (Vec<f64>, Vec<f64>) = pairs.iter().map(same).unzip();
+    paired_difference(&left, &right)
+}
+
 /// Difference of every number, paired by seed.
-pub(super) fn differences(
-    mine: &BTreeMap<u64, &RunSummary>,
-    theirs: &BTreeMap<u64, &RunSummary>,
-) -> BTreeMap<String, Estimate> {
+pub(super) fn differences(mine: &BySeed<'_>, theirs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Estimate> {
     let pairs: Vec<_> =
         mine.iter().filter_map(|(seed, run)| theirs.get(seed).map(|other| (run.numbers(), other.numbers()))).collect();
     let value = |name: &String| {
-        let (left, right): (Vec<f64>, Vec<f64>) =
-            pairs.iter().filter_map(|(mine, theirs)| Some((*mine.get(name)?, *theirs.get(name)?))).unzip();
-        paired_difference(&left, &right).map(|estimate| (name.clone(), estimate))
+        let pair = |(mine, theirs): &(BTreeMap<String, f64>, BTreeMap<String, f64>)| {
+            Some((*mine.get(name)?, *theirs.get(name)?))
+        };
+        let pairs: Vec<(f64, f64)> = pairs.iter().filter_map(pair).collect();
+        difference_of(name, &pairs).map(|estimate| (name.clone(), estimate))
     };
-    names(mine).iter().filter_map(value).collect()
+    let spent =
+        |(name, horizon): (&String, &f64)| Some((name.clone(), until::difference(name, mine, theirs, *horizon)?));
+    names(mine).iter().filter_map(value).chain(horizons.of.iter().filter_map(spent)).collect()
 }
 
 #[cfg(test)]
@@ -52,5 +130,12 @@ mod tests {
         let [low, high] = estimate_of("reached.a", &[0.0, 1.0, 0.0]).unwrap().ci95.unwrap();
         assert!(0.0 < low && low < 1.0 / 3.0 && high < 1.0, "{low} to {high}");
         assert_eq!(estimate_of("reached.a", &[1.0]).unwrap().ci95, None);
+    }
+
+    #[test]
+    fn shares_that_agree_are_not_the_same_for_certain() {
+        let [low, high] = difference_of("reached.a", &[(1.0, 1.0); 20]).unwrap().ci95.unwrap();
+        assert!(low < -0.1 && high > 0.1, "{low} to {high}");
+        assert_eq!(difference_of("rounds", &[(7.0, 7.0); 20]).unwrap().ci95, Some([0.0; 2]));
     }
 }

@@ -4,6 +4,7 @@ use super::artefacts::POLICY_FILES;
 use super::checkpoint::Checkpoints;
 use super::execution::Threads;
 use super::last::LastRounds;
+use super::refine::Refine;
 use super::summary::cluster_numbers;
 use super::{Curve, CurvePoint, Ended, Experiment, RunId, RunSummary, Watch, files};
 use crate::error::Error;
@@ -16,7 +17,7 @@ use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::metrics::{Bins, Metered};
 use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
 use fedgenie_simulator::protocol::Rule;
-use fedgenie_simulator::recorder::Sink;
+use fedgenie_simulator::recorder::{NoSink, Sink};
 use fedgenie_simulator::run::{Run, RunError, RunSettings};
 use fedgenie_simulator::world::World;
 use std::path::Path;
@@ -26,6 +27,7 @@ struct Course<'a> {
     curve: Curve,
     watch: Watch<'a>,
     last: LastRounds,
+    refine: Refine,
     /// Rounds that have closed at this instant, where nothing else ends the run.
     standstill: u32,
     before: VirtualTime,
@@ -33,10 +35,11 @@ struct Course<'a> {
 
 impl Stateful for Course<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { curve, watch, last, standstill, before } = self;
+        let Self { curve, watch, last, refine, standstill, before } = self;
         state.field(curve);
         state.field(watch);
         state.field(last);
+        state.field(refine);
         state.field(standstill);
         state.field(before);
     }
@@ -130,12 +133,13 @@ impl Experiment {
         let metrics = sections.metrics(&world.measures);
         let watch = Watch::new(sections, &metrics);
         let (curve, last) = (Curve::default(), LastRounds::new(sections.evaluate.last));
-        let mut course = Course { curve, watch, last, standstill: 0, before: VirtualTime::START };
+        let refine = Refine::new(sections.evaluate.refine);
+        let mut course = Course { curve, watch, last, refine, standstill: 0, before: VirtualTime::START };
         let mut run = match from {
-            None => Run::new(world, &arm.label, policies, settings, &mut metered),
+            None => Run::new(world, &arm.label, policies, settings.clone(), &mut metered),
             Some(state) => {
                 state.field(&mut metered);
-                let mut run = Run::new(world, &arm.label, policies, settings, &mut metered);
+                let mut run = Run::new(world, &arm.label, policies, settings.clone(), &mut metered);
                 state.field(&mut course);
                 state.field(&mut run);
                 if state.ended().is_err() {
@@ -155,7 +159,15 @@ impl Experiment {
             if run.round() == Round(1) {
                 write_policy(initial_file.as_deref(), &run)?;
             }
-            if let Some(ended) = course.observe(&run, sections.stop.rounds.is_some()).map_err(failed)? {
+            let ended = course.observe(&run, sections.stop.rounds.is_some()).map_err(failed)?;
+            let Course { watch, refine, .. } = &mut course;
+            let (settings, unheard) = (&settings, &mut NoSink);
+            let again = move || {
+                let policies = world.policies(&arm.source()).expect("policies that were made before");
+                Run::new(world, &arm.label, policies, settings.clone(), unheard)
+            };
+            refine.look(&mut run, watch, again, |again| threads.step(again)).map_err(failed)?;
+            if let Some(ended) = ended {
                 break ended;
             }
             let is_cancelled = threads.is_cancelled();
@@ -185,6 +197,7 @@ impl Experiment {
         (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy, arm.cohort);
         summary.warnings = got_worse(world, &summary).into_iter().chain(warnings).collect();
+        summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
         if let Some(task) = &world.task {
             summary.data = task.counts().into_iter().map(|(name, count)| (name.to_owned(), count)).collect();

@@ -1,7 +1,9 @@
 //! What an experiment found: one row per run, one per policy and point.
 
 use super::ended::{Ended, Named};
-use super::estimates::{differences, estimates};
+use super::estimates::{Horizons, differences, estimates, median_differences, medians_of, untils};
+use super::heavy::MedianOf;
+use super::until::{BySeed, Until};
 use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Reached, RunId};
 use crate::scenario::{Point, Sweep};
@@ -125,6 +127,9 @@ pub struct RunSummary {
     /// When the run converged, if `converged` of `[evaluate]` asks; written as null where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "asked")]
     pub converged: Option<Option<Converged>>,
+    /// Whose latencies have an infinite mean or variance, in sentences, where nothing limits how long rounds wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heavy_tails: Vec<String>,
     /// What a careful user should know about this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -227,6 +232,7 @@ impl RunSummary {
             reference: BTreeMap::new(),
             reached: Vec::new(),
             converged: None,
+            heavy_tails: Vec::new(),
             warnings: Vec::new(),
             curve: curve.into_points(),
             measured: Vec::new(),
@@ -234,8 +240,9 @@ impl RunSummary {
             metrics: RunMetrics::default(),
         };
         let clusters: Vec<_> = cluster_numbers(&run).collect();
+        let at = (run.round(), run.now());
         let (metrics, accounts) = run.finish()?;
-        let Watched { reached, converged, best, at_bytes } = watch.end(&metrics, &accounts);
+        let Watched { reached, converged, best, at_bytes } = watch.end(&metrics, at, &accounts);
         (summary.reached, summary.converged, summary.best, summary.at_bytes) = (reached, converged, best, at_bytes);
         let all = metrics.into_iter().chain(clusters);
         summary.final_metrics = all.map(|(name, value)| (name.to_owned(), value)).collect();
@@ -344,8 +351,15 @@ pub struct ArmSummary {
     pub point: usize,
     /// Seeds that completed.
     pub runs: usize,
-    /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, …
+    /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, … Of what is spent
+    /// until a target (`time_to.TARGET`, …), restricted means; none where no run arrives.
     pub values: BTreeMap<String, Estimate>,
+    /// Medians of times, where runs met latencies of infinite mean or variance; shown in the place of means then.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub medians: BTreeMap<String, MedianOf>,
+    /// Of what is spent until a target: how many runs arrive, horizon, median; by the same names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub until: BTreeMap<String, Until>,
     /// Differences to the reference among policies, paired by seed; none for the reference itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paired: Option<Comparison>,
@@ -356,8 +370,21 @@ pub struct ArmSummary {
 pub struct Comparison {
     /// The policy compared with.
     pub against: String,
+    /// Seeds that both have.
+    pub pairs: usize,
     /// This policy minus that one, by name.
     pub differences: BTreeMap<String, Estimate>,
+    /// Medians of the differences of times, where there are medians of times.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub medians: BTreeMap<String, MedianOf>,
+}
+
+impl Comparison {
+    /// The difference that is shown: of medians where there are any.
+    pub fn difference(&self, name: &str) -> Option<Estimate> {
+        let median = self.medians.get(name).map(|median| Estimate::from(*median));
+        median.or_else(|| self.differences.get(name).copied())
+    }
 }
 
 /// Paired differences between two points of a sweep, of one policy.
@@ -375,6 +402,9 @@ pub struct PointComparison {
     pub along: Option<Vec<String>>,
     /// This point minus that one, by name; no regrets where the sweep changes the reward.
     pub differences: BTreeMap<String, Estimate>,
+    /// Medians of the differences of times, where there are medians of times.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub medians: BTreeMap<String, MedianOf>,
 }
 
 /// `summary.json`.
@@ -409,12 +439,13 @@ impl Summary {
         runs: Vec<RunSummary>,
     ) -> Self {
         let reference = reference.and_then(|name| labels.iter().find(|label| *label == name)).or(labels.first());
-        let of = |label: &str, point: usize| -> BTreeMap<u64, &RunSummary> {
+        let of = |label: &str, point: usize| -> BySeed<'_> {
             let chosen = runs.iter().filter(|run| run.point == point && run.arm == label);
             chosen.map(|run| (run.seed, run)).collect()
         };
         let mut arms = Vec::new();
         for point in 0..points.len() {
+            let horizons = Horizons::of(runs.iter().filter(|run| run.point == point));
             let theirs = reference.map(|label| (label, of(label, point)));
             for label in labels {
                 let mine = of(label, point);
@@ -424,11 +455,15 @@ impl Summary {
                 let other = theirs.as_ref().filter(|(against, _)| *against != label);
                 let paired = other.map(|(against, theirs)| Comparison {
                     against: (*against).clone(),
-                    differences: differences(&mine, theirs),
+                    pairs: mine.keys().filter(|&seed| theirs.contains_key(seed)).count(),
+                    differences: differences(&mine, theirs, &horizons),
+                    medians: median_differences(&mine, theirs, &horizons),
                 });
                 let with = mine.values().next().map(|run| run.with.clone()).unwrap_or_default();
-                let (arm, runs, values) = (label.clone(), mine.len(), estimates(&mine));
-                arms.push(ArmSummary { arm, with, point, runs, values, paired });
+                let (values, until) = (estimates(&mine, &horizons), untils(&mine, &horizons));
+                let (arm, runs) = (label.clone(), mine.len());
+                let medians = medians_of(&mine, &horizons);
+                arms.push(ArmSummary { arm, with, point, runs, values, medians, until, paired });
             }
         }
         let mut compared = Vec::new();
@@ -437,12 +472,22 @@ impl Summary {
                 let reference = Some((None, sweep.reference)).filter(|_| point != sweep.reference);
                 let before = sweep.before(point).into_iter().map(|(axis, other)| (Some(axis), other));
                 for (axis, against) in reference.into_iter().chain(before) {
-                    let mut differences = differences(&of(label, point), &of(label, against));
+                    let [mine, theirs] = [point, against].map(|point| of(label, point));
+                    let horizons = Horizons::of(mine.values().chain(theirs.values()).copied());
+                    let mut differences = differences(&mine, &theirs, &horizons);
                     // Other rewards are other units.
                     differences.retain(|key, _| !(key.starts_with("regret.") && sweep.moves("regret")));
                     let along = axis.map(|axis| sweep.axes[axis].paths.clone());
                     if !differences.is_empty() {
-                        compared.push(PointComparison { arm: label.clone(), point, against, along, differences });
+                        let medians = median_differences(&mine, &theirs, &horizons);
+                        compared.push(PointComparison {
+                            arm: label.clone(),
+                            point,
+                            against,
+                            along,
+                            differences,
+                            medians,
+                        });
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! The table that a run ends with, and how numbers are shown to people.
 
+use super::until::Until;
 use super::{ArmSummary, CONVERGENCE, Ended, Reached, RunSummary, Summary};
 use crate::scenario::points;
 use fedgenie_core::math::float;
@@ -48,11 +49,12 @@ pub fn table(summary: &Summary) -> String {
         }
     }
     for name in target_names(summary) {
-        columns.push((format!("time_to.{name}"), format!("s to {name}")));
-        columns.push((format!("bytes_to.{name}"), format!("bytes to {name}")));
+        let of_target = [format!("time_to.{name}"), format!("bytes_to.{name}")];
+        columns.extend(of_target.map(|key| (key.clone(), titled(&key))));
     }
     if summary.runs.iter().any(|run| run.converged.is_some()) {
-        columns.push((format!("time_to.{CONVERGENCE}"), format!("s to {CONVERGENCE}")));
+        let key = format!("time_to.{CONVERGENCE}");
+        columns.push((key.clone(), titled(&key)));
     }
     // What models are compared by, within amounts of traffic.
     let amounts: BTreeSet<u64> = summary.runs.iter().flat_map(|run| run.at_bytes.keys().copied()).collect();
@@ -89,8 +91,9 @@ pub fn table(summary: &Summary) -> String {
         let mut row = vec![arm.arm.clone()];
         row.extend(columns.iter().map(|(key, _)| show_value(arm, key)));
         if let Some(compared) = compared {
-            let difference = arm.paired.as_ref().and_then(|paired| paired.differences.get(compared));
-            row.push(difference.map_or_else(String::new, |estimate| show_difference(estimate, arm.runs)));
+            let difference = arm.paired.as_ref().and_then(|paired| paired.difference(compared));
+            let pairs = arm.paired.as_ref().map_or(0, |paired| paired.pairs);
+            row.push(difference.map_or_else(String::new, |estimate| show_difference(&estimate, pairs)));
         }
         rows.push(row);
     }
@@ -126,6 +129,14 @@ pub fn table(summary: &Summary) -> String {
     for [name, setting] in legend {
         let padding = " ".repeat(wide - name.chars().count());
         text.push_str(&format!("# {}:{padding} {}\n", escaped(&name), escaped(&setting)));
+    }
+    let keys: Vec<&str> =
+        columns.iter().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to.")).collect();
+    for note in explained(summary, &keys) {
+        text.push_str(&format!("{note}\n"));
+    }
+    if summary.arms.iter().any(|arm| !arm.medians.is_empty()) {
+        text.push_str("times are medians over seeds, as latencies have no variance; their intervals need six seeds\n");
     }
     for (label, words) in overridden(summary) {
         text.push_str(&format!("{label}: with {words}\n"));
@@ -230,9 +241,63 @@ fn target_names(summary: &Summary) -> Vec<String> {
     summary.runs.first().map_or_else(Vec::new, |run| run.reached.iter().map(Reached::name).collect())
 }
 
-/// A value, and how many runs have it if not all do.
+/// A value, and how many runs have it, or arrive, if not all do.
 fn show_value(arm: &ArmSummary, key: &str) -> String {
-    arm.values.get(key).map_or_else(|| "–".to_owned(), |estimate| show_of(estimate, arm.runs))
+    let median = arm.medians.get(key).map(|median| Estimate::from(*median));
+    match (median.as_ref().or_else(|| arm.values.get(key)), arm.until.get(key)) {
+        (Some(estimate), Some(until)) => until.beyond().unwrap_or_else(|| show_until(estimate, until)),
+        (None, Some(until)) => until.beyond().unwrap_or_else(|| "–".to_owned()),
+        (found, None) => found.map_or_else(|| "–".to_owned(), |estimate| show_of(estimate, arm.runs)),
+    }
+}
+
+/// A restricted mean, and how many runs arrive if not all do.
+pub fn show_until(estimate: &Estimate, until: &Until) -> String {
+    match until.arrived == until.runs {
+        true => show(estimate),
+        false => format!("{} ({}/{})", show(estimate), until.arrived, until.runs),
+    }
+}
+
+/// What the columns of targets mean, where there is something to explain.
+fn explained(summary: &Summary, keys: &[&str]) -> Vec<String> {
+    let of = |key: &str| summary.arms.iter().filter_map(|arm| arm.until.get(key)).collect::<Vec<_>>();
+    let horizons = |key: &&str| {
+        let mut horizons: Vec<f64> = of(key).iter().filter_map(|until| until.horizon).collect();
+        horizons.sort_by(f64::total_cmp);
+        let (least, most) = (*horizons.first()?, *horizons.last()?);
+        let to = if least < most { format!("{} to {}", number(least), number(most)) } else { number(least) };
+        Some(format!("{} at most {to}", titled(key)))
+    };
+    let limited: Vec<String> = keys.iter().filter_map(horizons).collect();
+    let mut notes = Vec::new();
+    if !limited.is_empty() {
+        let shown = limited.join(", ");
+        notes.push(format!(
+            "runs that never arrive count with the end of the first of them: {shown}; (2/3) is how many arrive by then"
+        ));
+    }
+    let grids = |key: &&str| {
+        let grid = of(key).iter().map(|until| until.grid).fold(0.0, f64::max);
+        (grid > 0.0).then(|| format!("{} {}", titled(key), number(grid)))
+    };
+    let grids: Vec<String> = keys.iter().filter_map(grids).collect();
+    if !grids.is_empty() {
+        let shown = grids.join(", ");
+        notes.push(format!(
+            "a target is seen at evaluations, whose distances are part of intervals: {shown} on average"
+        ));
+    }
+    notes
+}
+
+/// The heading of what is spent until a target.
+fn titled(key: &str) -> String {
+    match key.split_once('.') {
+        Some(("time_to", target)) => format!("s to {target}"),
+        Some(("bytes_to", target)) => format!("bytes to {target}"),
+        _ => key.to_owned(),
+    }
 }
 
 fn show_of(estimate: &Estimate, runs: usize) -> String {
@@ -245,13 +310,18 @@ pub const INTERVAL_SEEDS: usize = 3;
 /// Values that differ by less than this part of them are the same but for rounding.
 pub const ROUNDING: f64 = 1e-12;
 
-/// A mean, with half of its interval where there are seeds enough and they differ.
+/// A mean, with its interval where there are seeds enough and they differ: half of it where the mean is its middle,
+/// else both ends.
 pub fn show(estimate: &Estimate) -> String {
-    match estimate.half_width() {
-        Some(half) if half > ROUNDING * estimate.mean.abs() && estimate.n >= INTERVAL_SEEDS => {
-            format!("{} ± {}", number(estimate.mean), number(half))
-        }
-        _ => number(estimate.mean),
+    let mean = estimate.mean;
+    let Some([low, high]) = estimate.ci95.filter(|_| estimate.n >= INTERVAL_SEEDS) else { return number(mean) };
+    let (half, off) = ((high - low) / 2.0, (high + low) / 2.0 - mean);
+    if half <= ROUNDING * mean.abs() {
+        number(mean)
+    } else if off.abs() <= 1e-6 * half {
+        format!("{} ± {}", number(mean), number(half))
+    } else {
+        format!("{} [{}, {}]", number(mean), number(low), number(high))
     }
 }
 
@@ -299,6 +369,18 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(show(&same), "0.8929");
+    }
+
+    #[test]
+    fn an_interval_around_another_middle_has_both_ends() {
+        let grid = Estimate { mean: 5404.0, ci95: Some([5224.0, 5404.0]), n: 3 };
+        assert_eq!(show(&grid), "5404 [5224, 5404]");
+        let mut until =
+            Until { arrived: 2, runs: 3, horizon: Some(5400.0), median: None, median_ci95: [None; 2], grid: 180.0 };
+        assert_eq!(show_until(&grid, &until), "5404 [5224, 5404] (2/3)");
+        assert_eq!(until.beyond(), None);
+        until.arrived = 0;
+        assert_eq!(until.beyond().as_deref(), Some("> 5400"));
     }
 
     #[test]

@@ -43,6 +43,16 @@ pub struct Reached {
     /// Virtual seconds that clients had spent computing for probes by then, which are no part of the others.
     #[serde(default)]
     pub probe_compute_s: Option<f64>,
+    /// The last round before whose evaluation was below the target; 0 before the first evaluation. Where the target was
+    /// not reached, the last evaluation of all.
+    #[serde(default)]
+    pub since_round: Option<u32>,
+    /// When that round closed, in virtual seconds.
+    #[serde(default)]
+    pub since_s: Option<f64>,
+    /// Bytes of clients, both ways, by then.
+    #[serde(default)]
+    pub since_bytes: Option<u64>,
 }
 
 impl Stateful for Reached {
@@ -57,6 +67,9 @@ impl Stateful for Reached {
             edge_up_bytes,
             compute_s,
             probe_compute_s,
+            since_round,
+            since_s,
+            since_bytes,
         } = self;
         state.field(round);
         state.field(time_s);
@@ -66,6 +79,9 @@ impl Stateful for Reached {
         state.field(edge_up_bytes);
         state.field(compute_s);
         state.field(probe_compute_s);
+        state.field(since_round);
+        state.field(since_s);
+        state.field(since_bytes);
     }
 }
 
@@ -82,7 +98,28 @@ impl Reached {
             edge_up_bytes: None,
             compute_s: None,
             probe_compute_s: None,
+            since_round: Some(0),
+            since_s: Some(0.0),
+            since_bytes: Some(0),
         }
+    }
+
+    /// Takes in the metrics of a round while the target has not been reached.
+    fn see(&mut self, metrics: &[(&'static str, f64)], (round, now): (Round, VirtualTime), accounts: &Accounts) {
+        if self.round.is_some() {
+            return;
+        }
+        if self.target.is_reached(metrics) {
+            self.note(round, now, accounts);
+        } else if metrics.iter().any(|(name, _)| *name == self.target.metric) {
+            self.note_since((round, now), accounts);
+        }
+    }
+
+    /// Notes that it was not reached by then.
+    fn note_since(&mut self, (round, now): (Round, VirtualTime), accounts: &Accounts) {
+        (self.since_round, self.since_s) = (Some(round.0), Some(now.seconds()));
+        self.since_bytes = Some(bytes(accounts));
     }
 
     /// Notes when it was reached, and what the run had cost by then.
@@ -214,10 +251,8 @@ impl<'a> Watch<'a> {
     pub fn observe(&mut self, run: &Run<'_>) -> Option<Ended> {
         let metrics = run.metrics();
         self.evaluated.observe(metrics, bytes(run.accounts()));
-        for reached in self.reached.iter_mut().filter(|reached| reached.round.is_none()) {
-            if reached.target.is_reached(metrics) {
-                reached.note(run.round(), run.now(), run.accounts());
-            }
+        for reached in &mut self.reached {
+            reached.see(metrics, (run.round(), run.now()), run.accounts());
         }
         if let Some(plateau) = &mut self.plateau {
             plateau.see(metrics);
@@ -241,9 +276,39 @@ impl<'a> Watch<'a> {
         reasons.into_iter().find(|(_, is_reason)| *is_reason).map(|(reason, _)| reason)
     }
 
+    /// The targets that were reached in this round, by index, where earlier rounds since the last evaluation may have
+    /// reached them.
+    pub fn reached_between(&self, round: Round) -> Vec<usize> {
+        let is_between = |reached: &Reached| {
+            reached.round == Some(round.0) && reached.since_round.is_some_and(|since| since + 1 < round.0)
+        };
+        (0..self.reached.len()).filter(|&target| is_between(&self.reached[target])).collect()
+    }
+
+    /// Takes in a round between the evaluations at which these targets were not reached and reached; those that it
+    /// reaches are no longer sought.
+    pub fn refine(&mut self, sought: &mut Vec<usize>, metrics: &[(&'static str, f64)], run: &Run<'_>) {
+        sought.retain(|&target| {
+            let (reached, found) = (&mut self.reached[target], (run.round(), run.now()));
+            let is_reached = reached.target.is_reached(metrics);
+            if is_reached {
+                reached.note(found.0, found.1, run.accounts());
+            } else {
+                reached.note_since(found, run.accounts());
+            }
+            !is_reached
+        });
+    }
+
+    /// Whether a target has not been reached so far.
+    pub fn is_pending(&self) -> bool {
+        self.reached.iter().any(|reached| reached.round.is_none())
+    }
+
     /// What is known at the end of a run, whose last round may have been evaluated after it had closed.
-    pub fn end(mut self, metrics: &[(&'static str, f64)], accounts: &Accounts) -> Watched {
+    pub fn end(mut self, metrics: &[(&'static str, f64)], at: (Round, VirtualTime), accounts: &Accounts) -> Watched {
         self.evaluated.observe(metrics, bytes(accounts));
+        self.reached.iter_mut().for_each(|reached| reached.see(metrics, at, accounts));
         let (best, at_bytes) = self.evaluated.into_parts();
         let converged = self.convergence.map(Convergence::into_found);
         Watched { reached: self.reached, converged, best, at_bytes }

@@ -44,6 +44,10 @@ pub struct EvaluateConfig {
     /// Values of metrics, for which the summary says when they were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetConfig>,
+    /// Whether the rounds between two evaluations are evaluated as well, once a target is reached at the second of
+    /// them: afterwards and in no virtual time, so that the round in which it was reached is known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refine: bool,
     /// When a metric counts as one that improves no more: the summary says in which round that was first so. The run
     /// goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,6 +137,9 @@ impl EvaluateConfig {
     pub(super) fn check(&self) -> Result<(), Complaint> {
         if self.every == Some(0) {
             return complain("every", "found 0; expected a number of rounds of at least 1");
+        }
+        if self.refine && self.targets.is_empty() {
+            return complain("refine", "is about targets, and there are none; give targets, or take it out");
         }
         if self.last == Some(0) {
             return complain("last", "found 0; expected a number of evaluated rounds of at least 1");

@@ -49,9 +49,10 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
             id: id(&format!("difference-{}", quantity.key)),
             title: format!("Difference in {} to {whose}", quantity.words),
             caption: format!(
-                "Each policy minus {whose}, {}{better} {}",
+                "Each policy minus {whose}, {}{better} {}{}",
                 how_paired(study, &found),
-                how_intervals_are_shown()
+                how_intervals_are_shown(),
+                study.method(&quantity)
             ),
             summary,
             chart: Chart::Intervals {

@@ -1,11 +1,13 @@
 //! A sweep: quantities over what was swept.
 
-use super::super::model::{Axis as Shown, Chart, Figure, Line, LineKind, Panel, Scale};
+use super::super::model::{Axis as Shown, Chart, Figure, Line, LineKind, Mark, Panel, Scale};
 use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
 use super::{MOST_COURSES, either, how_intervals_are_shown, marks, mean_words, whiskers};
-use fedgenie_experiment::experiment::INTERVAL_SEEDS;
-use fedgenie_experiment::experiment::compared::{PerSeed, is_told_apart, rank};
+use fedgenie_core::math::statistics::Estimate;
+use fedgenie_experiment::experiment::compared::{is_told_apart, rank};
+use fedgenie_experiment::experiment::sample::Sample;
+use fedgenie_experiment::experiment::{INTERVAL_SEEDS, number};
 use fedgenie_experiment::scenario::points;
 use fedgenie_experiment::scenario::sweep::Axis;
 use std::collections::BTreeMap;
@@ -67,7 +69,11 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
         let means =
             study.combinations().into_iter().filter_map(|(arm, point)| study.estimate(arm, point, &quantity.key));
         let means: Vec<f64> = means.map(|estimate| estimate.mean).collect();
-        if means.windows(2).all(|pair| pair[0] == pair[1]) && !quantity.key.starts_with("final.") {
+        let never =
+            study.combinations().into_iter().any(|(arm, point)| study.beyond(arm, point, &quantity.key).is_some());
+        if means.is_empty()
+            || !never && means.windows(2).all(|pair| pair[0] == pair[1]) && !quantity.key.starts_with("final.")
+        {
             continue;
         }
         let name = match quantity.key.split_once('.') {
@@ -93,14 +99,19 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {whiskers}")),
         };
         let words = |(arm, point): (usize, usize)| {
-            let estimate = study.estimate(arm, point, &quantity.key)?;
             let label = study.words(arm, point);
+            if let Some(cell) = study.until_cell(arm, point, &quantity.key) {
+                let unit = quantity.unit.map_or_else(String::new, |unit| format!(" {unit}"));
+                return Some(format!("{label}: {cell}{unit}"));
+            }
+            let estimate = study.estimate(arm, point, &quantity.key)?;
             Some(match counted(&quantity.key, &estimate) {
                 Some(runs) => format!("{label}: {runs} runs"),
                 None => mean_words(&label, &estimate, quantity.unit),
             })
         };
         let mut caption = format!("{} at every point of the sweep. {how}", capitalised(&quantity.words));
+        caption.push_str(&study.method(&quantity));
         if let Some(paths) = rewards.as_ref().filter(|_| quantity.key.starts_with("regret.")) {
             caption.push_str(&format!(
                 " The sweep changes the reward ({paths}), so regrets of different points have different units."
@@ -119,14 +130,33 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
     figures
 }
 
+/// What is drawn of a quantity: where no run arrives, the horizon.
+fn shown(study: &Study<'_>, arm: usize, point: usize, key: &str) -> Option<Estimate> {
+    let runs = study.arms[arm].runs[point].len();
+    let at_horizon = |(horizon, _)| Estimate { mean: horizon, ci95: None, n: runs };
+    study.estimate(arm, point, key).or_else(|| study.beyond(arm, point, key).map(at_horizon))
+}
+
+/// The horizons at which dots stand for policies of which no run arrives.
+fn horizons(study: &Study<'_>, key: &str) -> Vec<Mark> {
+    let mut found: Vec<f64> = Vec::new();
+    for (arm, point) in study.combinations() {
+        if let Some((horizon, _)) = study.beyond(arm, point, key)
+            && !found.contains(&horizon)
+        {
+            found.push(horizon);
+        }
+    }
+    let mark = |value: f64| Mark { label: format!("no run arrives by {}", number(value)), value: rounded(value) };
+    found.into_iter().map(mark).collect()
+}
+
 fn over_numbers(study: &Study<'_>, quantity: &Quantity, (path, unit): (&str, Option<&str>), values: &[f64]) -> Chart {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&one, &two| values[one].total_cmp(&values[two]));
     let line = |(arm, described): (usize, &Arm<'_>)| {
-        let found: Vec<_> = order
-            .iter()
-            .filter_map(|&point| Some((values[point], study.estimate(arm, point, &quantity.key)?)))
-            .collect();
+        let found: Vec<_> =
+            order.iter().filter_map(|&point| Some((values[point], shown(study, arm, point, &quantity.key)?))).collect();
         Line {
             series: described.label.clone(),
             role: LineKind::Mean,
@@ -143,7 +173,8 @@ fn over_numbers(study: &Study<'_>, quantity: &Quantity, (path, unit): (&str, Opt
     let x = if low > 0.0 { either(axis, if high >= 10.0 * low { Scale::Log } else { Scale::Linear }) } else { axis };
     let is_positive = lines.iter().flat_map(|line| &line.points).all(|point| point.1 > 0.0);
     let y = if is_positive { either(quantity.axis(), Scale::Linear) } else { quantity.axis() };
-    let marks = quantity.key.strip_prefix("final.").map_or_else(Vec::new, |metric| marks(study, metric));
+    let mut marks = quantity.key.strip_prefix("final.").map_or_else(Vec::new, |metric| marks(study, metric));
+    marks.extend(horizons(study, &quantity.key));
     Chart::Lines { x, y, lines, marks }
 }
 
@@ -157,7 +188,7 @@ fn grid(
     let panel = |(arm, described): (usize, &Arm<'_>)| {
         let mut cells = vec![vec![None; values[0].len()]; values[1].len()];
         for (point, &[column, row]) in positions.iter().enumerate() {
-            cells[row][column] = study.estimate(arm, point, &quantity.key).map(|found| rounded(found.mean));
+            cells[row][column] = shown(study, arm, point, &quantity.key).map(|found| rounded(found.mean));
         }
         let mut contour = Vec::new();
         if let Some(inside) = inside(study, arm, quantity) {
@@ -181,8 +212,8 @@ fn grid(
 fn inside(study: &Study<'_>, arm: usize, quantity: &Quantity) -> Option<Vec<bool>> {
     let is_known = !(quantity.key.starts_with("regret.") && study.sweep.moves("regret"));
     let better = quantity.better.filter(|_| is_known)?;
-    let candidates: Vec<PerSeed> =
-        (0..study.points.len()).map(|point| study.per_seed(arm, point, &quantity.key)).collect();
+    let candidates: Vec<Sample> =
+        (0..study.points.len()).map(|point| study.sample(arm, point, &quantity.key)).collect();
     let ranking = rank(&candidates, better).filter(|ranking| ranking.value.n >= INTERVAL_SEEDS)?;
     let mut inside = vec![false; candidates.len()];
     inside[ranking.best] = true;
@@ -194,8 +225,10 @@ fn inside(study: &Study<'_>, arm: usize, quantity: &Quantity) -> Option<Vec<bool
 
 fn at_points(study: &Study<'_>, quantity: &Quantity) -> Chart {
     let row = |(arm, point): (usize, usize)| {
-        let found = study.estimate(arm, point, &quantity.key)?;
-        Some((study.words(arm, point), study.arms[arm].label.clone(), interval(&found)))
+        let found = shown(study, arm, point, &quantity.key)?;
+        let beyond = study.beyond(arm, point, &quantity.key);
+        let words = beyond.map_or_else(String::new, |(_, words)| format!(" ({words})"));
+        Some((format!("{}{words}", study.words(arm, point)), study.arms[arm].label.clone(), interval(&found)))
     };
     Chart::Intervals { value: quantity.axis(), rows: study.combinations().into_iter().filter_map(row).collect() }
 }

@@ -2,7 +2,7 @@
 
 use super::super::model;
 use super::axis::Axis;
-use super::{Anchor, HEADING, LETTERS, WIDTH, cut, horizontal, label_room, picture, text, words};
+use super::{Anchor, HEADING, LETTERS, Layout, cut, horizontal, label_room, picture, text, words};
 use plotters::prelude::*;
 
 /// Colours of parts: used dark, wasted light, in pairs; distinguishable with colour-blind eyes.
@@ -22,6 +22,7 @@ pub(super) fn draw(
     value: &model::Axis,
     categories: &[String],
     parts: &[(String, Vec<f64>)],
+    layout: Layout,
 ) -> Option<String> {
     let total = |bar: usize| parts.iter().map(|(_, lengths)| lengths[bar]).sum::<f64>();
     let longest = (0..categories.len()).map(total).fold(0.0, f64::max);
@@ -29,9 +30,9 @@ pub(super) fn draw(
         return None;
     }
     let axis = Axis::new(0.0, 1.02 * longest, false);
-    let ends = [label_room(categories.iter().map(String::as_str)), WIDTH as i32 - 32];
+    let ends = [label_room(categories.iter().map(String::as_str)), layout.width - 32];
     let (top, bottom) = (HEADING + 24, HEADING + 24 + BAR * categories.len() as i32 + 8);
-    picture(&cut(heading, 100), bottom + 50, |area| {
+    picture(&cut(heading, 100), [layout.width, bottom + 50], |area| {
         let mut left = ends[0];
         for ((label, _), colour) in parts.iter().zip(COLOURS.iter().cycle()) {
             area.draw(&Rectangle::new([(left, HEADING), (left + 12, HEADING + 12)], colour.filled()))?;

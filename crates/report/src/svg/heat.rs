@@ -2,7 +2,7 @@
 
 use super::super::model::{Axis, Panel, Scale};
 use super::axis::bounds;
-use super::{Anchor, Area, Failed, HEADING, LETTERS, WIDTH, cut, label_room, picture, text, words};
+use super::{Anchor, Area, Failed, HEADING, LETTERS, Layout, cut, label_room, picture, text, words};
 use fedgenie_core::math::float;
 use fedgenie_experiment::experiment::number;
 use plotters::prelude::*;
@@ -63,16 +63,17 @@ pub(super) fn draw(
     [x, y, value]: [&Axis; 3],
     [columns, rows]: [&[String]; 2],
     panels: &[Panel],
+    layout: Layout,
 ) -> Option<String> {
     let shades = Shades::new(value, panels)?;
     let across = if panels.len() > 1 { 2 } else { 1 };
     let down = panels.len().div_ceil(across) as i32;
     let labels = label_room(rows.iter().map(String::as_str));
-    let width = (WIDTH as i32 - labels - SCALE_ROOM - 20) / across as i32;
+    let width = (layout.width - labels - SCALE_ROOM - 20) / across as i32;
     let cell_height = (180 / rows.len().max(1) as i32).clamp(9, 40);
     let (plot_height, panel_height) = (cell_height * rows.len() as i32, cell_height * rows.len() as i32 + 78);
     let height = (HEADING + down * panel_height + 10).max(HEADING + SCALE_HEIGHT);
-    picture(&cut(heading, 100), height, |area| {
+    picture(&cut(heading, 100), [layout.width, height], |area| {
         for (index, panel) in panels.iter().enumerate() {
             let left = labels + 10 + (index % across) as i32 * width;
             let top = HEADING + (index / across) as i32 * panel_height + 24;
@@ -96,7 +97,7 @@ pub(super) fn draw(
             }
             text(area, &words(x), ((ends[0] + ends[1]) / 2, top + plot_height + 28), 13, Anchor::Centre)?;
         }
-        scale(area, &shades, value)
+        scale(area, &shades, value, layout)
     })
 }
 
@@ -160,9 +161,9 @@ fn grid(
 }
 
 /// What colours mean.
-fn scale(area: &Area<'_>, shades: &Shades, value: &Axis) -> Result<(), Failed> {
+fn scale(area: &Area<'_>, shades: &Shades, value: &Axis, layout: Layout) -> Result<(), Failed> {
     const STEPS: i32 = 30;
-    let (left, top) = (WIDTH as i32 - SCALE_ROOM + 4, HEADING + 64);
+    let (left, top) = (layout.width - SCALE_ROOM + 4, HEADING + 64);
     for (line, part) in words(value).split(' ').collect::<Vec<_>>().chunks(2).enumerate() {
         text(area, &cut(&part.join(" "), 20), (left, HEADING + 4 + 13 * line as i32), 11, Anchor::Left)?;
     }

@@ -3,7 +3,7 @@
 use super::super::model::{self, Interval, Series};
 use super::axis::{Axis, bounds};
 use super::key::{colour, marker, style};
-use super::{Anchor, HEADING, LETTERS, WIDTH, cut, horizontal, label_room, picture, text, words};
+use super::{Anchor, HEADING, LETTERS, Layout, cut, horizontal, label_room, picture, text, words};
 use plotters::prelude::*;
 
 const ROW: i32 = 24;
@@ -13,6 +13,7 @@ pub(super) fn draw(
     value: &model::Axis,
     rows: &[(String, String, Interval)],
     series: &[Series],
+    layout: Layout,
 ) -> Option<String> {
     let ends_of = |found: &Interval| found.ci95.map_or([found.value; 2], |[low, high]| [low.min(found.value), high]);
     let [low, high] = bounds(rows.iter().flat_map(|(.., found)| ends_of(found)).chain([0.0]));
@@ -21,9 +22,9 @@ pub(super) fn draw(
     }
     let margin = if high > low { 0.04 * (high - low) } else { 0.5 };
     let axis = Axis::new(low - margin, high + margin, false);
-    let ends = [label_room(rows.iter().map(|(label, ..)| label.as_str())), WIDTH as i32 - 32];
+    let ends = [label_room(rows.iter().map(|(label, ..)| label.as_str())), layout.width - 32];
     let (top, bottom) = (HEADING, HEADING + ROW * rows.len() as i32 + 10);
-    picture(&cut(heading, 100), bottom + 50, |area| {
+    picture(&cut(heading, 100), [layout.width, bottom + 50], |area| {
         horizontal(area, &axis, [top, bottom], ends, &words(value))?;
         let zero = axis.pixel(0.0, ends);
         area.draw(&PathElement::new([(zero, top), (zero, bottom)], BLACK.mix(0.7)))?;

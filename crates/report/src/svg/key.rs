@@ -2,7 +2,7 @@
 
 use super::super::model::Series;
 use super::super::style::{Outline, Style};
-use super::{Anchor, Area, Failed, WIDTH, cut, text};
+use super::{Anchor, Area, Failed, Layout, cut, text};
 use plotters::prelude::*;
 use std::ops::Range;
 
@@ -57,8 +57,8 @@ pub(super) fn marker(area: &Area<'_>, style: &Style, (x, y): (i32, i32)) -> Resu
 }
 
 /// Columns and rows of a legend below a picture.
-fn columns(names: &[(String, Style)]) -> (usize, usize) {
-    let columns = (WIDTH as i32 / width(names)).clamp(1, 4) as usize;
+fn columns(names: &[(String, Style)], layout: Layout) -> (usize, usize) {
+    let columns = (layout.width / width(names)).clamp(1, 4) as usize;
     (columns, names.len().div_ceil(columns))
 }
 
@@ -69,14 +69,15 @@ fn width(names: &[(String, Style)]) -> i32 {
 }
 
 /// The height of a legend below a picture; none if its names fit into the picture.
-pub(super) fn height_below(names: &[(String, Style)]) -> i32 {
-    if names.len() <= MOST_IN_PLOT { 0 } else { LINE * columns(names).1 as i32 + 16 }
+pub(super) fn height_below(names: &[(String, Style)], layout: Layout) -> i32 {
+    let is_inside = names.len() <= MOST_IN_PLOT && !layout.has_legend_below;
+    if is_inside { 0 } else { LINE * columns(names, layout).1 as i32 + 16 }
 }
 
 /// Draws the legend from the height `top` on, in columns.
-pub(super) fn below(area: &Area<'_>, names: &[(String, Style)], top: i32) -> Result<(), Failed> {
-    let (across, down) = columns(names);
-    let step = (WIDTH as i32 - 60) / across as i32;
+pub(super) fn below(area: &Area<'_>, names: &[(String, Style)], top: i32, layout: Layout) -> Result<(), Failed> {
+    let (across, down) = columns(names, layout);
+    let step = (layout.width - 60) / across as i32;
     for (index, entry) in names.iter().enumerate() {
         let (column, row) = ((index / down) as i32, (index % down) as i32);
         line(area, entry, (40 + step * column, top + LINE * row + LINE / 2))?;

@@ -3,12 +3,9 @@
 use super::super::model::{self, Line, LineKind, Mark, Scale, Series};
 use super::super::style::Style;
 use super::axis::{Axis, bounds};
-use super::{Failed, WIDTH, cut, key, words};
+use super::{Failed, Layout, cut, key, words};
 use fedgenie_core::math::float;
 use plotters::prelude::*;
-
-/// Height of the plot with its axes and heading.
-const HEIGHT: i32 = 480;
 
 /// What is drawn: all but bounds, which may lie far above everything, decide where axes end.
 fn measured(lines: &[Line]) -> impl Iterator<Item = &Line> {
@@ -171,6 +168,7 @@ pub(super) fn draw(
     lines: &[Line],
     marks: &[Mark],
     series: &[Series],
+    layout: Layout,
 ) -> Option<String> {
     let mut axes = Axes { x: horizontal_axis(x_model, lines)?, y: vertical_axis(y_model, lines, marks)? };
     if x_model.label == "round" {
@@ -180,12 +178,13 @@ pub(super) fn draw(
     let name = |line: &&Line| (line.label.as_ref().unwrap_or(&line.series).clone(), key::style(series, &line.series));
     let names: Vec<(String, Style)> = means.iter().map(name).collect();
     let has_legend = names.len() > 1 || names.len() == 1 && lines[0].label.is_none();
-    let below = if has_legend { key::height_below(&names) } else { 0 };
+    let below = if has_legend { key::height_below(&names, layout) } else { 0 };
     let mut svg = String::new();
     let drawn = (|| {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, (HEIGHT + below) as u32)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, (layout.width as u32, (layout.height + below) as u32))
+            .into_drawing_area();
         area.fill(&WHITE)?;
-        let (plot, _) = area.split_vertically(HEIGHT);
+        let (plot, _) = area.split_vertically(layout.height);
         let mut chart = ChartBuilder::on(&plot)
             .caption(cut(heading, 100), ("sans-serif", 18))
             .margin(12)
@@ -217,7 +216,7 @@ pub(super) fn draw(
             }
         }
         if below > 0 {
-            key::below(&area, &names, HEIGHT)?;
+            key::below(&area, &names, layout.height, layout)?;
         } else if has_legend {
             let corner = free_corner(lines, names.len(), &axes.x, &axes.y);
             key::inside(&area, &names, chart.plotting_area().get_pixel_range(), corner)?;
@@ -258,8 +257,8 @@ mod tests {
         let free = model(Scale::Linear, [None, None]);
         let axis = vertical_axis(&free, &lines, &[]).unwrap();
         assert!((-0.2..0.0).contains(&axis.low) && (1.2..1.3).contains(&axis.high));
-        assert!(draw("t", [&free, &free], &lines, &[], &[]).is_some());
-        assert!(draw("t", [&free, &free], &[], &[], &[]).is_none());
+        assert!(draw("t", [&free, &free], &lines, &[], &[], Layout::default()).is_some());
+        assert!(draw("t", [&free, &free], &[], &[], &[], Layout::default()).is_none());
     }
 
     #[test]

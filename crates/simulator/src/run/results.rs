@@ -153,6 +153,22 @@ impl Run<'_> {
         Some(names.zip(groups.iter().map(|group| total(group).into())).collect())
     }
 
+    /// The metrics of the model that the last round left, measured now; empty where nothing is learned. It changes
+    /// nothing, and costs no virtual time.
+    ///
+    /// # Errors
+    /// If the task lacks what it measures.
+    pub fn measure(&self) -> Result<Metrics, RunError> {
+        let Server { metrics, learning, settings, .. } = &self.server;
+        match learning {
+            Some(learning) if metrics.is_empty() => {
+                let scopes = self.protocol.scopes();
+                Ok(learning.evaluate(settings.evaluate.evaluated(&scopes, settings.parallel))?.metrics)
+            }
+            _ => Ok(metrics.clone()),
+        }
+    }
+
     /// Ends the run: the final metrics (measured now if the last round was not evaluated) and the accounts.
     ///
     /// # Errors

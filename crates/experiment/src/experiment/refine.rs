@@ -1,0 +1,67 @@
+//! The round between two evaluations in which a target was reached, found afterwards.
+//!
+//! While a target is pending, the run is kept as it was at its last evaluation. When a target is reached at the next, a
+//! second run goes on from there, round by round, and its model is measured after each: draws belong to the seed, so
+//! that its rounds are those of the run. The run itself knows nothing of it: its clock, records and digests are those
+//! of the run without.
+//!
+//! What is found is the first round after the last evaluation below the target. A metric that rose to the target and
+//! fell back before that evaluation is not noticed, where evaluating every round would have noticed it.
+//!
+//! # Cost
+//! A saved run per evaluation while a target is pending; the rounds between two evaluations, trained a second time and
+//! measured each, per target reached.
+
+use super::watch::Watch;
+use fedgenie_core::state::{State, Stateful};
+use fedgenie_simulator::run::{Run, RunError};
+
+/// The run as it was at its last evaluation, while targets are pending.
+#[derive(Debug, Default)]
+pub(super) struct Refine {
+    is_asked: bool,
+    /// Empty before the first evaluation.
+    saved: Vec<u8>,
+}
+
+impl Stateful for Refine {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { is_asked: _, saved } = self;
+        state.field(saved);
+    }
+}
+
+impl Refine {
+    /// Before the first round.
+    pub const fn new(is_asked: bool) -> Self {
+        Self { is_asked, saved: Vec::new() }
+    }
+
+    /// Looks at a run whose round has been observed. `again` gives a new run of the same world, policies and settings;
+    /// `step` plays a round of it.
+    pub fn look<'a>(
+        &mut self,
+        run: &mut Run<'_>,
+        watch: &mut Watch<'_>,
+        again: impl FnOnce() -> Run<'a>,
+        mut step: impl FnMut(&mut Run<'_>) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        if !self.is_asked || run.metrics().is_empty() {
+            return Ok(());
+        }
+        let mut sought = watch.reached_between(run.round());
+        if !sought.is_empty() {
+            let mut again = again();
+            if !self.saved.is_empty() {
+                again.load(&self.saved).expect("a run loads what the same run has saved");
+            }
+            while !sought.is_empty() && again.round().0 + 1 < run.round().0 {
+                step(&mut again)?;
+                let metrics = again.measure()?;
+                watch.refine(&mut sought, &metrics, &again);
+            }
+        }
+        self.saved = if watch.is_pending() { run.save() } else { Vec::new() };
+        Ok(())
+    }
+}

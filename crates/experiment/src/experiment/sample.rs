@@ -1,0 +1,159 @@
+//! A quantity of some runs, by seed: what it comes to, and how two are compared.
+//!
+//! # Definition
+//! | quantity | over seeds | difference |
+//! |---|---|---|
+//! | what is spent [until](super::until) a target | restricted mean to the horizon | the same of pairs |
+//! | a time, where latencies have no variance ([`heavy`]) | median | median of the differences of pairs |
+//! | share of runs that reach a target | share with Wilson's interval | Newcombe's interval of pairs |
+//! | any other | mean with Student's interval | the same of pairs |
+//!
+//! Samples that are compared have one horizon. As independent samples, times until a target have Welch's interval from
+//! the earliest possible times of the one and the latest of the other.
+
+use super::estimates::{difference_of, estimate_of};
+use super::heavy;
+use super::until::{self, BySeed};
+use super::{ROUNDING, RunSummary};
+use fedgenie_core::math::statistics::survival::{self, Arrival};
+use fedgenie_core::math::statistics::{Estimate, independent_difference};
+use std::collections::BTreeMap;
+
+/// One of [`RunSummary::numbers`], or what is spent until a target, by seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    key: String,
+    /// Numbers that are not spent until a target arrive exactly.
+    values: BTreeMap<u64, Arrival>,
+    has_medians: bool,
+}
+
+impl Sample {
+    /// Of runs.
+    pub fn of(key: &str, runs: &BySeed<'_>) -> Self {
+        let number = |run: &RunSummary| run.numbers().get(key).copied().map(Arrival::at);
+        let value = |run: &RunSummary| if until::is_until(key) { run.arrival(key) } else { number(run) };
+        let values = runs.iter().filter_map(|(&seed, run)| Some((seed, value(run)?))).collect();
+        let has_medians = heavy::is_time(key) && heavy::are_heavy(runs.values().copied());
+        Self { key: key.to_owned(), values, has_medians }
+    }
+
+    /// Of numbers that are known exactly.
+    pub fn of_numbers(key: &str, values: impl IntoIterator<Item = (u64, f64)>) -> Self {
+        let values = values.into_iter().map(|(seed, value)| (seed, Arrival::at(value))).collect();
+        Self { key: key.to_owned(), values, has_medians: false }
+    }
+
+    /// The same, with a median where others beside it have one.
+    #[must_use]
+    pub fn with_medians(self, has_medians: bool) -> Self {
+        Self { has_medians, ..self }
+    }
+
+    /// Number of seeds.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether no run has the quantity.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// How many runs arrive by the horizon.
+    pub fn arrived(&self, horizon: f64) -> usize {
+        self.values.values().filter(|value| value.is_by(horizon)).count()
+    }
+
+    /// The common horizon of samples that are compared.
+    pub fn horizon<'a>(samples: impl IntoIterator<Item = &'a Self>) -> f64 {
+        survival::horizon(samples.into_iter().flat_map(|sample| sample.values.values()))
+    }
+
+    /// What it comes to; none without values, and of what is spent until a target if no run arrives.
+    pub fn estimate(&self, horizon: f64) -> Option<Estimate> {
+        let all: Vec<Arrival> = self.values.values().copied().collect();
+        let ends = |of: fn(&Arrival) -> f64| all.iter().map(|value| of(value).min(horizon)).collect::<Vec<f64>>();
+        if self.has_medians && self.arrived(horizon) > 0 {
+            return heavy::median_of(ends(|value| value.since), ends(|value| value.time)).map(Estimate::from);
+        }
+        match until::is_until(&self.key) {
+            true => survival::restricted_mean(&all, horizon),
+            false => estimate_of(&self.key, &ends(|value| value.time)),
+        }
+    }
+
+    /// This minus another, paired by the seeds that both have; none if they have none in common.
+    pub fn minus(&self, other: &Self, horizon: f64) -> Option<Estimate> {
+        let pair = |(seed, &value): (&u64, &Arrival)| Some((value, *other.values.get(seed)?));
+        let pairs: Vec<(Arrival, Arrival)> = self.values.iter().filter_map(pair).collect();
+        if self.has_medians || other.has_medians {
+            return heavy::difference_of(&pairs, horizon).map(Estimate::from);
+        }
+        if until::is_until(&self.key) {
+            return survival::restricted_difference(&pairs, horizon, ROUNDING);
+        }
+        difference_of(&self.key, &pairs.iter().map(|(one, other)| (one.time, other.time)).collect::<Vec<_>>())
+    }
+
+    /// This minus another, as if no draw were shared: Welch's interval.
+    pub fn minus_independent(&self, other: &Self, horizon: f64) -> Option<Estimate> {
+        let all = |sample: &Self, of: fn(&Arrival) -> f64| -> Vec<f64> {
+            sample.values.values().map(|value| of(value).min(horizon)).collect()
+        };
+        if until::is_until(&self.key) && self.arrived(horizon) + other.arrived(horizon) == 0 {
+            return None;
+        }
+        let (since, time): (fn(&Arrival) -> f64, fn(&Arrival) -> f64) = (|value| value.since, |value| value.time);
+        let middle = independent_difference(&all(self, time), &all(other, time))?;
+        let low = independent_difference(&all(self, since), &all(other, time))?;
+        let high = independent_difference(&all(self, time), &all(other, since))?;
+        let ci95 = low.ci95.zip(high.ci95).map(|([low, _], [_, high])| [low, high]);
+        Some(Estimate { ci95, ..middle })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn until(values: &[(f64, f64, bool)]) -> Sample {
+        let arrival = |&(since, time, has_arrived): &(f64, f64, bool)| Arrival { time, since, has_arrived };
+        let values = (1..).zip(values.iter().map(arrival)).collect();
+        Sample { key: "time_to.x".to_owned(), values, has_medians: false }
+    }
+
+    /// Ends 10, 20 and never, watched to 50; and 8, 16, 24: restricted to 50, means 80/3 and 16; differences 2, 4, 26.
+    #[test]
+    fn a_run_that_never_arrives_counts_with_the_horizon() {
+        let one = until(&[(10.0, 10.0, true), (20.0, 20.0, true), (50.0, 50.0, false)]);
+        let other = until(&[(8.0, 8.0, true), (16.0, 16.0, true), (24.0, 24.0, true)]);
+        let horizon = Sample::horizon([&one, &other]);
+        assert_eq!((horizon, one.arrived(horizon), other.arrived(horizon)), (50.0, 2, 3));
+        assert!((one.estimate(horizon).unwrap().mean - 80.0 / 3.0).abs() < 1e-12);
+        let [paired, independent] = [one.minus(&other, horizon), one.minus_independent(&other, horizon)];
+        assert!([paired, independent].iter().all(|found| (found.unwrap().mean - 32.0 / 3.0).abs() < 1e-12));
+        let never = until(&[(50.0, 50.0, false); 3]);
+        assert_eq!((never.estimate(50.0), never.minus_independent(&never, 50.0)), (None, None));
+    }
+
+    /// Seen at 10 at the earliest after 6: the interval of independent samples is that of exact ones, and 4 wider below.
+    #[test]
+    fn intervals_reach_back_to_the_evaluation_before() {
+        let exact = until(&[(10.0, 10.0, true), (12.0, 12.0, true), (14.0, 14.0, true)]);
+        let late = until(&[(6.0, 10.0, true), (8.0, 12.0, true), (10.0, 14.0, true)]);
+        let base = until(&[(1.0, 1.0, true), (2.0, 2.0, true), (3.0, 3.0, true)]);
+        let interval = |sample: &Sample| sample.minus_independent(&base, f64::INFINITY).unwrap().ci95.unwrap();
+        let ([low, high], [lower, same]) = (interval(&exact), interval(&late));
+        assert!((low - lower - 4.0).abs() < 1e-9 && (high - same).abs() < 1e-9);
+    }
+
+    #[test]
+    fn medians_of_pairs_where_tails_are_heavy() {
+        let values = |add: f64| (1..=7).map(move |seed| (seed, seed as f64 * seed as f64 + add));
+        let one = Sample::of_numbers("virtual_time_s", values(3.0)).with_medians(true);
+        let other = Sample::of_numbers("virtual_time_s", values(0.0));
+        assert_eq!(one.estimate(f64::INFINITY).unwrap().mean, 19.0);
+        assert_eq!(one.minus(&other, f64::INFINITY).unwrap().mean, 3.0);
+    }
+}

@@ -1,0 +1,158 @@
+//! What runs spend until they reach a target or converge: virtual time, rounds, bytes, computing.
+//!
+//! The names are `WHAT.TARGET`, such as `time_to.test_accuracy >= 0.8`. A run that never arrives is not left out: it is
+//! known to need more than it had spent when it ended. `fedgenie_core::math::statistics::survival` says what is made
+//! of it. Runs that are shown side by side have one horizon, the earliest end of any that does not arrive, so that
+//! differences of means are means of differences.
+
+use super::summary::RunSummary;
+use super::watch::CONVERGENCE;
+use super::{ROUNDING, Reached, number};
+use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::math::statistics::survival::{self, Arrival};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What can be spent until then.
+const SPENT: [&str; 5] = ["time_to", "rounds_to", "bytes_to", "compute_to", "probe_compute_to"];
+
+/// Runs of one policy at one point, by seed.
+pub type BySeed<'a> = BTreeMap<u64, &'a RunSummary>;
+
+/// What runs of a policy at a point spend until a target, beside the mean.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Until {
+    /// Runs that arrive, not later than the horizon where there is one.
+    pub arrived: usize,
+    /// All runs.
+    pub runs: usize,
+    /// Runs count with at most this; none if all runs that are compared arrive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<f64>,
+    /// The median over runs, of Kaplan and Meier's curve; none where half of them are not known to arrive.
+    pub median: Option<f64>,
+    /// The ends of its 95 % interval; none where one is not known.
+    pub median_ci95: [Option<f64>; 2],
+    /// The mean distance from the evaluation before to the one at which the target was reached; 0 if each is exact.
+    pub grid: f64,
+}
+
+impl Until {
+    /// In words, where no run arrives: `> 5400`.
+    pub fn beyond(&self) -> Option<String> {
+        let horizon = self.horizon.filter(|_| self.arrived == 0)?;
+        Some(format!("> {}", number(horizon)))
+    }
+}
+
+/// The parts of a name.
+fn parts(name: &str) -> Option<(&str, &str)> {
+    name.split_once('.').filter(|(what, _)| SPENT.contains(what))
+}
+
+/// Whether a name is of something that is spent until a run arrives.
+pub fn is_until(name: &str) -> bool {
+    parts(name).is_some()
+}
+
+impl RunSummary {
+    /// What the run spent until it arrived, by a name such as `time_to.test_loss <= 0.3`; none if it has no such
+    /// target.
+    pub fn arrival(&self, name: &str) -> Option<Arrival> {
+        let (what, target) = parts(name)?;
+        let at_end = Arrival::after(self.spent(what));
+        if target == CONVERGENCE {
+            let Some(converged) = self.converged.as_ref()? else { return Some(at_end) };
+            let found = converged.numbers().find(|(number, _)| number == name);
+            return found.map(|(_, value)| Arrival::at(value));
+        }
+        let reached = self.reached.iter().find(|reached| reached.name() == target)?;
+        Some(if reached.round.is_some() { reached.arrival(what)? } else { at_end })
+    }
+
+    /// What it had spent at its end.
+    fn spent(&self, what: &str) -> f64 {
+        match what {
+            "time_to" => self.virtual_time_s,
+            "rounds_to" => f64::from(self.rounds),
+            "bytes_to" => self.traffic.down_bytes.saturating_add(self.traffic.up_bytes) as f64,
+            "compute_to" => self.compute_s,
+            _ => self.probe_compute_s,
+        }
+    }
+}
+
+impl Reached {
+    /// What the run had spent, and at least had to spend. Of a round that was evaluated as the one before it is known
+    /// that it was the first.
+    fn arrival(&self, what: &str) -> Option<Arrival> {
+        let round = self.round?;
+        let is_exact = self.since_round.is_none_or(|since| since.saturating_add(1) >= round);
+        let since_bytes = self.since_bytes.map(|bytes| bytes as f64);
+        let (time, since) = match what {
+            "time_to" => (self.time_s?, self.since_s),
+            "rounds_to" => (f64::from(round), self.since_round.map(|since| f64::from(since) + 1.0)),
+            "bytes_to" => (self.bytes()? as f64, since_bytes),
+            _ => return None,
+        };
+        Some(Arrival { time, since: since.filter(|_| !is_exact).unwrap_or(time).min(time), has_arrived: true })
+    }
+}
+
+/// The arrivals of all runs that have such a target.
+fn arrivals(name: &str, runs: &BySeed<'_>) -> Vec<Arrival> {
+    runs.values().filter_map(|run| run.arrival(name)).collect()
+}
+
+/// The common horizon of runs that are shown side by side; infinite if all of them arrive.
+pub fn horizon<'a>(name: &str, runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {
+    let found: Vec<Arrival> = runs.into_iter().filter_map(|run| run.arrival(name)).collect();
+    survival::horizon(&found)
+}
+
+/// The restricted mean over seeds; none if no run arrives by the horizon.
+pub fn mean(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<Estimate> {
+    survival::restricted_mean(&arrivals(name, runs), horizon)
+}
+
+/// The difference of restricted means over all seeds that both have, paired by seed; none if nobody arrives.
+pub fn difference(name: &str, mine: &BySeed<'_>, theirs: &BySeed<'_>, horizon: f64) -> Option<Estimate> {
+    let pair = |(seed, run): (&u64, &&RunSummary)| Some((run.arrival(name)?, theirs.get(seed)?.arrival(name)?));
+    let pairs: Vec<(Arrival, Arrival)> = mine.iter().filter_map(pair).collect();
+    survival::restricted_difference(&pairs, horizon, ROUNDING)
+}
+
+/// How many arrive, and when half of them have; none without runs that have such a target.
+pub fn until(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<Until> {
+    let all = arrivals(name, runs);
+    let arrived: Vec<&Arrival> = all.iter().filter(|arrival| arrival.is_by(horizon)).collect();
+    let distances = arrived.iter().map(|arrival| arrival.time - arrival.since);
+    let grid = distances.fold(0.0, |sum, distance| sum + distance) / arrived.len().max(1) as f64;
+    let median = survival::median(&all);
+    (!all.is_empty()).then(|| Until {
+        arrived: arrived.len(),
+        runs: all.len(),
+        horizon: horizon.is_finite().then_some(horizon),
+        median: median.value,
+        median_ci95: median.ci95,
+        grid,
+    })
+}
+
+/// The share of runs that have arrived by when, of Kaplan and Meier's curve: times, and the share from each on.
+pub fn course(name: &str, runs: &BySeed<'_>) -> Vec<(f64, f64)> {
+    survival::kaplan_meier(&arrivals(name, runs)).into_iter().map(|step| (step.time, 1.0 - step.survival)).collect()
+}
+
+/// The names of what is spent until targets, in the order of the scenario, and until convergence if that is asked.
+pub fn names(run: &RunSummary) -> Vec<String> {
+    let of_targets = run.reached.iter().flat_map(|reached| {
+        let name = reached.name();
+        SPENT[..3].iter().map(move |what| format!("{what}.{name}"))
+    });
+    let of_convergence = SPENT.iter().map(|what| format!("{what}.{CONVERGENCE}"));
+    of_targets.chain(of_convergence.filter(|_| run.converged.is_some())).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Tidy tables have the numbers of the files that they are made from, and replace nothing.
+
+use super::support::{PLAIN, SCENARIO, Workplace, changed};
+use std::collections::BTreeMap;
+
+const LEARNED: &str = "[task.scripted]\nmetric = \"test_score\"\nbetter = \"higher\"\npayload = \"1 kB\"\n\
+                       values = [1.0, 2.0]\n\n[protocol.synchronous]";
+
+fn place() -> Workplace {
+    let scenario = changed(PLAIN, "[protocol.synchronous]", LEARNED).replace("seeds = 1", "seeds = 3");
+    let evaluate = "[evaluate]\nevery = 5\ntargets = [{ metric = \"test_score\", at_least = 9.0 }]\n";
+    let sweep = "[sweep]\n\"protocol.synchronous.cohort\" = [2, 3]\n";
+    Workplace::with(&format!("{scenario}[policy.round-robin]\n{evaluate}{sweep}"))
+}
+
+fn table(text: &str) -> Vec<BTreeMap<String, String>> {
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    lines.map(|line| header.iter().cloned().zip(line).collect()).collect()
+}
+
+#[test]
+fn tables_have_the_numbers_of_the_files() {
+    let place = place();
+    place.run_into("out", &[]);
+    let answer = place.fedgenie(&["export", "out", "--to", "csv", "-o", "tables"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let [runs, rounds, comparisons] = ["runs", "rounds", "comparisons"].map(|name| {
+        assert!(answer.stdout.contains(&format!("tables/{name}.csv")), "{answer:?}");
+        table(&place.text(&format!("tables/{name}.csv")))
+    });
+    let summary = place.json("out/summary.json");
+    assert_eq!((runs.len(), rounds.len()), (12, 12 * 12));
+    let number = |row: &BTreeMap<String, String>, key: &str| row[key].parse::<f64>().unwrap();
+    for (row, run) in runs.iter().zip(summary["runs"].as_array().unwrap()) {
+        assert_eq!((&*row["policy"], row["seed"].parse().ok()), (run["arm"].as_str().unwrap(), run["seed"].as_u64()));
+        assert_eq!(number(row, "virtual_time_s"), run["virtual_time_s"].as_f64().unwrap());
+        assert_eq!(row["protocol.synchronous.cohort"], if row["point"] == "0" { "2" } else { "3" });
+        assert_eq!((&*row["ended"], &*row["folder"]), ("rounds", "out"));
+        assert_eq!(row["model"], run["digest"]["model"].as_str().unwrap());
+    }
+    let recorded = place.lines("out/runs/random-p1-s2/rounds.jsonl");
+    let of_run: Vec<_> =
+        rounds.iter().filter(|row| row["policy"] == "random" && row["point"] == "1" && row["seed"] == "2").collect();
+    for (row, round) in of_run.iter().zip(&recorded) {
+        assert_eq!(number(row, "closed_s"), round["closed_s"].as_f64().unwrap());
+        assert_eq!(number(row, "down_bytes"), round["down_bytes"].as_f64().unwrap());
+        assert_eq!(number(row, "selected"), 3.0);
+        assert_eq!(row["test_score"].is_empty(), round["metrics"].get("test_score").is_none());
+    }
+    assert_eq!(of_run.len(), 12);
+    for arm in summary["arms"].as_array().unwrap() {
+        let find = |against: &str| {
+            comparisons.iter().find(|row| {
+                row["quantity"] == "virtual_time_s"
+                    && row["policy"] == arm["arm"].as_str().unwrap()
+                    && row["point"].parse().ok() == arm["point"].as_u64()
+                    && row["against"] == against
+            })
+        };
+        assert_eq!(number(find("").unwrap(), "value"), arm["values"]["virtual_time_s"]["mean"].as_f64().unwrap());
+        let paired = &arm["paired"]["differences"]["virtual_time_s"];
+        assert_eq!(find("random").map(|row| number(row, "high")), paired["ci95"][1].as_f64());
+    }
+}
+
+#[test]
+fn nothing_is_replaced_and_bad_input_is_named() {
+    let place = place();
+    place.run_into("out", &[]);
+    let refused = |words: &[&str], part: &str| {
+        let answer = place.fedgenie(words);
+        assert!(answer.code == 2 && answer.stderr.contains(part), "{answer:?}");
+    };
+    place.write("tables/rounds.csv", "mine");
+    refused(&["export", "out", "--to", "csv", "-o", "tables"], "tables/rounds.csv is there already");
+    assert_eq!(place.text("tables/rounds.csv"), "mine");
+    assert!(!place.path("tables/runs.csv").exists());
+    refused(&["export", "out", "--to", "xlsx"], "found --to xlsx; expected csv");
+    refused(&["export", SCENARIO, "--to", "csv"], "there is no folder");
+    place.write("out/runs/random-p0-s1/rounds.jsonl", "{}\n");
+    refused(&["export", "out", "--to", "csv"], "rounds.jsonl:1: this is no recorded round");
+    assert!(!place.path("export/rounds.csv").exists(), "a table that could not be finished is not left");
+}
