@@ -32,9 +32,7 @@ impl Study<'_> {
     pub(super) fn special(&self, arm: usize, point: usize, key: &str) -> Option<Option<Estimate>> {
         let (runs, horizon) = (&self.arms[arm].runs[point], self.horizon(point, key));
         if self.is_median(point, key) {
-            let found = heavy::median(key, runs, horizon).map(Estimate::from);
-            let arrives = self.until(arm, point, key).is_none_or(|until| until.arrived > 0);
-            return Some(found.filter(|_| arrives));
+            return Some(heavy::median(key, runs, horizon).map(Estimate::from));
         }
         until::is_until(key).then(|| until::mean(key, runs, horizon))
     }
