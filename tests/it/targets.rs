@@ -172,6 +172,24 @@ fn who_never_arrives_counts_with_the_horizon() {
     assert!(page.contains("Runs that have reached test loss"));
 }
 
+/// Where rounds end runs, some arrive after others have ended: that is said.
+#[test]
+fn who_arrives_after_the_horizon_is_counted() {
+    let scenario = LEARNED.replace("every = 9", "every = 1");
+    let work = Workplace::with(&scenario.replace("LOSS", &middle(&scenario).to_string()));
+    let printed = work.fedgenie(&["run", SCENARIO, "--out", "out"]).stdout;
+    let summary = work.json("out/summary.json");
+    let reached = |run: &&Value| !run["reached"][0]["round"].is_null();
+    let reached = summary["runs"].as_array().unwrap().iter().filter(reached).count() as u64;
+    let arrived = |arm: &Value| {
+        let until = arm["until"].as_object().unwrap();
+        until.iter().find(|(key, _)| key.starts_with("time_to.")).unwrap().1["arrived"].as_u64().unwrap()
+    };
+    let arrived: u64 = summary["arms"].as_array().unwrap().iter().map(arrived).sum();
+    assert!(arrived < reached, "{arrived} of {reached}");
+    assert!(printed.contains(&format!("{} arrive after that end, and count with it", reached - arrived)), "{printed}");
+}
+
 /// Nobody arrives: the table says beyond what.
 #[test]
 fn nobody_arrives() {

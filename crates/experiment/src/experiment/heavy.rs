@@ -78,8 +78,17 @@ pub(super) fn median_of(mut earliest: Vec<f64>, mut latest: Vec<f64>) -> Option<
     Some(MedianOf { median: quantile(&latest, 0.5), ci95, n })
 }
 
-/// The median of a time over seeds.
+/// Whether a time is that of an arrival and no run arrives by the horizon: then nothing is known of it.
+fn is_unknown(name: &str, sides: &[&BySeed<'_>], horizon: f64) -> bool {
+    let mut arrivals = sides.iter().flat_map(|runs| runs.values()).filter_map(|run| run.arrival(name));
+    until::is_until(name) && !arrivals.any(|found| found.is_by(horizon))
+}
+
+/// The median of a time over seeds; none of what is spent until a target that no run reaches by the horizon.
 pub fn median(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<MedianOf> {
+    if is_unknown(name, &[runs], horizon) {
+        return None;
+    }
     let of = |run: &&RunSummary| match until::is_until(name) {
         true => run.arrival(name).map(|found| (found.since.min(horizon), found.time.min(horizon))),
         false => run.numbers().get(name).map(|&value| (value, value)),
@@ -88,7 +97,7 @@ pub fn median(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<MedianOf> {
     median_of(earliest, latest)
 }
 
-/// The median of the differences of a time, paired by seed.
+/// The median of the differences of a time, paired by seed; none where nobody arrives.
 pub fn difference(name: &str, mine: &BySeed<'_>, theirs: &BySeed<'_>, horizon: f64) -> Option<MedianOf> {
     let value = |run: &RunSummary| match until::is_until(name) {
         true => run.arrival(name),
@@ -98,8 +107,11 @@ pub fn difference(name: &str, mine: &BySeed<'_>, theirs: &BySeed<'_>, horizon: f
     difference_of(&mine.iter().filter_map(pair).collect::<Vec<_>>(), horizon)
 }
 
-/// The median of the differences of pairs.
+/// The median of the differences of pairs; none where nobody arrives.
 pub(super) fn difference_of(pairs: &[(Arrival, Arrival)], horizon: f64) -> Option<MedianOf> {
+    if !pairs.iter().any(|(mine, theirs)| mine.is_by(horizon) || theirs.is_by(horizon)) {
+        return None;
+    }
     let minus = |left: f64, right: f64| {
         let (left, right) = (left.min(horizon), right.min(horizon));
         if (left - right).abs() <= ROUNDING * left.abs().max(right.abs()) { 0.0 } else { left - right }

@@ -133,7 +133,8 @@ impl Experiment {
         let metrics = sections.metrics(&world.measures);
         let watch = Watch::new(sections, &metrics);
         let (curve, last) = (Curve::default(), LastRounds::new(sections.evaluate.last));
-        let refine = Refine::new(sections.evaluate.refine);
+        // Where every round is evaluated, none is between two evaluations.
+        let refine = Refine::new(sections.evaluate.refine && sections.evaluate.every != Some(1));
         let mut course = Course { curve, watch, last, refine, standstill: 0, before: VirtualTime::START };
         let mut run = match from {
             None => Run::new(world, &arm.label, policies, settings.clone(), &mut metered),

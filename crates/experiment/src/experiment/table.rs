@@ -277,6 +277,13 @@ fn explained(summary: &Summary, keys: &[&str]) -> Vec<String> {
             "runs that never arrive count with the end of the first of them: {shown}; (2/3) is how many arrive by then"
         ));
     }
+    let later: usize = keys.iter().map(|key| later(summary, key)).sum();
+    if later > 0 {
+        notes.push(format!(
+            "{later} arrive after that end, and count with it: where [stop] has a virtual_time alone, all runs are watched \
+             equally long"
+        ));
+    }
     let grids = |key: &&str| {
         let grid = of(key).iter().map(|until| until.grid).fold(0.0, f64::max);
         (grid > 0.0).then(|| format!("{} {}", titled(key), number(grid)))
@@ -289,6 +296,17 @@ fn explained(summary: &Summary, keys: &[&str]) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// How many runs reach a target, but after the horizon.
+fn later(summary: &Summary, key: &str) -> usize {
+    let Some((_, target)) = key.split_once('.') else { return 0 };
+    let of_arm = |arm: &ArmSummary| {
+        let reached = arm.values.get(&format!("reached.{target}"))?;
+        let reached = float::floor(reached.mean * reached.n as f64 + 0.5) as usize;
+        Some(reached.saturating_sub(arm.until.get(key)?.arrived))
+    };
+    summary.arms.iter().filter_map(of_arm).sum()
 }
 
 /// The heading of what is spent until a target.

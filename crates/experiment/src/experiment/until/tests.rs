@@ -1,6 +1,7 @@
 //! What runs with targets are known to have spent, by hand.
 
 use super::*;
+use crate::experiment::heavy;
 use serde_json::{Value, json};
 
 const TARGET: &str = "test_loss <= 0.3";
@@ -95,4 +96,6 @@ fn nobody_arrives() {
     assert_eq!(mean(&name, &runs, to), None);
     assert_eq!(difference(&name, &runs, &runs, to), None);
     assert_eq!(until(&name, &runs, to).unwrap().beyond().as_deref(), Some("> 1000"));
+    assert_eq!((heavy::median(&name, &runs, to), heavy::difference(&name, &runs, &runs, to)), (None, None));
+    assert_eq!(heavy::median("virtual_time_s", &runs, to).unwrap().median, 1000.0);
 }
