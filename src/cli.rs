@@ -12,6 +12,8 @@ mod verify;
 
 use clap::{Args, Parser, Subcommand};
 use fedgenie::error::Error;
+use fedgenie::experiment::Threads;
+use fedgenie::limits;
 use fedgenie::text::{escaped_json, escaped_lines, message};
 use std::io::Write;
 use std::path::PathBuf;
@@ -69,8 +71,8 @@ struct RunArguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Runs seeds 1 to N instead of the scenario's.
-    #[arg(long, value_name = "N")]
-    seeds: Option<u32>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    seeds: Option<String>,
     /// Overrides a value of the scenario; may be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
@@ -81,8 +83,8 @@ struct RunArguments {
     #[arg(long)]
     allow_paths: bool,
     /// Number of threads; by default, or with 0, one per core. Results do not depend on it.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    threads: usize,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<String>,
     /// Writes every event to events.jsonl.gz; needs --out.
     #[arg(long, requires = "out")]
     events: bool,
@@ -144,8 +146,8 @@ struct VerifyArguments {
     #[arg(long)]
     allow_paths: bool,
     /// Number of threads; by default, or with 0, one per core.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    threads: usize,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<String>,
     /// Prints the verdict as one JSON document.
     #[arg(long)]
     json: bool,
@@ -174,8 +176,8 @@ struct ValidateArguments {
     #[arg(long)]
     allow_paths: bool,
     /// Number of threads; by default, or with 0, one per core.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    threads: usize,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<String>,
     /// Shows no progress.
     #[arg(long)]
     quiet: bool,
@@ -204,6 +206,19 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
         }
         Command::New { file, learning } => new::new(&file, learning),
     }
+}
+
+/// The whole number of an option, from `least` to `most`.
+fn whole_number(option: &str, written: &str, (least, most): (usize, usize)) -> Result<usize, Error> {
+    let found = written.parse().ok().filter(|number| (least..=most).contains(number));
+    let message = || format!("found --{option} {written}; expected a whole number from {least} to {most}");
+    found.ok_or_else(|| Error::Usage(message()))
+}
+
+/// The threads that a command was given; as many as there are cores if none are said.
+fn threads_of(written: Option<&str>) -> Result<Threads, Error> {
+    let count = written.map(|written| whole_number("threads", written, (0, limits::THREADS))).transpose()?;
+    Threads::new(count.unwrap_or(0))
 }
 
 /// Prints a JSON document.

@@ -1,15 +1,14 @@
 //! `fedgenie verify`
 
-use super::{VerifyArguments, print, print_json};
+use super::{VerifyArguments, print, print_json, threads_of};
 use fedgenie::error::Error;
-use fedgenie::experiment::Threads;
 use fedgenie::experiment::verify::{self, Verdict};
 
 /// Most missing runs that are named.
 const SHOWN: usize = 5;
 
 pub fn verify(arguments: &VerifyArguments) -> Result<u8, Error> {
-    let threads = Threads::new(arguments.threads)?;
+    let threads = threads_of(arguments.threads.as_deref())?;
     let data = arguments.data.as_deref();
     let verdict = verify::verify_within(&arguments.folder, data, arguments.allow_paths, &threads)?;
     if arguments.json {

@@ -86,8 +86,15 @@ pub fn verify_within(
     let manifest = manifest_of(folder)?;
     below::plain(folder, SCENARIO_FILE).map_err(|source| Error::Read { path: folder.join(SCENARIO_FILE), source })?;
     let overrides = Overrides { data: data.map(Path::to_owned), allow_paths, ..Overrides::default() };
-    let experiment = Experiment::load_compared(&folder.join(SCENARIO_FILE), &overrides, manifest.as_ref())?;
-    verify_with(&experiment, folder, data, threads)
+    let experiment = Experiment::load_compared(&folder.join(SCENARIO_FILE), &overrides, manifest.as_ref());
+    match (experiment, manifest.and_then(|manifest| listing::scenario_differs(folder, &manifest))) {
+        (Ok(experiment), _) => verify_with(&experiment, folder, data, threads),
+        (Err(error), Some(what)) => {
+            let what = format!("{what}, and nothing was replayed: {error}");
+            Ok(Verdict { difference: Some(of_experiment(what)), ..Verdict::default() })
+        }
+        (Err(error), None) => Err(error),
+    }
 }
 
 /// As [`verify`], for an experiment that the folder's scenario alone does not describe: one with policies or a task of
@@ -108,6 +115,8 @@ pub fn verify_with(
         if let Some(what) = listing::cannot_replay(experiment, manifest)? {
             return Ok(Verdict { difference: Some(of_experiment(what)), ..verdict });
         }
+        // Runs that differ do so because of it.
+        verdict.difference = listing::scenario_differs(folder, manifest).map(of_experiment);
     }
     let replayed = replay(folder, experiment, manifest.as_ref(), threads, &mut verdict)?;
     verdict.missing = missing(folder, experiment, manifest.as_ref());
@@ -120,8 +129,7 @@ pub fn verify_with(
         verdict.difference = what.map(of_experiment);
     }
     if manifest.is_none() || !verdict.missing.is_empty() {
-        let data = data.map(|data| format!(" --data {}", artefacts::shell_quoted(&data.to_string_lossy())));
-        verdict.completion = Some(artefacts::completion(folder) + &data.unwrap_or_default());
+        verdict.completion = Some(artefacts::completion_with(folder, data));
     }
     Ok(verdict)
 }

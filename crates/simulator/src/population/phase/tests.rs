@@ -200,8 +200,8 @@ fn numbers_come_from_columns() {
     assert_eq!(download, [8.0 / 9.0, 1.0, 2.0]);
 
     for (from, to, says) in [
-        ("unit = \"ms\", ", "", "a unit"),
-        ("\"ms\"", "\"kB\"", "a unit \"kB\" of a duration"),
+        ("unit = \"ms\", ", "", "a `unit` as well, of a duration"),
+        ("\"ms\"", "\"kB\"", "one of ns, us, ms, s, min, h, d as `unit`, not \"kB\""),
         (", per = 32", "", "no unit"),
         ("per = 32", "per = 0", "a number above 0 as per"),
         ("unit = \"kbit/s\"", "unit = \"kbit/s\", per = 2", "no per"),
@@ -210,7 +210,7 @@ fn numbers_come_from_columns() {
         ("missing = \"drop\"", "missing = \"error\"", "3: column \"latency\": found \"0\"; expected a number above 0"),
         ("column = \"rate\"", "column = \"rates\"", "device.downlink: "),
         ("missing =", "mising =", "mising"),
-        ("net = \"r\" } } }\nup", "nets = \"r\" } } }\nup", "there is no column \"nets\""),
+        ("net = \"r\" } } }\nup", "nets = \"r\" } } }\nup", "there is no \"nets\""),
     ] {
         assert!(toml.contains(from), "{from}");
         let error = build(&toml.replacen(from, to, 1), 1, &streams).unwrap_err();
