@@ -46,7 +46,6 @@ use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
 use fedgenie_simulator::task::{TaskConfig, none};
 use fedgenie_simulator::world::{WorldError, WorldPlan};
-use names::unknown_name;
 use read::read_kind;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
@@ -375,11 +374,7 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
         let names: Vec<_> = policy::CATALOGUE.entries.iter().map(|entry| entry.name).collect();
         if !names.contains(&kind.as_str()) {
             let path = if node.get("kind").is_some() { format!("{path}.kind") } else { path };
-            let mut message = unknown_name("policy", &kind, &names);
-            if node.get("kind").is_none() {
-                let nearest = names::nearest(&kind, names.iter().copied()).unwrap_or("random");
-                message.push_str(&format!("; a label of one's own goes with a kind: [policy.{label}] with kind = {nearest:?}"));
-            }
+            let message = names::unknown_policy(label, &kind, &names, node.get("kind").is_some());
             return Err(ScenarioError::new(tree, path, message));
         }
         let with = body.take("with").map_or_else(|| Ok(Vec::new()), |with| with::read_overrides(&with, &path))?;

@@ -33,6 +33,15 @@ use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use fedgenie_core::time::{Span, SpanError};
 use phase::ClientLink;
 
+/// Sources of the files that document parts of a population, by what the JSON schema calls these.
+pub const DOCUMENTED: [(&str, &str); 5] = [
+    ("PlainParameter", include_str!("population/law/parameter.rs")),
+    ("TableConfig", include_str!("population/law/table.rs")),
+    ("LinkParameter", include_str!("population/law/link.rs")),
+    ("TraceLinkConfig", include_str!("population/trace/link.rs")),
+    ("DropoutConfig", include_str!("population/config/dropout.rs")),
+];
+
 /// A group of the scenario: clients with consecutive ids.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! # Inputs
-//! The clients' [`JobLatency`](super::JobLatency)s or [`LossyLatency`]s, and their mean speeds, against which the mesh is checked.
+//! The clients' [`JobLatency`](super::JobLatency)s or [`LossyLatency`]s, and their mean speeds, against which the mesh
+//! is checked.
 //!
 //! # Source
 //! The identity is `E Y = ∫ P(Y ≥ v) dv` for the smallest speed Y; the mesh is adaptive Gauss–Legendre quadrature.

@@ -118,7 +118,16 @@ pub fn verify_with(
         // Runs that differ do so because of it.
         verdict.difference = listing::scenario_differs(folder, manifest).map(of_experiment);
     }
-    let replayed = replay(folder, experiment, manifest.as_ref(), threads, &mut verdict)?;
+    let replayed = match replay(folder, experiment, manifest.as_ref(), threads, &mut verdict) {
+        Ok(replayed) => replayed,
+        Err(error) => {
+            // Of a scenario that was edited nothing else is to be expected.
+            let edited = verdict.difference.as_mut().filter(|difference| difference.run.is_none());
+            let Some(difference) = edited else { return Err(error) };
+            difference.what.push_str(&format!(", and nothing more was replayed: {error}"));
+            return Ok(verdict);
+        }
+    };
     verdict.missing = missing(folder, experiment, manifest.as_ref());
     if let (Some(manifest), None) = (&manifest, &verdict.difference) {
         let what = listing::differs(folder, experiment, manifest, &verdict.missing);

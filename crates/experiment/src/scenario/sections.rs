@@ -162,8 +162,8 @@ impl TrainingConfig {
         self.schedule.check().map_err(|error| refuse(&format!("schedule.{}", self.schedule.kind()), error))?;
         // Where nobody learns, no optimizer is as good as any.
         let optimizer = self.optimizer.clone().unwrap_or(plain_descent(1.0));
-        let optimizer = Optimizer::new(&optimizer)
-            .map_err(|error| refuse(&format!("optimizer.{}", optimizer.kind()), error))?;
+        let optimizer =
+            Optimizer::new(&optimizer).map_err(|error| refuse(&format!("optimizer.{}", optimizer.kind()), error))?;
         let local = LocalTraining {
             length,
             batch: self.batch.most(),

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// What is said of a folder that is not there.
-pub(crate) const NO_FOLDER: &str =
-    "there is no such folder; `--data DIR` says where data are (relative names are looked up in DIR, then beside the \
+pub(crate) const NO_FOLDER: &str = "there is no such folder; `--data DIR` says where data are (relative names are looked up in DIR, then beside the \
      scenario)";
 
 /// Why the system refuses, in words about the file where that is possible.

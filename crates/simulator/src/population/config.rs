@@ -276,7 +276,8 @@ impl PopulationConfig {
         match limits::afford(format!("{clients} clients"), needed) {
             _ if clients == 0 || clients > limits::CLIENTS as u128 => {
                 let size = limits::memory(needed);
-                let taken = if clients == 0 { String::new() } else { format!(", which would take about {size} of memory") };
+                let taken =
+                    if clients == 0 { String::new() } else { format!(", which would take about {size} of memory") };
                 wrong(format!("found {clients} clients{taken}; expected between 1 and {}", limits::CLIENTS))
             }
             Err(error) => wrong(error.to_string()),

@@ -22,10 +22,10 @@
 
 mod assign;
 pub(crate) mod columns;
-mod flaws;
 pub mod flash;
 mod flash_json;
 pub mod flash_speeds;
+mod flaws;
 pub mod flhetbench;
 pub mod intervals;
 pub(crate) mod join;
@@ -237,5 +237,7 @@ impl AvailabilityTraces {
     }
 }
 
+#[cfg(test)]
+mod own_tests;
 #[cfg(test)]
 mod tests;

@@ -132,7 +132,8 @@ impl JsonSchema for PhaseDropout {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let table = json_schema!({
-            "type": "object", "properties": { "probability": { "type": "number", "minimum": 0, "exclusiveMaximum": 1 } },
+            "type": "object",
+            "properties": { "probability": { "type": "number", "minimum": 0, "exclusiveMaximum": 1 } },
             "required": ["probability"], "additionalProperties": false,
         });
         json_schema!({ "anyOf": [Amount::<PerSecond>::json_schema(generator), table] })

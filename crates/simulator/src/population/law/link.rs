@@ -3,8 +3,8 @@
 use super::parameter::{ParameterVisitor, expect_end, only_key};
 use super::{AnyParameter, ClientNumber, Parameter, RateParameter, TimeParameter};
 use crate::population::link::LinkTrace;
-use crate::population::trace::link::{self, LinkFormat, LinkOptions};
 use crate::population::trace::join::Source;
+use crate::population::trace::link::{self, LinkFormat, LinkOptions};
 use crate::population::trace::{Assign, Imported, Memo, Own};
 use fedgenie_core::law::NAMES;
 use fedgenie_core::law::config::names_and;

@@ -186,9 +186,7 @@ impl<Q: Quantity> Parameter<Q> {
                 let expected = format!("a list with one value per client, each {}", Q::EXPECTED);
                 Self::Each { each: map.next_value_seed(ListOf::new(expected))? }
             }
-            "table" => {
-                Self::Table { table: map.next_value_seed(TableOf::<Q>(PhantomData))? }
-            }
+            "table" => Self::Table { table: map.next_value_seed(TableOf::<Q>(PhantomData))? },
             law => Self::Drawn(Box::new(ClientLaw(law_named(law, &mut map)?))),
         };
         expect_end(map)?;

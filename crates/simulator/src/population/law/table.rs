@@ -4,9 +4,10 @@
 //! Client i of its group has the i mod M-th of the M numbers of a column (`assign = "cyclic"`), or of a random
 //! permutation of them (`"permuted"`; the same for all tables of M numbers, so that the columns of one file stay
 //! together). With a `key` the numbers are in the order of the names in that column, and belong to the same devices as
-//! the records of the group's other files with a key, which have to have the same names. `unit` is the unit of the file. With `per`, the file has times for `per` items each, and the parameter is
-//! the number of items per second: a latency of 166 ms per batch of 32 is `unit = "ms", per = 32`, and 192.8 per
-//! second.
+//! the records of the group's other files with a key, which have to have the same names.
+//!
+//! `unit` is the unit of the file. With `per`, the file has times for `per` items each, and the parameter is the number
+//! of items per second: a latency of 166 ms per batch of 32 is `unit = "ms", per = 32`, and 192.8 per second.
 //!
 //! # Inputs
 //! `format`: `csv` ([`trace::table`](crate::population::trace::table)) takes `column`, `where`, `missing` and `key`;
@@ -123,7 +124,9 @@ impl TableConfig {
             return Err("neither where nor missing, which belong to the format \"csv\"".to_owned());
         }
         if columns != TableFormat::Csv && self.key.is_some() {
-            return Err("no key, which belongs to the format \"csv\": other records have no names to join by".to_owned());
+            return Err(
+                "no key, which belongs to the format \"csv\": other records have no names to join by".to_owned()
+            );
         }
         if let Some(per) = self.per {
             if !is_plain::<Q>() {

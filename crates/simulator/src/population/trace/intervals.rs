@@ -9,10 +9,10 @@
 //!
 //! # Inputs
 //! CSV with a header (RFC 4180), plain or gzip. Errors, with file and lines, the first ten at once: an unknown or a
-//! missing column, a time that is no number or negative, an interval that is empty or ends before it starts, one that is
-//! the same as another of its client (duplicate), starts before the one above it (out of order) or before that ends
-//! (overlap), one beyond the window, a file without intervals. With `mend`, the rows of a client are sorted, overlapping
-//! intervals merged, and duplicates dropped; each is counted.
+//! missing column, a time that is no number or negative, an interval that is empty or ends before it starts, one that
+//! is the same as another of its client (duplicate), starts before the one above it (out of order) or before that ends
+//! (overlap), one beyond the window, a file without intervals. With `mend`, the rows of a client are sorted,
+//! overlapping intervals merged, and duplicates dropped; each is counted.
 //!
 //! # Source
 //! Ours.

@@ -69,4 +69,3 @@ pub fn check(sources: &[Source], clients: usize, notes: &mut Vec<String>) -> Res
     }
     Ok(())
 }
-

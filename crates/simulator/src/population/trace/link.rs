@@ -8,9 +8,9 @@
 //!
 //! # Inputs
 //! CSV with a header (RFC 4180), plain or gzip. 1 Mbit/s is 10⁶ bit/s. Errors, with file and lines, the first ten at
-//! once: an unknown or missing column, a time before the one above it (out of order) or the same (duplicate), a time or
-//! rate that is no number, a negative rate, a trace whose rows do not stand together, a trace that is 0 all the time, on
-//! which no transfer would end, a file without rows, a `set` that does not occur. A rate of 0 is no error: nothing moves
+//! once: an unknown or missing column, a time before the one above it (out of order) or the same (duplicate), a time
+//! or rate that is no number, a negative rate, a trace whose rows do not stand together, a trace that is 0 all the
+//! time, on which no transfer would end, a file without rows, a `set` that does not occur. A rate of 0 is no error: nothing moves
 //! then. With `mend`, the rows of a trace are put together and sorted, and duplicates of one rate dropped; each is
 //! counted. Two rates at one time remain an error.
 //!
@@ -193,7 +193,8 @@ impl Open {
                 Some(above) if above.time == row.time && above.rate == row.rate => defects.duplicates += 1,
                 Some(above) if above.time == row.time => {
                     let (time, line) = (row.time.seconds(), above.line);
-                    let message = format!("two rates of trace {:?} at {time} s; the other is in line {line}", self.name);
+                    let message =
+                        format!("two rates of trace {:?} at {time} s; the other is in line {line}", self.name);
                     flaws.keep(DataError::Table { path: path.to_owned(), line: row.line, message }, false)?;
                 }
                 _ => kept.push(row),

@@ -1,8 +1,8 @@
 //! One number per client from a column of a table.
 //!
 //! # Definition
-//! The column's numbers in the order of the rows, or of the names in the column of a key, of those rows whose other columns hold the texts that `where` asks
-//! for.
+//! The column's numbers in the order of the rows, or of the names in the column of a key, of those rows whose other
+//! columns hold the texts that `where` asks for.
 //!
 //! # Inputs
 //! CSV with a header (RFC 4180), plain or gzip; other columns do not count. Errors, with file and line: a missing
