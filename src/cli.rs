@@ -211,14 +211,17 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
 /// The whole number of an option, from `least` to `most`.
 fn whole_number(option: &str, written: &str, (least, most): (usize, usize)) -> Result<usize, Error> {
     let found = written.parse().ok().filter(|number| (least..=most).contains(number));
-    let message = || format!("found --{option} {written}; expected a whole number from {least} to {most}");
-    found.ok_or_else(|| Error::Usage(message()))
+    found.ok_or_else(|| no_number(option, written, (least, most)))
+}
+
+fn no_number(option: &str, written: &str, (least, most): (usize, usize)) -> Error {
+    Error::Usage(format!("found --{option} {written}; expected a whole number from {least} to {most}"))
 }
 
 /// The threads that a command was given; as many as there are cores if none are said.
 fn threads_of(written: Option<&str>) -> Result<Threads, Error> {
-    let count = written.map(|written| whole_number("threads", written, (0, limits::THREADS))).transpose()?;
-    Threads::new(count.unwrap_or(0))
+    let Some(written) = written else { return Threads::new(0) };
+    Threads::new(written.parse().map_err(|_| no_number("threads", written, (0, limits::THREADS)))?)
 }
 
 /// Prints a JSON document.

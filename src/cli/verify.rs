@@ -37,7 +37,12 @@ fn told(verdict: &Verdict, folder: &str) -> String {
             at.extend(difference.run.iter().map(|run| format!("run {run}")));
             at.extend(difference.round.iter().map(|round| format!("round {round}")));
             at.extend(difference.event.iter().map(|event| format!("event {event}")));
-            let at = if at.is_empty() { "files".to_owned() } else { at.join(", ") };
+            let at = match (at.is_empty(), &verdict.edited) {
+                (true, _) => "files".to_owned(),
+                // The cause comes first.
+                (false, Some(edited)) => format!("files: {edited}; then {}", at.join(", ")),
+                (false, None) => at.join(", "),
+            };
             text.push_str(&format!("first difference: {at}: {}\n", difference.what));
             if verdict.differing > 0 {
                 text.push_str(&format!("{} of {} runs differ\n", verdict.differing, verdict.runs));

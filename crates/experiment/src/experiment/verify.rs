@@ -50,6 +50,9 @@ pub struct Verdict {
     pub differing: usize,
     /// The first difference, if any.
     pub difference: Option<Difference>,
+    /// That the scenario was edited after the runs, if it was: then runs differ because of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edited: Option<String>,
     /// Runs of the experiment that the folder or its summary lacks.
     pub missing: Vec<String>,
     /// The command that makes them, or the summary where that alone is missing.
@@ -89,10 +92,7 @@ pub fn verify_within(
     let experiment = Experiment::load_compared(&folder.join(SCENARIO_FILE), &overrides, manifest.as_ref());
     match (experiment, manifest.and_then(|manifest| listing::scenario_differs(folder, &manifest))) {
         (Ok(experiment), _) => verify_with(&experiment, folder, data, threads),
-        (Err(error), Some(what)) => {
-            let what = format!("{what}, and nothing was replayed: {error}");
-            Ok(Verdict { difference: Some(of_experiment(what)), ..Verdict::default() })
-        }
+        (Err(error), Some(edited)) => Err(Error::Usage(format!("{edited}: {error}"))),
         (Err(error), None) => Err(error),
     }
 }
@@ -115,19 +115,16 @@ pub fn verify_with(
         if let Some(what) = listing::cannot_replay(experiment, manifest)? {
             return Ok(Verdict { difference: Some(of_experiment(what)), ..verdict });
         }
-        // Runs that differ do so because of it.
-        verdict.difference = listing::scenario_differs(folder, manifest).map(of_experiment);
+        verdict.edited = listing::scenario_differs(folder, manifest);
     }
-    let replayed = match replay(folder, experiment, manifest.as_ref(), threads, &mut verdict) {
-        Ok(replayed) => replayed,
-        Err(error) => {
-            // Of a scenario that was edited nothing else is to be expected.
-            let edited = verdict.difference.as_mut().filter(|difference| difference.run.is_none());
-            let Some(difference) = edited else { return Err(error) };
-            difference.what.push_str(&format!(", and nothing more was replayed: {error}"));
-            return Ok(verdict);
-        }
+    let replayed = match (replay(folder, experiment, manifest.as_ref(), threads, &mut verdict), &verdict.edited) {
+        // Of a scenario that was edited nothing else is to be expected.
+        (Err(error), Some(edited)) => return Err(Error::Usage(format!("{edited}: {error}"))),
+        (replayed, _) => replayed?,
     };
+    if verdict.difference.is_none() {
+        verdict.difference = verdict.edited.clone().map(of_experiment);
+    }
     verdict.missing = missing(folder, experiment, manifest.as_ref());
     if let (Some(manifest), None) = (&manifest, &verdict.difference) {
         let what = listing::differs(folder, experiment, manifest, &verdict.missing);

@@ -7,7 +7,6 @@ use super::examples::missing_key;
 use super::names::unknown_name;
 use super::setting_text;
 use super::tree::{Node, Origin, SyntaxError, Value};
-use crate::experiment::artefacts;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::text;
 use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
@@ -208,10 +207,10 @@ impl Reader<'_, '_> {
             if let (Some((kind, node)), false) = (added, entries.iter().all(|(_, node)| is_set(node))) {
                 let (path, found) = (self.path(), self.node.value.describe());
                 let value = format!("{path}={{ {} = {} }}", quoted_key(kind), setting_text(node));
-                let message = format!(
-                    "found {found}; expected {expected}; to replace the kind, give it whole: --set {}",
-                    artefacts::shell_quoted(&value)
-                );
+                // In quotes for a shell.
+                let value = value.replace('\'', "'\\''");
+                let message =
+                    format!("found {found}; expected {expected}; to replace the kind, give it whole: --set '{value}'");
                 return ScenarioError::at(&node.origin, path, message);
             }
         }

@@ -364,8 +364,8 @@ impl Sections {
         if !has_bound && target.is_none() && plateau.is_none() && traffic.is_none() {
             return complain(
                 "stop",
-                "no stop condition is given, and the run would never end; write for example [stop] and below it \
-                 rounds = 200",
+                "no stop condition is given, and the run would never end; write for example rounds = 200 below \
+                 [stop]",
             );
         }
         if *rounds == Some(0) {

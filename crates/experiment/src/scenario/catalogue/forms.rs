@@ -70,9 +70,25 @@ targets = [{ metric = \"test_accuracy\", at_least = 0.8 }]
 ```
 ";
 
+const LAW: &str = "\
+A probability distribution of durations, or of factors without a unit: one key, the name of a law, with its parameters.
+
+# Inputs
+Each parameter is a number that may differ from client to client: see `describe value/number`. `fedgenie list law` has
+the laws, `describe law/NAME` their parameters.
+
+# Example
+```toml
+compute = { lognormal = { median = { uniform = [\"0.1 s\", \"1 s\"] }, sigma = 0.3 } }
+```
+";
+
 /// Where a component of the schema is documented; empty where its keys say all.
 pub(super) fn documentation_of(reference: &str) -> String {
     let name = reference.rsplit('/').next().unwrap_or_default();
+    if name == "TimeLaw" {
+        return LAW.to_owned();
+    }
     let known = population::DOCUMENTED.iter().find(|(definition, _)| *definition == name);
     known.map_or_else(String::new, |(_, source)| documentation(source))
 }
