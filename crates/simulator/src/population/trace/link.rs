@@ -3,16 +3,17 @@
 //! # Definition
 //! A table with the columns `trace`, `time_s`, `mbit_per_s` (`csv`), or `set`, `trace`, `time_s`, `mbit_per_s`
 //! (`bandwidth`), in any order. A trace is a run of rows of one name (and set), which stand together; traces are
-//! numbered in the order of the file, or of their names where a key says which column has them. A rate holds from its row's time until the next row's, the last as long as the
-//! one before it, and a single row for ever. A trace's time 0 is its first row's time.
+//! numbered in the order of the file, or of their names where a key says which column has them. A rate holds from its
+//! row's time until the next row's, the last as long as the one before it, and a single row for ever. A trace's time 0
+//! is its first row's time.
 //!
 //! # Inputs
 //! CSV with a header (RFC 4180), plain or gzip. 1 Mbit/s is 10⁶ bit/s. Errors, with file and lines, the first ten at
 //! once: an unknown or missing column, a time before the one above it (out of order) or the same (duplicate), a time
 //! or rate that is no number, a negative rate, a trace whose rows do not stand together, a trace that is 0 all the
-//! time, on which no transfer would end, a file without rows, a `set` that does not occur. A rate of 0 is no error: nothing moves
-//! then. With `mend`, the rows of a trace are put together and sorted, and duplicates of one rate dropped; each is
-//! counted. Two rates at one time remain an error.
+//! time, on which no transfer would end, a file without rows, a `set` that does not occur. A rate of 0 is no error:
+//! nothing moves then. With `mend`, the rows of a trace are put together and sorted, and duplicates of one rate
+//! dropped; each is counted. Two rates at one time remain an error.
 //!
 //! # Source
 //! Ours; and the sets HSDPA (Riiser et al., MMSys 2013), FCC Measuring Broadband America 2016, Oboe (Akhtar et al.,
