@@ -14,6 +14,8 @@ mod verify;
 
 use clap::{Args, Parser, Subcommand};
 use fedgenie::error::Error;
+use fedgenie::experiment::Threads;
+use fedgenie::limits;
 use fedgenie::text::{escaped_json, escaped_lines, message};
 use std::io::Write;
 use std::path::PathBuf;
@@ -75,8 +77,8 @@ struct RunArguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Runs seeds 1 to N instead of the scenario's.
-    #[arg(long, value_name = "N")]
-    seeds: Option<u32>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    seeds: Option<String>,
     /// Overrides a value of the scenario; may be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
@@ -90,8 +92,8 @@ struct RunArguments {
     #[arg(long)]
     allow_paths: bool,
     /// Number of threads; by default, or with 0, one per core. Results do not depend on it.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    threads: usize,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<String>,
     /// Writes every event to events.jsonl.gz; needs --out.
     #[arg(long, requires = "out")]
     events: bool,
@@ -199,8 +201,8 @@ struct VerifyArguments {
     #[arg(long)]
     allow_paths: bool,
     /// Number of threads; by default, or with 0, one per core.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    threads: usize,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<String>,
     /// Prints the verdict as one JSON document.
     #[arg(long)]
     json: bool,
@@ -229,8 +231,8 @@ struct ValidateArguments {
     #[arg(long)]
     allow_paths: bool,
     /// Number of threads; by default, or with 0, one per core.
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    threads: usize,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<String>,
     /// Shows no progress.
     #[arg(long)]
     quiet: bool,
@@ -261,6 +263,22 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
         }
         Command::New { file, learning } => new::new(&file, learning),
     }
+}
+
+/// The whole number of an option, from `least` to `most`.
+fn whole_number(option: &str, written: &str, (least, most): (usize, usize)) -> Result<usize, Error> {
+    let found = written.parse().ok().filter(|number| (least..=most).contains(number));
+    found.ok_or_else(|| no_number(option, written, (least, most)))
+}
+
+fn no_number(option: &str, written: &str, (least, most): (usize, usize)) -> Error {
+    Error::Usage(format!("found --{option} {written}; expected a whole number from {least} to {most}"))
+}
+
+/// The threads that a command was given; as many as there are cores if none are said.
+fn threads_of(written: Option<&str>) -> Result<Threads, Error> {
+    let Some(written) = written else { return Threads::new(0) };
+    Threads::new(written.parse().map_err(|_| no_number("threads", written, (0, limits::THREADS)))?)
 }
 
 /// Prints a JSON document.

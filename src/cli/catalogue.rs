@@ -4,7 +4,8 @@ use super::print;
 use fedgenie::catalogue::first_paragraph;
 use fedgenie::error::Error;
 use fedgenie::scenario::catalogue::{Component, components};
-use fedgenie::scenario::names::unknown_name;
+use fedgenie::scenario::names::{nearest, unknown_name};
+use fedgenie::text;
 
 /// Fails if nothing is of a kind, and it is none of the other words that are understood in its place.
 fn check_kind(kind: &str, components: &[Component], others: &[&'static str]) -> Result<(), Error> {
@@ -50,7 +51,13 @@ fn describe_bare(name: &str, components: &[Component]) -> Result<u8, Error> {
             Ok(0)
         }
         [] => {
-            let message = format!("found {name:?}; expected KIND/NAME, such as policy/bsfl; `fedgenie list` has all");
+            let near = nearest(name, components.iter().map(|known| known.name.as_str()));
+            let near = components.iter().find(|known| Some(known.name.as_str()) == near).map(title);
+            let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+            let message = format!(
+                "found {}; {near}expected KIND/NAME, such as policy/bsfl; `fedgenie list` has all",
+                text::quoted(name)
+            );
             Err(Error::Usage(message))
         }
         _ => {

@@ -3,14 +3,15 @@
 use super::cpu;
 use super::interruption::{Interruption, resumption};
 use super::progress::Show;
-use super::{RunArguments, paragraph, print, print_json, say};
+use super::{RunArguments, paragraph, print, print_json, say, threads_of, whole_number};
 use fedgenie::error::Error;
 use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::{
     Earlier, Experiment, INTERVAL_SEEDS, Interval, Outputs, Overrides, ResultFolder, RunId, RunSummary, Shard, Summary,
-    Threads, artefacts, below, compared::answers, execute, table,
+    artefacts, below, compared::answers, execute, table,
 };
 use fedgenie::lanes::Path;
+use fedgenie::limits;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
@@ -29,7 +30,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     let how = how_to_resume(arguments);
     let interruption = Interruption::watch(how.clone()).map_err(|error| Error::Threads(error.to_string()))?;
     let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments)?)?;
-    let threads = Arc::new(Threads::new(arguments.threads)?);
+    let threads = Arc::new(threads_of(arguments.threads.as_deref())?);
     let cache = DataCache::default();
     let shard = arguments.shard.as_deref().map_or(Ok(Shard::WHOLE), shard_of)?;
     let (mut runs, mut complete, mut damaged) = (shard.of(experiment.runs()), Vec::new(), Vec::new());
@@ -169,8 +170,9 @@ fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
     if let Some(ties) = &arguments.ties {
         set.push(("ties".to_owned(), ties_of(ties)?));
     }
-    let (seeds, data, allow_paths) = (arguments.seeds, arguments.data.clone(), arguments.allow_paths);
-    let reference = arguments.reference.clone();
+    let seeds = arguments.seeds.as_deref().map(|seeds| whole_number("seeds", seeds, (1, limits::SEEDS))).transpose()?;
+    let seeds = seeds.map(|seeds| seeds as u32);
+    let (data, allow_paths, reference) = (arguments.data.clone(), arguments.allow_paths, arguments.reference.clone());
     Ok(Overrides { set, seeds, reference, data, allow_paths })
 }
 

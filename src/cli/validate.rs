@@ -1,9 +1,8 @@
 //! `fedgenie validate`
 
 use super::progress::Show;
-use super::{ValidateArguments, print, print_json, say};
+use super::{ValidateArguments, print, print_json, say, threads_of};
 use fedgenie::error::Error;
-use fedgenie::experiment::Threads;
 use fedgenie::experiment::cpu::Cpu;
 use fedgenie::text::{self, escaped};
 use fedgenie::validation::{
@@ -26,7 +25,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     let (claims, others): (Vec<Claim>, Vec<Claim>) =
         claims.into_iter().partition(|claim| claim.runs_among(&arguments.names));
     let not_run: Vec<NotRun> = others.iter().map(NotRun::of).collect();
-    let threads = Threads::new(arguments.threads)?;
+    let threads = threads_of(arguments.threads.as_deref())?;
     // Before the first run: what is written is about what was there when it began.
     let provenance = Provenance {
         version: env!("CARGO_PKG_VERSION").to_owned(),

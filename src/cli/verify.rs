@@ -1,15 +1,14 @@
 //! `fedgenie verify`
 
-use super::{VerifyArguments, print, print_json};
+use super::{VerifyArguments, print, print_json, threads_of};
 use fedgenie::error::Error;
-use fedgenie::experiment::Threads;
 use fedgenie::experiment::verify::{self, Verdict};
 
 /// Most missing runs that are named.
 const SHOWN: usize = 5;
 
 pub fn verify(arguments: &VerifyArguments) -> Result<u8, Error> {
-    let threads = Threads::new(arguments.threads)?;
+    let threads = threads_of(arguments.threads.as_deref())?;
     let data = arguments.data.as_deref();
     let verdict = verify::verify_within(&arguments.folder, data, arguments.allow_paths, &threads)?;
     if arguments.json {
@@ -38,7 +37,12 @@ fn told(verdict: &Verdict, folder: &str) -> String {
             at.extend(difference.run.iter().map(|run| format!("run {run}")));
             at.extend(difference.round.iter().map(|round| format!("round {round}")));
             at.extend(difference.event.iter().map(|event| format!("event {event}")));
-            let at = if at.is_empty() { "files".to_owned() } else { at.join(", ") };
+            let at = match (at.is_empty(), &verdict.edited) {
+                (true, _) => "files".to_owned(),
+                // The cause comes first.
+                (false, Some(edited)) => format!("files: {edited}; then {}", at.join(", ")),
+                (false, None) => at.join(", "),
+            };
             text.push_str(&format!("first difference: {at}: {}\n", difference.what));
             if verdict.differing > 0 {
                 text.push_str(&format!("{} of {} runs differ\n", verdict.differing, verdict.runs));

@@ -458,7 +458,7 @@ fn broken_json() {
         &["found null", "leave the key out"],
     );
     let parts = ["unknown key \"cohrot\"", "did you mean \"cohort\"?"];
-    refused(changed(GOOD_JSON, "cohort", "cohrot"), "s.json: protocol.synchronous.cohrot: ", &parts);
+    refused(changed(GOOD_JSON, "cohort", "cohrot"), "s.json:11: protocol.synchronous.cohrot: ", &parts);
 }
 
 // ---------------------------------------------------------------------------------------------- sweeps and words

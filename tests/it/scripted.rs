@@ -304,7 +304,7 @@ fn files_that_make_no_sense() {
         ("client,value\n0,nan\n", &["effects.csv:2", "\"value\"", "found \"nan\"", "a finite number"]),
         ("client,value\n-1,2\n", &["effects.csv:2", "\"client\"", "found \"-1\"", "a whole number from 0 on"]),
         ("client,value\n0,1\n5,2\n", &["effects.csv:3", "\"client\"", "found 5", "from 0 to 4"]),
-        ("client,worth\n0,1\n", &["effects.csv:1", "no column \"value\""]),
+        ("client,worth\n0,1\n", &["effects.csv:1", "there is no \"value\""]),
     ] {
         let place = with_files();
         place.write("effects.csv", text);

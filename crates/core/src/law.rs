@@ -37,7 +37,7 @@ mod check;
 
 pub use config::BuildError;
 pub use expected_minimum::{ExpectedMinimum, ExpectedMinimumError};
-pub use latency::JobLatency;
+pub use latency::{JobLatency, LossyLatency};
 
 /// The relative tolerance of every expectation that is computed by quadrature.
 pub const EXPECTATION_TOLERANCE: f64 = 1e-12;

@@ -92,7 +92,7 @@ const SMALL: u128 = 1 << 26;
 
 /// Something does not fit into memory. Nothing was taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} would take about {} of memory, and {} can be had", bytes(*.needed), bytes(u128::from(*.available)))]
+#[error("{what} would take about {} of memory, and {} can be had", memory(*.needed), memory(u128::from(*.available)))]
 pub struct Unaffordable {
     /// What it is, with its number.
     pub what: String,
@@ -179,8 +179,8 @@ fn field(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// An amount of memory as a person reads it.
-fn bytes(bytes: u128) -> String {
+/// An amount of memory, in bytes, as a person reads it.
+pub fn memory(bytes: u128) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);
     while size >= 1024.0 && unit + 1 < units.len() {

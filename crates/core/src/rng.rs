@@ -30,8 +30,9 @@ pub enum Purpose {
     /// Phase durations: entity = client, index = number of its job; three uniforms in the order download, compute,
     /// upload.
     Latency = 2,
-    /// Times to dropout: entity = client, index = number of its job; three uniforms in the order download, compute,
-    /// upload. The client is lost after `−ln(u)/hazard` seconds of the phase.
+    /// Dropout: entity = client, index = number of its job. Three uniforms in the order download, compute, upload: the
+    /// client is lost after `−ln(u)/hazard` seconds of the phase. Then, for losses with a probability, four pairs of
+    /// uniforms in the order job, download, compute, upload: the first decides whether, the second where.
     Dropout = 3,
     /// Phase durations of a probe before selection: entity = client, index = turn of the policy; as `Latency`. Where
     /// clients evaluate models after a round: index = 2^32 − 1 less the round.

@@ -6,7 +6,9 @@
 mod batch;
 mod budget;
 pub mod catalogue;
+mod effect;
 mod evaluation;
+mod examples;
 mod hindsight;
 pub mod names;
 mod part;
@@ -47,7 +49,6 @@ use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
 use fedgenie_simulator::task::{TaskConfig, none};
 use fedgenie_simulator::world::{WorldError, WorldPlan};
-use names::unknown_name;
 use read::read_kind;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
@@ -213,13 +214,14 @@ impl Scenario {
         Ok(Self { sections, arms, plan, files, variants, tree: tree.clone() })
     }
 
-    /// Checks what names metrics, in the scenario and in those of its policies.
+    /// Checks what names metrics or has to do with the task, in the scenario and in those of its policies.
     ///
     /// # Errors
     /// The first thing that is wrong, with file and line.
     pub fn check_metrics(&self) -> Result<(), ScenarioError> {
         let wrong = |complaint| ScenarioError::of(&self.tree, complaint);
-        let check = |sections: &Sections, plan: &WorldPlan| {
+        let check = |sections: &Sections, plan: &WorldPlan, tree: &Node| {
+            effect::check(sections, tree, &*plan.task).map_err(wrong)?;
             if sections.evaluate.clients && !plan.task.measures_clients() {
                 let task = plan.task.name();
                 let message = format!("the task ({task}) measures nothing on a client's own data; take the key out");
@@ -227,8 +229,8 @@ impl Scenario {
             }
             sections.check_metrics(&plan.task.measures()).map_err(wrong)
         };
-        check(&self.sections, &self.plan)?;
-        self.variants.iter().try_for_each(|part| check(&part.sections, &part.plan))
+        check(&self.sections, &self.plan, &self.tree)?;
+        self.variants.iter().try_for_each(|part| check(&part.sections, &part.plan, part.tree()))
     }
 
     /// Checks the metrics that an arm's scenario names against those of its world, whose data may have no validation
@@ -284,6 +286,7 @@ impl Scenario {
             (Some(_), Some(written)) => to_toml(written),
             _ => toml::Value::Table(self.arms.iter().filter_map(Arm::to_toml).collect()),
         };
+        effect::without_defaults(&mut table, &self.sections, &self.tree);
         table.insert("policy".to_owned(), policies);
         let mut text = toml::to_string(&table).expect("a table of plain values can be written");
         if let Some(Node { value: Value::Table(axes), .. }) = self.tree.get("sweep") {
@@ -378,7 +381,8 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
         let names: Vec<_> = policy::CATALOGUE.entries.iter().map(|entry| entry.name).collect();
         if !names.contains(&kind.as_str()) {
             let path = if node.get("kind").is_some() { format!("{path}.kind") } else { path };
-            return Err(ScenarioError::new(tree, path, unknown_name("policy", &kind, &names)));
+            let message = names::unknown_policy(label, &kind, &names, node.get("kind").is_some());
+            return Err(ScenarioError::new(tree, path, message));
         }
         let with = body.take("with").map_or_else(|| Ok(Vec::new()), |with| with::read_overrides(&with, &path))?;
         let cohort = body.take("cohort").map(|cohort| read_cohort(&cohort, &path)).transpose()?;

@@ -21,16 +21,27 @@ pub mod trace;
 
 pub use availability::{Availability, AvailabilityConfig, Cursors, Stretch};
 pub(crate) use config::check_durations;
-pub use config::{DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PopulationConfig, Work};
+pub use config::{
+    DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PhaseDropout, PopulationConfig, Work,
+};
 pub use phase::{Interruption, Need};
 
 use fedgenie_core::id::{ClientId, JobNumber};
-use fedgenie_core::law::{AnyLaw, JobLatency, Law};
+use fedgenie_core::law::{AnyLaw, JobLatency, Law, LossyLatency};
 use fedgenie_core::math::float::ln;
 use fedgenie_core::record::{Phase, PhaseSpans};
-use fedgenie_core::rng::{Purpose, Streams};
+use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use fedgenie_core::time::{Span, SpanError};
 use phase::ClientLink;
+
+/// Sources of the files that document parts of a population, by what the JSON schema calls these.
+pub const DOCUMENTED: [(&str, &str); 5] = [
+    ("PlainParameter", include_str!("population/law/parameter.rs")),
+    ("TableConfig", include_str!("population/law/table.rs")),
+    ("LinkParameter", include_str!("population/law/link.rs")),
+    ("TraceLinkConfig", include_str!("population/trace/link.rs")),
+    ("DropoutConfig", include_str!("population/config/dropout.rs")),
+];
 
 /// A group of the scenario: clients with consecutive ids.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +54,8 @@ pub struct Group {
     pub count: usize,
     /// Dropout hazard per phase, in events per second.
     pub hazards: [f64; 3],
+    /// Probability that a client is lost with its job, in all of it and in each phase.
+    pub probabilities: [f64; 4],
     /// What happens to a job when its device goes away.
     pub interruption: Interruption,
     /// Whether transfers take as long as their bytes need over a link.
@@ -171,10 +184,10 @@ impl Population {
 
     /// Whether any client may be lost.
     pub fn has_dropouts(&self) -> bool {
-        self.groups.iter().any(|group| group.hazards.iter().any(|&hazard| hazard > 0.0))
+        self.groups.iter().any(Group::has_dropouts)
     }
 
-    /// Whether any client may be lost with its job, by a hazard or by going away.
+    /// Whether any client may be lost with its job, by dropping out or by going away.
     pub fn can_lose(&self) -> bool {
         let goes_away = |group: &Group| {
             group.count > 0
@@ -190,17 +203,17 @@ impl Population {
     }
 
     /// The laws of a client's job when the round waits at most `cut`.
-    pub fn job_latency(&self, client: ClientId, cut: Option<Span>) -> JobLatency<'_> {
-        JobLatency {
-            phases: Phase::ALL.map(|phase| self.law(client, phase)),
-            hazards: self.groups[self.group_of(client)].hazards,
-            cut: cut.map(Span::seconds),
-        }
+    pub fn job_latency(&self, client: ClientId, cut: Option<Span>) -> LossyLatency<'_> {
+        let Group { hazards, probabilities, .. } = self.groups[self.group_of(client)];
+        let phases = Phase::ALL.map(|phase| self.law(client, phase));
+        let job = JobLatency { phases, hazards, cut: cut.map(Span::seconds) };
+        LossyLatency { job, survival: probabilities.into_iter().map(|lost| 1.0 - lost).product() }
     }
 
-    /// Latency laws and hazards: two clients with equal keys have the same.
-    pub fn latency_key(&self, client: ClientId) -> ([u32; 3], [u64; 3]) {
-        (self.law_of[client.index()], self.groups[self.group_of(client)].hazards.map(f64::to_bits))
+    /// Latency laws and dropouts: two clients with equal keys have the same.
+    pub fn latency_key(&self, client: ClientId) -> ([u32; 3], [u64; 3], [u64; 4]) {
+        let Group { hazards, probabilities, .. } = &self.groups[self.group_of(client)];
+        (self.law_of[client.index()], hazards.map(f64::to_bits), probabilities.map(f64::to_bits))
     }
 
     /// Draws a client's job. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for probes. `shares` is
@@ -226,18 +239,60 @@ impl Population {
             phases[phase.index()] =
                 Span::from_seconds(seconds).map_err(|source| LatencyError { client, job, phase, source })?;
         }
-        let hazards = &group.hazards;
-        let loss = if purpose == Purpose::Latency && hazards.iter().any(|&hazard| hazard > 0.0) {
-            let mut rng = streams.stream(Purpose::Dropout, client.0, job.0);
-            let times = hazards.map(|hazard| -ln(rng.uniform()) / hazard);
-            Phase::ALL.into_iter().find_map(|phase| {
-                // A loss later than the phase lasts, at infinity for a hazard of zero, does not happen.
-                let span = Span::from_seconds(times[phase.index()]).ok()?;
-                (span < phases[phase.index()]).then_some((phase, span))
-            })
+        let loss = if purpose == Purpose::Latency && group.has_dropouts() {
+            group.loss(&mut streams.stream(Purpose::Dropout, client.0, job.0), &phases)
         } else {
             None
         };
         Ok(JobDraw { phases, loss })
     }
 }
+
+impl Group {
+    fn has_dropouts(&self) -> bool {
+        self.hazards.iter().chain(&self.probabilities).any(|&lost| lost > 0.0)
+    }
+
+    /// The phase in which a job with these durations is lost, and how far into it: of all losses the first.
+    fn loss(&self, rng: &mut StreamRng, phases: &PhaseSpans) -> Option<(Phase, Span)> {
+        let times = self.hazards.map(|hazard| -ln(rng.uniform()) / hazard);
+        let struck = Phase::ALL.into_iter().find_map(|phase| {
+            // A loss later than the phase lasts, at infinity for a hazard of zero, does not happen.
+            let span = Span::from_seconds(times[phase.index()]).ok()?;
+            (span < phases[phase.index()]).then_some((phase, span))
+        });
+        if self.probabilities == [0.0; 4] {
+            return struck;
+        }
+        let total: Span = phases.iter().copied().sum();
+        let spans = [total, phases[0], phases[1], phases[2]];
+        let mut first = struck;
+        for (number, (&probability, &span)) in self.probabilities.iter().zip(&spans).enumerate() {
+            let (is_lost, place) = (rng.uniform() < probability, rng.uniform());
+            if !is_lost {
+                continue;
+            }
+            let within = Span(((place * span.0 as f64) as u64).min(span.0.saturating_sub(1)));
+            let at = if number == 0 { place_of(within, phases) } else { (Phase::ALL[number - 1], within) };
+            let key = |(phase, span): (Phase, Span)| (phase.index(), span);
+            first = Some(first.map_or(at, |known| if key(at) < key(known) { at } else { known }));
+        }
+        first
+    }
+}
+
+/// The phase that a part of a job ends in, and how far into it.
+fn place_of(mut within: Span, phases: &PhaseSpans) -> (Phase, Span) {
+    for phase in Phase::ALL {
+        let span = phases[phase.index()];
+        if within < span {
+            return (phase, within);
+        }
+        within.0 -= span.0;
+    }
+    // A job that takes no time is lost as it begins.
+    (Phase::Download, Span::ZERO)
+}
+
+#[cfg(test)]
+mod loss_tests;

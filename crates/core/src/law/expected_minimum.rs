@@ -12,7 +12,8 @@
 //! ```
 //!
 //! # Inputs
-//! The clients' [`JobLatency`]s, and their mean speeds, against which the mesh is checked.
+//! The clients' [`JobLatency`](super::JobLatency)s or [`LossyLatency`]s, and their mean speeds, against which the mesh
+//! is checked.
 //!
 //! # Source
 //! The identity is `E Y = ∫ P(Y ≥ v) dv` for the smallest speed Y; the mesh is adaptive Gauss–Legendre quadrature.
@@ -38,7 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::JobLatency;
+use super::LossyLatency;
 use super::latency::Parts;
 use crate::math::quadrature::{ABSCISSAS, POINTS, WEIGHTS};
 
@@ -159,7 +160,7 @@ impl Tabulated {
 impl ExpectedMinimum {
     /// Tabulates the cdfs of the clients' effective latencies.
     ///
-    /// `known_mean_speeds` are those of [`JobLatency::mean_speed`], in the order of the clients.
+    /// `known_mean_speeds` are those of [`LossyLatency::mean_speed`], in the order of the clients.
     ///
     /// # Errors
     /// A table that would be too large, a mean speed that is not positive and finite, or one that the mesh does not
@@ -167,9 +168,18 @@ impl ExpectedMinimum {
     ///
     /// # Panics
     /// If the numbers of clients and of speeds differ.
-    pub fn new(
+    pub fn new<'a, L: Copy + Into<LossyLatency<'a>>>(
         tau_min: f64,
-        clients: &[JobLatency<'_>],
+        clients: &[L],
+        known_mean_speeds: &[f64],
+    ) -> Result<Self, ExpectedMinimumError> {
+        let clients: Vec<LossyLatency<'a>> = clients.iter().map(|&client| client.into()).collect();
+        Self::tabulate(tau_min, &clients, known_mean_speeds)
+    }
+
+    fn tabulate(
+        tau_min: f64,
+        clients: &[LossyLatency<'_>],
         known_mean_speeds: &[f64],
     ) -> Result<Self, ExpectedMinimumError> {
         assert_eq!(clients.len(), known_mean_speeds.len(), "each client has one known mean speed");
@@ -242,10 +252,10 @@ impl ExpectedMinimum {
 }
 
 /// Panels between the breakpoints of all clients, the slowest speeds first.
-fn first_panels(tau_min: f64, clients: &[&JobLatency<'_>]) -> Vec<Panel> {
+fn first_panels(tau_min: f64, clients: &[&LossyLatency<'_>]) -> Vec<Panel> {
     let mut latencies = Vec::new();
     for client in clients {
-        client.breakpoints(&mut latencies);
+        client.job.breakpoints(&mut latencies);
     }
     let fastest = latencies.iter().copied().fold(f64::INFINITY, f64::min);
     let turn = if fastest > 0.0 { fastest } else { tau_min };

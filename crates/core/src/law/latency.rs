@@ -39,6 +39,7 @@ use super::mixture::smallest_root;
 use super::{AnyLaw, Law};
 use crate::math::float::exp;
 use crate::math::quadrature;
+pub use lossy::LossyLatency;
 use table::Table;
 
 const TOLERANCE: f64 = 1e-11;
@@ -360,6 +361,7 @@ fn expectation_up_to(law: &AnyLaw, y: f64, kinks: &[f64], f: &mut dyn FnMut(f64)
     }
 }
 
+mod lossy;
 mod table;
 #[cfg(test)]
 mod tests;

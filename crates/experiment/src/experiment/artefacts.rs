@@ -245,10 +245,21 @@ pub(super) fn hash_file(path: &Path) -> Result<String, Error> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// The command that completes the experiment in a folder.
+/// The command that completes the experiment in a folder. Data are looked for where the folder says that they were.
 pub fn completion(folder: &Path) -> String {
+    completion_with(folder, None)
+}
+
+/// As [`completion`], with data that are somewhere else by now.
+pub(super) fn completion_with(folder: &Path, data: Option<&Path>) -> String {
     let quoted = |path: &Path| shell_quoted(&path.to_string_lossy());
-    format!("fedgenie run {} --out {} --resume", quoted(&folder.join(SCENARIO_FILE)), quoted(folder))
+    let (origin, files) = origin(&folder.join(SCENARIO_FILE)).unzip();
+    let data = data.map(Path::to_owned).or_else(|| origin?.data);
+    let data = data.map_or_else(String::new, |data| format!(" --data {}", quoted(&data)));
+    // A file that lies below neither folder is known by its whole name.
+    let is_outside = files.is_some_and(|files| files.keys().any(|name| Path::new(name).is_absolute()));
+    let allowed = if is_outside { " --allow-paths" } else { "" };
+    format!("fedgenie run {} --out {}{data}{allowed} --resume", quoted(&folder.join(SCENARIO_FILE)), quoted(folder))
 }
 
 /// A word as a POSIX shell reads it back: of POSIX.1-2024, where it holds what a terminal would obey, which is escaped.

@@ -78,15 +78,10 @@ pub(super) fn median_of(mut earliest: Vec<f64>, mut latest: Vec<f64>) -> Option<
     Some(MedianOf { median: quantile(&latest, 0.5), ci95, n })
 }
 
-/// Whether a time is that of an arrival and no run arrives by the horizon: then nothing is known of it.
-fn is_unknown(name: &str, sides: &[&BySeed<'_>], horizon: f64) -> bool {
-    let mut arrivals = sides.iter().flat_map(|runs| runs.values()).filter_map(|run| run.arrival(name));
-    until::is_until(name) && !arrivals.any(|found| found.is_by(horizon))
-}
-
 /// The median of a time over seeds; none of what is spent until a target that no run reaches by the horizon.
 pub fn median(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<MedianOf> {
-    if is_unknown(name, &[runs], horizon) {
+    let mut arrivals = runs.values().filter_map(|run| run.arrival(name));
+    if until::is_until(name) && !arrivals.any(|found| found.is_by(horizon)) {
         return None;
     }
     let of = |run: &&RunSummary| match until::is_until(name) {

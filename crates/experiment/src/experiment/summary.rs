@@ -293,6 +293,7 @@ impl RunSummary {
             ("gini".to_owned(), self.gini),
             ("wasted_down_bytes".to_owned(), self.wasted_down_bytes as f64),
             ("wasted_up_bytes".to_owned(), self.wasted_up_bytes as f64),
+            ("dropout_share".to_owned(), self.outcomes.dropout_share()),
         ]);
         if let Some(traffic) = self.edge_traffic {
             numbers.insert("edge_down_bytes".to_owned(), traffic.down_bytes as f64);

@@ -48,6 +48,10 @@ pub fn table(summary: &Summary) -> String {
             columns.push((key.to_owned(), title.to_owned()));
         }
     }
+    // What a probability of dropouts came to.
+    if summary.arms.iter().any(|arm| arm.values.get("dropout_share").is_some_and(|share| share.mean > 0.0)) {
+        columns.push(("dropout_share".to_owned(), "share dropped out".to_owned()));
+    }
     for name in target_names(summary) {
         let of_target = [format!("time_to.{name}"), format!("bytes_to.{name}")];
         columns.extend(of_target.map(|key| (key.clone(), titled(&key))));

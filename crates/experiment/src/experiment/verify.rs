@@ -50,6 +50,9 @@ pub struct Verdict {
     pub differing: usize,
     /// The first difference, if any.
     pub difference: Option<Difference>,
+    /// That the scenario was edited after the runs, if it was: then runs differ because of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edited: Option<String>,
     /// Runs of the experiment that the folder or its summary lacks.
     pub missing: Vec<String>,
     /// The command that makes them, or the summary where that alone is missing.
@@ -86,8 +89,12 @@ pub fn verify_within(
     let manifest = manifest_of(folder)?;
     below::plain(folder, SCENARIO_FILE).map_err(|source| Error::Read { path: folder.join(SCENARIO_FILE), source })?;
     let overrides = Overrides { data: data.map(Path::to_owned), allow_paths, ..Overrides::default() };
-    let experiment = Experiment::load_compared(&folder.join(SCENARIO_FILE), &overrides, manifest.as_ref())?;
-    verify_with(&experiment, folder, data, threads)
+    let experiment = Experiment::load_compared(&folder.join(SCENARIO_FILE), &overrides, manifest.as_ref());
+    match (experiment, manifest.and_then(|manifest| listing::scenario_differs(folder, &manifest))) {
+        (Ok(experiment), _) => verify_with(&experiment, folder, data, threads),
+        (Err(error), Some(edited)) => Err(Error::Usage(format!("{edited}: {error}"))),
+        (Err(error), None) => Err(error),
+    }
 }
 
 /// As [`verify`], for an experiment that the folder's scenario alone does not describe: one with policies or a task of
@@ -108,8 +115,16 @@ pub fn verify_with(
         if let Some(what) = listing::cannot_replay(experiment, manifest)? {
             return Ok(Verdict { difference: Some(of_experiment(what)), ..verdict });
         }
+        verdict.edited = listing::scenario_differs(folder, manifest);
     }
-    let replayed = replay(folder, experiment, manifest.as_ref(), threads, &mut verdict)?;
+    let replayed = match (replay(folder, experiment, manifest.as_ref(), threads, &mut verdict), &verdict.edited) {
+        // Of a scenario that was edited nothing else is to be expected.
+        (Err(error), Some(edited)) => return Err(Error::Usage(format!("{edited}: {error}"))),
+        (replayed, _) => replayed?,
+    };
+    if verdict.difference.is_none() {
+        verdict.difference = verdict.edited.clone().map(of_experiment);
+    }
     verdict.missing = missing(folder, experiment, manifest.as_ref());
     if let (Some(manifest), None) = (&manifest, &verdict.difference) {
         let what = listing::differs(folder, experiment, manifest, &verdict.missing);
@@ -120,8 +135,7 @@ pub fn verify_with(
         verdict.difference = what.map(of_experiment);
     }
     if manifest.is_none() || !verdict.missing.is_empty() {
-        let data = data.map(|data| format!(" --data {}", artefacts::shell_quoted(&data.to_string_lossy())));
-        verdict.completion = Some(artefacts::completion(folder) + &data.unwrap_or_default());
+        verdict.completion = Some(artefacts::completion_with(folder, data));
     }
     Ok(verdict)
 }

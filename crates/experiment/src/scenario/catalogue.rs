@@ -1,8 +1,10 @@
-//! Everything that a scenario can name: the components of all kinds, from the catalogues of their folders, and the
-//! sections.
+//! Everything that a scenario can name: the components of all kinds, from the catalogues of their folders, the
+//! sections, and the forms of values.
 //!
 //! Names, documentation and parameters stand with the components; what is common to a kind, and the parameters'
 //! defaults, is read off the JSON schema, which is made from the types that read scenarios.
+
+mod forms;
 
 use super::schema::schema;
 use fedgenie_core::catalogue::{Catalogue, Entry, documentation, plain};
@@ -80,6 +82,8 @@ pub fn components() -> Vec<Component> {
         }
     }
     schema.sections("", &schema.0, &mut components);
+    components.extend(forms::sections(&schema));
+    components.extend(forms::values(&schema));
     components
 }
 
@@ -154,10 +158,17 @@ impl Schema {
         let keys = self.resolved(table)["properties"].as_object().into_iter().flatten();
         let parameter = |(key, parameter): (&String, &Value)| Parameter {
             key: key.clone(),
-            description: description(parameter),
+            description: [description(parameter), self.choices(parameter)].join(" ").trim().to_owned(),
             default: in_toml(&parameter["default"]),
         };
         keys.map(parameter).collect()
+    }
+
+    /// A sentence on the names that a value is one of, where it is such a name; empty where it is not.
+    fn choices(&self, value: &Value) -> String {
+        let one = value["anyOf"].as_array().and_then(|either| either.first()).unwrap_or(value);
+        let names = plain_names(self.resolved(one)).unwrap_or_default();
+        if names.is_empty() { String::new() } else { format!("One of {}.", names.join(", ")) }
     }
 
     /// The tables below a table: each key whose value is one, or a list of them.
@@ -177,13 +188,31 @@ impl Schema {
                 kind: "section",
                 name: path.clone(),
                 summary: summary.unwrap_or_default(),
-                documentation: String::new(),
+                documentation: forms::documentation_of(one["$ref"].as_str().unwrap_or_default()),
                 parameters: self.parameters(table),
             });
             if !is_list {
                 self.sections(&path, table, found);
             }
         }
+    }
+}
+
+/// The names that a value chooses from, if all that it can be are names.
+fn plain_names(schema: &Value) -> Option<Vec<&str>> {
+    if let Some(names) = schema["enum"].as_array() {
+        return names.iter().map(Value::as_str).collect();
+    }
+    let variants = schema["oneOf"].as_array()?;
+    let names: Option<Vec<Vec<&str>>> = variants.iter().map(plain_names_of).collect();
+    names.map(|names| names.concat())
+}
+
+/// The names that one variant stands for, if it is no table.
+fn plain_names_of(variant: &Value) -> Option<Vec<&str>> {
+    match variant["const"].as_str() {
+        Some(name) => Some(vec![name]),
+        None => variant["enum"].as_array()?.iter().map(Value::as_str).collect(),
     }
 }
 
@@ -246,7 +275,7 @@ mod tests {
         {
             assert!(names.iter().any(|known| known == name), "{name} is missing in {names:?}");
         }
-        for name in ["name", "seeds", "task", "protocol", "policy", "population.group.latency"] {
+        for name in ["name", "seeds", "task", "protocol", "population.group.latency"] {
             assert!(names.iter().all(|known| known != name), "{name} is no section");
         }
     }

@@ -17,3 +17,13 @@ pub fn unknown_name(what: &str, written: &str, names: &[&str]) -> String {
     let proposal = nearest(written, names.iter().copied()).map(|name| format!("did you mean {name:?}? "));
     format!("unknown {what} {}; {}known: {}", text::quoted(written), proposal.unwrap_or_default(), names.join(", "))
 }
+
+/// The same for a policy under a label. A label that is no kind may have been meant as one of the user's own.
+pub fn unknown_policy(label: &str, kind: &str, names: &[&str], has_kind: bool) -> String {
+    let mut message = unknown_name("policy", kind, names);
+    if !has_kind {
+        let near = nearest(kind, names.iter().copied()).unwrap_or("random");
+        message.push_str(&format!("; a label of one's own goes with a kind: [policy.{label}] with kind = {near:?}"));
+    }
+    message
+}

@@ -79,6 +79,11 @@ impl Part {
         Ok(Self { sections, plan, files, tree: rest.clone() })
     }
 
+    /// What it was read from.
+    pub(super) const fn tree(&self) -> &Node {
+        &self.tree
+    }
+
     /// Puts file and line to what went wrong when a world was built.
     pub(super) fn explain(&self, error: WorldError) -> ScenarioError {
         explain(&self.tree, &self.sections, error)

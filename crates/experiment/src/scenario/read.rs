@@ -3,7 +3,9 @@
 //! A serde deserializer over [`Node`]. Every error names file, line and path, what was found and what would be right; a
 //! misspelt key or kind proposes the nearest one that exists.
 
+use super::examples::missing_key;
 use super::names::unknown_name;
+use super::setting_text;
 use super::tree::{Node, Origin, SyntaxError, Value};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::text;
@@ -95,7 +97,7 @@ impl de::Error for ScenarioError {
         Self::bare(unknown_name("key", field, expected), false)
     }
     fn missing_field(field: &'static str) -> Self {
-        Self::bare(format!("the key {field:?} is missing"), false)
+        Self::bare(missing_key(field), false)
     }
     fn duplicate_field(field: &'static str) -> Self {
         Self::bare(format!("the key {field:?} is given twice"), false)
@@ -105,8 +107,13 @@ impl de::Error for ScenarioError {
 /// What serde's own visitors expect, for people who do not write Rust.
 fn in_plain_words(expected: &dyn Expected) -> String {
     let expected = expected.to_string();
+    let whole = |least: i64, most: i64| format!("a whole number from {least} to {most}");
     match expected.as_str() {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, neither negative nor too large".to_owned(),
+        "u8" => whole(0, u8::MAX.into()),
+        "u16" => whole(0, u16::MAX.into()),
+        "u32" => whole(0, u32::MAX.into()),
+        // TOML has no larger ones.
+        "u64" | "usize" => whole(0, i64::MAX),
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
@@ -184,6 +191,37 @@ impl<'de> Reader<'_, 'de> {
             Place::Index(above, index) => below(above, &index),
         }
     }
+}
+
+/// What was set on the command line.
+const SET: &str = "--set";
+
+impl Reader<'_, '_> {
+    /// That the node is not one kind. Where the command line gave a second kind beside the file's, the error is about
+    /// that, and has what replaces the kind.
+    fn one_kind(&self) -> ScenarioError {
+        let expected = "one kind: a name, or a table with exactly one key";
+        if let Value::Table(entries) = &self.node.value {
+            let is_set = |node: &Node| &*node.origin.source == SET;
+            let added = entries.iter().find(|(_, node)| is_set(node));
+            if let (Some((kind, node)), false) = (added, entries.iter().all(|(_, node)| is_set(node))) {
+                let (path, found) = (self.path(), self.node.value.describe());
+                let value = format!("{path}={{ {} = {} }}", quoted_key(kind), setting_text(node));
+                // In quotes for a shell.
+                let value = value.replace('\'', "'\\''");
+                let message =
+                    format!("found {found}; expected {expected}; to replace the kind, give it whole: --set '{value}'");
+                return ScenarioError::at(&node.origin, path, message);
+            }
+        }
+        ScenarioError::bare(expected.to_owned(), true)
+    }
+}
+
+/// A key as TOML writes it.
+fn quoted_key(key: &str) -> String {
+    let is_bare = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    if !key.is_empty() && key.chars().all(is_bare) { key.to_owned() } else { text::quoted(key) }
 }
 
 macro_rules! forward {
@@ -312,7 +350,7 @@ impl<'de> de::Deserializer<'de> for Reader<'_, 'de> {
                 let (kind, node) = &entries[0];
                 visitor.visit_enum(Kind { kind, body: self.child(node, kind) })
             }
-            _ => Err(ScenarioError::bare("one kind: a name, or a table with exactly one key".to_owned(), true)),
+            _ => Err(self.one_kind()),
         };
         result.map_err(|mut error| {
             if error.origin.as_ref() == Some(&NOTHING.origin) {
@@ -427,65 +465,4 @@ impl<'de> de::VariantAccess<'de> for Reader<'_, 'de> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scenario::tree::parse;
-    use std::path::Path;
-
-    #[derive(Debug, serde::Deserialize)]
-    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-    enum Shape {
-        Circle { radius: f64 },
-        Point,
-    }
-
-    #[derive(Debug, serde::Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct File {
-        count: u32,
-        shape: Shape,
-        other: Option<Shape>,
-    }
-
-    fn error(text: &str) -> String {
-        let tree = parse(Path::new("a.toml"), text).unwrap();
-        read::<File>(&tree, "").unwrap_err().to_string()
-    }
-
-    #[test]
-    fn good_files_are_read() {
-        let tree = parse(Path::new("a.toml"), "count = 1\nother = \"point\"\n[shape.circle]\nradius = 2").unwrap();
-        let file: File = read(&tree, "").unwrap();
-        assert!(file.count == 1 && matches!(file.shape, Shape::Circle { radius } if radius == 2.0));
-        assert!(matches!(file.other, Some(Shape::Point)));
-    }
-
-    #[test]
-    fn errors_name_line_path_found_and_right() {
-        assert_eq!(
-            error("count = 1\n[shape.circle]\nradius = \"big\""),
-            "a.toml:3: shape.circle.radius: found \"big\"; expected a number"
-        );
-        assert_eq!(
-            error("count = -1\nshape = \"point\""),
-            "a.toml:1: count: found -1; expected a whole number, neither negative nor too large"
-        );
-        assert_eq!(
-            error("count = 1\n[shape.circle]\nradios = 1"),
-            "a.toml:3: shape.circle.radios: unknown key \"radios\"; did you mean \"radius\"? known: radius"
-        );
-        assert_eq!(
-            error("count = 1\n\n[shape.cirlce]\nradius = 1"),
-            "a.toml:3: shape.cirlce: unknown kind \"cirlce\"; did you mean \"circle\"? known: circle, point"
-        );
-        assert_eq!(error("shape = \"point\""), "a.toml:1: the key \"count\" is missing");
-    }
-
-    #[test]
-    fn a_list_stands_neither_for_a_table_nor_for_a_shorter_list() {
-        assert_eq!(error("count = 1\nshape = { circle = [2] }"), "a.toml:2: shape.circle: found [2]; expected a table");
-        let tree = parse(Path::new("a.toml"), "pair = [1, 2, 3]").unwrap();
-        let error = read::<std::collections::BTreeMap<String, (u32, u32)>>(&tree, "").unwrap_err().to_string();
-        assert_eq!(error, "a.toml:1: pair: found [1, 2, 3]; expected a tuple of size 2");
-    }
-}
+mod tests;

@@ -3,7 +3,9 @@
 use super::Sections;
 use super::batch::BatchSize;
 use super::budget::BudgetConfig;
+use super::effect::MISSING_OPTIMIZER;
 use super::evaluation::{PlateauConfig, TargetConfig};
+use super::examples::missing_key;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::limits;
@@ -88,8 +90,9 @@ pub struct TrainingConfig {
     /// Examples per mini-batch, or `all` that a client has.
     #[serde(default = "default_batch")]
     pub batch: BatchSize,
-    /// How the local model is changed.
-    pub optimizer: OptimizerConfig,
+    /// How the local model is changed; tasks that train need it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<OptimizerConfig>,
     /// How the learning rate changes from round to round.
     #[serde(default)]
     pub schedule: Schedule,
@@ -121,7 +124,7 @@ impl Default for TrainingConfig {
             epochs: Some(1),
             steps: None,
             batch: default_batch(),
-            optimizer: plain_descent(1.0),
+            optimizer: None,
             schedule: Schedule::default(),
             clip: None,
             proximal: 0.0,
@@ -157,8 +160,10 @@ impl TrainingConfig {
         };
         check_regularisation(self.clip, Some(self.proximal)).map_err(|error| refuse("", error))?;
         self.schedule.check().map_err(|error| refuse(&format!("schedule.{}", self.schedule.kind()), error))?;
-        let optimizer = Optimizer::new(&self.optimizer)
-            .map_err(|error| refuse(&format!("optimizer.{}", self.optimizer.kind()), error))?;
+        // Where nobody learns, no optimizer is as good as any.
+        let optimizer = self.optimizer.clone().unwrap_or(plain_descent(1.0));
+        let optimizer =
+            Optimizer::new(&optimizer).map_err(|error| refuse(&format!("optimizer.{}", optimizer.kind()), error))?;
         let local = LocalTraining {
             length,
             batch: self.batch.most(),
@@ -359,11 +364,12 @@ impl Sections {
         if !has_bound && target.is_none() && plateau.is_none() && traffic.is_none() {
             return complain(
                 "stop",
-                "no stop condition is given, and the run would never end; write for example rounds = 200",
+                "no stop condition is given, and the run would never end; write for example rounds = 200 below \
+                 [stop]",
             );
         }
         if *rounds == Some(0) {
-            return complain("stop.rounds", "found 0; expected at least 1");
+            return complain("stop.rounds", format!("found 0; expected a whole number from 1 to {}", u32::MAX));
         }
         if !has_bound {
             let message =
@@ -426,11 +432,15 @@ impl Sections {
     fn check_training(&self) -> Result<(), Complaint> {
         let Some(training) = &self.training else {
             if self.task.as_settings().trains() {
-                let message = "is missing, and this task trains; write for example batch = 32, optimizer = { sgd = { lr = 5e-3 } }";
+                let message = "is missing, and this task trains; write for example [training] and below it batch = 32 \
+                               and optimizer = { sgd = { lr = 0.01 } }";
                 return complain("training", message);
             }
             return Ok(());
         };
+        if self.task.as_settings().trains() && training.optimizer.is_none() {
+            return complain("training", MISSING_OPTIMIZER);
+        }
         if !(training.inference_share.is_finite() && training.inference_share >= 0.0) {
             let found = training.inference_share;
             return complain("training.inference_share", format!("found {found}; expected a number of at least 0"));
@@ -453,7 +463,7 @@ impl Sections {
                 return complain("regret.tau_min", "found 0; expected a positive duration");
             }
             None if !regret.counterfactual && !regret.assignment => {
-                return complain("regret", "the key \"tau_min\" is missing");
+                return complain("regret", missing_key("tau_min"));
             }
             None if !regret.meters.is_empty() => {
                 let message = "the key \"tau_min\" is missing, and the meters need it; if `counterfactual` or `assignment` is all \

@@ -11,12 +11,14 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
+mod json;
+
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The file's name as given, or `--set`.
     pub source: Arc<str>,
-    /// Line, from 1; none where the format does not tell (JSON values, the command line).
+    /// Line, from 1; none on the command line.
     pub line: Option<usize>,
 }
 
@@ -72,7 +74,7 @@ pub fn parse(name: &Path, text: &str) -> Result<Node, SyntaxError> {
             origin: Origin { source: source.clone(), line: Some(error.line()) },
             message: format!("this is not JSON that a scenario can be read from: {error}"),
         })?;
-        return Ok(with_source(value, &source));
+        return Ok(located(value, &source, &mut json::lines(text).into_iter()));
     }
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map(|span| Lines::of(text).at(span.start));
@@ -215,20 +217,25 @@ impl<'de> de::Visitor<'de> for JsonVisitor {
             }
             entries.push((key, Self::node(map.next_value()?)));
         }
-        entries.retain(|(key, _)| key != "$schema");
         Ok(Value::Table(entries))
     }
 }
 
-/// A node whose every part says from which file it is.
-fn with_source(value: Value, source: &Arc<str>) -> Node {
-    let again = |node: Node| with_source(node.value, source);
+/// A node whose every part says from which file and line it is; `lines` has those of all values in their order. A
+/// `$schema` is for editors alone.
+fn located(value: Value, source: &Arc<str>, lines: &mut impl Iterator<Item = usize>) -> Node {
+    let origin = Origin { source: source.clone(), line: lines.next() };
     let value = match value {
-        Value::List(items) => Value::List(items.into_iter().map(again).collect()),
-        Value::Table(entries) => Value::Table(entries.into_iter().map(|(key, node)| (key, again(node))).collect()),
+        Value::List(items) => Value::List(items.into_iter().map(|node| located(node.value, source, lines)).collect()),
+        Value::Table(entries) => {
+            let entries = entries.into_iter().map(|(key, node)| (key, located(node.value, source, lines)));
+            // All are walked, so that each takes its line.
+            let entries: Vec<_> = entries.collect();
+            Value::Table(entries.into_iter().filter(|(key, _)| key != "$schema").collect())
+        }
         plain => plain,
     };
-    Node { value, origin: Origin { source: source.clone(), line: None } }
+    Node { value, origin }
 }
 
 impl Node {

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// What is said of a folder that is not there.
-pub(crate) const NO_FOLDER: &str =
-    "there is no such folder (relative names are looked up in the folder given with --data, then beside the scenario)";
+pub(crate) const NO_FOLDER: &str = "there is no such folder; `--data DIR` says where data are (relative names are looked up in DIR, then beside the \
+     scenario)";
 
 /// Why the system refuses, in words about the file where that is possible.
 fn unreadable(position: u64, source: &std::io::Error) -> String {
     match source.kind() {
         ErrorKind::NotFound => {
-            "there is no such file (relative names are looked up in the folder given with --data, then \
-                                beside the scenario)"
+            "there is no such file; `--data DIR` says where data are (relative names are looked up in DIR, then beside \
+             the scenario)"
                 .to_owned()
         }
         ErrorKind::IsADirectory => "is a folder; expected a file".to_owned(),
@@ -28,7 +28,7 @@ fn unreadable(position: u64, source: &std::io::Error) -> String {
 pub enum DataError {
     /// A file is not there.
     #[error(
-        "there is no {} (nor {}); the four IDX files of Fashion-MNIST (train-images-idx3-ubyte.gz, \
+        "there is no {} (nor {}); `--data DIR` says where data are; the four IDX files of Fashion-MNIST (train-images-idx3-ubyte.gz, \
          train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz; unpacked is fine too) are \
          in the folder data/fashion of https://github.com/zalandoresearch/fashion-mnist",
         packed.display(), plain.display()

@@ -68,6 +68,17 @@ impl Outcomes {
         round.jobs.lost_late.iter().for_each(|(job, _)| add(&mut self.lost_late, job));
     }
 
+    /// The share of jobs whose client dropped out, by a hazard or a probability, before or after their round closed; 0
+    /// if there was no job.
+    pub fn dropout_share(&self) -> f64 {
+        let lost = self.dropped.iter().chain(&self.lost_late).filter(|lost| lost.reason == DropReason::Hazard);
+        let lost: u64 = lost.map(|lost| lost.jobs).sum();
+        match self.arrived + self.late + self.dropped_jobs() {
+            0 => 0.0,
+            jobs => lost as f64 / jobs as f64,
+        }
+    }
+
     /// Jobs that were lost before their round closed.
     pub fn dropped_jobs(&self) -> u64 {
         self.dropped.iter().map(|lost| lost.jobs).sum()

@@ -1,8 +1,10 @@
-//! The `[population]` section: groups, latency laws or device profiles, dropout hazards, data.
+//! The `[population]` section: groups, latency laws or device profiles, dropouts, data.
 
 mod build;
+mod dropout;
 mod preset;
 
+pub use dropout::{DropoutConfig, PhaseDropout};
 pub use preset::Preset;
 
 use super::Population;
@@ -10,12 +12,12 @@ use super::availability::AvailabilityConfig;
 use super::law::{FactorLaw, LinkParameter, PlainParameter, TimeLaw};
 use super::phase::Interruption;
 pub(crate) use build::check_durations;
+pub(crate) use dropout::Losses;
 
 use build::Builder;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::limits;
 use fedgenie_core::rng::Streams;
-use fedgenie_core::units::{Amount, PerSecond};
 use fedgenie_learning::trainer::LocalTraining;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,7 +43,7 @@ macro_rules! describes_clients {
             /// Device profile, instead of latency laws.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub device: Option<DeviceConfig>,
-            /// Dropout hazards per phase.
+            /// Dropout: a probability per job, or hazards and probabilities per phase.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub dropout: Option<DropoutConfig>,
             /// When devices are available (default `always`).
@@ -143,22 +145,6 @@ pub struct JitterConfig {
     /// Factor on the upload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload: Option<FactorLaw>,
-}
-
-/// Hazard rates: in a phase, the client is lost after an exponentially distributed time if that is shorter than the
-/// phase.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DropoutConfig {
-    /// While downloading.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub download: Option<Amount<PerSecond>>,
-    /// While computing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compute: Option<Amount<PerSecond>>,
-    /// While uploading.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub upload: Option<Amount<PerSecond>>,
 }
 
 /// What a job consists of, for device profiles.
@@ -289,7 +275,10 @@ impl PopulationConfig {
         let needed = clients * u128::from(limits::CLIENT_BYTES);
         match limits::afford(format!("{clients} clients"), needed) {
             _ if clients == 0 || clients > limits::CLIENTS as u128 => {
-                wrong(format!("found {clients} clients; expected between 1 and {}", limits::CLIENTS))
+                let size = limits::memory(needed);
+                let taken =
+                    if clients == 0 { String::new() } else { format!(", which would take about {size} of memory") };
+                wrong(format!("found {clients} clients{taken}; expected between 1 and {}", limits::CLIENTS))
             }
             Err(error) => wrong(error.to_string()),
             Ok(()) => Ok(clients as usize),

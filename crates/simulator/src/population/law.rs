@@ -11,6 +11,7 @@ pub use link::{LinkParameter, TraceLinkConfig};
 pub use parameter::{AnyParameter, Parameter};
 pub use table::{TableConfig, TableFormat};
 
+use crate::population::trace::join::Source;
 use fedgenie_core::law::config::{Convert, Values, law_named};
 use fedgenie_core::law::{AnyLaw, LawConfig, NAMES};
 use fedgenie_core::rng::Streams;
@@ -96,6 +97,15 @@ impl<Q: Quantity> ClientLaw<Q> {
     pub(super) fn notes(&self, notes: &mut Vec<String>) {
         let looked = self.each_parameter(&mut |parameter| {
             parameter.notes(notes);
+            Ok(())
+        });
+        looked.expect("nothing is refused");
+    }
+
+    /// Appends the files that its parameters read, as far as they can be read.
+    pub(in crate::population) fn sources(&self, path: &str, found: &mut Vec<Source>) {
+        let looked = self.each_parameter(&mut |parameter| {
+            parameter.sources(path, found);
             Ok(())
         });
         looked.expect("nothing is refused");

@@ -15,7 +15,8 @@
 //! as there is memory for them.
 //!
 //! # Defects
-//! An importer of our own formats refuses every deviation from the documented format. An importer of a published data
+//! An importer of our own formats refuses every deviation from the documented format, and tells up to ten at once; it
+//! mends those of logs if it is asked to. An importer of a published data
 //! set drops or mends the known defects of the set, counts them, and reports them in [`Imported::notes`], which become
 //! warnings of the world.
 
@@ -24,8 +25,10 @@ pub(crate) mod columns;
 pub mod flash;
 mod flash_json;
 pub mod flash_speeds;
+mod flaws;
 pub mod flhetbench;
 pub mod intervals;
+pub(crate) mod join;
 pub mod link;
 mod memo;
 pub mod mobiperf;
@@ -70,6 +73,8 @@ pub struct Defects {
     pub unsorted: usize,
     /// Intervals that overlap one before them, merged with it.
     pub overlapping: usize,
+    /// Records that are the same as another, dropped.
+    pub duplicates: usize,
     /// Devices without a single good interval.
     pub empty_devices: usize,
     /// Devices that the source marks as invalid, dropped.
@@ -87,12 +92,22 @@ impl Defects {
             (self.negative, "intervals that start before the window were dropped"),
             (self.unsorted, "intervals that start before the one above them were sorted"),
             (self.overlapping, "intervals that overlap another were merged with it"),
+            (self.duplicates, "duplicates were dropped"),
             (self.invalid_devices, "devices that the source marks as invalid were dropped"),
             (self.missing, "records that are 0 or empty were dropped"),
         ];
         let occurred = kinds.into_iter().filter(|(count, _)| *count > 0);
         occurred.map(|(count, what)| format!("{}: {count} {what}", path.display())).collect()
     }
+}
+
+/// How a file in our own formats is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Own<'a> {
+    /// The column with the names by which records are joined to those of other files.
+    pub key: Option<&'a str>,
+    /// Whether known defects of logs are mended and counted.
+    pub mend: bool,
 }
 
 /// Recorded availability: for each trace, disjoint intervals in ascending order within a window that begins at 0.
@@ -104,6 +119,8 @@ pub struct AvailabilityTraces {
     first: Vec<usize>,
     windows: Vec<u64>,
     times_of_day: Vec<u64>,
+    /// Of each trace, where they are joined by name; ascending.
+    names: Vec<String>,
 }
 
 /// A maximal piece of time of one state, in a trace's time; `None` for an end that is not there.
@@ -116,7 +133,14 @@ pub(super) struct Piece {
 
 impl Default for AvailabilityTraces {
     fn default() -> Self {
-        Self { starts: Vec::new(), ends: Vec::new(), first: vec![0], windows: Vec::new(), times_of_day: Vec::new() }
+        Self {
+            starts: Vec::new(),
+            ends: Vec::new(),
+            first: vec![0],
+            windows: Vec::new(),
+            times_of_day: Vec::new(),
+            names: Vec::new(),
+        }
     }
 }
 
@@ -129,6 +153,15 @@ impl AvailabilityTraces {
     /// Whether there is no trace.
     pub const fn is_empty(&self) -> bool {
         self.windows.is_empty()
+    }
+
+    /// The names of all traces, ascending; empty where they are not joined by name.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    pub(super) fn set_names(&mut self, names: Vec<String>) {
+        self.names = names;
     }
 
     /// Adds a trace: its intervals [start, end) in ascending order, not empty, not overlapping and within the window;
@@ -204,5 +237,7 @@ impl AvailabilityTraces {
     }
 }
 
+#[cfg(test)]
+mod own_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Closed forms, brute force, and inputs that are refused.
 
 use super::*;
+use crate::law::JobLatency;
 use crate::law::{AnyLaw, Constant, Empirical, Exponential, Gamma, Lognormal, Pareto, Uniform};
 use crate::math::float::{exp, ln, power};
 use crate::math::quadrature;

@@ -59,6 +59,17 @@ pub(super) fn cannot_replay(experiment: &Experiment, manifest: &Manifest) -> Res
     Ok(unlisted.map(|(name, _)| format!("the data differ: {name} is not in {MANIFEST_FILE}; nothing was replayed")))
 }
 
+/// What is said of a scenario that was edited after the runs.
+pub(super) fn scenario_differs(folder: &Path, manifest: &Manifest) -> Option<String> {
+    let read = below::read_to_string(folder, SCENARIO_FILE).unwrap_or_default();
+    let is_as_written = manifest.files.get(SCENARIO_FILE).is_none_or(|digest| *digest == hash(read.as_bytes()));
+    (!is_as_written).then(|| was_changed(SCENARIO_FILE))
+}
+
+fn was_changed(name: &str) -> String {
+    format!("{name} is not the file that was written: its BLAKE3 digest differs")
+}
+
 /// The first thing in a manifest that is not so; of missing runs nothing is asked.
 pub(super) fn differs(
     folder: &Path,
@@ -74,11 +85,8 @@ pub(super) fn differs(
     let ordered = |names: &[String]| runs.iter().map(|run| &run.name).filter(|name| names.contains(name)).eq(names);
     let points = experiment.summarise(Vec::new()).points;
     let hashes = [&manifest.scenario_hash, &hash(experiment.resolved.as_bytes())];
-    let read = below::read_to_string(folder, SCENARIO_FILE).unwrap_or_default();
-    let is_as_written = manifest.files.get(SCENARIO_FILE).is_none_or(|digest| *digest == hash(read.as_bytes()));
     let agreed = [
-        // A scenario that was edited is named as a file, below.
-        ("scenario_hash", hashes[0] == hashes[1] || !is_as_written),
+        ("scenario_hash", hashes[0] == hashes[1]),
         ("arms", manifest.arms == experiment.labels()),
         ("seeds", manifest.seeds == experiment.seeds),
         ("points", manifest.points == points),
@@ -108,7 +116,7 @@ fn files_differ(folder: &Path, manifest: &Manifest, missing: &[String]) -> Optio
     for (name, digest) in manifest.files.iter().filter(|(name, _)| !is_deleted(name)) {
         match below::digest(folder, name) {
             Ok((_, found)) if found == *digest => {}
-            Ok(_) => return Some(format!("{name} is not the file that was written: its BLAKE3 digest differs")),
+            Ok(_) => return Some(was_changed(name)),
             Err(error) => return Some(format!("{name}: cannot read it: {error}")),
         }
         if !expected.remove(name) && !is_picture(name) {

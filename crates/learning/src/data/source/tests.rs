@@ -146,8 +146,8 @@ fn a_folder_is_recognised_by_its_files() {
     let text = refused(&DataConfig::Folder(empty.path().to_owned()));
     assert!(text.contains("has no file of a known name") && text.contains("data_batch_1.bin"), "{text}");
     let text = refused(&DataConfig::Folder(empty.path().join("none")));
-    assert!(text.contains("none: there is no such folder (relative names are looked up"), "{text}");
-    assert!(text.contains("given with --data, then beside the scenario); expected either the IDX files"), "{text}");
+    assert!(text.contains("none: there is no such folder; `--data DIR` says where"), "{text}");
+    assert!(text.contains("DIR, then beside the scenario); expected either the IDX files"), "{text}");
     write_idx(ten.path());
     let text = refused(&DataConfig::Folder(ten.path().to_owned()));
     assert!(text.contains("has files of MNIST's names and of CIFAR's"), "{text}");

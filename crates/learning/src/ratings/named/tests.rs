@@ -69,7 +69,7 @@ fn what_is_no_known_set_is_refused() {
         assert!(error.contains(says), "{error}");
     }
     let error = recognise(Path::new("/nowhere/ml-100k")).unwrap_err().to_string();
-    assert!(error.contains("/nowhere/ml-100k: there is no such folder (relative names"), "{error}");
+    assert!(error.contains("/nowhere/ml-100k: there is no such folder; `--data DIR`"), "{error}");
     assert!(error.contains("--data"), "{error}");
 }
 

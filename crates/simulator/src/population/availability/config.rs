@@ -3,6 +3,7 @@
 use super::diurnal::{self};
 use super::{Process, on_off, trace};
 use crate::population::law::{AnyParameter, GroupClient};
+use crate::population::trace::join::Source;
 use fedgenie_core::catalogue::{Catalogue, Entry};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -113,6 +114,19 @@ impl AvailabilityConfig {
                 config.resolve_paths(base, data);
                 config.offset.0.resolve_paths(base, data);
             }
+        }
+    }
+
+    /// Appends the files that it reads, as far as they can be read.
+    pub(in crate::population) fn sources(&self, found: &mut Vec<Source>) {
+        match self {
+            Self::Always => {}
+            Self::OnOff(config) => {
+                config.on.sources("availability.on-off.on", found);
+                config.off.sources("availability.on-off.off", found);
+            }
+            Self::Diurnal(config) => config.phase.0.sources("availability.diurnal.phase", found),
+            Self::Trace(config) => config.sources("availability.trace", found),
         }
     }
 

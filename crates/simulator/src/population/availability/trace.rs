@@ -43,8 +43,11 @@
 //! ```
 
 use super::{GroupClients, OFFSET, Offsets, State};
-use crate::population::law::TimeParameter;
-use crate::population::trace::{Assign, Assignment, AvailabilityTraces, Imported, Memo, flash, flhetbench, intervals};
+use crate::population::law::{AnyParameter, TimeParameter};
+use crate::population::trace::join::Source;
+use crate::population::trace::{
+    Assign, Assignment, AvailabilityTraces, Imported, Memo, Own, flash, flhetbench, intervals,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::units::Duration;
 use fedgenie_learning::data::located;
@@ -82,6 +85,14 @@ pub struct Config {
     /// Whether a trace begins again where its window ends.
     #[serde(default = "yes")]
     pub wrap: bool,
+    /// The column with the names of devices, by which this file is joined to the group's others, instead of `client`;
+    /// for `csv`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Whether rows are sorted, overlaps merged and duplicates dropped, and counted; otherwise they are errors. For
+    /// `csv`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mend: bool,
     #[serde(skip)]
     memo: Memo<Imported<AvailabilityTraces>>,
 }
@@ -156,13 +167,34 @@ impl Config {
             }
             _ => {}
         }
+        if self.format != Format::Csv && (self.key.is_some() || self.mend) {
+            let (key, why) = match self.key {
+                Some(_) => ("key", "only the format \"csv\" is joined by name; leave it out"),
+                None => ("mend", "only the format \"csv\" is mended if asked; leave it out"),
+            };
+            return Err(Complaint::new(key, why));
+        }
+        let own = Own { key: self.key.as_deref(), mend: self.mend };
         self.memo
             .get(|| match (self.format, &self.windows) {
                 (Format::Flhetbench, Some(windows)) => flhetbench::read(&self.file, windows),
                 (Format::Flash, _) => flash::read(&self.file, window),
-                _ => intervals::read(&self.file, window),
+                _ => intervals::read_own(&self.file, window, own),
             })
             .map_err(|message| Complaint::new("file", message))
+    }
+
+    /// Appends the files that it reads, as far as they can be read.
+    pub(super) fn sources(&self, path: &str, found: &mut Vec<Source>) {
+        found.extend(self.import().ok().map(|traces| Source {
+            path: path.to_owned(),
+            file: self.file.clone(),
+            records: "traces",
+            count: traces.value.len(),
+            names: self.key.as_ref().map(|_| traces.value.names().into()),
+            has_names: self.format == Format::Csv,
+        }));
+        self.offset.0.sources(path, found);
     }
 
     pub(super) fn build(&self, group: &GroupClients<'_>, notes: &mut Vec<String>) -> Result<Trace, Complaint> {

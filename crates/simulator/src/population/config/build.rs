@@ -1,11 +1,12 @@
 //! Builds the clients of a scenario, group by group.
 
-use super::{DeviceConfig, GroupConfig, JitterConfig, LatencyConfig, Work};
+use super::{DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, Losses, Work};
 use crate::population::availability::{Availability, GroupClients, Offsets};
 use crate::population::law::{AnyParameter, GroupClient, LinkParameter, PlainParameter};
 use crate::population::link::LinkTrace;
 use crate::population::phase::ClientLink;
-use crate::population::trace::{Assignment, Imported};
+use crate::population::trace::Assignment;
+use crate::population::trace::join::{self, Source};
 use crate::population::{Group, Population};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -32,7 +33,7 @@ const LINK_OFFSET: [u32; 3] = [54, 55, 56];
 enum Rate<'a> {
     Parameter(&'a dyn AnyParameter),
     /// Traces, the trace of each client, and its offset at time 0.
-    Traced(Arc<Imported<Vec<Arc<LinkTrace>>>>, Assignment, Offsets),
+    Traced(Vec<Arc<LinkTrace>>, Assignment, Offsets),
 }
 
 impl<'a> Rate<'a> {
@@ -41,7 +42,7 @@ impl<'a> Rate<'a> {
             LinkParameter::Rate(rate) => Ok(Self::Parameter(&rate.0)),
             LinkParameter::Trace { trace: config } => {
                 let traces = config.links().map_err(|message| format!("trace: {message}"))?;
-                let assignment = Assignment::new(config.assign, traces.value.len(), group.streams);
+                let assignment = Assignment::new(config.assign, traces.len(), group.streams);
                 let offsets = Offsets::new(&config.offset.0, group, LINK_OFFSET[phase.index()]);
                 Ok(Self::Traced(traces, assignment, offsets.map_err(|message| format!("trace.offset: {message}"))?))
             }
@@ -75,12 +76,13 @@ impl<'a> Builder<'a> {
     pub fn group(&mut self, path: &str, group: &GroupConfig, count: usize) -> Result<(), Complaint> {
         let first = self.population.len();
         let number = u32::try_from(self.population.groups.len()).expect("fewer groups than clients");
-        let hazards = group.hazards(path)?;
+        let Losses { hazards, probabilities } = group.losses(path)?;
         self.population.groups.push(Group {
             name: group.name.clone(),
             first: ClientId::from_index(first),
             count,
             hazards,
+            probabilities,
             interruption: group.interrupted.unwrap_or_default(),
             has_links: group.device.is_some(),
         });
@@ -103,7 +105,7 @@ impl<'a> Builder<'a> {
             }
         }
         group.notes(&mut self.population.notes);
-        Ok(())
+        join::check(&group.sources(), count, &mut self.population.notes).map_err(|complaint| complaint.below(path))
     }
 
     fn data(
@@ -207,7 +209,7 @@ impl<'a> Builder<'a> {
                         work / rate
                     }
                     Rate::Traced(traces, assignment, offsets) => {
-                        let trace = traces.value[assignment.of(in_group)].clone();
+                        let trace = traces[assignment.of(in_group)].clone();
                         let seconds = payload_bits / trace.mean();
                         let nominal = Span::from_seconds(seconds).map_err(|error| {
                             at(format!("at the mean rate of a trace, {} bit/s: {error}", trace.mean()))
@@ -283,17 +285,33 @@ impl GroupConfig {
         }
     }
 
-    fn hazards(&self, path: &str) -> Result<[f64; 3], Complaint> {
-        let Some(dropout) = &self.dropout else { return Ok([0.0; 3]) };
-        let mut hazards = [0.0; 3];
-        for (phase, rate) in Phase::ALL.into_iter().zip([dropout.download, dropout.compute, dropout.upload]) {
-            let rate = rate.map_or(0.0, |rate| rate.0);
-            if rate.is_nan() || rate < 0.0 {
-                let message = format!("found {rate} /s; expected a hazard rate of at least 0");
-                return Err(Complaint::new(format!("{path}.dropout.{phase}"), message));
-            }
-            hazards[phase.index()] = rate;
+    /// The files whose records go to the clients.
+    fn sources(&self) -> Vec<Source> {
+        let mut found = Vec::new();
+        for (key, number) in [("data_size", &self.data_size), ("data_quality", &self.data_quality)] {
+            number.iter().for_each(|number| number.0.sources(key, &mut found));
         }
-        Ok(hazards)
+        if let Some(LatencyConfig { download, compute, upload }) = &self.latency {
+            for (phase, law) in Phase::ALL.into_iter().zip([download, compute, upload]) {
+                law.sources(&format!("latency.{phase}"), &mut found);
+            }
+        }
+        if let Some(DeviceConfig { samples_per_second, downlink, uplink, jitter }) = &self.device {
+            samples_per_second.0.sources("device.samples_per_second", &mut found);
+            downlink.sources("device.downlink", &mut found);
+            uplink.sources("device.uplink", &mut found);
+            if let Some(JitterConfig { download, compute, upload }) = jitter {
+                for (phase, law) in Phase::ALL.into_iter().zip([download, compute, upload]) {
+                    law.iter().for_each(|law| law.sources(&format!("device.jitter.{phase}"), &mut found));
+                }
+            }
+        }
+        self.availability.iter().for_each(|availability| availability.sources(&mut found));
+        found
+    }
+
+    fn losses(&self, path: &str) -> Result<Losses, Complaint> {
+        let losses = self.dropout.as_ref().map_or_else(|| Ok(Losses::default()), DropoutConfig::losses);
+        losses.map_err(|complaint| complaint.below(&format!("{path}.dropout")))
     }
 }

@@ -3,8 +3,9 @@
 use super::parameter::{ParameterVisitor, expect_end, only_key};
 use super::{AnyParameter, ClientNumber, Parameter, RateParameter, TimeParameter};
 use crate::population::link::LinkTrace;
+use crate::population::trace::join::Source;
 use crate::population::trace::link::{self, LinkFormat, LinkOptions};
-use crate::population::trace::{Assign, Imported, Memo};
+use crate::population::trace::{Assign, Imported, Memo, Own};
 use fedgenie_core::law::NAMES;
 use fedgenie_core::law::config::names_and;
 use fedgenie_core::units::BitsPerSecond;
@@ -55,8 +56,14 @@ pub struct TraceLinkConfig {
     /// Whether a trace begins again at its end; otherwise the rate is 0 from there on.
     #[serde(default = "yes")]
     pub wrap: bool,
+    /// The column with the names of devices, by which this file is joined to the group's others, instead of `trace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Whether rows are sorted and duplicates dropped, and counted; otherwise they are errors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mend: bool,
     #[serde(skip)]
-    memo: Memo<Imported<Vec<Arc<LinkTrace>>>>,
+    memo: Memo<(Imported<Vec<Arc<LinkTrace>>>, Arc<[String]>)>,
 }
 
 /// How a file of links is written.
@@ -93,7 +100,30 @@ impl LinkParameter {
     pub(in crate::population) fn notes(&self, notes: &mut Vec<String>) {
         match self {
             Self::Rate(rate) => rate.0.notes(notes),
-            Self::Trace { trace } => trace.offset.0.notes(notes),
+            Self::Trace { trace } => {
+                if let Ok(links) = trace.read() {
+                    notes.extend(links.0.notes.iter().cloned());
+                }
+                trace.offset.0.notes(notes);
+            }
+        }
+    }
+
+    /// Appends the files that it reads, as far as they can be read.
+    pub(in crate::population) fn sources(&self, path: &str, found: &mut Vec<Source>) {
+        match self {
+            Self::Rate(rate) => rate.0.sources(path, found),
+            Self::Trace { trace } => {
+                found.extend(trace.read().ok().map(|links| Source {
+                    path: path.to_owned(),
+                    file: trace.file.clone(),
+                    records: "traces",
+                    count: links.0.value.len(),
+                    names: trace.key.as_ref().map(|_| links.1.clone()),
+                    has_names: true,
+                }));
+                trace.offset.0.sources(path, found);
+            }
         }
     }
 }
@@ -103,21 +133,29 @@ impl TraceLinkConfig {
     ///
     /// # Errors
     /// A sentence, which names file and line where it is about the file.
-    pub fn links(&self) -> Result<Arc<Imported<Vec<Arc<LinkTrace>>>>, String> {
+    pub fn links(&self) -> Result<Vec<Arc<LinkTrace>>, String> {
+        self.read().map(|read| read.0.value.clone())
+    }
+
+    /// The links with their names, if these are joined by.
+    fn read(&self) -> Result<Arc<(Imported<Vec<Arc<LinkTrace>>>, Arc<[String]>)>, String> {
         if !(self.scale > 0.0 && self.scale < f64::INFINITY) {
             return Err(format!("found scale = {}; expected a number above 0", self.scale));
         }
         let format = match (self.format, &self.set) {
             (Format::Csv, Some(_)) => return Err("the format \"csv\" has no sets; leave set out".to_owned()),
             (Format::Csv, None) => LinkFormat::Csv,
+            (Format::Bandwidth, None) if self.key.is_some() => {
+                return Err("a key joins the traces of one set; give set as well".to_owned());
+            }
             (Format::Bandwidth, _) => LinkFormat::Bandwidth,
         };
         let options = LinkOptions { format, set: self.set.as_deref(), scale: self.scale, wrap: self.wrap };
+        let own = Own { key: self.key.as_deref(), mend: self.mend };
         self.memo.get(|| {
-            link::read(&self.file, &options).map(|Imported { value, notes, defects }| Imported {
-                value: value.into_iter().map(Arc::new).collect(),
-                notes,
-                defects,
+            link::read_own(&self.file, &options, own).map(|(Imported { value, notes, defects }, names)| {
+                let value = value.into_iter().map(Arc::new).collect();
+                (Imported { value, notes, defects }, names.into())
             })
         })
     }

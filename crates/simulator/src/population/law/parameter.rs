@@ -5,6 +5,7 @@
 //! text, a number or a table, and a table whose one key is the name of a law or another word.
 
 use super::{ClientLaw, GroupClient, TableConfig};
+use crate::population::trace::join::Source;
 use fedgenie_core::law::config::{ListOf, OneOf, law_named, names_and};
 use fedgenie_core::law::{Law, NAMES};
 use fedgenie_core::rng::Purpose;
@@ -67,6 +68,9 @@ pub trait AnyParameter {
 
     /// Appends what a careful user should know about the files that were read.
     fn notes(&self, notes: &mut Vec<String>);
+
+    /// Appends the files that it reads, as far as they can be read; `path` is where the group has the number.
+    fn sources(&self, _path: &str, _found: &mut Vec<Source>) {}
 }
 
 impl<Q: Quantity> AnyParameter for Parameter<Q> {
@@ -111,6 +115,14 @@ impl<Q: Quantity> AnyParameter for Parameter<Q> {
         match self {
             Self::Drawn(law) => law.notes(notes),
             Self::Table { table } => table.notes::<Q>(notes),
+            Self::Fixed(_) | Self::Each { .. } => {}
+        }
+    }
+
+    fn sources(&self, path: &str, found: &mut Vec<Source>) {
+        match self {
+            Self::Drawn(law) => law.sources(path, found),
+            Self::Table { table } => found.extend(table.source::<Q>(path)),
             Self::Fixed(_) | Self::Each { .. } => {}
         }
     }
@@ -174,15 +186,24 @@ impl<Q: Quantity> Parameter<Q> {
                 let expected = format!("a list with one value per client, each {}", Q::EXPECTED);
                 Self::Each { each: map.next_value_seed(ListOf::new(expected))? }
             }
-            "table" => {
-                let table: Box<TableConfig> = map.next_value()?;
-                table.check::<Q>().map_err(de::Error::custom)?;
-                Self::Table { table }
-            }
+            "table" => Self::Table { table: map.next_value_seed(TableOf::<Q>(PhantomData))? },
             law => Self::Drawn(Box::new(ClientLaw(law_named(law, &mut map)?))),
         };
         expect_end(map)?;
         Ok(parameter)
+    }
+}
+
+/// Reads a column's settings and checks them, so that what is wrong is said of them.
+struct TableOf<Q>(PhantomData<Q>);
+
+impl<'de, Q: Quantity> de::DeserializeSeed<'de> for TableOf<Q> {
+    type Value = Box<TableConfig>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Box<TableConfig>, D::Error> {
+        let table: Box<TableConfig> = Deserialize::deserialize(deserializer)?;
+        table.check::<Q>().map_err(de::Error::custom)?;
+        Ok(table)
     }
 }
 

@@ -3,12 +3,14 @@
 //! # Definition
 //! Client i of its group has the i mod M-th of the M numbers of a column (`assign = "cyclic"`), or of a random
 //! permutation of them (`"permuted"`; the same for all tables of M numbers, so that the columns of one file stay
-//! together). `unit` is the unit of the file. With `per`, the file has times for `per` items each, and the parameter is
-//! the number of items per second: a latency of 166 ms per batch of 32 is `unit = "ms", per = 32`, and 192.8 per
-//! second.
+//! together). With a `key` the numbers are in the order of the names in that column, and belong to the same devices as
+//! the records of the group's other files with a key, which have to have the same names.
+//!
+//! `unit` is the unit of the file. With `per`, the file has times for `per` items each, and the parameter is the number
+//! of items per second: a latency of 166 ms per batch of 32 is `unit = "ms", per = 32`, and 192.8 per second.
 //!
 //! # Inputs
-//! `format`: `csv` ([`trace::table`](crate::population::trace::table)) takes `column`, `where` and `missing`;
+//! `format`: `csv` ([`trace::table`](crate::population::trace::table)) takes `column`, `where`, `missing` and `key`;
 //! `mobiperf` ([`trace::mobiperf`](crate::population::trace::mobiperf)) takes none of them; `flash-speeds`
 //! ([`trace::flash_speeds`](crate::population::trace::flash_speeds)) has the columns `down` and `up`, and draws.
 //!
@@ -20,6 +22,7 @@
 //! ```
 
 use super::GroupClient;
+use crate::population::trace::join::Source;
 use crate::population::trace::table::{Missing, Selection};
 use crate::population::trace::{Assign, Assignment, Imported, Memo, flash_speeds, mobiperf, table};
 use fedgenie_core::law::{Law, TruncatedNormal};
@@ -32,7 +35,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// `table`: see the head of this file.
+/// One number per client from a column of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableConfig {
@@ -59,8 +62,11 @@ pub struct TableConfig {
     /// How numbers are assigned to clients.
     #[serde(default)]
     pub assign: Assign,
+    /// The column with the names of devices, by which this file is joined to the group's others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     #[serde(skip)]
-    records: Memo<Imported<Records>>,
+    records: Memo<(Imported<Records>, Arc<[String]>)>,
     /// By seed.
     #[serde(skip)]
     assignments: Memo<BTreeMap<u64, Arc<Assignment>>>,
@@ -117,6 +123,11 @@ impl TableConfig {
         if columns != TableFormat::Csv && (!self.filter.is_empty() || self.missing != Missing::Error) {
             return Err("neither where nor missing, which belong to the format \"csv\"".to_owned());
         }
+        if columns != TableFormat::Csv && self.key.is_some() {
+            return Err(
+                "no key, which belongs to the format \"csv\": other records have no names to join by".to_owned()
+            );
+        }
         if let Some(per) = self.per {
             if !is_plain::<Q>() {
                 return Err(format!("no per, which makes numbers without a unit of times; this is {}", Q::EXPECTED));
@@ -143,10 +154,12 @@ impl TableConfig {
     fn measured<M: Quantity>(&self, number: f64) -> Result<f64, String> {
         match &self.unit {
             None if is_plain::<M>() => Ok(number),
-            None => Err(format!("a unit, such that its numbers are {}", M::EXPECTED)),
+            None => Err(format!("a `unit` as well, of {}", M::EXPECTED)),
             Some(_) if is_plain::<M>() => Err("no unit: this parameter has none (see also per)".to_owned()),
-            Some(unit) => units::parse::<M>(&format!("{number} {unit}"))
-                .map_err(|expected| format!("a unit {unit:?} of {expected}")),
+            Some(unit) => units::parse::<M>(&format!("{number} {unit}")).map_err(|_| {
+                let known: Vec<&str> = M::UNITS.iter().map(|(name, _)| *name).collect();
+                format!("one of {} as `unit`, not {unit:?}", known.join(", "))
+            }),
         }
     }
 
@@ -160,7 +173,7 @@ impl TableConfig {
         matches!(self.format, TableFormat::FlashSpeeds)
     }
 
-    fn read<Q: Quantity>(&self) -> Result<Arc<Imported<Records>>, String> {
+    fn read<Q: Quantity>(&self) -> Result<Arc<(Imported<Records>, Arc<[String]>)>, String> {
         self.records.get(|| {
             let imported = match self.format {
                 TableFormat::FlashSpeeds => {
@@ -171,9 +184,10 @@ impl TableConfig {
                     let speeds = flash_speeds::read(&self.file, direction).map_err(|error| error.to_string())?;
                     let factor = self.convert::<Q>(1.0)?;
                     let laws = speeds.value.iter().map(|law| law.scaled(factor)).collect();
-                    return Ok(Imported { value: Records::Speeds(laws), notes: speeds.notes, defects: speeds.defects });
+                    let (notes, defects) = (speeds.notes, speeds.defects);
+                    return Ok((Imported { value: Records::Speeds(laws), notes, defects }, Arc::default()));
                 }
-                TableFormat::Mobiperf => mobiperf::read(&self.file),
+                TableFormat::Mobiperf => mobiperf::read(&self.file).map(|imported| (imported, Arc::default())),
                 TableFormat::Csv => {
                     let selection = Selection {
                         column: self.column.as_deref().unwrap_or_default(),
@@ -181,18 +195,19 @@ impl TableConfig {
                         missing: self.missing,
                         zero: self.per.is_none() && (is_plain::<Q>() || Q::BASE == Seconds::BASE),
                     };
-                    table::read(&self.file, &selection)
+                    table::read_keyed(&self.file, &selection, self.key.as_deref())
                 }
             };
-            let Imported { value, notes, defects } = imported.map_err(|error| error.to_string())?;
+            let (Imported { value, notes, defects }, names) = imported.map_err(|error| error.to_string())?;
             let numbers = value.into_iter().map(|number| self.convert::<Q>(number)).collect::<Result<_, _>>()?;
-            Ok::<_, String>(Imported { value: Records::Numbers(numbers), notes, defects })
+            Ok::<_, String>((Imported { value: Records::Numbers(numbers), notes, defects }, names))
         })
     }
 
     /// The number of a client.
     pub(super) fn value<Q: Quantity>(&self, client: &GroupClient<'_>, index: u32) -> Result<f64, String> {
-        let records = self.read::<Q>()?;
+        let read = self.read::<Q>()?;
+        let records = &read.0;
         let seed = client.streams.seed();
         let assignment = || Arc::new(Assignment::new(self.assign, records.value.len(), client.streams));
         let record = match self.assign {
@@ -213,8 +228,21 @@ impl TableConfig {
 
     /// Appends what a careful user should know about the file.
     pub(super) fn notes<Q: Quantity>(&self, notes: &mut Vec<String>) {
-        if let Ok(records) = self.read::<Q>() {
-            notes.extend(records.notes.iter().cloned());
+        if let Ok(read) = self.read::<Q>() {
+            notes.extend(read.0.notes.iter().cloned());
         }
+    }
+
+    /// The file, as far as it can be read.
+    pub(super) fn source<Q: Quantity>(&self, path: &str) -> Option<Source> {
+        let read = self.read::<Q>().ok()?;
+        Some(Source {
+            path: path.to_owned(),
+            file: self.file.clone(),
+            records: "rows",
+            count: read.0.value.len(),
+            names: self.key.as_ref().map(|_| read.1.clone()),
+            has_names: self.format == TableFormat::Csv,
+        })
     }
 }

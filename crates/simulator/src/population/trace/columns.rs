@@ -49,7 +49,7 @@ impl<'a> Columns<'a> {
                 (Some(_), Some(_)) => Err(wrong(format!("there are two columns {name:?}; expected each name once"))),
                 (None, _) => {
                     let known: String = header.join(", ").chars().take(200).collect();
-                    Err(wrong(format!("there is no column {name:?}; expected the columns {}, found {known}", listed())))
+                    Err(wrong(format!("found the columns {known}; expected {}: there is no {name:?}", listed())))
                 }
             }
         });
@@ -58,7 +58,7 @@ impl<'a> Columns<'a> {
             && let Some(unknown) = (0..header.len()).find(|index| !indices.contains(index))
         {
             let unknown: String = header[unknown].chars().take(80).collect();
-            return Err(wrong(format!("unknown column {unknown:?}; expected the columns {}", listed())));
+            return Err(wrong(format!("found the column {unknown:?}; expected only {}", listed())));
         }
         Ok(Self { rows, header, indices, others, line: 1, read: 0 })
     }

@@ -1,8 +1,8 @@
 //! One number per client from a column of a table.
 //!
 //! # Definition
-//! The column's numbers in the order of the rows, of those rows whose other columns hold the texts that `where` asks
-//! for.
+//! The column's numbers in the order of the rows, or of the names in the column of a key, of those rows whose other
+//! columns hold the texts that `where` asks for.
 //!
 //! # Inputs
 //! CSV with a header (RFC 4180), plain or gzip; other columns do not count. Errors, with file and line: a missing
@@ -14,12 +14,14 @@
 //! Ours.
 
 use super::columns::{Columns, Others};
+use super::join::sorted_by_name;
 use super::{Defects, Imported};
 use fedgenie_learning::data::DataError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What is done about fields that are empty or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -50,8 +52,23 @@ pub struct Selection<'a> {
 /// # Errors
 /// File, line, column, what was found and what would be right.
 pub fn read(path: &Path, selection: &Selection<'_>) -> Result<Imported<Vec<f64>>, DataError> {
+    read_keyed(path, selection, None).map(|(imported, _)| imported)
+}
+
+/// As [`read`]; with a key, the numbers are in the order of the names in that column, which are returned as well.
+///
+/// # Errors
+/// As [`read`]; and a name that is empty or occurs twice.
+pub fn read_keyed(
+    path: &Path,
+    selection: &Selection<'_>,
+    key: Option<&str>,
+) -> Result<(Imported<Vec<f64>>, Arc<[String]>), DataError> {
     let mut wanted = vec![selection.column];
     wanted.extend(selection.filter.keys().map(String::as_str));
+    let name = wanted.len();
+    wanted.extend(key);
+    let (mut names, mut lines) = (Vec::new(), BTreeMap::new());
     let mut columns = Columns::open(path, &wanted, Others::Ignored)?;
     let (mut value, mut defects) = (Vec::new(), Defects::default());
     while columns.next()? {
@@ -74,10 +91,26 @@ pub fn read(path: &Path, selection: &Selection<'_>) -> Result<Imported<Vec<f64>>
             number if number < 0.0 => return Err(columns.wrong_field(0, "a number of at least 0")),
             number => value.push(number),
         }
+        if key.is_none() || names.len() == value.len() {
+            continue;
+        }
+        let text = columns.text(name).to_owned();
+        if text.is_empty() {
+            return Err(columns.wrong_field(name, "a name to join by"));
+        }
+        columns.keep_name(name)?;
+        if let Some(line) = lines.insert(text.clone(), columns.line()) {
+            return Err(columns.wrong_field(name, format!("each name once; line {line} has it as well: a duplicate")));
+        }
+        names.push(text);
     }
     if value.is_empty() {
         let found = if defects.records == 0 { "no row is asked for" } else { "no row has a number" };
         return Err(columns.wrong(format!("{found}; expected at least one")));
     }
-    Ok(Imported { value, notes: defects.notes(path), defects })
+    let (names, value) = match key {
+        Some(_) => sorted_by_name(names, value),
+        None => (Arc::default(), value),
+    };
+    Ok((Imported { value, notes: defects.notes(path), defects }, names))
 }

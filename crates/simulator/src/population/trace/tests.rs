@@ -71,8 +71,8 @@ fn our_intervals_are_refused_with_file_and_line() {
     }
     for (text, says) in [
         ("", "1: is empty"),
-        ("client,start_s\na,0\n", "1: there is no column \"end_s\"; expected the columns client, start_s, end_s"),
-        ("client,start_s,end_s,colour\na,0,1,red\n", "1: unknown column \"colour\""),
+        ("client,start_s\na,0\n", "1: found the columns client, start_s; expected client, start_s, end_s: there"),
+        ("client,start_s,end_s,colour\na,0,1,red\n", "1: found the column \"colour\"; expected only client"),
         ("client,start_s,end_s,end_s\na,0,1,1\n", "1: there are two columns \"end_s\""),
     ] {
         let bad = file(text);
@@ -213,7 +213,7 @@ fn links_are_read_and_refused() {
         refused(bad.path(), link::read(bad.path(), &ours()), says);
     }
     let unknown = file("set,trace,time_s,mbit_per_s\na,x,0,1\n");
-    refused(unknown.path(), link::read(unknown.path(), &ours()), "1: unknown column \"set\"");
+    refused(unknown.path(), link::read(unknown.path(), &ours()), "1: found the column \"set\"");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn columns_are_read_and_refused() {
     refused(
         text.path(),
         table::read(text.path(), &selection),
-        "1: there is no column \"s\"; expected the columns s, found model, net, ms",
+        "1: found the columns model, net, ms; expected s: there is no \"s\"",
     );
     let negative = file("ms\n-1\n");
     let selection = Selection { column: "ms", ..selection };

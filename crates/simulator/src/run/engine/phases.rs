@@ -24,8 +24,12 @@ impl Engine<'_> {
         };
         let losses = [(struck, DropReason::Hazard), (gone, DropReason::Away)];
         let lost = losses.into_iter().filter_map(|(time, reason)| Some((time?, reason))).min_by_key(|&(time, _)| time);
+        // A phase that takes no time can lose its client as well, where losses have a probability.
+        let is_certain = job.draw.loss == Some((phase, Span::ZERO)) && job.draw.phases[phase.index()] == Span::ZERO;
         let (time, class, event) = match (end, lost) {
-            (Some(end), Some((time, reason))) if time < end => (time, CLASS_LOSS, Scheduled::Lost(id, reason)),
+            (Some(end), Some((time, reason))) if time < end || is_certain => {
+                (time, CLASS_LOSS, Scheduled::Lost(id, reason))
+            }
             (Some(end), _) => (end, CLASS_PHASE, Scheduled::PhaseEnded(id)),
             (None, Some((time, reason))) if time < VirtualTime::MAX => (time, CLASS_LOSS, Scheduled::Lost(id, reason)),
             (None, _) => (now, CLASS_LOSS, Scheduled::Lost(id, DropReason::Stalled)),
