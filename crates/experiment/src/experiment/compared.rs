@@ -1,11 +1,11 @@
 //! Which policy or point of a sweep is best, and what is not told apart from it.
 //!
 //! # Definition
-//! Candidates are compared in one quantity, of which each has a [`Sample`], to the horizon that they have in common. The
-//! *best* has the best mean of those with a value for every seed that any has. Each other is compared with it by the
-//! differences of seeds that both have, with their 95 % interval: Student's t with n − 1 degrees of freedom, unless
-//! [`sample`](super::sample) says otherwise. It is *told apart* if the interval excludes 0
-//! and rests on at least [`INTERVAL_SEEDS`] pairs.
+//! Candidates are compared in one quantity, of which each has a [`Sample`], to the horizon that they have in common.
+//! The *best* has the best mean of those with a value for every seed that any has. Each other is compared with it by
+//! the differences of seeds that both have, with their 95 % interval: Student's t with n − 1 degrees of freedom,
+//! unless [`sample`](super::sample) says otherwise. It is *told apart* if the interval excludes 0 and rests on at
+//! least [`INTERVAL_SEEDS`] pairs.
 //!
 //! # What that means
 //! Two candidates that are equal in truth are told apart in 5 % of studies. Of more, the best was chosen from the same

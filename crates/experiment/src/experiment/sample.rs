@@ -137,7 +137,7 @@ mod tests {
         assert_eq!((never.estimate(50.0), never.minus_independent(&never, 50.0)), (None, None));
     }
 
-    /// Seen at 10 at the earliest after 6: the interval of independent samples is that of exact ones, and 4 wider below.
+    /// Seen up to 4 later than it was: the interval of independent samples is that of exact ones, and 4 wider below.
     #[test]
     fn intervals_reach_back_to_the_evaluation_before() {
         let exact = until(&[(10.0, 10.0, true), (12.0, 12.0, true), (14.0, 14.0, true)]);

@@ -5,7 +5,7 @@
 
 use super::examples::missing_key;
 use super::names::unknown_name;
-use super::setting_text;
+use super::sweep::setting_text;
 use super::tree::{Node, Origin, SyntaxError, Value};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::text;
