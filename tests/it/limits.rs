@@ -126,7 +126,7 @@ fn bombs_of_gzip() {
     // A table whose rows are short.
     let place = Workplace::with(&(PLAIN.to_owned() + TRACE));
     packed(&place.path("trace"), ["client,start_s,end_s\n", "a,0,1\n", ""], 1_000);
-    refused_within(512, &place, &[], &["trace:3: column \"start_s\""]);
+    refused_within(512, &place, &[], &["trace:3: 999 defects: line 3: column \"start_s\""]);
     let size = "data_size = { table = { file = \"trace\", column = \"n\" } }";
     let place = Workplace::with(&changed(PLAIN, "clients = 5", &format!("clients = 5\n{size}")));
     packed(&place.path("trace"), ["n\n", "1\n", ""], 30_000_000);

@@ -224,8 +224,8 @@ fn training_without_effect_is_refused() {
 #[test]
 fn a_population_beyond_all_memory_is_refused_with_its_size() {
     let message = run(GOOD, &["--set", "population.clients=1000000000"]);
-    let expected = "--set: population.clients: found 1000000000 clients, which would take about 193.7 GiB of memory; \
-                    expected between 1 and 100000000";
+    let expected = "--set: population.clients: found 1000000000 clients; expected between 1 and 100000000; they would take \
+                    about 193.7 GiB of memory";
     assert_eq!(message, expected);
 }
 

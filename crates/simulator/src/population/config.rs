@@ -275,10 +275,10 @@ impl PopulationConfig {
         let needed = clients * u128::from(limits::CLIENT_BYTES);
         match limits::afford(format!("{clients} clients"), needed) {
             _ if clients == 0 || clients > limits::CLIENTS as u128 => {
-                let size = limits::memory(needed);
+                let taken = limits::memory(needed);
                 let taken =
-                    if clients == 0 { String::new() } else { format!(", which would take about {size} of memory") };
-                wrong(format!("found {clients} clients{taken}; expected between 1 and {}", limits::CLIENTS))
+                    if clients == 0 { String::new() } else { format!("; they would take about {taken} of memory") };
+                wrong(format!("found {clients} clients; expected between 1 and {}{taken}", limits::CLIENTS))
             }
             Err(error) => wrong(error.to_string()),
             Ok(()) => Ok(clients as usize),

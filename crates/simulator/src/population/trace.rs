@@ -40,6 +40,7 @@ pub(crate) use memo::Memo;
 use fedgenie_core::limits::{TRACE_BYTES, TRACE_RECORDS};
 use fedgenie_core::time::Span;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The most bytes of a file, after decompression: 2^30.
 pub const TEXT_MAX: u64 = TRACE_BYTES;
@@ -57,6 +58,9 @@ pub struct Imported<T> {
     /// The same in numbers.
     pub defects: Defects,
 }
+
+/// Imported records with the names that they are joined by, ascending; none without a key.
+pub type Named<T> = (Imported<T>, Arc<[String]>);
 
 /// How many records of each kind an importer met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

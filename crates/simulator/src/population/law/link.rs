@@ -5,7 +5,7 @@ use super::{AnyParameter, ClientNumber, Parameter, RateParameter, TimeParameter}
 use crate::population::link::LinkTrace;
 use crate::population::trace::join::Source;
 use crate::population::trace::link::{self, LinkFormat, LinkOptions};
-use crate::population::trace::{Assign, Imported, Memo, Own};
+use crate::population::trace::{Assign, Imported, Memo, Named, Own};
 use fedgenie_core::law::NAMES;
 use fedgenie_core::law::config::names_and;
 use fedgenie_core::units::BitsPerSecond;
@@ -63,7 +63,7 @@ pub struct TraceLinkConfig {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mend: bool,
     #[serde(skip)]
-    memo: Memo<(Imported<Vec<Arc<LinkTrace>>>, Arc<[String]>)>,
+    memo: Memo<Named<Vec<Arc<LinkTrace>>>>,
 }
 
 /// How a file of links is written.
@@ -138,7 +138,7 @@ impl TraceLinkConfig {
     }
 
     /// The links with their names, if these are joined by.
-    fn read(&self) -> Result<Arc<(Imported<Vec<Arc<LinkTrace>>>, Arc<[String]>)>, String> {
+    fn read(&self) -> Result<Arc<Named<Vec<Arc<LinkTrace>>>>, String> {
         if !(self.scale > 0.0 && self.scale < f64::INFINITY) {
             return Err(format!("found scale = {}; expected a number above 0", self.scale));
         }

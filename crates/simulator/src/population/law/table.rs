@@ -24,7 +24,7 @@
 use super::GroupClient;
 use crate::population::trace::join::Source;
 use crate::population::trace::table::{Missing, Selection};
-use crate::population::trace::{Assign, Assignment, Imported, Memo, flash_speeds, mobiperf, table};
+use crate::population::trace::{Assign, Assignment, Imported, Memo, Named, flash_speeds, mobiperf, table};
 use fedgenie_core::law::{Law, TruncatedNormal};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::units::{self, Quantity, Seconds};
@@ -66,7 +66,7 @@ pub struct TableConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     #[serde(skip)]
-    records: Memo<(Imported<Records>, Arc<[String]>)>,
+    records: Memo<Named<Records>>,
     /// By seed.
     #[serde(skip)]
     assignments: Memo<BTreeMap<u64, Arc<Assignment>>>,
@@ -173,7 +173,7 @@ impl TableConfig {
         matches!(self.format, TableFormat::FlashSpeeds)
     }
 
-    fn read<Q: Quantity>(&self) -> Result<Arc<(Imported<Records>, Arc<[String]>)>, String> {
+    fn read<Q: Quantity>(&self) -> Result<Arc<Named<Records>>, String> {
         self.records.get(|| {
             let imported = match self.format {
                 TableFormat::FlashSpeeds => {

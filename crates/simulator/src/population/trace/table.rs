@@ -15,7 +15,7 @@
 
 use super::columns::{Columns, Others};
 use super::join::sorted_by_name;
-use super::{Defects, Imported};
+use super::{Defects, Imported, Named};
 use fedgenie_learning::data::DataError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,11 +59,7 @@ pub fn read(path: &Path, selection: &Selection<'_>) -> Result<Imported<Vec<f64>>
 ///
 /// # Errors
 /// As [`read`]; and a name that is empty or occurs twice.
-pub fn read_keyed(
-    path: &Path,
-    selection: &Selection<'_>,
-    key: Option<&str>,
-) -> Result<(Imported<Vec<f64>>, Arc<[String]>), DataError> {
+pub fn read_keyed(path: &Path, selection: &Selection<'_>, key: Option<&str>) -> Result<Named<Vec<f64>>, DataError> {
     let mut wanted = vec![selection.column];
     wanted.extend(selection.filter.keys().map(String::as_str));
     let name = wanted.len();
