@@ -158,7 +158,7 @@ fn every_file_says_what_an_arm_overrides_and_the_resolved_scenario_gives_the_sam
     // A value that a replay meets in `with` is part of the experiment.
     place.write("out/scenario.toml", changed(&place.text("out/scenario.toml"), "cohort\" = 6", "cohort\" = 5"));
     let answer = place.fedgenie(&["verify", "out"]);
-    assert!(answer.code == 1 && answer.stdout.contains("first difference: run large-s3, round 1"), "{answer:?}");
+    assert!(answer.code == 1 && answer.stdout.contains("then run large-s3, round 1"), "{answer:?}");
 }
 
 #[test]

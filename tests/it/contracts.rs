@@ -41,7 +41,10 @@ optimizer = { sgd = { lr = 0.1 } }
 
 /// The experiment under a protocol, without policies of its own but `random`.
 pub fn experiment(protocol: &str, more: &str) -> Experiment {
-    let text = format!("{TWELVE}{protocol}{more}[policy.random]\n");
+    // Where nobody learns, `[training]` has no effect and is refused.
+    let learns = !more.contains("[task.none]");
+    let training = TWELVE.find("[training]").unwrap();
+    let text = format!("{}{protocol}{more}[policy.random]\n", if learns { TWELVE } else { &TWELVE[..training] });
     let root = tree::parse(Path::new(SCENARIO), &text).unwrap();
     Experiment::from_tree(&root, Path::new("."), None).unwrap()
 }

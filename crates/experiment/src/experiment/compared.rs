@@ -94,20 +94,21 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// The main quantity of an experiment: the time to the hardest target that is reached, or else the main metric of
-    /// the task, or else regret. `with_regret` says whether regrets are measured in the same reward.
+    /// The main quantity of an experiment: the time to the hardest target that is often reached, or else the main metric
+    /// of the task, or else regret. `with_regret` says whether regrets are measured in the same reward.
     pub fn of(summary: &Summary, with_regret: bool) -> Option<Self> {
         let all = Self::all(summary, with_regret);
-        let runs = |aim: &Self| -> Vec<usize> {
+        let counts = |aim: &Self| -> Vec<usize> {
             let count = |arm: &ArmSummary| match arm.until.get(&aim.key) {
                 Some(until) => until.arrived,
                 None => arm.values.get(&aim.key).map_or(0, |value| value.n),
             };
             summary.arms.iter().map(count).collect()
         };
-        // What some candidate has in all its runs is comparable; what all runs lack is no quantity.
-        let is_reached = |aim: &&Self| summary.arms.iter().zip(runs(aim)).any(|(arm, count)| count == arm.runs);
-        let is_there = |aim: &&Self| runs(aim).into_iter().any(|count| count > 0);
+        // What some candidate has in half of its runs tells them apart; what all runs lack is no quantity.
+        let is_usual = |(arm, count): (&ArmSummary, usize)| 2 * count >= arm.runs;
+        let is_reached = |aim: &&Self| summary.arms.iter().zip(counts(aim)).any(is_usual);
+        let is_there = |aim: &&Self| counts(aim).into_iter().any(|count| count > 0);
         all.iter().find(is_reached).or_else(|| all.iter().find(is_there)).cloned()
     }
 

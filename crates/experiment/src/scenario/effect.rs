@@ -42,7 +42,11 @@ pub(super) fn check(sections: &Sections, tree: &Node, task: &dyn TaskSettings) -
     if !is_nothing(task) {
         return Ok(());
     }
-    let Some(Node { value: Value::Table(written), .. }) = tree.get("training") else { return Ok(()) };
+    let Some(Node { value: Value::Table(written), origin }) = tree.get("training") else { return Ok(()) };
+    // Whoever takes the task away from a whole scenario, with `--set task="none"`, need not take its training away too.
+    if tree.get("task").is_some_and(|task| task.origin.source != origin.source) {
+        return Ok(());
+    }
     let Some((key, _)) = written.iter().find(|(key, _)| !counts(key, sections)) else { return Ok(()) };
     let why = match key.as_str() {
         "epochs" | "steps" => "epochs and steps count where a [population.device] says how fast clients train",

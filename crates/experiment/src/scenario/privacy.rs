@@ -6,15 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `[privacy]`: clients add independent normal numbers to what they send, from their own streams. Of tasks that can do
-/// that; with `sigma` = 0 everything is as without the section.
+/// that: `recommendation`, where the rows of items have noise and the weights of networks have none. Nothing is clipped
+/// for it, and no (ε, δ) is worked out. With `sigma` = 0 everything is as without the section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyConfig {
     /// Standard deviation of the noise.
     #[serde(default)]
     pub sigma: f64,
-    /// For `sigma` above 0: noise on the whole `table` of items, which then travels, or on those `rows` that are sent
-    /// anyway.
+    /// For `sigma` above 0: noise on the whole `table` of items, which then travels, so that every row counts as moved and
+    /// the staleness of items is 0; or on those `rows` that are sent anyway.
     #[serde(default)]
     pub scope: NoiseScope,
 }

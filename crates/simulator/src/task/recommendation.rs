@@ -103,8 +103,8 @@ use fedgenie_core::catalogue::{Catalogue, Entry};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::data::located;
 use fedgenie_learning::data::partition::PartitionConfig;
+use fedgenie_learning::data::{DataError, located};
 use fedgenie_learning::matrix_factorisation::Moves;
 use fedgenie_learning::model::weights::read_tensors;
 use fedgenie_learning::ranking::Ranker;
@@ -388,7 +388,8 @@ impl TaskSettings for Config {
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let data = self.data.load(&self.filters(), streams, &cache.of::<RatingsCache>())?;
         let split = self.split().split(data, streams)?;
-        let triplets = self.triplets.as_ref().map(|path| read_triplets(path, &split)).transpose()?;
+        let wrong = |error: DataError| TaskError::Setting(Complaint::new("triplets", error.to_string()));
+        let triplets = self.triplets.as_ref().map(|path| read_triplets(path, &split)).transpose().map_err(wrong)?;
         let rows = match &self.model {
             ModelConfig::Dmrl(dmrl) => {
                 let own = self.data.features(&split.data.item_ids, streams);
