@@ -94,8 +94,8 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// The main quantity of an experiment: the time to the hardest target that is often reached, or else the main metric
-    /// of the task, or else regret. `with_regret` says whether regrets are measured in the same reward.
+    /// The main quantity of an experiment: the time to the hardest target that is often reached, or else the main
+    /// metric of the task, or else regret. `with_regret` says whether regrets are measured in the same reward.
     pub fn of(summary: &Summary, with_regret: bool) -> Option<Self> {
         let all = Self::all(summary, with_regret);
         let counts = |aim: &Self| -> Vec<usize> {

@@ -104,10 +104,11 @@ impl Sample {
         if until::is_until(&self.key) && self.arrived(horizon) + other.arrived(horizon) == 0 {
             return None;
         }
-        let (since, time): (fn(&Arrival) -> f64, fn(&Arrival) -> f64) = (|value| value.since, |value| value.time);
-        let middle = independent_difference(&all(self, time), &all(other, time))?;
-        let low = independent_difference(&all(self, since), &all(other, time))?;
-        let high = independent_difference(&all(self, time), &all(other, since))?;
+        let earliest = |sample: &Self| all(sample, |value| value.since);
+        let latest = |sample: &Self| all(sample, |value| value.time);
+        let middle = independent_difference(&latest(self), &latest(other))?;
+        let low = independent_difference(&earliest(self), &latest(other))?;
+        let high = independent_difference(&latest(self), &earliest(other))?;
         let ci95 = low.ci95.zip(high.ci95).map(|([low, _], [_, high])| [low, high]);
         Some(Estimate { ci95, ..middle })
     }

@@ -14,8 +14,8 @@ pub struct PrivacyConfig {
     /// Standard deviation of the noise.
     #[serde(default)]
     pub sigma: f64,
-    /// For `sigma` above 0: noise on the whole `table` of items, which then travels, so that every row counts as moved and
-    /// the staleness of items is 0; or on those `rows` that are sent anyway.
+    /// For `sigma` above 0: noise on the whole `table` of items, which then travels, so that every row counts as moved
+    /// and the staleness of items is 0; or on those `rows` that are sent anyway.
     #[serde(default)]
     pub scope: NoiseScope,
 }

@@ -21,11 +21,12 @@
 //! r_t = λ·Acc_t − (1 − λ)·Staleness_t                                                         (17)
 //! ```
 //!
-//! with `Acc` the metric `accuracy` (negated where smaller is better) and `Staleness` the metric `item_staleness`, both
-//! of the model after the round. Staleness is a share of `staleness_window` rounds: where items are some rounds old and
-//! the window is 100 it is some hundredths, beside an accuracy of some tenths. Once the next state is known, actor and critic take a step of Adam each, with
-//! `δ = r + γV(s') − V(s)`: on `−δ ln π` and on `δ²/2`. They are two-layer networks of `hidden` ReLU units, with
-//! Xavier-uniform weights and biases 0. With `actor_lr = 0` and `critic_lr = 0` they stay as they were drawn.
+//! with `Acc` the metric `accuracy` (negated where smaller is better) and `Staleness` the metric `item_staleness`,
+//! both of the model after the round. Staleness is a share of `staleness_window` rounds: where items are some rounds
+//! old and the window is 100 it is some hundredths, beside an accuracy of some tenths. Once the next state is known,
+//! actor and critic take a step of Adam each, with `δ = r + γV(s') − V(s)`: on `−δ ln π` and on `δ²/2`. They are
+//! two-layer networks of `hidden` ReLU units, with Xavier-uniform weights and biases 0. With `actor_lr = 0` and
+//! `critic_lr = 0` they stay as they were drawn.
 //!
 //! # Inputs
 //! Answers to the probe, or reports of training; both metrics in every round, unless nothing is learned or λ leaves one
