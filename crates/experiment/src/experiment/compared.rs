@@ -83,7 +83,7 @@ pub fn rank(candidates: &[Sample], better: Better) -> Option<Ranking> {
 /// What candidates are ranked by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aim {
-    /// Its key in [`RunSummary::numbers`].
+    /// Its key in `RunSummary::numbers`.
     pub key: String,
     /// In words.
     pub words: String,

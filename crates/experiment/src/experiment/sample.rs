@@ -3,7 +3,7 @@
 //! # Definition
 //! | quantity | over seeds | difference |
 //! |---|---|---|
-//! | what is spent [until](super::until) a target | restricted mean to the horizon | the same of pairs |
+//! | what is spent [until] a target | restricted mean to the horizon | the same of pairs |
 //! | a time, where latencies have no variance ([`heavy`]) | median | median of the differences of pairs |
 //! | share of runs that reach a target | share with Wilson's interval | Newcombe's interval of pairs |
 //! | any other | mean with Student's interval | the same of pairs |

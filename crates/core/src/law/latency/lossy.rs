@@ -11,7 +11,7 @@
 
 use super::{JobLatency, Parts};
 
-/// See the [module](self).
+/// A latency whose job can be lost with a probability: either as a whole or in a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossyLatency<'a> {
     /// Latency and hazards.
