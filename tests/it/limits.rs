@@ -64,7 +64,7 @@ fn numbers_of_a_scenario_that_nothing_can_hold() {
         2_048,
         &place,
         &["--seeds", "4294967295"],
-        &["found 4294967295 seeds; expected between 1 and 100000"],
+        &["found --seeds 4294967295; expected a whole number from 1 to 100000"],
     );
     refused_within(2_048, &place, &["--threads", "1000000"], &["found 1000000 threads; expected at most 1024"]);
     refused_within(1_024, &place, &["--threads", "1000"], &["1000 threads would take about 2.9 GiB"]);

@@ -101,8 +101,8 @@ fn check_sets(clients: usize, cohort: usize, (size, least): (SetSize, usize)) ->
         return Ok(());
     }
     let message = format!(
-        "a round of {clients} clients has more than {MOST_SETS} sets to aggregate and evaluate: take fewer clients, \
-         a smaller cohort, or a utility that is a sum"
+        "a round of {clients} clients has {sets} sets to aggregate and evaluate; expected at most {MOST_SETS}: take fewer \
+         clients, a smaller cohort, or a utility that is a sum"
     );
     Err(WorldError::scenario("regret.utility.aggregate", message))
 }
