@@ -203,14 +203,14 @@ fn compared(
     quantity: &Quantity,
 ) -> Option<ResultDiff> {
     let sample = |folder: usize| studies[folder].sample(arms[folder], points[folder], &quantity.key);
-    let [one, other] = [sample(0), sample(1)];
-    let horizon = Sample::horizon([&one, &other]);
+    let [one, other] = &Sample::alike(&[sample(0), sample(1)])[..] else { unreachable!("there are two") };
+    let horizon = Sample::horizon([one, other]);
     let values = [one.estimate(horizon), other.estimate(horizon)];
     if values == [None, None] {
         return None;
     }
     let pairing = Pairing::of(&results[0], &results[1], &quantity.key);
-    let difference = pairing.difference(&other, &one, horizon);
+    let difference = pairing.difference(other, one, horizon);
     let (verdict, is_better) = difference.as_ref().map_or(("", None), |found| judged(found, quantity));
     let label = |folder: usize| studies[folder].arms[arms[folder]].label.clone();
     Some(ResultDiff {

@@ -62,6 +62,7 @@ pub struct Ranking {
 
 /// Compares candidates with the best of them; of equal ones the first is the best. None if nobody has a value.
 pub fn rank(candidates: &[Sample], better: Better) -> Option<Ranking> {
+    let candidates = &Sample::alike(candidates)[..];
     let most = candidates.iter().map(Sample::len).max().filter(|&most| most > 0)?;
     let horizon = Sample::horizon(candidates);
     let mut best: Option<(usize, Estimate)> = None;

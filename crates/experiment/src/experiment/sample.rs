@@ -50,6 +50,13 @@ impl Sample {
         Self { has_medians, ..self }
     }
 
+    /// Samples that are compared: all have medians if one has them, since a mean says nothing beside a median.
+    #[must_use]
+    pub fn alike(samples: &[Self]) -> Vec<Self> {
+        let has_medians = samples.iter().any(|sample| sample.has_medians);
+        samples.iter().map(|sample| sample.clone().with_medians(has_medians)).collect()
+    }
+
     /// Number of seeds.
     pub fn len(&self) -> usize {
         self.values.len()
@@ -156,5 +163,8 @@ mod tests {
         let other = Sample::of_numbers("virtual_time_s", values(0.0));
         assert_eq!(one.estimate(f64::INFINITY).unwrap().mean, 19.0);
         assert_eq!(one.minus(&other, f64::INFINITY).unwrap().mean, 3.0);
+        // The mean of 1, 4, … 49 is 20, the median 16: beside a median it has one as well.
+        assert_eq!(other.estimate(f64::INFINITY).unwrap().mean, 20.0);
+        assert_eq!(Sample::alike(&[one, other])[1].estimate(f64::INFINITY).unwrap().mean, 16.0);
     }
 }
