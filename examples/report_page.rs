@@ -4,8 +4,8 @@
 
 use fedgenie::math::float::ln;
 use fedgenie::report::{
-    Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series, Style,
-    Table, Verdict, Why, html,
+    Axis, Chart, Choice, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series,
+    Style, Table, Verdict, Why, html,
 };
 
 /// Policies of most figures; the rest are in the figure of all.
@@ -52,7 +52,15 @@ fn band(points: &[(f64, f64)], share: f64) -> Vec<(f64, [f64; 2])> {
 
 fn figure(id: &str, title: &str, caption: &str, summary: &[&str], chart: Chart) -> Figure {
     let summary = summary.iter().map(|&sentence| sentence.to_owned()).collect();
-    Figure { id: id.to_owned(), title: title.to_owned(), caption: caption.to_owned(), summary, chart }
+    Figure {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        method: "Numbers are made up.".to_owned(),
+        summary,
+        choice: None,
+        chart,
+    }
 }
 
 fn regret() -> Figure {
@@ -219,23 +227,41 @@ fn bars() -> Figure {
     )
 }
 
-fn intervals() -> Figure {
+/// Two alternatives: of one number and of another.
+fn intervals(what: &str, scale: f64) -> Figure {
     let rows = POLICIES.iter().enumerate().map(|(number, label)| {
-        let value = 14.0 * f64::from(number as u8) - 25.0;
+        let value = scale * (14.0 * f64::from(number as u8) - 25.0);
         (
             format!("{label} − random"),
             (*label).to_owned(),
             Interval { value, ci95: Some([value - 9.0 - value.abs() * 0.1, value + 9.0]) },
         )
     });
-    figure(
-        "differences",
-        "Paired differences of the final regret",
+    let drawn = figure(
+        &format!("differences-{what}"),
+        &format!("Paired differences of the {what}"),
         "Difference to random, paired by seed, with 95 % intervals.",
-        &["bsfl and cs-ucb have less regret than random."],
+        &["bsfl and cs-ucb have less than random."],
         Chart::Intervals {
-            value: axis("difference of the cumulative mean regret", None, &[Scale::Linear], [None, None]),
+            value: axis(&format!("difference of the {what}"), None, &[Scale::Linear], [None, None]),
             rows: rows.collect(),
+        },
+    );
+    let values = vec![["difference in".to_owned(), what.to_owned()]];
+    Figure { choice: Some(Choice { of: "differences".to_owned(), values }), ..drawn }
+}
+
+/// Bars that are all alike, of which a page makes a sentence.
+fn alike() -> Figure {
+    figure(
+        "alike",
+        "Outcomes of jobs",
+        "Jobs per run.",
+        &["each: arrived 10000"],
+        Chart::Bars {
+            value: axis("jobs per run", None, &[Scale::Linear], [Some(0.0), None]),
+            categories: POLICIES.map(str::to_owned).to_vec(),
+            parts: vec![("arrived".to_owned(), vec![1e4; POLICIES.len()])],
         },
     )
 }
@@ -343,6 +369,7 @@ fn report() -> Report {
         verdict: verdict.to_owned(),
         is_better,
     };
+    let (differences, others) = (intervals("regret", 1.0), intervals("time", 3.0));
     let row = |cells: [&str; 5]| cells.iter().map(|&cell| cell.to_owned()).collect();
     Report {
         title: "Six policies under heterogeneous latencies".to_owned(),
@@ -380,7 +407,18 @@ fn report() -> Report {
             ],
         },
         series,
-        figures: vec![regret(), accuracy(), sweep(), heat(), bars(), intervals(), index(), everybody()],
+        figures: vec![
+            regret(),
+            accuracy(),
+            sweep(),
+            heat(),
+            bars(),
+            differences,
+            index(),
+            others,
+            alike(),
+            everybody(),
+        ],
         why: vec![why(6)],
     }
 }
@@ -410,6 +448,8 @@ fn poisoned(mut report: Report) -> Report {
     for figure in &mut report.figures {
         poison(&mut figure.title);
         poison(&mut figure.caption);
+        poison(&mut figure.method);
+        figure.choice.iter_mut().flat_map(|choice| choice.values.iter_mut().flatten()).for_each(poison);
         figure.summary.iter_mut().for_each(poison);
         match &mut figure.chart {
             Chart::Lines { x, y, lines, marks } => {

@@ -16,11 +16,12 @@ POISON = "<script>window.pwned=1</script>"
 
 
 def drawn(browser):
-    """Per figure: kind, elements in the picture, its size, width of the svg against that of its box."""
-    return browser.evaluate("""figures.map(({ id, chart, plot }) => {
+    """Per figure that is shown: kind, elements in the picture, its size, width of the svg against that of its box, its number."""
+    return browser.evaluate("""figures.filter(({ root }) => !root.hidden).map(figure => {
+        const { id, chart, plot } = figure;
         const svg = plot.querySelector("svg");
         const box = svg ? svg.getBoundingClientRect() : { width: 0, height: 0 };
-        return [id, chart.kind, plot.querySelectorAll("svg path:not(.tip path)").length, box.width, box.height, plot.clientWidth];
+        return [id, chart.kind, plot.querySelectorAll("svg path:not(.tip path)").length, box.width, box.height, plot.clientWidth, figures.indexOf(figure)];
     })""")
 
 
@@ -28,7 +29,7 @@ def check_drawn(browser, where):
     figures = drawn(browser)
     assert {kind for _, kind, *_ in figures} == {"lines", "heat", "bars", "intervals"}, figures
     for figure in figures:
-        _, _, paths, width, height, room = figure
+        _, _, paths, width, height, room, _ = figure
         assert paths >= 10 and width >= 240 and height >= 150 and width <= room + 1, f"{where}: not drawn: {figure}"
 
 
@@ -60,6 +61,27 @@ def check_page(browser):
     assert mute == 0, f"{mute} buttons cannot be reached or have no name"
 
 
+def check_choices(browser):
+    """Of alternatives one is shown; the keyboard's focus stays on what was chosen. What all have in common is a sentence."""
+    shown = "figures.filter(({ id, root }) => id.startsWith('differences') && !root.hidden).map(({ id }) => id)"
+    assert browser.evaluate("document.querySelectorAll('.family').length") == 1
+    names = browser.evaluate("[...document.querySelectorAll('.choices button')].map(e => e.getAttribute('aria-pressed'))")
+    assert (names, browser.evaluate(shown)) == (["true", "false"], ["differences-regret"])
+    browser.evaluate("document.querySelectorAll('.choices button')[1].focus(); document.activeElement.click()")
+    browser.settle()
+    assert browser.evaluate(shown) == ["differences-time"]
+    assert browser.evaluate("document.activeElement === document.querySelectorAll('.choices button')[1]")
+    check_drawn(browser, "an alternative")
+    browser.evaluate("document.querySelectorAll('.choices button')[0].click()")
+    browser.settle()
+    assert browser.evaluate(shown) == ["differences-regret"]
+    assert "the same for all 6: arrived" in browser.evaluate("document.querySelector('.plain').textContent")
+    headings = browser.evaluate("figures.map(({ root }) => root.querySelector('.count').textContent)")
+    assert headings == [f"Figure {number}." for number in [1, 2, 3, 4, 5, 6, 6, 7, 8]], headings
+    first = browser.evaluate("[document.querySelector('.answer'), document.querySelector('#results table'), figures[0].plot].map(e => e.getBoundingClientRect().bottom + scrollY)")
+    assert first == sorted(first) and first[-1] < 900, f"the first screen has answer, table and picture down to {first}"
+
+
 def place_of(browser, number, across, down):
     """A point of a figure in the window, scrolled into view, by shares of its size."""
     return browser.evaluate(f"""(() => {{
@@ -81,8 +103,8 @@ def click(browser, button):
 
 
 def check_tips(browser):
-    for number, figure in enumerate(drawn(browser)):
-        kind = figure[1]
+    for figure in drawn(browser):
+        kind, number = figure[1], figure[-1]
         x, y = place_of(browser, number, *{"lines": (0.3, 0.5), "heat": (0.2, 0.18), "bars": (0.5, 0.3), "intervals": (0.6, 0.3)}[kind])
         browser.mouse("mouseMoved", x, y)
         browser.mouse("mouseMoved", x + 3, y + 1)
@@ -179,15 +201,17 @@ def check_zoom(browser):
     browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100, modifiers=2)
     browser.wait(lambda: browser.evaluate(ends)[1] - browser.evaluate(ends)[0] < dragged[1] - dragged[0], "the wheel to zoom")
     check_drawn(browser, "zoomed")
-    browser.evaluate("[...figures[0].controls.querySelectorAll('button')].find(e => e.textContent === 'reset').click()")
+    browser.evaluate("[...figures[0].files.querySelectorAll('button')].find(e => e.textContent === 'reset').click()")
     browser.settle()
     assert browser.evaluate(ends) == whole, "reset does not show everything"
 
 
 def check_files(browser):
-    for number, figure in enumerate(drawn(browser)):
+    for figure in drawn(browser):
+        number = figure[-1]
+        browser.evaluate(f"figures[{number}].root.querySelector('.data').open = true")
         for ending in ["svg", "png", "csv"]:
-            button = f"[...figures[{number}].controls.querySelectorAll('button')].find(e => e.textContent === '{ending.upper()}')"
+            button = f"[...figures[{number}].files.querySelectorAll('button')].find(e => e.textContent === '{ending.upper()}')"
             path = browser.downloads / f"{figure[0]}.{ending}"
             if number == 0:
                 click(browser, button)
@@ -275,7 +299,7 @@ def check_print(browser, folder):
     """On paper everything is light, whatever the screen is."""
     browser.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     browser.settle()
-    assert browser.evaluate("themeNow() === THEMES.light && figures.every(({ plot }) => plot.querySelector('svg').getAttribute('viewBox'))")
+    assert browser.evaluate("themeNow() === THEMES.light && figures.every(({ plot, root }) => root.hidden || plot.querySelector('svg').getAttribute('viewBox'))")
     browser.evaluate("window.dispatchEvent(new Event('afterprint'))")
     browser.pdf((folder or browser.folder) / "page.pdf")
 
@@ -288,8 +312,9 @@ def main():
         browser.size(1280)
         browser.colours("light")
         browser.open(page)
+        browser.wait(lambda: browser.evaluate("figures.at(-1).plot.querySelector('svg') !== null"), "the pictures")
         browser.settle()
-        steps = [check_page, check_styles, check_tips, check_hiding, check_scales, check_zoom, check_odd, check_files]
+        steps = [check_page, check_choices, check_styles, check_tips, check_hiding, check_scales, check_zoom, check_odd, check_files]
         for step in steps:
             step(browser)
             check_harmless(browser, f"after {step.__name__}")

@@ -5,7 +5,7 @@ use super::folders::notes;
 use super::model::{Experiment, Figure, Report, Series, Table, Why};
 use super::settings::add_differing;
 use super::source::Results;
-use super::study::{Study, counted};
+use super::study::{Quantity, Study, counted};
 use super::style::{self, Labelled};
 use super::verdicts::{overview, overview_of_points, verdicts, verdicts_of_points};
 use super::why;
@@ -103,6 +103,7 @@ impl Report {
             report.overviews.extend(overview(&study));
             report.overviews.extend(overview_of_points(&study));
             table(&study, &mut report.results);
+            report.brief = brief(&study).filter(|_| blocks.len() == 1).unwrap_or_default();
             for series in of_points::series(&study) {
                 if report.series.iter().all(|known| known.label != series.label) {
                     report.series.push(series);
@@ -319,6 +320,49 @@ fn cell(key: &str, found: &Estimate) -> String {
     counted(key, found).unwrap_or_else(|| show(found))
 }
 
+/// The most rows and quantities of the brief table.
+const BRIEF: [usize; 2] = [12, 5];
+
+/// The main results, if they are few.
+fn brief(study: &Study<'_>) -> Option<Table> {
+    let [most_rows, most_quantities] = BRIEF;
+    let mut quantities: Vec<Quantity> = study.quantities().into_iter().filter(|quantity| quantity.is_main).collect();
+    let questions = study.questions();
+    quantities
+        .sort_by_key(|quantity| questions.iter().position(|aim| aim.key == quantity.key).unwrap_or(questions.len()));
+    quantities.truncate(most_quantities);
+    let rows = study.combinations();
+    if rows.len() > most_rows || quantities.is_empty() {
+        return None;
+    }
+    let row = |(arm, point): (usize, usize)| {
+        let cells = quantities.iter().map(|quantity| result(study, (arm, point), quantity).unwrap_or_default());
+        std::iter::once(study.words(arm, point)).chain(cells).collect()
+    };
+    let columns = quantities.iter().map(|quantity| title(study, quantity));
+    Some(Table {
+        columns: std::iter::once("policy".to_owned()).chain(columns).collect(),
+        rows: rows.into_iter().map(row).collect(),
+    })
+}
+
+/// The heading of a quantity's column.
+fn title(study: &Study<'_>, quantity: &Quantity) -> String {
+    let is_median = (0..study.points.len()).any(|point| study.is_median(point, &quantity.key));
+    if is_median { format!("median {}", quantity.heading()) } else { quantity.heading() }
+}
+
+/// What a quantity of a policy comes to at a point; none if no run has it.
+fn result(study: &Study<'_>, (arm, point): (usize, usize), quantity: &Quantity) -> Option<String> {
+    if let Some(cell) = study.until_cell(arm, point, &quantity.key) {
+        return Some(cell);
+    }
+    let runs = study.arms[arm].runs[point].len();
+    let found = study.estimate(arm, point, &quantity.key)?;
+    let few = if found.n < runs { format!(" ({}/{runs})", found.n) } else { String::new() };
+    Some(cell(&quantity.key, &found) + &few)
+}
+
 /// Adds a row for each policy and point.
 fn table(study: &Study<'_>, table: &mut Table) {
     if table.columns.is_empty() {
@@ -328,8 +372,7 @@ fn table(study: &Study<'_>, table: &mut Table) {
     let columns: Vec<usize> = quantities
         .iter()
         .map(|quantity| {
-            let is_median = (0..study.points.len()).any(|point| study.is_median(point, &quantity.key));
-            let title = if is_median { format!("median {}", quantity.heading()) } else { quantity.heading() };
+            let title = title(study, quantity);
             table.columns.iter().position(|known| *known == title).unwrap_or_else(|| {
                 table.columns.push(title);
                 table.columns.len() - 1
@@ -341,13 +384,8 @@ fn table(study: &Study<'_>, table: &mut Table) {
         let mut row = vec![String::new(); table.columns.len()];
         (row[0], row[1]) = (study.words(arm, point), runs.to_string());
         for (quantity, &column) in quantities.iter().zip(&columns) {
-            if let Some(cell) = study.until_cell(arm, point, &quantity.key) {
+            if let Some(cell) = result(study, (arm, point), quantity) {
                 row[column] = cell;
-            } else if let Some(found) = study.estimate(arm, point, &quantity.key) {
-                row[column] = cell(&quantity.key, &found);
-                if found.n < runs {
-                    row[column].push_str(&format!(" ({}/{runs})", found.n));
-                }
             }
         }
         table.rows.push(row);

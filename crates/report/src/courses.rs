@@ -1,8 +1,9 @@
 //! Values over rounds, virtual time or traffic, averaged over seeds.
 //!
 //! Lines are means over seeds: regret is interpolated between rounds, a metric keeps its value until the next
-//! evaluation. A mean curve stops where the shortest of its runs stops: beyond, it would be a mean of fewer runs. From
-//! four seeds on a band shows the 95 % interval; with fewer, thin lines show the single seeds, each to its own end.
+//! evaluation. A mean curve begins where the last of its runs begins and stops where the shortest stops: beyond, it
+//! would be a mean of fewer runs. From four seeds on a band shows the 95 % interval, and thin lines show metrics of the
+//! seeds before the mean begins; with fewer, they show the single seeds, each to its own end.
 
 use super::model::{Line, LineKind};
 use super::study::{Study, rounded, rounded_x};
@@ -15,6 +16,9 @@ const STEPS: usize = 160;
 
 /// The most points of a single seed.
 const SEED_STEPS: usize = 120;
+
+/// The most points of a single seed before the mean begins.
+const START_STEPS: usize = 20;
 
 /// Seeds from which on an interval is drawn as a band: of fewer, Student's factor makes it many times as wide as the
 /// seeds differ.
@@ -97,10 +101,30 @@ pub(super) fn lines_of(series: &str, runs: &[Course], between: Between) -> Vec<L
         let interval = found.ci95.filter(|_| runs.len() >= BAND_SEEDS);
         band.extend(interval.map(|interval| (rounded_x(x), interval.map(rounded))));
     }
+    if between == Between::Steps && runs.len() >= BAND_SEEDS {
+        let starts = starts(runs).into_iter();
+        lines.extend(starts.map(|points| line(LineKind::Seed, points.into_iter().map(shown).collect(), Vec::new())));
+    }
     if !mean.is_empty() {
         lines.push(line(LineKind::Mean, mean, band));
     }
     lines
+}
+
+/// What is known of runs before all of them have begun; nothing where that is too short to be seen.
+fn starts(runs: &[Course]) -> Vec<Course> {
+    let firsts = || runs.iter().filter_map(|run| run.first()).map(|first| first.0);
+    let (first, begin) = (firsts().fold(f64::INFINITY, f64::min), firsts().fold(f64::NEG_INFINITY, f64::max));
+    let end = runs.iter().filter_map(|run| run.last()).map(|last| last.0).fold(f64::NEG_INFINITY, f64::max);
+    if begin - first <= 0.01 * (end - first) {
+        return Vec::new();
+    }
+    let start = |run: &Course| -> Option<Course> {
+        let before = run.iter().map(|point| point.0).filter(|&x| x < begin);
+        let xs: Vec<f64> = thinned(before.collect(), START_STEPS).into_iter().chain([begin]).collect();
+        (xs.len() > 1).then(|| xs.into_iter().map(|x| (x, value_at(run, x, Between::Steps))).collect())
+    };
+    runs.iter().filter_map(start).collect()
 }
 
 fn shown((x, value): (f64, f64)) -> (f64, f64) {
@@ -176,6 +200,19 @@ mod tests {
         assert_eq!(line.band.last().map(|&(x, ends)| (x, ends)), Some((99.9, [999.0, 999.0])));
         assert!(line.points.iter().map(|point| point.0).eq(line.band.iter().map(|band| band.0)), "a band everywhere");
         assert!(line.band.len() > STEPS / 2 && lines_of("a", &[], Between::Steps).is_empty());
+    }
+
+    /// Runs that begin at 0, 10, 20 and 30 of 100: the mean begins at 30, and three lines lead there.
+    #[test]
+    fn what_is_known_before_all_runs_have_begun_is_drawn() {
+        let run = |begin: u32| -> Course { (begin..=100).map(|x| (f64::from(x), f64::from(x * begin))).collect() };
+        let runs: Vec<Course> = [0, 10, 20, 30].map(run).to_vec();
+        let lines = lines_of("a", &runs, Between::Steps);
+        let roles: Vec<LineKind> = lines.iter().map(|line| line.role).collect();
+        assert_eq!(roles, [LineKind::Seed, LineKind::Seed, LineKind::Seed, LineKind::Mean]);
+        assert_eq!((lines[1].points[0], *lines[1].points.last().unwrap()), ((10.0, 100.0), (30.0, 300.0)));
+        assert_eq!(lines[3].points[0], (30.0, 30.0 * 15.0));
+        assert_eq!(lines_of("a", &vec![run(10); 4], Between::Steps).len(), 1, "all begin together");
     }
 
     #[test]

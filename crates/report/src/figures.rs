@@ -46,7 +46,30 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
         let index = figures.iter().position(|figure| figure.id == "outcomes").unwrap_or(figures.len());
         figures.splice(index..index, swept::regrets(study));
     }
+    lead(study, &mut figures);
     figures
+}
+
+/// Puts the figure first that shows what the experiment is about, and behind it those that it is chosen among.
+fn lead(study: &Study<'_>, figures: &mut [Figure]) {
+    let Some(aim) = study.questions().into_iter().next() else { return };
+    let aimed_at = study.targets().into_iter().find(|reached| aim.key == format!("time_to.{}", reached.name()));
+    let shows = |figure: &Figure| {
+        let Some(choice) = &figure.choice else { return false };
+        let value = |what: &str| choice.values.iter().find(|[name, _]| name == what).map(|[_, value]| value.as_str());
+        if study.is_sweep() {
+            let quantity = study.quantities().into_iter().find(|quantity| quantity.key == aim.key);
+            return choice.of == "quantities" && quantity.is_some_and(|found| value("of") == Some(&found.words));
+        }
+        match aim.key.split_once('.') {
+            Some(("final", metric)) => choice.of == metric,
+            Some(("regret", meter)) => choice.of == "regret" && value("regret") == Some(meter),
+            _ => aimed_at.is_some_and(|reached| choice.of == reached.target.metric),
+        }
+    };
+    let Some(of) = figures.iter().find(|figure| shows(figure)).and_then(|figure| figure.choice.clone()) else { return };
+    let is_behind = |figure: &Figure| figure.choice.as_ref().is_some_and(|choice| choice.of == of.of);
+    figures.sort_by_key(|figure| (!shows(figure), !is_behind(figure)));
 }
 
 /// The most bars of a figure.
@@ -67,28 +90,31 @@ fn shorten(summary: &mut Vec<String>) {
     }
 }
 
-/// The meaning of lines, bands and thin lines.
-fn how_means_are_shown(study: &Study<'_>) -> String {
+/// The meaning of lines, bands and thin lines: in a sentence, and what else is to be known.
+fn how_means_are_shown(study: &Study<'_>) -> (String, String) {
     let counts = || study.arms.iter().flat_map(|arm| &arm.runs).map(BTreeMap::len).filter(|&count| count > 0);
     means_of(counts().min().unwrap_or(0), counts().max().unwrap_or(0))
 }
 
 /// The same, from the fewest and the most seeds of any line.
-fn means_of(fewest: usize, most: usize) -> String {
-    const ENDS: &str = "A mean curve stops where the shortest of its runs stops.";
+fn means_of(fewest: usize, most: usize) -> (String, String) {
+    const ENDS: &str = "A mean curve begins where the last of its runs begins, and thin lines lead there; it stops where the \
+                        shortest of its runs stops.";
     if most < 2 {
-        return "One seed.".to_owned();
+        return ("One seed.".to_owned(), String::new());
     }
     let seeds = if fewest < most { format!("{fewest} to {most}") } else { most.to_string() };
-    const BANDS: &str = "Bands are their 95 % confidence intervals (Student's t)";
-    let how = match (fewest, most) {
-        (BAND_SEEDS.., _) => format!("{BANDS}."),
-        (_, BAND_SEEDS..) => {
-            format!("{BANDS}; where there are fewer than {BAND_SEEDS} seeds, thin lines show the single seeds.")
-        }
-        _ => format!("Thin lines are the single seeds; a band needs {BAND_SEEDS} seeds."),
+    let (drawn, how) = match (fewest, most) {
+        (BAND_SEEDS.., _) => ("bands their 95 % confidence intervals", "Intervals are Student's t.".to_owned()),
+        (_, BAND_SEEDS..) => (
+            "bands their 95 % confidence intervals",
+            format!(
+                "Intervals are Student's t; where there are fewer than {BAND_SEEDS} seeds, thin lines show the single seeds."
+            ),
+        ),
+        _ => ("thin lines the single seeds", format!("A band needs {BAND_SEEDS} seeds.")),
     };
-    format!("Thick lines are means over {seeds} seeds. {how} {ENDS}")
+    (format!("Thick lines are means over {seeds} seeds, {drawn}."), format!("{how} {ENDS}"))
 }
 
 /// The meaning of whiskers.
@@ -136,10 +162,11 @@ mod tests {
 
     #[test]
     fn captions_say_how_many_seeds_and_what_is_drawn_of_them() {
-        assert_eq!(means_of(1, 1), "One seed.");
-        let words = means_of(3, 5);
-        assert!(words.contains("over 3 to 5 seeds") && words.contains("fewer than 4 seeds, thin lines"), "{words}");
-        assert!(means_of(2, 3).contains("a band needs 4 seeds"));
-        assert!(means_of(20, 20).starts_with("Thick lines are means over 20 seeds. Bands are their 95 %"));
+        assert_eq!(means_of(1, 1).0, "One seed.");
+        let (drawn, how) = means_of(3, 5);
+        assert!(drawn.contains("over 3 to 5 seeds") && how.contains("fewer than 4 seeds, thin lines"), "{drawn} {how}");
+        let (drawn, how) = means_of(2, 3);
+        assert!(drawn.contains("thin lines the single seeds") && how.contains("A band needs 4 seeds"), "{drawn} {how}");
+        assert!(means_of(20, 20).0.starts_with("Thick lines are means over 20 seeds, bands their 95 %"));
     }
 }

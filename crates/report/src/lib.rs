@@ -37,8 +37,8 @@ pub use diff::{Diff, ResultDiff, SettingDiff};
 pub use export::export;
 pub use html::html;
 pub use model::{
-    Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report, Scale, Series,
-    Table, Verdict, Why,
+    Axis, Chart, Choice, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report, Scale,
+    Series, Table, Verdict, Why,
 };
 pub use source::Results;
 pub use style::{Marker, Outline, Style};

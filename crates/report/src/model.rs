@@ -23,6 +23,8 @@ pub struct Report {
     pub overviews: Vec<Overview>,
     /// Results per policy and point: final values with intervals.
     pub results: Table,
+    /// The columns of them that matter most, where they are few enough for the first screen; empty otherwise.
+    pub brief: Table,
     /// The policies, in order, each with its looks in all figures; where decisions are explained, also the candidates
     /// that were not chosen.
     pub series: Vec<Series>,
@@ -168,12 +170,32 @@ pub struct Figure {
     pub id: String,
     /// Heading.
     pub title: String,
-    /// How to read it: what is drawn and how it was computed.
+    /// What is drawn, in a sentence or two.
     pub caption: String,
+    /// How it was computed; empty where the caption says it.
+    pub method: String,
     /// The same in sentences, for people who cannot see it.
     pub summary: Vec<String>,
+    /// The figures among which this is one to choose; none if it stands alone.
+    pub choice: Option<Choice>,
     /// What is drawn.
     pub chart: Chart,
+}
+
+/// Where a figure stands among others that answer the same question, of which a page shows one at a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// The name that all of them have in common.
+    pub of: String,
+    /// What there is to choose, and what this figure shows of it: "regret": "mean", "over": "rounds".
+    pub values: Vec<[String; 2]>,
+}
+
+impl Choice {
+    pub(super) fn new<const N: usize>(of: &str, values: [(&str, &str); N]) -> Option<Self> {
+        let values = values.map(|(what, value)| [what.to_owned(), value.to_owned()]).to_vec();
+        Some(Self { of: of.to_owned(), values })
+    }
 }
 
 /// What is drawn.

@@ -6,6 +6,7 @@ use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
 pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::Metric;
+use fedgenie_experiment::experiment::compared::{Aim, questions};
 use fedgenie_experiment::experiment::sample::Sample;
 use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary};
 use fedgenie_experiment::scenario::{Sweep, points};
@@ -201,6 +202,11 @@ impl<'a> Study<'a> {
             names: vec![self.names[0].clone()],
             bare_names: Vec::new(),
         }
+    }
+
+    /// What the first experiment is about.
+    pub fn questions(&self) -> Vec<Aim> {
+        self.arms.first().map(|arm| questions(&self.results[arm.folder].summary)).unwrap_or_default()
     }
 
     pub fn is_sweep(&self) -> bool {

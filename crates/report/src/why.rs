@@ -134,7 +134,7 @@ fn figure(
     let seeds = if seeds > 1 { format!(", over {seeds} seeds") } else { String::new() };
     let caption = format!(
         "“{}” of the candidates that {words} chose, and of those that it compared and did not choose: means (thick), lowest and \
-         highest values (thin) {window}{seeds}. What is infinite or unknown is in no line.",
+         highest values (thin) {window}{seeds}.",
         explained.name
     );
     let tier = if explained.is_of_cloud { "cloud-" } else { "" };
@@ -142,6 +142,8 @@ fn figure(
         id: id(&format!("{name}-{tier}{}", explained.name)),
         title: format!("{words}: {what} of the chosen and of the others"),
         caption,
+        method: "What is infinite or unknown is in no line.".to_owned(),
+        choice: None,
         summary: vec![said("chosen", 0, explained), said(OTHERS, 1, explained)],
         chart: Chart::Lines {
             x: either(linear("round", None), Scale::Linear),

@@ -149,12 +149,20 @@ impl Aim {
     }
 }
 
-/// What an experiment found, in lines for people: of each policy the best point of the sweep, or, where nothing was
-/// swept, the best policy; and about how many seeds would tell apart what is not told apart. Nothing if there is
-/// nothing to compare.
-pub fn answers(summary: &Summary) -> Vec<String> {
-    let is_sweep = summary.points.len() > 1;
-    let Some(aim) = Aim::of(summary, !(is_sweep && summary.sweep.moves("regret"))) else { return Vec::new() };
+/// The candidates that an experiment compares in a quantity: of a sweep the points, for each policy, otherwise the
+/// policies.
+struct Field {
+    /// How its sentence begins.
+    begin: String,
+    names: Vec<String>,
+    candidates: Vec<Sample>,
+    /// Pairs that one wants to tell apart.
+    pairs: Vec<(usize, usize)>,
+    /// Candidates that are left out since they miss nothing by definition, as the genie.
+    perfect: Vec<String>,
+}
+
+fn fields(summary: &Summary, aim: &Aim) -> Vec<Field> {
     let mut labels: Vec<&str> = Vec::new();
     for arm in &summary.arms {
         if !labels.contains(&arm.arm.as_str()) {
@@ -165,27 +173,70 @@ pub fn answers(summary: &Summary) -> Vec<String> {
         let runs = summary.runs.iter().filter(|run| run.point == point && run.arm == label);
         Sample::of(&aim.key, &runs.map(|run| (run.seed, run)).collect())
     };
-    if !is_sweep {
-        let candidates: Vec<Sample> = labels.iter().map(|label| values(label, 0)).collect();
-        let names: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
-        let all: Vec<(usize, usize)> =
-            (0..names.len()).flat_map(|one| (0..one).map(move |other| (other, one))).collect();
-        return told("best", &aim, &names, &candidates, &all);
+    if summary.points.len() <= 1 {
+        let all: Vec<(String, Sample)> = labels.iter().map(|label| ((*label).to_owned(), values(label, 0))).collect();
+        let is_perfect = |(_, sample): &(String, Sample)| aim.key.starts_with("regret.") && sample.is_zero();
+        let (perfect, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_perfect);
+        let (names, candidates): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+        let pairs = (0..names.len()).flat_map(|one| (0..one).map(move |other| (other, one))).collect();
+        let perfect = perfect.into_iter().map(|(name, _)| name).collect();
+        return vec![Field { begin: "best".to_owned(), names, candidates, pairs, perfect }];
     }
     let names = points::bare_names(&summary.points);
     let before = |point| summary.sweep.before(point).into_iter().map(move |(_, other)| (other, point));
     let neighbours: Vec<(usize, usize)> = (0..names.len()).flat_map(before).collect();
-    let of_label = |label: &&str| {
-        let candidates: Vec<Sample> = (0..names.len()).map(|point| values(label, point)).collect();
-        let begin = if labels.len() == 1 { "best".to_owned() } else { format!("best for {label}") };
-        told(&begin, &aim, &names, &candidates, &neighbours)
+    let of_label = |label: &&str| Field {
+        begin: if labels.len() == 1 { "best".to_owned() } else { format!("best for {label}") },
+        candidates: (0..names.len()).map(|point| values(label, point)).collect(),
+        names: names.clone(),
+        pairs: neighbours.clone(),
+        perfect: Vec::new(),
     };
-    labels.iter().flat_map(of_label).collect()
+    labels.iter().map(of_label).collect()
 }
 
-/// The best of some candidates in words, and how many seeds would tell pairs of them apart.
-fn told(begin: &str, aim: &Aim, names: &[String], candidates: &[Sample], pairs: &[(usize, usize)]) -> Vec<String> {
-    let Some(ranking) = rank(candidates, aim.better).filter(|_| candidates.len() > 1) else { return Vec::new() };
+/// The quantities that an experiment is about, that with something told apart first: its main one, and, where policies
+/// are compared, the first regret that is measured.
+pub fn questions(summary: &Summary) -> Vec<Aim> {
+    let is_sweep = summary.points.len() > 1;
+    let Some(main) = Aim::of(summary, !(is_sweep && summary.sweep.moves("regret"))) else { return Vec::new() };
+    let is_there = |aim: &&Aim| summary.arms.iter().any(|arm| arm.values.contains_key(&aim.key));
+    let all = Aim::all(summary, !is_sweep);
+    let regret = all.iter().filter(|aim| aim.key.starts_with("regret.")).find(is_there).cloned();
+    let regret = regret.filter(|regret| regret.key != main.key);
+    let tells = |aim: &Aim| {
+        let field = |field: &Field| rank(&field.candidates, aim.better);
+        let others =
+            fields(summary, aim).iter().filter_map(field).flat_map(|ranking| ranking.others).collect::<Vec<_>>();
+        others.iter().any(|(_, difference)| is_told_apart(difference))
+    };
+    match regret {
+        Some(regret) if !tells(&main) && tells(&regret) => vec![regret, main],
+        regret => std::iter::once(main).chain(regret).collect(),
+    }
+}
+
+/// What an experiment found, in lines for people: of each policy the best point of the sweep, or, where nothing was
+/// swept, the best policy, for each of its [`questions`]; and about how many seeds would tell apart what is not told
+/// apart in the first. Nothing if there is nothing to compare.
+pub fn answers(summary: &Summary) -> Vec<String> {
+    let (mut best, mut seeds) = (Vec::new(), Vec::new());
+    for (index, aim) in questions(summary).iter().enumerate() {
+        for field in fields(summary, aim) {
+            let Some((sentence, ranking)) = told(aim, &field) else { continue };
+            best.push(sentence);
+            if index == 0 {
+                seeds.extend(seeds_lines(&field, ranking.best));
+            }
+        }
+    }
+    best.append(&mut seeds);
+    best
+}
+
+/// The best of some candidates in words.
+fn told(aim: &Aim, Field { begin, names, candidates, perfect, .. }: &Field) -> Option<(String, Ranking)> {
+    let ranking = rank(candidates, aim.better).filter(|_| candidates.len() > 1)?;
     let mut parts = vec![format!("{begin}: {} ({})", names[ranking.best], aim.show(&ranking.value))];
     let open: Vec<&(usize, Estimate)> = ranking.others.iter().filter(|(_, found)| !is_told_apart(found)).collect();
     let described =
@@ -206,7 +257,17 @@ fn told(begin: &str, aim: &Aim, names: &[String], candidates: &[Sample], pairs: 
         if same.is_empty() && open.is_empty() && !ranking.others.is_empty() {
             parts.push(match &ranking.others[..] {
                 [(index, found)] => format!("{} is told apart ({})", names[*index], signed(aim, found)),
-                others => format!("all {} others are told apart", others.len()),
+                others => {
+                    let nearest = |(_, one): &&(usize, Estimate), (_, two): &&(usize, Estimate)| {
+                        one.mean.abs().total_cmp(&two.mean.abs())
+                    };
+                    let nearest = others
+                        .iter()
+                        .min_by(nearest)
+                        .map(|(index, found)| format!(", {} is next ({})", names[*index], signed(aim, found)));
+                    let all = if others.len() == 2 { "both".to_owned() } else { format!("all {}", others.len()) };
+                    format!("{all} others are told apart{}", nearest.unwrap_or_default())
+                }
             });
         }
     }
@@ -220,10 +281,12 @@ fn told(begin: &str, aim: &Aim, names: &[String], candidates: &[Sample], pairs: 
             parts.push(format!("{} others {all} in fewer than {most} runs", many.len()));
         }
     }
-    parts.push(format!("by {}", aim.words));
-    let mut lines = vec![parts.join("; ")];
-    lines.extend(seeds_lines(begin, names, candidates, pairs, ranking.best));
-    lines
+    if !perfect.is_empty() {
+        parts.push(format!("{} {} none", perfect.join(", "), if perfect.len() == 1 { "has" } else { "have" }));
+    }
+    let seeds = ranking.value.n;
+    parts.push(format!("by {}, {seeds} seed{}", aim.words, if seeds == 1 { "" } else { "s" }));
+    Some((parts.join("; "), ranking))
 }
 
 fn signed(aim: &Aim, found: &Estimate) -> String {
@@ -231,14 +294,8 @@ fn signed(aim: &Aim, found: &Estimate) -> String {
 }
 
 /// How many seeds would tell pairs apart, those with the best first.
-fn seeds_lines(
-    begin: &str,
-    names: &[String],
-    candidates: &[Sample],
-    pairs: &[(usize, usize)],
-    best: usize,
-) -> Vec<String> {
-    let mut pairs = pairs.to_vec();
+fn seeds_lines(Field { begin, names, candidates, pairs, .. }: &Field, best: usize) -> Vec<String> {
+    let mut pairs = pairs.clone();
     let horizon = Sample::horizon(candidates);
     pairs.sort_by_key(|&(one, other)| one != best && other != best);
     let needed = |&(one, other): &(usize, usize)| {
@@ -304,8 +361,15 @@ mod tests {
 
     fn lines(candidates: &[Sample]) -> Vec<String> {
         let names: Vec<String> = (0..candidates.len()).map(|index| format!("{} s", 12 + 4 * index)).collect();
-        let pairs: Vec<(usize, usize)> = (1..names.len()).map(|point| (point - 1, point)).collect();
-        told("best for random", &aim(), &names, candidates, &pairs)
+        let field = Field {
+            begin: "best for random".to_owned(),
+            pairs: (1..names.len()).map(|point| (point - 1, point)).collect(),
+            names,
+            candidates: candidates.to_vec(),
+            perfect: Vec::new(),
+        };
+        let Some((sentence, ranking)) = told(&aim(), &field) else { return Vec::new() };
+        std::iter::once(sentence).chain(seeds_lines(&field, ranking.best)).collect()
     }
 
     /// Of 20 s: mean 5, s = 1, half-width 4.3026527/√3 = 2.4841. 16 s minus 20 s: −1, 1, 3, mean 1, s = 2, half-width
@@ -317,13 +381,13 @@ mod tests {
             lines(&all),
             [
                 "best for random: 20 s (5 ± 2.484 s); 16 s is not told apart (+1 ± 4.968 s); 12 s gets there in 1 of 3 runs; by \
-                 virtual time to x",
+                 virtual time to x, 3 seeds",
                 "to tell 16 s from 20 s: about 18 seeds for random",
             ]
         );
         assert_eq!(
             lines(&all[2..]),
-            ["best for random: 12 s (5 ± 2.484 s); 16 s is told apart (+10 s); by virtual time to x"]
+            ["best for random: 12 s (5 ± 2.484 s); 16 s is told apart (+10 s); by virtual time to x, 3 seeds"]
         );
         // Of five that are not told apart, the four nearest to the best, in this order.
         let late = |by: f64| seeds(&[3.0 + by, 6.0 + by, 9.0 + by]);
@@ -334,10 +398,12 @@ mod tests {
             .to_vec();
         assert!(order.is_sorted() && !found.contains("28 s"), "{found}");
         let same = [all[2].clone(), all[2].clone()];
-        assert_eq!(lines(&same), ["best for random: 12 s (5 ± 2.484 s); 16 s is the same; by virtual time to x"]);
+        assert_eq!(
+            lines(&same),
+            ["best for random: 12 s (5 ± 2.484 s); 16 s is the same; by virtual time to x, 3 seeds"]
+        );
         let few = [seeds(&[1.0, 2.0]), seeds(&[2.0, 2.0])];
-        let words =
-            "best for random: 12 s (1.500 s); 2 seeds are too few to tell it from the others; by virtual time to x";
+        let words = "best for random: 12 s (1.500 s); 2 seeds are too few to tell it from the others; by virtual time to x, 2 seeds";
         assert_eq!(lines(&few), [words]);
         assert_eq!(lines(&all[..1]), [""; 0], "nothing to compare");
     }

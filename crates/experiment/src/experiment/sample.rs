@@ -62,6 +62,11 @@ impl Sample {
         self.values.len()
     }
 
+    /// Whether all values are known and 0.
+    pub fn is_zero(&self) -> bool {
+        !self.is_empty() && self.values.values().all(|value| value.has_arrived && value.time == 0.0)
+    }
+
     /// Whether no run has the quantity.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()

@@ -1,6 +1,6 @@
 //! How many runs have reached a target by when.
 
-use super::super::model::{Axis, Chart, Figure, Line, LineKind};
+use super::super::model::{Axis, Chart, Choice, Figure, Line, LineKind};
 use super::super::study::{Study, id, linear, rounded, rounded_x};
 use fedgenie_experiment::experiment::until;
 
@@ -44,11 +44,12 @@ fn of_target(study: &Study<'_>, target: &str) -> Option<Figure> {
     Some(Figure {
         id: id(&format!("arrived-{target}")),
         title: format!("Runs that have reached {}", target.replace('_', " ")),
-        caption:
-            "The share of runs that have reached the target by when (Kaplan and Meier). A line ends where the last run \
-                  ends that has not reached it; below 1 there, some never do."
-                .to_owned(),
+        caption: "The share of runs that have reached the target by when. A line ends where the last run ends that has not reached \
+                  it; below 1 there, some never do."
+            .to_owned(),
+        method: "Shares are Kaplan and Meier's: a run that ends before it arrives counts as long as it is under way.".to_owned(),
         summary: combinations.iter().filter_map(words).collect(),
+        choice: Choice::new("arrived", [("target", &target.replace('_', " "))]),
         chart: Chart::Lines {
             x: linear("virtual time", Some("s")),
             y: Axis { range: [Some(0.0), Some(1.0)], ..linear("share of runs", None) },

@@ -1,8 +1,9 @@
 //! Values with intervals: differences between policies, and the Gini index.
 
-use super::super::model::{Axis, Chart, Figure, Interval};
+use super::super::model::{Axis, Chart, Choice, Figure, Interval};
 use super::super::study::{Better, Difference, Quantity, Study, id, interval, linear};
 use super::super::verdicts::{OfPoints, of_points};
+use super::course::EVENNESS;
 use super::{how_intervals_are_shown, mean_words};
 
 /// The most rows of a figure.
@@ -48,13 +49,15 @@ pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
         figures.push(Figure {
             id: id(&format!("difference-{}", quantity.key)),
             title: format!("Difference in {} to {whose}", quantity.words),
-            caption: format!(
-                "Each policy minus {whose}, {}{better} {}{}",
+            caption: format!("Each policy minus {whose}.{better}"),
+            method: format!(
+                "Differences are {} {}{}",
                 how_paired(study, &found),
                 how_intervals_are_shown(),
                 study.method(&quantity)
             ),
             summary,
+            choice: Choice::new("differences", [("in", &quantity.words)]),
             chart: Chart::Intervals {
                 value: Axis { label: format!("difference in {}", quantity.words), ..quantity.axis() },
                 rows,
@@ -98,12 +101,10 @@ pub(super) fn differences_of_points(study: &Study<'_>) -> Vec<Figure> {
         Some(Figure {
             id: id(&format!("difference-points-{}", quantity.key)),
             title: format!("Difference in {} to {name}", quantity.words),
-            caption: format!(
-                "Each policy at each point of the sweep minus itself at {name}, paired by seed: draws of equal seeds are the same at \
-                 all points.{better} {}",
-                how_intervals_are_shown()
-            ),
+            caption: format!("Each policy at each point of the sweep minus itself at {name}, paired by seed.{better}"),
+            method: format!("Draws of equal seeds are the same at all points. {}", how_intervals_are_shown()),
             summary: found.iter().map(summary).collect(),
+            choice: Choice::new("differences of points", [("in", &quantity.words)]),
             chart: Chart::Intervals { value: quantity.axis(), rows: found.iter().map(row).collect() },
         })
     };
@@ -126,11 +127,11 @@ pub(super) fn gini(study: &Study<'_>) -> Option<Figure> {
     Some(Figure {
         id: "gini".to_owned(),
         title: "Gini index of selections".to_owned(),
-        caption: format!(
-            "Gini index of the clients' numbers of selections in the whole run: 0 if all are equal, 1 − 1/K if one of K clients is \
-             always selected. {}",
-            how_intervals_are_shown()
-        ),
+        caption: "Gini index of the clients' numbers of selections in the whole run: 0 if all are equal, 1 − 1/K if one of K clients \
+                  is always selected."
+            .to_owned(),
+        method: how_intervals_are_shown(),
+        choice: Choice::new(EVENNESS, [("by", "Gini index")]),
         summary: found().map(|(arm, point, gini)| mean_words(&study.words(arm, point), &gini, None)).collect(),
         chart: Chart::Intervals { value: linear("Gini index", None), rows: rows.collect() },
     })

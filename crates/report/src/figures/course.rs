@@ -1,7 +1,7 @@
 //! Values over rounds, virtual time and traffic: metrics, regret, participation.
 
 use super::super::courses::{Between, Over, lines};
-use super::super::model::{Axis, Chart, Figure, Line, LineKind, Mark, Scale};
+use super::super::model::{Axis, Chart, Choice, Figure, Line, LineKind, Mark, Scale};
 use super::super::study::{Study, capitalised, id, linear, regret_words};
 use super::super::theory;
 use super::{either, how_means_are_shown, marks, mean_words};
@@ -39,22 +39,24 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
                 |point: &CurvePoint| point.metrics.iter().find(|(name, _)| *name == metric).map(|&(_, value)| value);
             let lines = lines(study, Between::Steps, over, value);
             let words = metric.replace('_', " ");
-            let mut caption = format!(
-                "{}, measured at the end of a round and held until the next measurement. {}",
-                subject(&metric, &words),
-                how_means_are_shown(study)
+            let (drawn, mut method) = how_means_are_shown(study);
+            let caption = format!(
+                "{}, measured at the end of a round and held until the next measurement. {drawn}",
+                subject(&metric, &words)
             );
             let known = study.references(&metric);
             if !known.is_empty() {
                 let each = known.iter().map(|(name, value)| format!("{name} {}", number(*value)));
-                caption
+                method
                     .push_str(&format!(" Reached without a model (dashed): {}.", each.collect::<Vec<_>>().join(", ")));
             }
             figures.extend(figure(Course {
                 id: id(&format!("{metric}{ending}")),
                 title: format!("{} over {}", capitalised(&words), over.words()),
                 caption,
+                method,
                 summary: finals(study, &format!("final.{metric}"), "at the end"),
+                choice: Choice::new(&metric, [("over", over.words())]),
                 over,
                 y: value_axis(&words, &lines, is_share),
                 lines,
@@ -113,13 +115,15 @@ fn regrets_of(study: &Study<'_>, with_theory: bool) -> Vec<Figure> {
             let unit = if meter == "assignment" { "loss" } else { "reward" };
             let axis = linear(&regret_words(meter), Some(unit));
             let axis = if is_positive { either(axis, Scale::Linear) } else { axis };
-            let mut caption = format!("{}, summed over rounds. {}", meant(meter), how_means_are_shown(study));
+            let (drawn, how) = how_means_are_shown(study);
+            let caption = format!("{}, summed over rounds. {drawn}", capitalised(&regret_words(meter)));
+            let mut method = format!("{}. {how}", meant(meter));
             let mut summary = finals(study, &format!("regret.{meter}"), "after the last round");
             if with_theory && over == Over::Rounds && meter == "mean" {
                 let theory = theory::of_mean_regret(study);
                 let has_fits = theory.lines.iter().any(|line| line.role == LineKind::Fit);
                 for words in [has_fits.then_some(theory::FITS), theory.has_bound.then_some(theory::BOUND)] {
-                    caption.extend(words.map(|words| format!(" {words}")));
+                    method.extend(words.map(|words| format!(" {words}")));
                 }
                 lines.extend(theory.lines);
                 summary.extend(theory.words);
@@ -128,7 +132,9 @@ fn regrets_of(study: &Study<'_>, with_theory: bool) -> Vec<Figure> {
                 id: id(&format!("{name}{ending}")),
                 title: format!("{} over {}", capitalised(&regret_words(meter)), over.words()),
                 caption,
+                method,
                 summary,
+                choice: Choice::new("regret", [("regret", meter), ("over", over.words())]),
                 over,
                 y: Axis {
                     range: [matches!(meter, "mean" | "counterfactual" | "assignment").then_some(0.0), None],
@@ -171,20 +177,25 @@ fn meant(meter: &str) -> &'static str {
     }
 }
 
+/// The name of the figures on how evenly clients were selected.
+pub(super) const EVENNESS: &str = "evenness";
+
 /// How evenly clients were selected, over rounds.
 pub(super) fn participation(study: &Study<'_>) -> Vec<Figure> {
     let is_known = study.arms.iter().flat_map(|arm| arm.all_runs()).any(|run| run.metrics.durations.rounds > 0);
     if !is_known {
         return Vec::new();
     }
+    let (drawn, how) = how_means_are_shown(study);
     let jain = Course {
         id: "jain".to_owned(),
         title: "Jain's index of selections over rounds".to_owned(),
-        caption: format!(
-            "(Σc)²/(K·Σc²), where c is each of the K clients' number of selections so far: 1 if all are equal, 1/K if one client is \
-             always selected. {}",
-            how_means_are_shown(study)
+        caption: format!("How evenly clients were selected so far: 1 if all equally often. {drawn}"),
+        method: format!(
+            "(Σc)²/(K·Σc²), where c is each of the K clients' number of selections: 1 if all are equal, 1/K if one client is always \
+             selected. {how}"
         ),
+        choice: Choice::new(EVENNESS, [("by", "Jain's index")]),
         summary: finals(study, "jain", "after the last round"),
         over: Over::Rounds,
         y: Axis { range: [Some(0.0), Some(1.0)], ..linear("Jain's index", None) },
@@ -194,7 +205,9 @@ pub(super) fn participation(study: &Study<'_>) -> Vec<Figure> {
     let unique = Course {
         id: "unique-clients".to_owned(),
         title: "Clients selected at least once over rounds".to_owned(),
-        caption: format!("Number of clients selected at least once so far. {}", how_means_are_shown(study)),
+        caption: format!("Number of clients selected at least once so far. {drawn}"),
+        method: how,
+        choice: Choice::new(EVENNESS, [("by", "clients selected")]),
         summary: finals(study, "unique_clients", "after the last round"),
         over: Over::Rounds,
         y: Axis { range: [Some(0.0), None], ..linear("clients selected at least once", None) },
@@ -217,7 +230,9 @@ struct Course {
     id: String,
     title: String,
     caption: String,
+    method: String,
     summary: Vec<String>,
+    choice: Option<Choice>,
     over: Over,
     y: Axis,
     lines: Vec<Line>,
@@ -225,8 +240,8 @@ struct Course {
 }
 
 fn figure(course: Course) -> Option<Figure> {
-    let Course { id, title, caption, summary, over, y, lines, marks } = course;
+    let Course { id, title, caption, method, summary, choice, over, y, lines, marks } = course;
     let chart = Chart::Lines { x: over.axis(), y, lines, marks };
     let is_empty = matches!(&chart, Chart::Lines { lines, .. } if lines.is_empty());
-    (!is_empty).then_some(Figure { id, title, caption, summary, chart })
+    (!is_empty).then_some(Figure { id, title, caption, method, summary, choice, chart })
 }

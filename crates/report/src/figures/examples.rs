@@ -43,6 +43,8 @@ fn figure(sizes: &[f64], id: String, of_point: &str) -> Figure {
         id,
         title: format!("Training examples per client{of_point}"),
         caption: "How many training examples each client holds, averaged over seeds.".to_owned(),
+        method: String::new(),
+        choice: None,
         summary: sizes.iter().enumerate().map(words).collect(),
         chart: Chart::Bars {
             value: Axis { range: [Some(0.0), None], ..linear("training examples", None) },

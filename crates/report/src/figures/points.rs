@@ -90,7 +90,14 @@ pub(super) fn curves(study: &Study<'_>) -> Vec<Figure> {
             };
             if points.len() < study.points.len() {
                 let which = format!(" Drawn are {} of {} points, evenly spaced.", points.len(), study.points.len());
-                figure.caption.push_str(&which);
+                figure.method.push_str(&which);
+            }
+            if let Some(choice) = &mut figure.choice {
+                choice.values.insert(0, ["of".to_owned(), choice.of.replace('_', " ")]);
+                if study.arms.len() > 1 {
+                    choice.values.insert(0, ["policy".to_owned(), whose.clone()]);
+                }
+                choice.of = "curves of points".to_owned();
             }
             figures.push(figure);
         }
@@ -107,6 +114,7 @@ fn thin(figure: &mut Figure) {
     if let Some(start) = figure.caption.find("Thick lines are means") {
         figure.caption.truncate(start);
         figure.caption.push_str("Lines are means over seeds; each stops where the shortest of its runs stops.");
+        figure.method.clear();
     }
 }
 

@@ -102,7 +102,9 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
         id: "selections".to_owned(),
         title: "Selections over rounds".to_owned(),
         caption: format!("Selections in windows of {rounds}, {seeds}. {RATIO}"),
+        method: String::new(),
         summary,
+        choice: None,
         chart: Chart::Heat {
             x: linear("rounds", None),
             columns: (0..columns).map(window).collect(),
@@ -193,12 +195,13 @@ pub(super) fn durations(study: &Study<'_>) -> Option<Figure> {
     Some(Figure {
         id: "durations".to_owned(),
         title: "Durations of rounds".to_owned(),
-        caption: "Cumulative distribution of the rounds' durations, all seeds together. The minimum and the maximum are exact, and so \
-                  is the share of rounds that take exactly that long (a vertical line). In between, the distribution is known at \
-                  20 durations per factor of ten and interpolated linearly. Quantiles in the text are read from this curve; means \
-                  are exact."
+        caption: "Cumulative distribution of the rounds' durations, all seeds together.".to_owned(),
+        method: "The minimum and the maximum are exact, and so is the share of rounds that take exactly that long (a vertical line). \
+                 In between, the distribution is known at 20 durations per factor of ten and interpolated linearly. Quantiles in the \
+                 text are read from this curve; means are exact."
             .to_owned(),
         summary,
+        choice: None,
         chart: Chart::Lines {
             x: either(linear("duration of a round", Some("s")), first),
             y: Axis { range: [Some(0.0), Some(1.0)], ..linear("share of rounds", None) },

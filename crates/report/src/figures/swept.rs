@@ -1,6 +1,6 @@
 //! A sweep: quantities over what was swept.
 
-use super::super::model::{Axis as Shown, Chart, Figure, Line, LineKind, Mark, Panel, Scale};
+use super::super::model::{Axis as Shown, Chart, Choice, Figure, Line, LineKind, Mark, Panel, Scale};
 use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
 use super::rounds::{ratio_axis, ratio_words, ratios, row_words};
 use super::{MOST_COURSES, either, how_intervals_are_shown, marks, mean_words, whiskers};
@@ -13,7 +13,7 @@ use fedgenie_experiment::scenario::sweep::Axis;
 use std::collections::BTreeMap;
 
 /// What is said of contours, where there may be some.
-const CONTOURS: &str = " Outlined are a policy's best point and those that are not told apart from it, each by its own paired \
+const CONTOURS: &str = "Outlined are a policy's best point and those that are not told apart from it, each by its own paired \
                         95 % interval.";
 
 /// The kinds of sweeps.
@@ -91,12 +91,10 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             true => whiskers("Wilson"),
             false => how_intervals_are_shown(),
         };
-        let (over, how) = match &swept {
-            Swept::Numbers(path, ..) => (path.clone(), format!("Dots are means over seeds. {whiskers}")),
-            Swept::Grid([one, two], ..) => {
-                (format!("{one} and {two}"), format!("Colours are means over seeds.{CONTOURS}"))
-            }
-            Swept::Points => ("the sweep".to_owned(), format!("Means over seeds. {whiskers}")),
+        let (over, [drawn, how]) = match &swept {
+            Swept::Numbers(path, ..) => (path.clone(), ["Dots are means over seeds.", &whiskers]),
+            Swept::Grid([one, two], ..) => (format!("{one} and {two}"), ["Colours are means over seeds.", CONTOURS]),
+            Swept::Points => ("the sweep".to_owned(), ["Means over seeds.", &whiskers]),
         };
         let words = |(arm, point): (usize, usize)| {
             let label = study.words(arm, point);
@@ -110,10 +108,10 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
                 None => mean_words(&label, &estimate, quantity.unit),
             })
         };
-        let mut caption = format!("{} at every point of the sweep. {how}", capitalised(&quantity.words));
-        caption.push_str(&study.method(&quantity));
+        let caption = format!("{} at every point of the sweep. {drawn}", capitalised(&quantity.words));
+        let mut method = format!("{how}{}", study.method(&quantity));
         if let Some(paths) = rewards.as_ref().filter(|_| quantity.key.starts_with("regret.")) {
-            caption.push_str(&format!(
+            method.push_str(&format!(
                 " The sweep changes the reward ({paths}), so regrets of different points have different units."
             ));
             let warning = format!("the sweep changes {paths}: regrets of its points are measured in different rewards");
@@ -123,7 +121,9 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             id: id(&name),
             title: format!("{} over {over}", capitalised(&quantity.words)),
             caption,
+            method,
             summary: study.combinations().into_iter().filter_map(words).collect(),
+            choice: Choice::new("quantities", [("of", &quantity.words)]),
             chart,
         });
     }
@@ -269,7 +269,9 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
         id: "selections".to_owned(),
         title: format!("Selections over {}", paths.join(" and ")),
         caption: format!("Selections in all rounds of all seeds, at every point of the sweep. {}", ratio_words()),
+        method: String::new(),
         summary: Vec::new(),
+        choice: None,
         chart: Chart::Heat {
             x: Shown { label: paths.join(", "), ..linear("", None) },
             columns,
@@ -291,6 +293,12 @@ pub(super) fn selections_over_rounds(study: &Study<'_>) -> Option<Figure> {
     Some(Figure { id: "selections-rounds".to_owned(), ..figure })
 }
 
+/// The choice of a figure of one point among those of the others.
+fn at_point(study: &Study<'_>, point: usize, of: &str, figure: &Figure) -> Option<Choice> {
+    let own = figure.choice.as_ref()?;
+    Choice::new(of, [("of", &own.of.replace('_', " ")), ("at", study.point_words(point))])
+}
+
 /// The metrics that have targets, over virtual time at every point, where there are few.
 pub(super) fn courses(study: &Study<'_>) -> Vec<Figure> {
     if study.points.len() > MOST_COURSES {
@@ -302,6 +310,7 @@ pub(super) fn courses(study: &Study<'_>) -> Vec<Figure> {
         let named = move |figure: Figure| Figure {
             id: format!("{}-p{point}-time", figure.id),
             title: format!("{}, {}", figure.title, study.point_words(point)),
+            choice: at_point(study, point, "courses of points", &figure),
             ..figure
         };
         super::course::metrics(&study.at(point)).into_iter().filter(aimed_at).map(named).collect::<Vec<Figure>>()
@@ -319,6 +328,7 @@ pub(super) fn regrets(study: &Study<'_>) -> Vec<Figure> {
         let named = move |figure: Figure| Figure {
             id: format!("regret-p{point}-rounds"),
             title: format!("{}, {}", figure.title, study.point_words(point)),
+            choice: at_point(study, point, "regret of points", &figure),
             ..figure
         };
         figures.map(named).next()

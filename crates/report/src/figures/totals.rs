@@ -1,6 +1,6 @@
 //! Totals of runs: jobs by outcome, computing and traffic used and wasted.
 
-use super::super::model::{Axis, Chart, Figure};
+use super::super::model::{Axis, Chart, Choice, Figure};
 use super::super::study::{Study, linear, rounded};
 use super::MOST_BARS;
 use fedgenie_experiment::experiment::{RunSummary, number};
@@ -45,25 +45,25 @@ pub(super) fn totals(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figur
     let counted =
         study.arms.iter().flat_map(|arm| arm.all_runs()).any(|run| run.outcomes.arrived + run.outcomes.late > 0);
     let outcomes = counted.then(|| {
-        let caption = "Outcomes of jobs per run, averaged over seeds. A late job was under way when its round closed, or its \
-                       update was too stale. A lost job ended because its client or its link failed. Jobs are under way at the \
-                       end if the protocol starts them before the round in which they count.";
-        bars_of(study, "outcomes", "Outcomes of jobs", caption, &OUTCOMES, &linear("jobs per run", None))
+        let caption = "Outcomes of jobs per run, averaged over seeds.";
+        let method = "A late job was under way when its round closed, or its update was too stale. A lost job ended because its \
+                      client or its link failed. Jobs are under way at the end if the protocol starts them before the round in \
+                      which they count.";
+        bars_of(study, "outcomes", "Outcomes of jobs", [caption, method], &OUTCOMES, &linear("jobs per run", None))
     });
-    let compute = format!("Virtual time of computing per run, summed over clients and averaged over seeds. {WASTED}");
-    let traffic = format!(
-        "Bytes between server and clients per run, averaged over seeds; an interrupted transfer counts the bytes that had \
-         moved. {WASTED}"
-    );
+    let compute = ["Virtual time of computing per run, summed over clients and averaged over seeds.", WASTED];
+    let moved = format!("An interrupted transfer counts the bytes that had moved. {WASTED}");
+    let traffic = ["Bytes between server and clients per run, averaged over seeds.", &moved];
     let figures = [
         outcomes.flatten(),
-        bars_of(study, "compute", "Computing of clients", &compute, &COMPUTE, &linear("computing per run", Some("s"))),
-        bars_of(study, "traffic", "Traffic of clients", &traffic, &TRAFFIC, &linear("traffic per run", Some("B"))),
+        bars_of(study, "compute", "Computing of clients", compute, &COMPUTE, &linear("computing per run", Some("s"))),
+        bars_of(study, "traffic", "Traffic of clients", traffic, &TRAFFIC, &linear("traffic per run", Some("B"))),
     ];
     figures.into_iter().flatten().collect()
 }
 
-fn bars_of(study: &Study<'_>, id: &str, title: &str, caption: &str, parts: &[Part], axis: &Axis) -> Option<Figure> {
+/// `said` is a caption, and how it was computed.
+fn bars_of(study: &Study<'_>, id: &str, title: &str, said: [&str; 2], parts: &[Part], axis: &Axis) -> Option<Figure> {
     let combinations = study.combinations();
     let mean = |of: fn(&RunSummary) -> f64, (arm, point): (usize, usize)| {
         let runs = &study.arms[arm].runs[point];
@@ -94,8 +94,10 @@ fn bars_of(study: &Study<'_>, id: &str, title: &str, caption: &str, parts: &[Par
     Some(Figure {
         id: id.to_owned(),
         title: title.to_owned(),
-        caption: caption.to_owned(),
+        caption: said[0].to_owned(),
+        method: said[1].to_owned(),
         summary,
+        choice: Choice::new("totals", [("of", title)]),
         chart: Chart::Bars { value, categories, parts: found },
     })
 }

@@ -4,7 +4,8 @@
 //! show, and of a long band every other point is kept: a page with many lines becomes a third as long.
 
 use super::numbers::rounded;
-use crate::{Axis, Chart, Figure, Line, LineKind, Mark, Report, Series};
+use super::shown::{Drawn, Shown};
+use crate::{Axis, Chart, Line, LineKind, Mark, Report, Series};
 use serde::Serialize;
 
 const X_DIGITS: usize = 9;
@@ -20,13 +21,17 @@ struct Page<'a> {
 #[derive(Serialize)]
 struct Picture<'a> {
     id: &'a str,
+    /// The name of its element.
+    element: &'a str,
     title: &'a str,
-    chart: Drawn<'a>,
+    /// What there is to choose, and what this one shows of it.
+    choice: &'a [[String; 2]],
+    chart: Shape<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Drawn<'a> {
+enum Shape<'a> {
     Lines(Lines<'a>),
     Other(Box<Chart>),
 }
@@ -58,8 +63,8 @@ struct Columns<'a> {
 }
 
 /// The JSON.
-pub(super) fn json(report: &Report) -> String {
-    let figures = report.figures.iter().map(picture).collect();
+pub(super) fn json(report: &Report, shown: &Shown<'_>) -> String {
+    let figures = shown.drawn.iter().map(picture).collect();
     let page = Page { title: &report.title, series: &report.series, figures };
     let json = serde_json::to_string(&page).expect("numbers and texts are always JSON");
     harmless(&json)
@@ -71,12 +76,13 @@ fn harmless(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-fn picture(figure: &Figure) -> Picture<'_> {
+fn picture<'a>(Drawn { of: figure, id, .. }: &'a Drawn<'a>) -> Picture<'a> {
     let chart = match &figure.chart {
-        Chart::Lines { x, y, lines, marks } => Drawn::Lines(columns(x, y, lines, marks)),
-        other => Drawn::Other(Box::new(in_few_digits(other))),
+        Chart::Lines { x, y, lines, marks } => Shape::Lines(columns(x, y, lines, marks)),
+        other => Shape::Other(Box::new(in_few_digits(other))),
     };
-    Picture { id: &figure.id, title: &figure.title, chart }
+    let choice = figure.choice.as_ref().map_or(&[][..], |choice| &choice.values);
+    Picture { id: &figure.id, element: id, title: &figure.title, choice, chart }
 }
 
 /// A chart without lines, which is small.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    Axis, Chart, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Scale, Series, Style,
-    Table, Verdict, Why,
+    Axis, Chart, Choice, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Scale, Series,
+    Style, Table, Verdict, Why,
 };
 use serde_json::Value;
 
@@ -27,7 +27,9 @@ fn figure(chart: Chart) -> Figure {
         id: "one".to_owned(),
         title: format!("figure {POISON}"),
         caption: format!("caption {POISON}"),
+        method: format!("method {POISON}"),
         summary,
+        choice: None,
         chart,
     }
 }
@@ -69,6 +71,7 @@ fn report() -> Report {
             rows: vec![(text("subject"), text("against"), vec![Some(verdict), None])],
         }],
         results: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
+        brief: Table::default(),
         series: vec![Series { label: text("first"), style: Style::of_index(0) }],
         figures: vec![
             figure(Chart::Lines {
@@ -127,8 +130,8 @@ fn no_text_becomes_an_element() {
         ["title", "prefix", "scenario", "experiment", "fact", "value", "source", "warning", "quantity", "subject"]
             .into_iter()
             .chain([
-                "against", "lower", "column", "cell", "figure", "caption", "summary", "panel", "row", "part", "label",
-                "chooser", "sentence", "decision", "note", "index", "7",
+                "against", "lower", "column", "cell", "figure", "caption", "summary", "method", "panel", "row", "part",
+                "label", "chooser", "sentence", "decision", "note", "index", "7",
             ])
     {
         assert!(page.contains(&format!("{word} &#60;script&#62;")), "{word} is not shown as it is");
@@ -146,6 +149,71 @@ fn decisions_have_a_section_of_their_own() {
     let mut none = report();
     none.why.clear();
     assert!(!html(&none).contains("id=\"why\""));
+}
+
+/// Alternatives have one number and stand together, the first of them where it stood; what shows nothing is a sentence.
+#[test]
+fn alternatives_stand_together() {
+    let lines = |values: [f64; 2]| Chart::Lines {
+        x: axis("x"),
+        y: axis("y"),
+        lines: vec![Line {
+            points: vec![(0.0, values[0]), (1.0, values[1])],
+            band: Vec::new(),
+            ..line("a", LineKind::Mean, 2, 1.0)
+        }],
+        marks: Vec::new(),
+    };
+    let named = |id: &str, of: &str, values| Figure {
+        id: id.to_owned(),
+        title: id.to_owned(),
+        choice: Some(Choice { of: of.to_owned(), values: vec![["over".to_owned(), id.to_owned()]] }),
+        ..figure(lines(values))
+    };
+    let figures = vec![
+        named("loss", "loss", [2.0, 1.0]),
+        named("regret", "regret", [0.0, 3.0]),
+        named("nothing", "loss", [0.0, 0.0]),
+        named("loss-time", "loss", [2.0, 1.5]),
+    ];
+    let report = Report { figures, ..Report::default() };
+    let shown = Shown::of(&report);
+    let drawn: Vec<_> = shown.drawn.iter().map(|drawn| (drawn.index, drawn.number, drawn.id.as_str())).collect();
+    assert_eq!(drawn, [(0, 1, "figure-1"), (3, 1, "figure-1-2"), (1, 2, "figure-2")]);
+    assert_eq!((shown.plain.len(), shown.plain[0].sentence.as_str()), (1, "0 throughout"));
+    let page = html(&report);
+    assert_eq!(page.matches("<div class=\"family\">").count(), 1);
+    assert!(page.contains("<b>nothing</b>: 0 throughout."));
+    let elements: Vec<Value> =
+        data(&page)["figures"].as_array().unwrap().iter().map(|found| found["element"].clone()).collect();
+    assert_eq!(elements, ["figure-1", "figure-1-2", "figure-2"]);
+}
+
+#[test]
+fn pictures_that_show_nothing_are_sentences() {
+    let bars = |lengths: [f64; 2]| {
+        let parts = vec![("arrived".to_owned(), lengths.to_vec())];
+        figure(Chart::Bars {
+            value: Axis { unit: None, ..axis("jobs") },
+            categories: vec!["a".to_owned(), "b".to_owned()],
+            parts,
+        })
+    };
+    let dots = |has_dots| {
+        let of = |series: &str, value: f64| Line {
+            points: vec![(1.0, value)],
+            band: Vec::new(),
+            has_dots,
+            ..line(series, LineKind::Mean, 1, 1.0)
+        };
+        figure(Chart::Lines { x: axis("x"), y: axis("y"), lines: vec![of("a", 2.5), of("b", 3.0)], marks: Vec::new() })
+    };
+    let figures = vec![bars([5.0, 5.0]), bars([5.0, 6.0]), dots(false), dots(true)];
+    let report = Report { figures, ..Report::default() };
+    let shown = Shown::of(&report);
+    let sentences: Vec<&str> = shown.plain.iter().map(|plain| plain.sentence.as_str()).collect();
+    assert_eq!(sentences, ["the same for all 2: arrived 5", "measured once: a 2.5, b 3"]);
+    assert_eq!(shown.drawn.iter().map(|drawn| drawn.index).collect::<Vec<_>>(), [1, 3]);
 }
 
 #[test]
@@ -173,7 +241,7 @@ fn scripts_run_with_the_nonce_only_and_nothing_goes_out() {
     let page = html(&report());
     let (_, rest) = page.split_once("script-src 'nonce-").unwrap();
     let nonce = rest.split_once('\'').unwrap().0;
-    assert_eq!(page.matches(&format!("<script nonce=\"{nonce}\">")).count(), 1 + SCRIPTS.len());
+    assert_eq!(page.matches(&format!("<script nonce=\"{nonce}\">")).count(), SCRIPTS.len());
     assert!(page.contains("default-src 'none'"));
     let mut other = report();
     other.warnings[0].push('.');

@@ -3,9 +3,11 @@
 use super::super::verdicts::OF_POINTS;
 use super::data_tables::{DataTable, data_tables};
 use super::numbers;
+use super::shown::{Drawn, Plain, Shown};
 use super::{LIBRARY, LICENCES, SCRIPTS, STYLE};
 use crate::{Chart, Decided, Experiment, Figure, Overview, Report, Table, Verdict, Why};
 use askama::Template;
+use std::collections::BTreeSet;
 
 /// The page.
 #[derive(Template)]
@@ -22,17 +24,30 @@ pub(super) struct Page<'a> {
     experiments: &'a [Experiment],
     /// Facts' names, each with its value per experiment.
     facts: Vec<(&'a str, Vec<&'a str>)>,
-    answers: &'a [String],
+    /// What was found; and about how many seeds would tell the rest apart.
+    answers: Vec<&'a str>,
+    needed: Vec<&'a str>,
     warnings: &'a [String],
     /// The main comparisons at a glance, where all of them would be a long list.
     overviews: Vec<OverviewView<'a>>,
     /// Comparisons under headings; a single group without one is shown at once.
     verdicts: Vec<VerdictGroup<'a>>,
-    results: &'a Table,
-    figures: Vec<FigureView<'a>>,
-    /// Whether the list of all figures is folded.
-    has_many_figures: bool,
+    /// The table for the first screen: the brief one, or all results where there is none.
+    brief: &'a Table,
+    /// All results, where the table for the first screen has not all of them.
+    results: Option<&'a Table>,
+    /// The figures that are drawn, alternatives together; those of decisions are only below `why`.
+    families: Vec<Family<'a>>,
+    /// What is said in the place of pictures that would show nothing.
+    plain: Vec<&'a Plain<'a>>,
     why: Vec<WhyView<'a>>,
+}
+
+/// Figures of which one is shown at a time.
+struct Family<'a> {
+    /// Read aloud.
+    name: String,
+    figures: Vec<FigureView<'a>>,
 }
 
 struct OverviewView<'a> {
@@ -56,6 +71,8 @@ struct VerdictView<'a> {
 
 struct WhyView<'a> {
     of: &'a Why,
+    families: Vec<Family<'a>>,
+    plain: Vec<&'a Plain<'a>>,
     decisions: Vec<DecisionView<'a>>,
 }
 
@@ -75,17 +92,21 @@ impl DecisionView<'_> {
 struct FigureView<'a> {
     of: &'a Figure,
     number: usize,
+    /// The name of its element.
+    id: &'a str,
     /// Read aloud instead of the picture.
     spoken: String,
     tables: Vec<DataTable>,
-    /// Whether it belongs to what a policy says of its decisions.
-    is_why: bool,
     /// How high the picture is before it is drawn, so that the page does not jump.
     height: usize,
 }
 
-pub(super) fn page<'a>(report: &'a Report, data: &'a str) -> Page<'a> {
+pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) -> Page<'a> {
     let all = serde_json::to_vec(report).expect("numbers and texts are always JSON");
+    let of_why: BTreeSet<usize> = report.why.iter().flat_map(|why| why.figures.iter().copied()).collect();
+    let (plain, families) =
+        (plain(shown, |index| !of_why.contains(&index)), families(shown, |index| !of_why.contains(&index)));
+    let (answers, needed) = report.answers.iter().map(String::as_str).partition(|line| !is_of_seeds(line));
     Page {
         title: &report.title,
         nonce: blake3::hash(&all).to_hex()[..32].to_owned(),
@@ -96,27 +117,54 @@ pub(super) fn page<'a>(report: &'a Report, data: &'a str) -> Page<'a> {
         data,
         experiments: &report.experiments,
         facts: facts(&report.experiments),
-        answers: &report.answers,
+        answers,
+        needed,
         warnings: &report.warnings,
         overviews: overviews(report),
         verdicts: verdict_groups(report),
-        results: &report.results,
-        figures: report.figures.iter().enumerate().map(|figure| figure_view(report, figure)).collect(),
-        has_many_figures: report.figures.len() > MOST_OPEN,
-        why: report.why.iter().map(why).collect(),
+        brief: if report.brief.rows.is_empty() { &report.results } else { &report.brief },
+        results: Some(&report.results).filter(|_| !report.brief.rows.is_empty()),
+        families,
+        plain,
+        why: report.why.iter().map(|of| why(of, shown)).collect(),
     }
+}
+
+/// Whether a line says how many seeds would tell candidates apart.
+fn is_of_seeds(line: &str) -> bool {
+    line.starts_with("to tell ") || line.starts_with("… ")
+}
+
+fn plain<'a>(shown: &'a Shown<'a>, is_wanted: impl Fn(usize) -> bool) -> Vec<&'a Plain<'a>> {
+    shown.plain.iter().filter(|plain| is_wanted(plain.index)).collect()
+}
+
+/// The drawn figures that are wanted, alternatives together.
+fn families<'a>(shown: &'a Shown<'a>, is_wanted: impl Fn(usize) -> bool) -> Vec<Family<'a>> {
+    let mut families: Vec<Family<'a>> = Vec::new();
+    let mut last = None;
+    for drawn in shown.drawn.iter().filter(|drawn| is_wanted(drawn.index)) {
+        let view = figure_view(drawn);
+        match families.last_mut().filter(|_| last == Some(drawn.number)) {
+            Some(family) => family.figures.push(view),
+            None => families.push(Family { name: drawn.of.title.clone(), figures: vec![view] }),
+        }
+        last = Some(drawn.number);
+    }
+    families
 }
 
 /// The most rows of a table that is open at first.
 const MOST_OPEN: usize = 30;
 
 /// The last decision is shown at first, if it is short.
-fn why(of: &Why) -> WhyView<'_> {
+fn why<'a>(of: &'a Why, shown: &'a Shown<'a>) -> WhyView<'a> {
     let mut decisions: Vec<_> = of.decisions.iter().map(|of| DecisionView { of, is_open: false }).collect();
     if let Some(last) = decisions.last_mut() {
         last.is_open = last.of.table.rows.len() <= MOST_OPEN;
     }
-    WhyView { of, decisions }
+    let is_its = |index| of.figures.contains(&index);
+    WhyView { of, families: families(shown, is_its), plain: plain(shown, is_its), decisions }
 }
 
 /// The facts of all experiments side by side, in the order in which names appear.
@@ -191,19 +239,13 @@ fn verdict(of: &Verdict) -> VerdictView<'_> {
     }
 }
 
-fn figure_view<'a>(report: &Report, (index, of): (usize, &'a Figure)) -> FigureView<'a> {
+fn figure_view<'a>(Drawn { of, number, id, .. }: &'a Drawn<'a>) -> FigureView<'a> {
     let spoken = std::iter::once(format!("{}.", of.title)).chain(of.summary.iter().cloned());
     let height = match &of.chart {
         Chart::Lines { .. } | Chart::Heat { .. } => 420,
         Chart::Bars { categories, .. } => 90 + 44 * categories.len(),
         Chart::Intervals { rows, .. } => 70 + 30 * rows.len(),
     };
-    FigureView {
-        of,
-        number: index + 1,
-        spoken: spoken.collect::<Vec<_>>().join(" "),
-        tables: data_tables(&of.chart),
-        is_why: report.why.iter().any(|why| why.figures.contains(&index)),
-        height,
-    }
+    let spoken = spoken.collect::<Vec<_>>().join(" ");
+    FigureView { of, number: *number, id, spoken, tables: data_tables(&of.chart), height }
 }

@@ -22,9 +22,14 @@ fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark]) -> Option<A
     if !(low.is_finite() && high.is_finite()) {
         return None;
     }
-    let within = |value: f64| value.clamp(low - 0.25 * (high - low), high + 0.25 * (high - low));
-    let bands = measured(lines).flat_map(|line| &line.band).flat_map(|(_, interval)| interval.map(within));
-    let [with_low, with_high] = bounds(bands.filter(|&value| !is_logarithmic || value > 0.0).chain([low, high]));
+    let (from, to) = if is_logarithmic { (float::log10(low), float::log10(high)) } else { (low, high) };
+    let beyond = [from - 0.25 * (to - from), to + 0.25 * (to - from)];
+    let [floor, ceiling] =
+        beyond.map(|end| if is_logarithmic { float::power(10.0, end).clamp(f64::MIN_POSITIVE, f64::MAX) } else { end });
+    let bands = measured(lines)
+        .flat_map(|line| &line.band)
+        .flat_map(|(_, interval)| interval.map(|end| end.clamp(floor, ceiling)));
+    let [with_low, with_high] = bounds(bands.chain([low, high]));
     let [least, most] = axis.range;
     let low = with_low.max(least.unwrap_or(f64::NEG_INFINITY).min(low));
     let high = with_high.min(most.unwrap_or(f64::INFINITY).max(high));
@@ -128,10 +133,13 @@ fn draw_line(chart: &mut Plot<'_, '_>, line: &Line, style: &Style, axes: &Axes) 
             chart.draw_series(LineSeries::new(ends, colour.mix(0.5).stroke_width(1)))?;
         }
     } else if !band.is_empty() {
-        let upper = band.iter().map(|&(x, [_, high])| at((x, high)));
-        let lower = band.iter().rev().map(|&(x, [low, _])| at((x, low)));
-        let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
-        chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.18))))?;
+        // On a logarithmic axis there is no place for an interval that reaches zero.
+        for part in band.split(|&(x, [low, _])| !axes.have(&(x, low))).filter(|part| part.len() > 1) {
+            let upper = part.iter().map(|&(x, [_, high])| at((x, high)));
+            let lower = part.iter().rev().map(|&(x, [low, _])| at((x, low)));
+            let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
+            chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.18))))?;
+        }
     }
     let points = corners(&line.points, line.is_staircase).into_iter().filter(|point| axes.have(point));
     let thin = colour.stroke_width(1);
@@ -259,6 +267,13 @@ mod tests {
         assert!((-0.2..0.0).contains(&axis.low) && (1.2..1.3).contains(&axis.high));
         assert!(draw("t", [&free, &free], &lines, &[], &[], Layout::default()).is_some());
         assert!(draw("t", [&free, &free], &[], &[], &[], Layout::default()).is_none());
+    }
+
+    #[test]
+    fn a_logarithmic_axis_is_that_of_the_means() {
+        let lines = [line(&[(0.0, 1.0), (5.0, 100.0)], &[(0.0, [-3.0, 1e9]), (5.0, [1e-9, 200.0])])];
+        let axis = vertical_axis(&model(Scale::Log, [None, None]), &lines, &[]).unwrap();
+        assert!((axis.low + 0.5).abs() < 1e-12 && (2.5..2.6).contains(&axis.high), "{axis:?}");
     }
 
     #[test]

@@ -46,6 +46,12 @@ function extreme(list) {
   return [low, high];
 }
 
+// Ends a quarter of their distance further apart.
+function quarterBeyond([low, high], isLog) {
+  const [from, to] = isLog ? [Math.log(low), Math.log(high)] : [low, high];
+  return [from - (to - from) / 4, to + (to - from) / 4].map(end => (isLog ? Math.exp(end) : end));
+}
+
 // The axes of a line chart as they are to be drawn: { x, y, beyond }, the last of which says whether bounds leave the picture.
 function lineFrames(figure) {
   const { chart, scales, hidden } = figure;
@@ -57,13 +63,18 @@ function lineFrames(figure) {
   const pad = all.some(line => line.has_dots) ? 0.04 : 0;
   const x = frameOf(extreme(xs.filter(x => !isLog.x || x > 0)), isLog.x, chart.x.range, pad);
   if (figure.window) [x.low, x.high] = figure.window;
-  const values = kinds => all.filter(kinds).flatMap(line => {
-    const window = [x.low, x.high];
-    const lists = [[line.xs, line.values], [line.band_xs, line.low], [line.band_xs, line.high]];
-    const found = lists.flatMap(([of, list]) => [...inWindow(chart.xs[of], list, line.is_staircase, window)]);
+  const within = (kinds, lists) => all.filter(kinds).flatMap(line => {
+    const found = lists(line).flatMap(([of, list]) => [...inWindow(chart.xs[of], list, line.is_staircase, [x.low, x.high])]);
     return isLog.y ? found.filter(value => value > 0) : found;
   });
-  const measured = extreme(values(line => line.role !== "bound"));
+  const values = kinds => within(kinds, line => [[line.xs, line.values]]);
+  const means = extreme(values(line => line.role !== "bound"));
+  const dots = line => line.role !== "bound" && line.has_dots;
+  const ends = within(line => line.role !== "bound", line => [[line.band_xs, line.low], [line.band_xs, line.high]]);
+  // One early interval may be a hundred times as wide as all that happens later: of bands a quarter beyond the means is shown.
+  const reach = quarterBeyond(means, isLog.y);
+  const [low, high] = extreme(all.some(dots) ? ends : ends.map(end => Math.min(Math.max(end, reach[0]), reach[1])));
+  const measured = [Math.min(means[0], low), Math.max(means[1], high)];
   const bounds = extreme(values(line => line.role === "bound"));
   // A bound may be a thousand times what was measured; on a linear axis that would leave a flat line of the measurements.
   const beyond = !isLog.y && bounds[1] > 3 * Math.max(measured[1], 0) && Number.isFinite(measured[1]);
@@ -95,19 +106,25 @@ function wholeTicks(axis) {
   axis.axisTick.customValues = axis.axisLabel.customValues = axis.ticks;
 }
 
-function polygon(chart, line, frames) {
+// The outlines of a band: on a logarithmic axis there is no place for an interval that reaches zero.
+function polygons(chart, line, frames) {
   const xs = chart.xs[line.band_xs];
-  const bottom = frames.y.isLog ? frames.y.low * 1e-3 : -Infinity;
-  const ends = [[], []];
+  const outlines = [];
+  let ends = [[], []];
+  const close = () => {
+    if (ends[0].length > 1) outlines.push([...ends[1], ...ends[0].reverse()]);
+    ends = [[], []];
+  };
   xs.forEach((x, point) => {
     if (frames.x.isLog && x <= 0) return;
-    if (frames.y.isLog && line.high[point] <= 0) return;
+    if (frames.y.isLog && line.low[point] <= 0) return close();
     [line.low, line.high].forEach((values, end) => {
-      if (line.is_staircase && point > 0) ends[end].push([x, Math.max(values[point - 1], bottom)]);
-      ends[end].push([x, Math.max(values[point], bottom)]);
+      if (line.is_staircase && ends[end].length) ends[end].push([x, values[point - 1]]);
+      ends[end].push([x, values[point]]);
     });
   });
-  return [...ends[1], ...ends[0].reverse()];
+  close();
+  return outlines;
 }
 
 // A whisker at each dot that has an interval.
@@ -178,12 +195,15 @@ function lineOption(figure, look) {
     if (line.has_dots && line.low.length > 0) {
       series.push({ ...common, ...whiskers(chart, line, frames, style.colour) });
     } else if (line.low.length > 1) {
-      const outline = polygon(chart, line, frames);
+      const outlines = polygons(chart, line, frames);
       series.push({
         ...common, type: "custom", z: 1, data: [[frames.x.low, frames.y.high]], tooltip: { show: false },
         renderItem: (_, api) => ({
-          type: "polygon", silent: true, shape: { points: outline.map(point => api.coord(point)) },
-          style: { fill: style.colour, opacity: theme.veil },
+          type: "group", silent: true,
+          children: outlines.map(outline => ({
+            type: "polygon", silent: true, shape: { points: outline.map(point => api.coord(point)) },
+            style: { fill: style.colour, opacity: theme.veil },
+          })),
         }),
       });
     }

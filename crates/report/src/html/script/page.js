@@ -44,18 +44,58 @@ function scalesOf(chart) {
   return Object.fromEntries(["x", "y", "value"].filter(axis => chart[axis]).map(axis => [axis, chart[axis].scales[0] ?? "linear"]));
 }
 
-const figures = report.figures.map((data, index) => {
-  const root = document.getElementById(`figure-${index + 1}`);
-  const names = namesIn(data.chart);
+const figures = report.figures.map(data => {
+  const root = document.getElementById(data.element);
+  const part = name => root.querySelector(`.${name}`);
   return {
-    ...data, names, root, hidden: new Set(), window: null, scales: scalesOf(data.chart),
-    plot: root.querySelector(".plot"), legend: root.querySelector(".legend"), controls: root.querySelector(".controls"),
-    style: styleOf, picture: null, width: 0,
+    ...data, names: namesIn(data.chart), root, hidden: new Set(), window: null, scales: scalesOf(data.chart),
+    plot: part("plot"), legend: part("legend"), controls: part("scales"), files: part("files"), style: styleOf, picture: null, width: 0,
   };
 });
 
+// Alternatives: the figures of a family, of which one is shown.
+function addChoices(box) {
+  const family = figures.filter(({ root }) => root.parentElement === box.parentElement);
+  let shown = family[0];
+  const of = figure => new Map(figure.choice);
+  const names = [...new Set(family.flatMap(figure => figure.choice.map(([name]) => name)))];
+  // Of those with the wanted value the one that has most else in common with what is shown.
+  const choose = (name, value) => {
+    const common = figure => figure.choice.filter(([other, is]) => other !== name && of(shown).get(other) === is).length;
+    const able = family.filter(figure => of(figure).get(name) === value);
+    shown = able.reduce((best, figure) => (common(figure) > common(best) ? figure : best));
+    show();
+    draw(shown);
+  };
+  const control = name => {
+    const values = [...new Set(family.map(figure => of(figure).get(name)).filter(value => value !== undefined))];
+    if (values.length < 2) return null;
+    const now = of(shown).get(name);
+    if (values.length <= 4 && values.join("").length < 60) {
+      const buttons = values.map(value => {
+        const button = controlButton(value, `${name} ${value}`, () => choose(name, value));
+        button.setAttribute("aria-pressed", String(value === now));
+        return button;
+      });
+      return element("span", { class: "group", role: "group", "aria-label": name }, `${name}:`, ...buttons);
+    }
+    const select = element("select", { "aria-label": name }, ...values.map(value => element("option", { value }, value)));
+    select.value = now;
+    select.addEventListener("change", () => choose(name, select.value));
+    return element("label", { class: "group" }, `${name}: `, select);
+  };
+  const show = () => {
+    for (const figure of family) figure.root.hidden = figure !== shown;
+    const at = [...box.querySelectorAll("button, select")].indexOf(document.activeElement);
+    box.replaceChildren(...names.map(control).filter(group => group));
+    if (at >= 0) box.querySelectorAll("button, select")[at]?.focus();
+  };
+  show();
+}
+
 // One picture that cannot be drawn must not take the others with it: its numbers are still there as a table.
 function draw(figure) {
+  if (figure.root.hidden) return;
   try {
     drawPicture(figure);
   } catch (error) {
@@ -170,12 +210,12 @@ function addControls(figure) {
     }
     figure.controls.append(group);
   }
-  if (chart.kind === "lines") figure.controls.append(zoomControls(figure, updates));
+  if (chart.kind === "lines") figure.files.append(zoomControls(figure, updates));
   const files = element("span", { class: "group away", role: "group", "aria-label": "Save as" }, "Save:");
   for (const [name, act, what] of [["SVG", exportSvg, "Picture"], ["PNG", exportPng, "Picture"], ["CSV", exportCsv, "Data"]]) {
     files.append(controlButton(name, `${what} as ${name}`, () => act(figure)));
   }
-  figure.controls.append(files);
+  figure.files.append(files);
   figure.updates = updates;
 }
 
@@ -270,10 +310,16 @@ function paper(isNow) {
 }
 
 figures.forEach(addControls);
+document.querySelectorAll(".choices").forEach(addChoices);
 addThemeButton();
-drawAll();
-window.addEventListener("beforeprint", () => paper(true));
-window.addEventListener("afterprint", () => paper(false));
-new ResizeObserver(() => {
-  if (!isPrinting) figures.filter(figure => figure.root.clientWidth !== figure.width).forEach(draw);
-}).observe(document.body);
+unpack(document.getElementById("library").textContent).then(() => {
+  drawAll();
+  window.addEventListener("beforeprint", () => paper(true));
+  window.addEventListener("afterprint", () => paper(false));
+  new ResizeObserver(() => {
+    if (!isPrinting) figures.filter(figure => figure.root.clientWidth !== figure.width).forEach(draw);
+  }).observe(document.body);
+}, () => {
+  document.getElementById("old").hidden = false;
+  for (const { plot } of figures) plot.hidden = true;
+});

@@ -1,0 +1,107 @@
+//! Which figures the page draws, and what it says in the place of the others.
+//!
+//! Figures that are alternatives of one another have one number and stand together: of them one is shown at a time. A
+//! picture that would show the same everywhere, zero throughout or a single point is a sentence.
+
+use super::numbers;
+use crate::{Chart, Figure, Line, LineKind, Report};
+use std::collections::BTreeMap;
+
+/// The figures of a page.
+pub(super) struct Shown<'a> {
+    /// In the order in which they stand there.
+    pub drawn: Vec<Drawn<'a>>,
+    pub plain: Vec<Plain<'a>>,
+}
+
+/// A figure that is drawn.
+pub(super) struct Drawn<'a> {
+    /// Its index in the report.
+    pub index: usize,
+    pub of: &'a Figure,
+    /// From 1; alternatives have the same.
+    pub number: usize,
+    /// The name of its element, `figure-3`; of the second alternative `figure-3-2`.
+    pub id: String,
+}
+
+/// A figure that a sentence replaces.
+pub(super) struct Plain<'a> {
+    /// Its index in the report.
+    pub index: usize,
+    pub of: &'a Figure,
+    pub sentence: String,
+}
+
+impl<'a> Shown<'a> {
+    pub fn of(report: &'a Report) -> Self {
+        let (mut families, mut plain): (Vec<Vec<(usize, &Figure)>>, Vec<Plain<'a>>) = (Vec::new(), Vec::new());
+        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+        for (index, of) in report.figures.iter().enumerate() {
+            if let Some(sentence) = sentence(of) {
+                plain.push(Plain { index, of, sentence });
+                continue;
+            }
+            let family = of.choice.as_ref().map(|choice| *known.entry(&choice.of).or_insert(families.len()));
+            match family.and_then(|family| families.get_mut(family)) {
+                Some(family) => family.push((index, of)),
+                None => families.push(vec![(index, of)]),
+            }
+        }
+        let mut drawn = Vec::new();
+        for (family, number) in families.into_iter().zip(1..) {
+            for ((index, of), place) in family.into_iter().zip(1..) {
+                let id = if place == 1 { format!("figure-{number}") } else { format!("figure-{number}-{place}") };
+                drawn.push(Drawn { index, of, number, id });
+            }
+        }
+        Self { drawn, plain }
+    }
+}
+
+/// What a picture would show that needs none.
+fn sentence(figure: &Figure) -> Option<String> {
+    match &figure.chart {
+        Chart::Lines { lines, .. } => of_lines(lines),
+        Chart::Bars { categories, parts, value } => {
+            let is_same = |(_, lengths): &(String, Vec<f64>)| lengths.windows(2).all(|pair| pair[0] == pair[1]);
+            if categories.len() < 2 || !parts.iter().all(is_same) {
+                return None;
+            }
+            let unit = value.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
+            let part = |(label, lengths): &(String, Vec<f64>)| {
+                lengths.first().map(|&length| format!("{label} {}{unit}", numbers::text(length)))
+            };
+            let parts: Vec<String> = parts.iter().filter_map(part).collect();
+            Some(format!("the same for all {}: {}", categories.len(), parts.join(", ")))
+        }
+        Chart::Intervals { rows, .. } => {
+            let first = rows.first()?.2;
+            let is_same = rows.len() > 1 && rows.iter().all(|(_, _, value)| *value == first);
+            is_same.then(|| format!("{} for all {}", numbers::text(first.value), rows.len()))
+        }
+        Chart::Heat { panels, .. } => {
+            let cells: Vec<f64> =
+                panels.iter().flat_map(|panel| panel.cells.iter().flatten().copied().flatten()).collect();
+            let is_same = cells.len() > 1 && cells.iter().all(|cell| *cell == cells[0]);
+            is_same.then(|| format!("{} everywhere", numbers::text(cells[0])))
+        }
+    }
+}
+
+/// Lines of one value, or of one point each.
+fn of_lines(lines: &[Line]) -> Option<String> {
+    let measured = || lines.iter().filter(|line| line.role != LineKind::Bound && !line.points.is_empty());
+    let first = measured().next()?.points[0];
+    let mut values = measured().flat_map(|line| &line.points).map(|point| point.1);
+    if values.all(|value| value == first.1) {
+        return Some(format!("{} throughout", numbers::text(first.1)));
+    }
+    // Dots of single points are a picture; lines of single points are not to be seen.
+    if !measured().all(|line| line.points.len() == 1 && !line.has_dots) {
+        return None;
+    }
+    let means = measured().filter(|line| line.role == LineKind::Mean);
+    let each: Vec<String> = means.map(|line| format!("{} {}", line.series, numbers::text(line.points[0].1))).collect();
+    Some(format!("measured once: {}", each.join(", ")))
+}
