@@ -395,6 +395,7 @@ fn report() -> Report {
             verdict("rbcs-f with a longer name", 302.4, 51.0, "higher", Some(false)),
         ],
         overviews: Vec::new(),
+        brief: Table::default(),
         results: Table {
             columns: ["policy", "rounds", "virtual time [s]", "final test loss", "cumulative mean regret"]
                 .map(str::to_owned)

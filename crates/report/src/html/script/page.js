@@ -71,7 +71,7 @@ function addChoices(box) {
     const values = [...new Set(family.map(figure => of(figure).get(name)).filter(value => value !== undefined))];
     if (values.length < 2) return null;
     const now = of(shown).get(name);
-    if (values.length <= 4 && values.join("").length < 60) {
+    if (values.length <= 4) {
       const buttons = values.map(value => {
         const button = controlButton(value, `${name} ${value}`, () => choose(name, value));
         button.setAttribute("aria-pressed", String(value === now));
