@@ -169,10 +169,10 @@ struct ExportArguments {
     /// Folders written by `run --out`.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// The form of the tables: csv.
+    /// The form of the tables: csv or parquet.
     #[arg(long, value_name = "FORMAT")]
     to: String,
-    /// The folder for runs.csv, rounds.csv and comparisons.csv, none of which may be there; by default export.
+    /// The folder for the tables runs, rounds and comparisons, none of which may be there; by default export.
     #[arg(long, short, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }

@@ -2,16 +2,18 @@
 
 use super::{ExportArguments, print};
 use fedgenie::error::Error;
-use fedgenie::report::export;
+use fedgenie::report::{ExportFormat, export};
 use fedgenie::text;
 use std::path::Path;
 
 pub fn run(arguments: &ExportArguments) -> Result<u8, Error> {
-    if arguments.to != "csv" {
-        return Err(Error::Usage(format!("found --to {}; expected csv", arguments.to)));
-    }
+    let format = match arguments.to.as_str() {
+        "csv" => ExportFormat::Csv,
+        "parquet" => ExportFormat::Parquet,
+        other => return Err(Error::Usage(format!("found --to {other}; expected csv or parquet"))),
+    };
     let into = arguments.out.as_deref().unwrap_or(Path::new("export"));
-    for path in export(&arguments.folders, into)? {
+    for path in export(&arguments.folders, into, format)? {
         print(&format!("written to {}\n", text::path(&path)))?;
     }
     Ok(0)

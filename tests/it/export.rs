@@ -76,9 +76,29 @@ fn nothing_is_replaced_and_bad_input_is_named() {
     refused(&["export", "out", "--to", "csv", "-o", "tables"], "tables/rounds.csv is there already");
     assert_eq!(place.text("tables/rounds.csv"), "mine");
     assert!(!place.path("tables/runs.csv").exists());
-    refused(&["export", "out", "--to", "xlsx"], "found --to xlsx; expected csv");
+    refused(&["export", "out", "--to", "xlsx"], "found --to xlsx; expected csv or parquet");
+    place.write("tables/runs.parquet", "mine");
+    refused(&["export", "out", "--to", "parquet", "-o", "tables"], "tables/runs.parquet is there already");
     refused(&["export", SCENARIO, "--to", "csv"], "there is no folder");
     place.write("out/runs/random-p0-s1/rounds.jsonl", "{}\n");
     refused(&["export", "out", "--to", "csv"], "rounds.jsonl:1: this is no recorded round");
     assert!(!place.path("export/rounds.csv").exists(), "a table that could not be finished is not left");
+}
+
+/// The format is tested where it is written: here, that all tables are there and have what a reader of it looks for.
+#[test]
+fn tables_are_written_as_parquet() {
+    let place = place();
+    place.run_into("out", &[]);
+    let answer = place.fedgenie(&["export", "out", "--to", "parquet", "-o", "tables"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    for (name, column) in [("runs", "virtual_time_s"), ("rounds", "test_score"), ("comparisons", "against")] {
+        let bytes = std::fs::read(place.path(&format!("tables/{name}.parquet"))).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{name}");
+        assert!(bytes.windows(column.len()).any(|part| part == column.as_bytes()), "{name} has no {column}");
+    }
+    let again = place.fedgenie(&["export", "out", "--to", "parquet", "-o", "again"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    let bytes = |folder: &str| std::fs::read(place.path(&format!("{folder}/rounds.parquet"))).unwrap();
+    assert_eq!(bytes("tables"), bytes("again"), "the same results give the same file");
 }

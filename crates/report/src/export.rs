@@ -12,8 +12,12 @@
 //!
 //! Numbers of runs and comparisons are named as in `summary.json`. A cell is empty where something is not known: a
 //! metric of a round that was not evaluated, a time to a target that was not reached, an interval of too few seeds.
+//!
+//! Parquet tells texts, whole numbers and numbers apart; a swept path whose values are all numbers is one.
 
-use super::csv::plain;
+mod parquet;
+mod sheet;
+
 use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::record::Regret;
@@ -22,24 +26,40 @@ use fedgenie_experiment::experiment::artefacts::{ROUNDS_FILE, RUNS_FOLDER};
 use fedgenie_experiment::experiment::{RunSummary, below, run_name};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use sheet::{Cell, Column, Kind, Row, Sheet};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter};
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// The tables, in their order.
 const TABLES: [&str; 3] = ["runs", "rounds", "comparisons"];
 
-/// A table that is being written.
-type Writer = ::csv::Writer<BufWriter<File>>;
+/// What the tables are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// Comma-separated values, as RFC 4180 has them.
+    Csv,
+    /// Apache Parquet, compressed by Snappy.
+    Parquet,
+}
 
-/// Writes the tables of result folders into a folder as CSV. Returns what was written.
+impl ExportFormat {
+    const fn ending(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
+        }
+    }
+}
+
+/// Writes the tables of result folders into a folder. Returns what was written.
 ///
 /// # Errors
 /// If a folder holds no results, a round cannot be read, a file is there already, or cannot be written.
-pub fn export(folders: &[PathBuf], into: &Path) -> Result<Vec<PathBuf>, Error> {
+pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat) -> Result<Vec<PathBuf>, Error> {
     let results = folders.iter().map(|folder| Results::load(folder)).collect::<Result<Vec<_>, _>>()?;
-    let paths = TABLES.map(|table| into.join(format!("{table}.csv")));
+    let paths = TABLES.map(|table| into.join(format!("{table}.{}", format.ending())));
     if let Some(there) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
         let message = format!("{} is there already; give -o another folder, or delete it", there.display());
         return Err(Error::Usage(message));
@@ -47,12 +67,21 @@ pub fn export(folders: &[PathBuf], into: &Path) -> Result<Vec<PathBuf>, Error> {
     fs::create_dir_all(into).map_err(|source| Error::Write { path: into.to_owned(), source })?;
     let points = results.iter().flat_map(|results| &results.summary.points);
     let swept: BTreeSet<String> = points.flat_map(|point| point.keys().cloned()).collect();
-    let export = Export { folders, results, swept: swept.into_iter().collect() };
+    let swept = swept.into_iter().map(|path| Column::new(&path, kind_of(&results, &path))).collect();
+    let export = Export { folders, results, swept };
     let [runs, rounds, comparisons] = &paths;
-    write(runs, |writer| export.runs(writer))?;
-    write(rounds, |writer| export.rounds(writer))?;
-    write(comparisons, |writer| export.comparisons(writer))?;
+    let (run, round, comparison) = (export.run_columns(), export.round_columns(), export.comparison_columns());
+    write(runs, format, run, |sheet| export.runs(sheet))?;
+    write(rounds, format, round, |sheet| export.rounds(sheet))?;
+    write(comparisons, format, comparison, |sheet| export.comparisons(sheet))?;
     Ok(paths.to_vec())
+}
+
+/// What the values of a swept path are.
+fn kind_of(results: &[Results], path: &str) -> Kind {
+    let mut values = results.iter().flat_map(|results| &results.summary.points).filter_map(|point| point.get(path));
+    let is_number = |value: &String| value.parse::<f64>().is_ok_and(f64::is_finite);
+    if values.all(is_number) { Kind::Number } else { Kind::Text }
 }
 
 /// Why a table was not finished.
@@ -61,18 +90,29 @@ enum Failed {
     Other(Error),
 }
 
-impl From<::csv::Error> for Failed {
-    fn from(error: ::csv::Error) -> Self {
-        Self::Write(error.into())
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
     }
 }
 
 /// Writes a table into a new file, which is there whole or not at all.
-fn write(path: &Path, rows: impl FnOnce(&mut Writer) -> Result<(), Failed>) -> Result<(), Error> {
+fn write(
+    path: &Path,
+    format: ExportFormat,
+    columns: Vec<Column>,
+    rows: impl FnOnce(&mut dyn Sheet) -> Result<(), Failed>,
+) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
-    let mut writer = ::csv::Writer::from_writer(BufWriter::new(file));
-    let written = rows(&mut writer).and_then(|()| writer.flush().map_err(Failed::Write));
+    let written = (|| {
+        let mut sheet: Box<dyn Sheet> = match format {
+            ExportFormat::Csv => Box::new(sheet::Csv::new(file, &columns)?),
+            ExportFormat::Parquet => Box::new(parquet::Parquet::new(file, &columns)?),
+        };
+        rows(&mut *sheet)?;
+        Ok(sheet.finish()?)
+    })();
     written.map_err(|why| {
         drop(fs::remove_file(path));
         match why {
@@ -87,7 +127,7 @@ struct Export<'a> {
     folders: &'a [PathBuf],
     results: Vec<Results>,
     /// The paths of all sweeps.
-    swept: Vec<String>,
+    swept: Vec<Column>,
 }
 
 /// A round as recorded, as far as it is exported.
@@ -110,8 +150,8 @@ struct Round {
     metrics: BTreeMap<String, Option<f64>>,
 }
 
-fn number(value: Option<f64>) -> String {
-    value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
+fn columns(names: &[&str], kind: Kind) -> impl Iterator<Item = Column> {
+    names.iter().map(move |name| Column::new(name, kind))
 }
 
 impl Export<'_> {
@@ -121,57 +161,79 @@ impl Export<'_> {
         indexed.flat_map(|(folder, results)| results.summary.runs.iter().map(move |run| (folder, run)))
     }
 
-    /// The headings of what a row is of.
-    fn keys(&self, first: &[&str]) -> Vec<String> {
-        first.iter().map(|&key| key.to_owned()).chain(self.swept.iter().cloned()).collect()
-    }
-
     /// The values of the swept paths at a point.
-    fn settings(&self, folder: usize, point: usize) -> impl Iterator<Item = String> {
+    fn settings(&self, folder: usize, point: usize) -> impl Iterator<Item = Cell> {
         let settings = &self.results[folder].summary.points[point];
-        self.swept.iter().map(|path| settings.get(path).map_or_else(String::new, |value| plain(value).into_owned()))
+        self.swept.iter().map(|column| match settings.get(&column.name) {
+            None => Cell::Empty,
+            Some(value) if column.kind == Kind::Number => Cell::number(value.parse().ok()),
+            Some(value) => Cell::text(value),
+        })
     }
 
-    fn of_run(&self, folder: usize, run: &RunSummary) -> Vec<String> {
-        let name = &self.results[folder].name;
-        let first =
-            [plain(name).into_owned(), plain(&run.arm).into_owned(), run.seed.to_string(), run.point.to_string()];
-        first.into_iter().chain(self.settings(folder, run.point)).collect()
+    /// What a row of a run is of.
+    fn run_keys(&self) -> Vec<Column> {
+        columns(&["folder", "policy"], Kind::Text)
+            .chain(columns(&["seed", "point"], Kind::Count))
+            .chain(self.swept.iter().cloned())
+            .collect()
     }
 
-    fn runs(&self, writer: &mut Writer) -> Result<(), Failed> {
-        let names: BTreeSet<String> = self.all_runs().flat_map(|(_, run)| run.numbers().into_keys()).collect();
-        let mut header = self.keys(&["folder", "policy", "seed", "point"]);
-        header.extend(["ended", "timeline", "model"].map(str::to_owned));
-        header.extend(names.iter().cloned());
-        writer.write_record(&header)?;
+    fn of_run(&self, folder: usize, run: &RunSummary) -> Row {
+        let first = [Cell::text(&self.results[folder].name), Cell::text(&run.arm)];
+        let numbers = [Cell::Count(run.seed), Cell::Count(run.point as u64)];
+        first.into_iter().chain(numbers).chain(self.settings(folder, run.point)).collect()
+    }
+
+    /// The names of all numbers of runs.
+    fn numbers(&self) -> BTreeSet<String> {
+        self.all_runs().flat_map(|(_, run)| run.numbers().into_keys()).collect()
+    }
+
+    fn run_columns(&self) -> Vec<Column> {
+        let mut all = self.run_keys();
+        all.extend(columns(&["ended", "timeline", "model"], Kind::Text));
+        all.extend(self.numbers().iter().map(|name| Column::new(name, Kind::Number)));
+        all
+    }
+
+    fn runs(&self, sheet: &mut dyn Sheet) -> Result<(), Failed> {
+        let names = self.numbers();
         for (folder, run) in self.all_runs() {
             let mut row = self.of_run(folder, run);
             let ended = serde_json::to_value(run.ended).unwrap_or_default();
-            row.extend([
-                ended.as_str().unwrap_or("").to_owned(),
-                run.digest.timeline.clone(),
-                run.digest.model.clone(),
-            ]);
+            row.extend([ended.as_str().unwrap_or(""), &run.digest.timeline, &run.digest.model].map(Cell::text));
             let numbers = run.numbers();
-            row.extend(names.iter().map(|name| number(numbers.get(name).copied())));
-            writer.write_record(&row)?;
+            row.extend(names.iter().map(|name| Cell::number(numbers.get(name).copied())));
+            sheet.row(row)?;
         }
         Ok(())
     }
 
-    fn rounds(&self, writer: &mut Writer) -> Result<(), Failed> {
+    /// Metrics of rounds, and indices of the meters in use.
+    fn measured(&self) -> (BTreeSet<&str>, Vec<usize>) {
         let points = || self.all_runs().flat_map(|(_, run)| &run.curve);
-        let metrics: BTreeSet<&str> = points().flat_map(|point| &point.metrics).map(|(name, _)| &**name).collect();
         let is_metered = |meter: usize| points().any(|point| point.regret.entries()[meter].1.is_some());
-        let meters: Vec<usize> = (0..Regret::default().entries().len()).filter(|&meter| is_metered(meter)).collect();
-        let mut header = self.keys(&["folder", "policy", "seed", "point"]);
-        let fixed = ["round", "opened_s", "closed_s", "selected", "arrived", "late", "dropped", "reward"];
-        header.extend(fixed.map(str::to_owned));
-        header.extend(["down_bytes", "up_bytes"].map(str::to_owned));
-        header.extend(meters.iter().map(|&meter| format!("regret.{}", Regret::default().entries()[meter].0)));
-        header.extend(metrics.iter().map(|&name| name.to_owned()));
-        writer.write_record(&header)?;
+        let meters = (0..Regret::default().entries().len()).filter(|&meter| is_metered(meter)).collect();
+        (points().flat_map(|point| &point.metrics).map(|(name, _)| &**name).collect(), meters)
+    }
+
+    fn round_columns(&self) -> Vec<Column> {
+        let (metrics, meters) = self.measured();
+        let mut all = self.run_keys();
+        all.extend(columns(&["round"], Kind::Count));
+        all.extend(columns(&["opened_s", "closed_s"], Kind::Number));
+        all.extend(columns(&["selected", "arrived", "late", "dropped"], Kind::Count));
+        all.extend(columns(&["reward"], Kind::Number));
+        all.extend(columns(&["down_bytes", "up_bytes"], Kind::Count));
+        let regret = |&meter: &usize| format!("regret.{}", Regret::default().entries()[meter].0);
+        all.extend(meters.iter().map(|meter| Column::new(&regret(meter), Kind::Number)));
+        all.extend(metrics.iter().map(|name| Column::new(name, Kind::Number)));
+        all
+    }
+
+    fn rounds(&self, sheet: &mut dyn Sheet) -> Result<(), Failed> {
+        let (metrics, meters) = self.measured();
         for (folder, run) in self.all_runs() {
             let first = self.of_run(folder, run);
             let name = run_name(&run.arm, (run.point, self.results[folder].summary.points.len()), run.seed);
@@ -186,34 +248,42 @@ impl Export<'_> {
                     Failed::Other(Error::Usage(message))
                 })?;
                 let mut row = first.clone();
-                row.extend([round.round.to_string(), round.opened_s.to_string(), round.closed_s.to_string()]);
+                row.push(Cell::Count(u64::from(round.round)));
+                row.extend([round.opened_s, round.closed_s].map(|time| Cell::number(Some(time))));
                 let lists = [&round.selected, &round.arrived, &round.late, &round.dropped];
-                row.extend(lists.map(|clients| clients.len().to_string()));
-                row.extend([number(round.reward), round.down_bytes.to_string(), round.up_bytes.to_string()]);
+                row.extend(lists.map(|clients| Cell::Count(clients.len() as u64)));
+                row.push(Cell::number(round.reward));
+                row.extend([round.down_bytes, round.up_bytes].map(Cell::Count));
                 let regrets = round.regret.entries();
-                row.extend(meters.iter().map(|&meter| number(regrets[meter].1)));
-                row.extend(metrics.iter().map(|&name| number(round.metrics.get(name).copied().flatten())));
-                writer.write_record(&row)?;
+                row.extend(meters.iter().map(|&meter| Cell::number(regrets[meter].1)));
+                row.extend(metrics.iter().map(|&name| Cell::number(round.metrics.get(name).copied().flatten())));
+                sheet.row(row)?;
             }
         }
         Ok(())
     }
 
-    fn comparisons(&self, writer: &mut Writer) -> Result<(), Failed> {
-        let mut header = self.keys(&["folder", "point"]);
-        header.extend(["quantity", "policy", "against", "statistic", "value", "low", "high", "n"].map(str::to_owned));
-        writer.write_record(&header)?;
+    fn comparison_columns(&self) -> Vec<Column> {
+        let mut all: Vec<Column> = columns(&["folder"], Kind::Text).chain(columns(&["point"], Kind::Count)).collect();
+        all.extend(self.swept.iter().cloned());
+        all.extend(columns(&["quantity", "policy", "against", "statistic"], Kind::Text));
+        all.extend(columns(&["value", "low", "high"], Kind::Number));
+        all.extend(columns(&["n"], Kind::Count));
+        all
+    }
+
+    fn comparisons(&self, sheet: &mut dyn Sheet) -> Result<(), Failed> {
         for (folder, results) in self.results.iter().enumerate() {
             for arm in &results.summary.arms {
-                let first = [plain(&results.name).into_owned(), arm.point.to_string()];
-                let first: Vec<String> = first.into_iter().chain(self.settings(folder, arm.point)).collect();
+                let first = [Cell::text(&results.name), Cell::Count(arm.point as u64)];
+                let first: Row = first.into_iter().chain(self.settings(folder, arm.point)).collect();
                 let mut add = |against: &str, statistic: &str, name: &str, found: Estimate| {
                     let mut row = first.clone();
-                    let texts = [name, &arm.arm, against].map(|text| plain(text).into_owned());
-                    let [low, high] = [0, 1].map(|end| number(found.ci95.map(|ends| ends[end])));
-                    row.extend(texts);
-                    row.extend([statistic.to_owned(), number(Some(found.mean)), low, high, found.n.to_string()]);
-                    writer.write_record(&row)
+                    row.extend([name, &arm.arm, against, statistic].map(Cell::text));
+                    row.push(Cell::number(Some(found.mean)));
+                    row.extend([0, 1].map(|end| Cell::number(found.ci95.map(|ends| ends[end]))));
+                    row.push(Cell::Count(found.n as u64));
+                    sheet.row(row)
                 };
                 for (name, &found) in &arm.values {
                     add("", "mean", name, found)?;

@@ -1,0 +1,83 @@
+//! A table that is written row by row.
+
+use super::super::csv::plain;
+use std::fs::File;
+use std::io::{self, BufWriter};
+
+/// What a column has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Count,
+    Number,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    pub name: String,
+    pub kind: Kind,
+}
+
+impl Column {
+    pub fn new(name: &str, kind: Kind) -> Self {
+        Self { name: name.to_owned(), kind }
+    }
+}
+
+/// What a row has in a column: nothing, or what the column's kind says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cell {
+    Empty,
+    Text(String),
+    Count(u64),
+    Number(f64),
+}
+
+impl Cell {
+    /// A text; an empty one is nothing.
+    pub fn text(text: &str) -> Self {
+        if text.is_empty() { Self::Empty } else { Self::Text(text.to_owned()) }
+    }
+
+    /// A number that is known and finite, or nothing.
+    pub fn number(value: Option<f64>) -> Self {
+        value.filter(|value| value.is_finite()).map_or(Self::Empty, Self::Number)
+    }
+}
+
+pub(super) type Row = Vec<Cell>;
+
+pub(super) trait Sheet {
+    /// Adds a row with a cell for each column.
+    fn row(&mut self, row: Row) -> io::Result<()>;
+
+    /// Writes what is not written yet.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// Comma-separated values.
+pub(super) struct Csv(::csv::Writer<BufWriter<File>>);
+
+impl Csv {
+    pub fn new(file: File, columns: &[Column]) -> io::Result<Self> {
+        let mut writer = ::csv::Writer::from_writer(BufWriter::new(file));
+        writer.write_record(columns.iter().map(|column| &column.name))?;
+        Ok(Self(writer))
+    }
+}
+
+impl Sheet for Csv {
+    fn row(&mut self, row: Row) -> io::Result<()> {
+        let cell = |cell: Cell| match cell {
+            Cell::Empty => String::new(),
+            Cell::Text(text) => plain(&text).into_owned(),
+            Cell::Count(count) => count.to_string(),
+            Cell::Number(number) => number.to_string(),
+        };
+        Ok(self.0.write_record(row.into_iter().map(cell))?)
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.0.flush()
+    }
+}
