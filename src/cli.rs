@@ -135,31 +135,37 @@ struct ReportArguments {
     /// Folders written by `run --out`; policies of several are labelled FOLDER: policy.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Where to write: a file for html, a folder for svg and csv. By default report.html or figures/ in DIR; with
+    /// Where to write: a file for html, a folder for the others. By default report.html or figures/ in DIR; with
     /// several DIRs, in the current folder.
     #[arg(long, short, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
     /// Compares the policies with this one instead of the scenario's reference.
     #[arg(long, value_name = "NAME")]
     reference: Option<String>,
-    /// html for one page; svg or csv for one file per figure, csv also for one per table; md or latex for the tables of
-    /// results and verdicts alone.
+    /// html for one page; svg, pdf or csv for one file per figure, csv also for one per table; md or latex for the
+    /// tables of results and verdicts alone.
     #[arg(long, value_name = "FORMAT", default_value = "html")]
     format: String,
-    /// Writes only the figure of this name, as svg or csv; names are those of the files.
+    /// Writes only the figure of this name, as svg, pdf or csv; names are those of the files.
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
-    /// The heading of svg figures, instead of the figure's own and the report's title; "" for none.
+    /// The heading of svg and pdf figures, instead of the figure's own and the report's title; "" for none.
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// The width of svg figures in pixels, from 300 to 4000; 860 if left out.
+    /// The width of svg and pdf figures in pixels, from 300 to 4000; 860 if left out.
     #[arg(long, value_name = "PIXELS")]
     width: Option<u32>,
-    /// The height of svg figures with lines in pixels, from 200 to 4000; 480 if left out. Others are as high as their
+    /// The height of svg and pdf figures with lines in pixels, from 200 to 4000; 480 if left out. Others are as high as their
     /// rows.
     #[arg(long, value_name = "PIXELS")]
     height: Option<u32>,
-    /// Puts the legends of svg figures below their plots.
+    /// The ends of the vertical axis of a figure of lines, as 0.5:1; x=0:200 those of its horizontal one.
+    #[arg(long, value_name = "[AXIS=]LOW:HIGH", allow_hyphen_values = true)]
+    range: Vec<String>,
+    /// The family of fonts of svg and pdf figures: sans-serif, serif or monospace.
+    #[arg(long, value_name = "FAMILY")]
+    font: Option<String>,
+    /// Puts the legends of svg and pdf figures below their plots.
     #[arg(long)]
     legend_below: bool,
 }

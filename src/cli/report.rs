@@ -5,7 +5,9 @@ use fedgenie::error::Error;
 use fedgenie::experiment::artefacts::{FIGURES_FOLDER, PAGE_FILE};
 use fedgenie::experiment::below::own;
 use fedgenie::experiment::note_written;
-use fedgenie::report::{FigureFormat, Layout, Report, TableFormat, write_figures_as, write_page, write_tables};
+use fedgenie::report::{
+    Chart, Family, Figure, FigureFormat, Layout, Report, TableFormat, write_figures_as, write_page, write_tables,
+};
 use fedgenie::text::{self, message};
 use std::path::{Path, PathBuf};
 
@@ -16,24 +18,30 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
     let parts: Parts = match arguments.format.as_str() {
         "html" => (None, None),
         "svg" => (Some(FigureFormat::Svg), None),
+        "pdf" => (Some(FigureFormat::Pdf), None),
         "csv" => (Some(FigureFormat::Csv), Some(TableFormat::Csv)),
         "md" => (None, Some(TableFormat::Markdown)),
         "latex" => (None, Some(TableFormat::Latex)),
-        other => return Err(Error::Usage(format!("found --format {other}; expected html, svg, csv, md or latex"))),
+        other => {
+            return Err(Error::Usage(format!("found --format {other}; expected html, svg, pdf, csv, md or latex")));
+        }
     };
     if arguments.figure.is_some() && parts.0.is_none() {
-        let message = format!("--figure is for --format svg or csv, and found --format {}", arguments.format);
+        let message = format!("--figure is for --format svg, pdf or csv, and found --format {}", arguments.format);
         return Err(Error::Usage(message));
     }
     let of_pictures = [
         ("--title", arguments.title.is_some()),
         ("--width", arguments.width.is_some()),
         ("--height", arguments.height.is_some()),
+        ("--range", !arguments.range.is_empty()),
+        ("--font", arguments.font.is_some()),
         ("--legend-below", arguments.legend_below),
     ];
+    let is_picture = matches!(parts.0, Some(FigureFormat::Svg | FigureFormat::Pdf));
     let given = of_pictures.into_iter().find(|(_, is_given)| *is_given);
-    if let Some((option, _)) = given.filter(|_| parts.0 != Some(FigureFormat::Svg)) {
-        let message = format!("{option} is for --format svg, and found --format {}", arguments.format);
+    if let Some((option, _)) = given.filter(|_| !is_picture) {
+        let message = format!("{option} is for --format svg or pdf, and found --format {}", arguments.format);
         return Err(Error::Usage(message));
     }
     let layout = layout_of(arguments)?;
@@ -44,6 +52,11 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
     if let Some(name) = &arguments.figure {
         let known = |names: Vec<String>| format!("found --figure {name}; expected one of {}", names.join(", "));
         report.keep_figure(name).map_err(known).map_err(Error::Usage)?;
+    }
+    let has_lines = |figure: &Figure| matches!(figure.chart, Chart::Lines { .. });
+    if !arguments.range.is_empty() && !report.figures.iter().all(has_lines) {
+        let name = arguments.figure.as_deref().unwrap_or_default();
+        return Err(Error::Usage(format!("--range is for figures of lines, and {name} has none")));
     }
     if let Some(title) = &arguments.title {
         report.head_figures(title);
@@ -77,11 +90,41 @@ fn layout_of(arguments: &ReportArguments) -> Result<Layout, Error> {
         Some(pixels) => Err(Error::Usage(format!("found {option} {pixels}; expected {least} to {MOST} pixels"))),
     };
     let Layout { width, height, .. } = Layout::default();
+    let family = match arguments.font.as_deref() {
+        None | Some("sans-serif") => Family::SansSerif,
+        Some("serif") => Family::Serif,
+        Some("monospace") => Family::Monospace,
+        Some(other) => {
+            let message = format!("found --font {other}; expected sans-serif, serif or monospace");
+            return Err(Error::Usage(message));
+        }
+    };
     Ok(Layout {
+        family,
+        ranges: ranges(arguments)?,
         width: of("--width", arguments.width, 300, width)?,
         height: of("--height", arguments.height, 200, height)?,
         has_legend_below: arguments.legend_below,
+        ..Layout::default()
     })
+}
+
+/// The ends of the axes that were asked for: horizontal, vertical.
+fn ranges(arguments: &ReportArguments) -> Result<[Option<[f64; 2]>; 2], Error> {
+    if !arguments.range.is_empty() && arguments.figure.is_none() {
+        return Err(Error::Usage("--range is for one figure; name it by --figure".to_owned()));
+    }
+    let mut ranges = [None; 2];
+    for text in &arguments.range {
+        let wrong = || Error::Usage(format!("found --range {text}; expected LOW:HIGH, as 0.5:1, or x=LOW:HIGH"));
+        let (axis, ends) = text.split_once('=').unwrap_or(("y", text));
+        let axis = ["x", "y"].iter().position(|&name| name == axis).ok_or_else(wrong)?;
+        let (low, high) = ends.split_once(':').ok_or_else(wrong)?;
+        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+        let (low, high) = number(low).zip(number(high)).filter(|(low, high)| low < high).ok_or_else(wrong)?;
+        ranges[axis] = Some([low, high]);
+    }
+    Ok(ranges)
 }
 
 /// Writes figures and tables into a folder.

@@ -1,23 +1,33 @@
-//! A figure as SVG, for papers.
+//! A figure as SVG or PDF, for papers.
 //!
 //! Axes have the first of the scales that make sense. Texts are untrusted: the drawing library escapes them, and
 //! characters that no picture may have, or that turn the direction of writing, are left out.
 
 mod axis;
 mod bars;
+mod canvas;
+mod clip;
 mod heat;
 mod intervals;
 mod key;
 mod lines;
+mod pdf;
 
 use super::model::{Axis, Chart, Figure, Series};
-use fedgenie_core::text::stripped_lines;
+use canvas::Canvas;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// How a picture is laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
+    /// What it is written as.
+    pub form: Form,
+    /// Of its fonts.
+    pub family: Family,
+    /// The ends of the horizontal and of the vertical axis of lines, where the data does not decide; what lies beyond
+    /// is cut off.
+    pub ranges: [Option<[f64; 2]>; 2],
     /// Its width, in pixels.
     pub width: i32,
     /// The height of a plot with lines, in pixels; other pictures are as high as their rows.
@@ -29,8 +39,35 @@ pub struct Layout {
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { width: 860, height: 480, has_legend_below: false }
+        Self {
+            form: Form::Svg,
+            family: Family::SansSerif,
+            ranges: [None; 2],
+            width: 860,
+            height: 480,
+            has_legend_below: false,
+        }
     }
+}
+
+/// What a picture is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Scalable Vector Graphics.
+    Svg,
+    /// A page of the Portable Document Format, as large as the picture.
+    Pdf,
+}
+
+/// A family of fonts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// As Helvetica.
+    SansSerif,
+    /// As Times.
+    Serif,
+    /// As Courier.
+    Monospace,
 }
 
 /// Room for the heading.
@@ -40,49 +77,44 @@ const HEADING: i32 = 40;
 const LONGEST_HEADING: usize = 96;
 
 /// What is drawn on.
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type Area<'a> = DrawingArea<Canvas<'a>, plotters::coord::Shift>;
 
 /// What goes wrong while drawing: nothing, in memory.
 type Failed = Box<dyn std::error::Error>;
 
 /// The figure as SVG text; none if there is nothing to draw. `title` is that of the report, or empty to leave it out.
 pub fn draw(figure: &Figure, series: &[Series], title: &str) -> Option<String> {
-    draw_as(figure, series, title, Layout::default())
+    let svg = draw_as(figure, series, title, Layout::default())?;
+    Some(String::from_utf8(svg).expect("SVG is text"))
 }
 
-/// As [`draw`], laid out as asked.
-pub fn draw_as(figure: &Figure, series: &[Series], title: &str, layout: Layout) -> Option<String> {
+/// As [`draw`], laid out and written as asked.
+pub fn draw_as(figure: &Figure, series: &[Series], title: &str, layout: Layout) -> Option<Vec<u8>> {
     let whole = if title.is_empty() { figure.title.clone() } else { format!("{}: {title}", figure.title) };
     // What does not fit would be cut off; the report's title says less about the picture than its own.
     let longest = LONGEST_HEADING * layout.width.max(0) as usize / Layout::default().width as usize;
     let heading = if whole.chars().count() <= longest { whole } else { figure.title.clone() };
-    let drawn = match &figure.chart {
+    match &figure.chart {
         Chart::Lines { x, y, lines, marks } => lines::draw(&heading, [x, y], lines, marks, series, layout),
         Chart::Heat { x, columns, y, rows, value, panels } => {
             heat::draw(&heading, [x, y, value], [columns, rows], panels, layout)
         }
         Chart::Bars { value, categories, parts } => bars::draw(&heading, value, categories, parts, layout),
         Chart::Intervals { value, rows } => intervals::draw(&heading, value, rows, series, layout),
-    };
-    drawn.map(|svg| stripped_lines(&svg).into_owned())
+    }
 }
 
-/// A picture on white under its heading.
+/// A picture of this height, on white under its heading.
 fn picture(
     heading: &str,
-    [width, height]: [i32; 2],
+    height: i32,
+    layout: Layout,
     draw: impl FnOnce(&Area<'_>) -> Result<(), Failed>,
-) -> Option<String> {
-    let mut svg = String::new();
-    let drawn = (|| {
-        let area = SVGBackend::with_string(&mut svg, (width.max(1) as u32, height.max(1) as u32)).into_drawing_area();
-        area.fill(&WHITE)?;
-        text(&area, heading, (width / 2, HEADING / 2), 18, Anchor::Centre)?;
-        draw(&area)?;
-        area.present()?;
-        Ok::<(), Failed>(())
-    })();
-    drawn.is_ok().then_some(svg)
+) -> Option<Vec<u8>> {
+    canvas::drawn([layout.width, height], layout, |area| {
+        text(area, heading, (layout.width / 2, HEADING / 2), 18, Anchor::Centre)?;
+        draw(area)
+    })
 }
 
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use super::csv::{csv, table_csv};
 use super::html;
 use super::model::{Figure, Report};
 use super::source::Results;
-use super::svg::{self, Layout};
+use super::svg::{self, Form, Layout};
 use super::tables::{TableFormat, tables};
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::artefacts::PAGE_FILE;
@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 pub enum FigureFormat {
     /// A picture for a paper.
     Svg,
+    /// The same as a page of its own.
+    Pdf,
     /// Its data.
     Csv,
 }
@@ -26,6 +28,7 @@ impl FigureFormat {
     const fn ending(self) -> &'static str {
         match self {
             Self::Svg => "svg",
+            Self::Pdf => "pdf",
             Self::Csv => "csv",
         }
     }
@@ -62,13 +65,15 @@ fn write_some(
     fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
     let mut written = Vec::new();
     for figure in report.figures.iter().filter(|figure| is_wanted(figure)) {
-        let text = match format {
-            FigureFormat::Svg => svg::draw_as(figure, &report.series, &report.title, layout),
-            FigureFormat::Csv => Some(csv(figure)),
+        let draw = |form| svg::draw_as(figure, &report.series, &report.title, Layout { form, ..layout });
+        let bytes = match format {
+            FigureFormat::Svg => draw(Form::Svg),
+            FigureFormat::Pdf => draw(Form::Pdf),
+            FigureFormat::Csv => Some(csv(figure).into_bytes()),
         };
-        let Some(text) = text else { continue };
+        let Some(bytes) = bytes else { continue };
         let path = folder.join(format!("{}.{}", figure.id, format.ending()));
-        write_file(&path, text.as_bytes())?;
+        write_file(&path, &bytes)?;
         written.push(path);
     }
     let tables = report.why.iter().filter(|_| format == FigureFormat::Csv);

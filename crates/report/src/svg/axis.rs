@@ -22,12 +22,21 @@ impl Axis {
 
     /// Where a value lies, at the frame if beyond.
     pub fn position(&self, value: f64) -> f64 {
-        let position = match (self.is_logarithmic, value > 0.0) {
+        self.free_position(value).clamp(self.low, self.high)
+    }
+
+    /// Where a value lies, be it beyond the frame.
+    pub fn free_position(&self, value: f64) -> f64 {
+        match (self.is_logarithmic, value > 0.0) {
             (true, true) => float::log10(value),
             (true, false) => self.low,
             (false, _) => value,
-        };
-        position.clamp(self.low, self.high)
+        }
+    }
+
+    /// Whether a value lies within the frame.
+    pub fn has(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&self.free_position(value)) && (!self.is_logarithmic || value > 0.0)
     }
 
     /// How far along the axis a position lies, from 0 to 1.

@@ -23,7 +23,7 @@ pub(super) fn draw(
     categories: &[String],
     parts: &[(String, Vec<f64>)],
     layout: Layout,
-) -> Option<String> {
+) -> Option<Vec<u8>> {
     let total = |bar: usize| parts.iter().map(|(_, lengths)| lengths[bar]).sum::<f64>();
     let longest = (0..categories.len()).map(total).fold(0.0, f64::max);
     if !(longest > 0.0 && longest.is_finite()) {
@@ -32,7 +32,7 @@ pub(super) fn draw(
     let axis = Axis::new(0.0, 1.02 * longest, false);
     let ends = [label_room(categories.iter().map(String::as_str)), layout.width - 32];
     let (top, bottom) = (HEADING + 24, HEADING + 24 + BAR * categories.len() as i32 + 8);
-    picture(&cut(heading, 100), [layout.width, bottom + 50], |area| {
+    picture(&cut(heading, 100), bottom + 50, layout, |area| {
         let mut left = ends[0];
         for ((label, _), colour) in parts.iter().zip(COLOURS.iter().cycle()) {
             area.draw(&Rectangle::new([(left, HEADING), (left + 12, HEADING + 12)], colour.filled()))?;

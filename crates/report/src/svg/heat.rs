@@ -64,7 +64,7 @@ pub(super) fn draw(
     [columns, rows]: [&[String]; 2],
     panels: &[Panel],
     layout: Layout,
-) -> Option<String> {
+) -> Option<Vec<u8>> {
     let shades = Shades::new(value, panels)?;
     let across = if panels.len() > 1 { 2 } else { 1 };
     let down = panels.len().div_ceil(across) as i32;
@@ -73,7 +73,7 @@ pub(super) fn draw(
     let cell_height = (180 / rows.len().max(1) as i32).clamp(9, 40);
     let (plot_height, panel_height) = (cell_height * rows.len() as i32, cell_height * rows.len() as i32 + 78);
     let height = (HEADING + down * panel_height + 10).max(HEADING + SCALE_HEIGHT);
-    picture(&cut(heading, 100), [layout.width, height], |area| {
+    picture(&cut(heading, 100), height, layout, |area| {
         for (index, panel) in panels.iter().enumerate() {
             let left = labels + 10 + (index % across) as i32 * width;
             let top = HEADING + (index / across) as i32 * panel_height + 24;

@@ -14,7 +14,7 @@ pub(super) fn draw(
     rows: &[(String, String, Interval)],
     series: &[Series],
     layout: Layout,
-) -> Option<String> {
+) -> Option<Vec<u8>> {
     let ends_of = |found: &Interval| found.ci95.map_or([found.value; 2], |[low, high]| [low.min(found.value), high]);
     let [low, high] = bounds(rows.iter().flat_map(|(.., found)| ends_of(found)).chain([0.0]));
     if rows.is_empty() || !(low.is_finite() && high.is_finite()) {
@@ -24,7 +24,7 @@ pub(super) fn draw(
     let axis = Axis::new(low - margin, high + margin, false);
     let ends = [label_room(rows.iter().map(|(label, ..)| label.as_str())), layout.width - 32];
     let (top, bottom) = (HEADING, HEADING + ROW * rows.len() as i32 + 10);
-    picture(&cut(heading, 100), [layout.width, bottom + 50], |area| {
+    picture(&cut(heading, 100), bottom + 50, layout, |area| {
         horizontal(area, &axis, [top, bottom], ends, &words(value))?;
         let zero = axis.pixel(0.0, ends);
         area.draw(&PathElement::new([(zero, top), (zero, bottom)], BLACK.mix(0.7)))?;

@@ -3,6 +3,8 @@
 use super::super::model::{self, Line, LineKind, Mark, Scale, Series};
 use super::super::style::Style;
 use super::axis::{Axis, bounds};
+use super::canvas::{self, Canvas};
+use super::clip::clipped;
 use super::{Failed, Layout, cut, key, words};
 use fedgenie_core::math::float;
 use plotters::prelude::*;
@@ -12,9 +14,19 @@ fn measured(lines: &[Line]) -> impl Iterator<Item = &Line> {
     lines.iter().filter(|line| line.role != LineKind::Bound)
 }
 
+/// An axis with these ends; linear where a logarithmic one would have no place for them.
+fn between(axis: &model::Axis, ends: [f64; 2]) -> Option<Axis> {
+    let is_logarithmic = axis.scales.first() == Some(&Scale::Log) && ends[0] > 0.0;
+    let [low, high] = if is_logarithmic { ends.map(float::log10) } else { ends };
+    (low < high).then(|| Axis::new(low, high, is_logarithmic))
+}
+
 /// An axis that shows values from the lowest to the highest, and bands as far as a quarter beyond; the rest of them is
 /// cut off.
-fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark]) -> Option<Axis> {
+fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark], wanted: Option<[f64; 2]>) -> Option<Axis> {
+    if let Some(ends) = wanted {
+        return between(axis, ends);
+    }
     let values = measured(lines).flat_map(|line| &line.points).map(|point| point.1);
     let values = values.chain(marks.iter().map(|mark| mark.value));
     let is_logarithmic = axis.scales.first() == Some(&Scale::Log);
@@ -45,7 +57,10 @@ fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark]) -> Option<A
     Some(Axis::new(bottom, most.map_or(high + margin, |most| (high + margin).min(most.max(high))), false))
 }
 
-fn horizontal_axis(axis: &model::Axis, lines: &[Line]) -> Option<Axis> {
+fn horizontal_axis(axis: &model::Axis, lines: &[Line], wanted: Option<[f64; 2]>) -> Option<Axis> {
+    if let Some(ends) = wanted {
+        return between(axis, ends);
+    }
     let is_logarithmic = axis.scales.first() == Some(&Scale::Log);
     let xs = measured(lines).flat_map(|line| &line.points).map(|point| point.0);
     let [low, high] = bounds(xs.filter(|&x| !is_logarithmic || x > 0.0));
@@ -102,12 +117,14 @@ fn corners<T: Copy>(points: &[(f64, T)], is_staircase: bool) -> Vec<(f64, T)> {
     points.first().copied().into_iter().chain(points.windows(2).flat_map(corner)).collect()
 }
 
-type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
+type Plot<'a, 'b> = ChartContext<'a, Canvas<'b>, Cartesian2d<Axis, Axis>>;
 
 /// The axes of a picture.
 struct Axes {
     x: Axis,
     y: Axis,
+    /// Whether what lies beyond the ends of each is left out.
+    is_cut: [bool; 2],
 }
 
 impl Axes {
@@ -120,6 +137,26 @@ impl Axes {
         let has = |axis: &Axis, value: f64| !axis.is_logarithmic || value > 0.0;
         has(&self.x, x) && has(&self.y, y)
     }
+
+    /// Whether something of an interval is within the frame.
+    fn shows(&self, x: f64, [low, high]: [f64; 2]) -> bool {
+        let [is_cut_x, is_cut_y] = self.is_cut;
+        let is_beside = is_cut_x && !self.x.has(x);
+        let is_beyond = is_cut_y && !self.y.has(low) && !self.y.has(high);
+        !is_beside && !is_beyond
+    }
+
+    /// The parts of a line that are drawn, as positions on the axes.
+    fn parts(&self, points: impl Iterator<Item = (f64, f64)>) -> Vec<Vec<(f64, f64)>> {
+        if self.is_cut == [false; 2] {
+            return vec![points.map(|point| self.at(point)).collect()];
+        }
+        let open =
+            |axis: &Axis, is_cut: bool| if is_cut { [axis.low, axis.high] } else { [f64::NEG_INFINITY, f64::INFINITY] };
+        let free = |(x, y)| (self.x.free_position(x), self.y.free_position(y));
+        let [is_cut_x, is_cut_y] = self.is_cut;
+        clipped(&points.map(free).collect::<Vec<_>>(), [open(&self.x, is_cut_x), open(&self.y, is_cut_y)])
+    }
 }
 
 /// A line with its band or whiskers.
@@ -128,7 +165,8 @@ fn draw_line(chart: &mut Plot<'_, '_>, line: &Line, style: &Style, axes: &Axes) 
     let at = |point| axes.at(point);
     let band = corners(&line.band, line.is_staircase);
     if line.has_dots {
-        for (x, [low, high]) in band {
+        let is_shown = |(x, [low, high]): &(f64, [f64; 2])| axes.shows(*x, [*low, *high]);
+        for (x, [low, high]) in band.into_iter().filter(is_shown) {
             let ends = [at((x, low)), at((x, high))];
             chart.draw_series(LineSeries::new(ends, colour.mix(0.5).stroke_width(1)))?;
         }
@@ -142,29 +180,30 @@ fn draw_line(chart: &mut Plot<'_, '_>, line: &Line, style: &Style, axes: &Axes) 
         }
     }
     let points = corners(&line.points, line.is_staircase).into_iter().filter(|point| axes.have(point));
-    let thin = colour.stroke_width(1);
-    match line.role {
-        LineKind::Mean if style.is_dashed => {
-            let [dash, gap] = key::DASH;
-            chart.draw_series(DashedLineSeries::new(points.map(at), dash, gap, colour.stroke_width(2)))?;
-        }
-        LineKind::Mean => {
-            chart.draw_series(LineSeries::new(points.map(at), colour.stroke_width(2)))?;
-        }
-        LineKind::Seed | LineKind::Extreme => {
-            chart.draw_series(LineSeries::new(points.map(at), colour.mix(0.4).stroke_width(1)))?;
-        }
-        LineKind::Fit => {
-            chart.draw_series(DashedLineSeries::new(points.map(at), 7, 5, thin))?;
-        }
-        LineKind::Bound => {
-            // A bound is drawn as far as it is within the frame.
-            let y = &axes.y;
-            let shown = points.filter(|&(_, value)| {
-                let position = if y.is_logarithmic { float::log10(value) } else { value };
-                (y.low..=y.high).contains(&position)
-            });
-            chart.draw_series(DashedLineSeries::new(shown.map(at), 2, 4, thin))?;
+    let (thin, thick) = (colour.stroke_width(1), colour.stroke_width(2));
+    // A bound is drawn as far as it is within the frame.
+    let parts = match line.role {
+        LineKind::Bound => vec![points.filter(|&(_, value)| axes.y.has(value)).map(at).collect()],
+        _ => axes.parts(points),
+    };
+    for part in parts {
+        match line.role {
+            LineKind::Mean if style.is_dashed => {
+                let [dash, gap] = key::DASH;
+                chart.draw_series(DashedLineSeries::new(part, dash, gap, thick))?;
+            }
+            LineKind::Mean => {
+                chart.draw_series(LineSeries::new(part, thick))?;
+            }
+            LineKind::Seed | LineKind::Extreme => {
+                chart.draw_series(LineSeries::new(part, colour.mix(0.4).stroke_width(1)))?;
+            }
+            LineKind::Fit => {
+                chart.draw_series(DashedLineSeries::new(part, 7, 5, thin))?;
+            }
+            LineKind::Bound => {
+                chart.draw_series(DashedLineSeries::new(part, 2, 4, thin))?;
+            }
         }
     }
     Ok(())
@@ -177,8 +216,13 @@ pub(super) fn draw(
     marks: &[Mark],
     series: &[Series],
     layout: Layout,
-) -> Option<String> {
-    let mut axes = Axes { x: horizontal_axis(x_model, lines)?, y: vertical_axis(y_model, lines, marks)? };
+) -> Option<Vec<u8>> {
+    let mut axes = Axes {
+        x: horizontal_axis(x_model, lines, layout.ranges[0])?,
+        y: vertical_axis(y_model, lines, marks, layout.ranges[1])?,
+        is_cut: layout.ranges.map(|range| range.is_some()),
+    };
+    let marks = marks.iter().filter(|mark| !axes.is_cut[1] || axes.y.has(mark.value));
     if x_model.label == "round" {
         axes.x.keep_whole_ticks();
     }
@@ -187,11 +231,7 @@ pub(super) fn draw(
     let names: Vec<(String, Style)> = means.iter().map(name).collect();
     let has_legend = names.len() > 1 || names.len() == 1 && lines[0].label.is_none();
     let below = if has_legend { key::height_below(&names, layout) } else { 0 };
-    let mut svg = String::new();
-    let drawn = (|| {
-        let area = SVGBackend::with_string(&mut svg, (layout.width as u32, (layout.height + below) as u32))
-            .into_drawing_area();
-        area.fill(&WHITE)?;
+    canvas::drawn([layout.width, layout.height + below], layout, |area| {
         let (plot, _) = area.split_vertically(layout.height);
         let mut chart = ChartBuilder::on(&plot)
             .caption(cut(heading, 100), ("sans-serif", 18))
@@ -217,22 +257,21 @@ pub(super) fn draw(
             draw_line(&mut chart, line, &key::style(series, &line.series), &axes)?;
         }
         for (index, (line, (_, style))) in means.iter().zip(&names).enumerate() {
-            let points: Vec<(f64, f64)> = line.points.iter().copied().filter(|point| axes.have(point)).collect();
+            let points: Vec<(f64, f64)> =
+                line.points.iter().copied().filter(|&(x, y)| axes.have(&(x, y)) && axes.shows(x, [y; 2])).collect();
             let marked = if line.has_dots { points } else { marked(&points, &axes.x, index, means.len()) };
             for point in marked {
-                key::marker(&area, style, chart.backend_coord(&axes.at(point)))?;
+                key::marker(area, style, chart.backend_coord(&axes.at(point)))?;
             }
         }
         if below > 0 {
-            key::below(&area, &names, layout.height, layout)?;
+            key::below(area, &names, layout.height, layout)?;
         } else if has_legend {
             let corner = free_corner(lines, names.len(), &axes.x, &axes.y);
-            key::inside(&area, &names, chart.plotting_area().get_pixel_range(), corner)?;
+            key::inside(area, &names, chart.plotting_area().get_pixel_range(), corner)?;
         }
-        area.present()?;
-        Ok::<(), Failed>(())
-    })();
-    drawn.is_ok().then_some(svg)
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -259,11 +298,11 @@ mod tests {
     fn a_band_does_not_move_the_axis_and_a_share_stays_one() {
         let lines = [line(&[(0.0, 0.1), (5.0, 0.99)], &[(0.0, [-2.0, 2.2]), (5.0, [-1.2, 3.2])])];
         let share = model(Scale::Linear, [Some(0.0), Some(1.0)]);
-        let axis = vertical_axis(&share, &lines, &[]).unwrap();
+        let axis = vertical_axis(&share, &lines, &[], None).unwrap();
         assert_eq!((axis.low, axis.high, axis.is_logarithmic), (0.0, 1.0, false));
         assert_eq!((axis.position(3.2), axis.position(-2.0)), (1.0, 0.0));
         let free = model(Scale::Linear, [None, None]);
-        let axis = vertical_axis(&free, &lines, &[]).unwrap();
+        let axis = vertical_axis(&free, &lines, &[], None).unwrap();
         assert!((-0.2..0.0).contains(&axis.low) && (1.2..1.3).contains(&axis.high));
         assert!(draw("t", [&free, &free], &lines, &[], &[], Layout::default()).is_some());
         assert!(draw("t", [&free, &free], &[], &[], &[], Layout::default()).is_none());
@@ -272,7 +311,7 @@ mod tests {
     #[test]
     fn a_logarithmic_axis_is_that_of_the_means() {
         let lines = [line(&[(0.0, 1.0), (5.0, 100.0)], &[(0.0, [-3.0, 1e9]), (5.0, [1e-9, 200.0])])];
-        let axis = vertical_axis(&model(Scale::Log, [None, None]), &lines, &[]).unwrap();
+        let axis = vertical_axis(&model(Scale::Log, [None, None]), &lines, &[], None).unwrap();
         assert!((axis.low + 0.5).abs() < 1e-12 && (2.5..2.6).contains(&axis.high), "{axis:?}");
     }
 
@@ -280,9 +319,9 @@ mod tests {
     fn a_bound_far_above_does_not_move_the_axis() {
         let bound = Line { role: LineKind::Bound, ..line(&[(1.0, 1e9), (5.0, 1e12)], &[]) };
         let lines = [line(&[(1.0, 2.0), (5.0, 10.0)], &[]), bound];
-        let axis = vertical_axis(&model(Scale::Linear, [Some(0.0), None]), &lines, &[]).unwrap();
+        let axis = vertical_axis(&model(Scale::Linear, [Some(0.0), None]), &lines, &[], None).unwrap();
         assert!(axis.high < 11.0);
-        let axis = vertical_axis(&model(Scale::Log, [Some(0.0), None]), &lines, &[]).unwrap();
+        let axis = vertical_axis(&model(Scale::Log, [Some(0.0), None]), &lines, &[], None).unwrap();
         assert!(axis.is_logarithmic && (axis.low - float::log10(2.0)).abs() < 1e-12);
     }
 
