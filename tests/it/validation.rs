@@ -490,6 +490,46 @@ fn a_ratio_is_paired_by_seed_and_counts_who_never_reaches_a_target() {
     );
 }
 
+/// A value and a difference of a time that some runs never reach are those of `run`: restricted means to the horizon
+/// that both policies have.
+#[test]
+fn values_and_differences_of_times_have_all_seeds() {
+    let place = Workplace::with(&LEARNED.replace("LOSS", "0.5"));
+    place.run_into("out", &[]);
+    let summary = place.json("out/summary.json");
+    let losses = summary["runs"].as_array().unwrap().iter().map(|run| run["final"]["test_loss"].as_f64().unwrap());
+    let mut losses: Vec<f64> = losses.collect();
+    losses.sort_by(f64::total_cmp);
+    let middle = (losses[4] + losses[5]) / 2.0;
+    let place = Workplace::with(&LEARNED.replace("LOSS", &middle.to_string()));
+    place.run_into("out", &[]);
+    let summary = place.json("out/summary.json");
+    let key = format!("time_to.test_loss <= {middle}");
+    let claim = ratio_of(&key);
+    let value = claim.replace(
+        &format!("statistic.ratio = {{ scenario = \"learned\", value = \"{key}\", policy = \"large\", against = [\"random\"] }}"),
+        &format!("statistic.value = {{ scenario = \"learned\", value = \"{key}\", policies = [\"random\", \"large\"] }}"),
+    );
+    let row = |claim: &str, row: usize| {
+        place.write("claims/ratio.toml", claim);
+        let found = results(&place.fedgenie(&["validate", "--claims", "claims", "--json", "--quiet"]));
+        found["claims"][0]["checks"][0]["rows"][row].clone()
+    };
+    for (index, arm) in summary["arms"].as_array().unwrap().iter().enumerate() {
+        let until = &arm["until"][&key];
+        assert!(until["arrived"].as_u64() < Some(5) || index == 1, "{until}");
+        let (found, expected) = (row(&value, index), &arm["values"][&key]);
+        assert_eq!((&found["value"], &found["n"]), (&expected["mean"], &5.into()), "{found}");
+        assert_eq!(found["ci95"], expected["ci95"]);
+    }
+    let found = row(&claim.replace("statistic.ratio", "statistic.difference"), 0);
+    let expected = &summary["arms"][1]["paired"]["differences"][&key];
+    assert_eq!((&found["value"], &found["ci95"]), (&expected["mean"], &expected["ci95"]));
+    place.write("claims/ratio.toml", &ratio_of("time_to.test_loss <= 0").replace("ratio =", "difference ="));
+    let answer = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
+    assert!(answer.code == 2 && answer.stderr.contains("no run gets there"), "{answer:?}");
+}
+
 #[test]
 fn a_claim_that_runs_only_when_it_is_named_is_listed_otherwise() {
     let place = workplace(CLAIM);

@@ -25,6 +25,7 @@ use super::laboratory::Context;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::RunSummary;
+use fedgenie_experiment::experiment::sample::Sample;
 use serde::{Deserialize, Serialize};
 
 /// One number.
@@ -184,6 +185,16 @@ fn value_at(
 /// Four significant digits.
 fn shown(value: f64) -> String {
     fedgenie_experiment::experiment::number(value)
+}
+
+/// What runs spend until a target, by seed.
+fn sample(key: &str, runs: &[&RunSummary]) -> Result<Sample, Error> {
+    let found = Sample::of(key, &runs.iter().map(|&run| (run.seed, run)).collect());
+    // Of a target that there is not, it says which there are.
+    if let Some(run) = runs.first().filter(|_| found.is_empty()) {
+        number(run, key, None)?;
+    }
+    Ok(found)
 }
 
 pub(super) fn shown_interval(value: f64, interval: Option<[f64; 2]>) -> String {

@@ -1,9 +1,12 @@
-//! Differences between policies, paired by seed.
+//! Differences between policies, paired by seed; of what is spent until a target those of restricted means, to the
+//! horizon that both have.
 
-use super::{Measured, Measurement, number};
+use super::{Measured, Measurement, number, sample};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::paired_difference;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::sample::Sample;
+use fedgenie_experiment::experiment::until::is_until;
 use serde::Deserialize;
 
 /// Parameters.
@@ -32,6 +35,19 @@ impl Config {
             return super::usage(format!("{} is compared with itself", self.policy));
         }
         let completed = context.runs(&self.scenario)?;
+        if is_until(&self.value) && self.at_s.is_none() {
+            let sample = |policy: &str| sample(&self.value, &completed.of(policy, self.point)?);
+            let mine: Sample = sample(&self.policy)?;
+            let of = |against: &String| {
+                let theirs = sample(against)?;
+                match mine.minus(&theirs, Sample::horizon([&mine, &theirs])) {
+                    Some(found) => Ok(Measured::estimate(against, found)),
+                    None => super::usage(format!("{} of {} and {against}: no run gets there", self.value, self.policy)),
+                }
+            };
+            let measured = self.against.iter().map(of).collect::<Result<Vec<_>, Error>>()?;
+            return Ok(Measurement { measured, details: Vec::new() });
+        }
         let values = |policy: &str| -> Result<Vec<f64>, Error> {
             completed.of(policy, self.point)?.into_iter().map(|run| number(run, &self.value, self.at_s)).collect()
         };

@@ -1,10 +1,13 @@
-//! A number of runs, as a mean over seeds.
+//! A number of runs, as a mean over seeds; what is spent until a target as a restricted mean, in which runs that never
+//! get there count with the horizon.
 
-use super::{Measured, Measurement, number};
+use super::{Measured, Measurement, number, sample};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::estimate;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::RunSummary;
+use fedgenie_experiment::experiment::sample::Sample;
+use fedgenie_experiment::experiment::until::is_until;
 use serde::Deserialize;
 
 /// Parameters.
@@ -30,6 +33,17 @@ impl Config {
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         super::some(&self.policies, "policies")?;
         let completed = context.runs(&self.scenario)?;
+        if is_until(&self.value) && self.at_s.is_none() && self.less.is_none() {
+            let sample = |policy: &String| sample(&self.value, &completed.of(policy, self.point)?);
+            let samples = self.policies.iter().map(sample).collect::<Result<Vec<Sample>, Error>>()?;
+            let horizon = Sample::horizon(&samples);
+            let of = |(policy, sample): (&String, &Sample)| match sample.estimate(horizon) {
+                Some(found) => Ok(Measured::estimate(policy, found)),
+                None => super::usage(format!("{} of {policy}: no run gets there", self.value)),
+            };
+            let measured = self.policies.iter().zip(&samples).map(of).collect::<Result<Vec<_>, Error>>()?;
+            return Ok(Measurement { measured, details: Vec::new() });
+        }
         let mut measured = Vec::new();
         for policy in &self.policies {
             let runs = completed.of(policy, self.point)?;
