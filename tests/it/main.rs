@@ -20,6 +20,7 @@ mod converged;
 mod data_sources;
 mod devices;
 mod dmrl;
+mod documented;
 mod dropouts;
 mod errors;
 mod explained;
