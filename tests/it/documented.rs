@@ -28,12 +28,16 @@ fn every_field_of_the_summary_is_described() {
     let sweep = "[sweep]\n\"protocol.synchronous.cohort\" = [2, 3]\n";
     let policies = "[policy.other]\nkind = \"random\"\nwith = { \"training.epochs\" = 2 }\n";
     let scenario = changed(PLAIN, "[protocol.synchronous]", learned);
-    let place = Workplace::with(&format!("{scenario}{policies}[training]\noptimizer = {{ sgd = {{ lr = 0.01 }} }}\n{evaluate}{sweep}"));
+    let place = Workplace::with(&format!(
+        "{scenario}{policies}[training]\noptimizer = {{ sgd = {{ lr = 0.01 }} }}\n{evaluate}{sweep}"
+    ));
     place.run_into("out", &[]);
     let (summary, described) = (place.json("out/summary.json"), described());
     let entries = ["runs", "arms", "compared"].map(|list| summary[list].as_array().unwrap());
     let all = keys(&summary).chain(entries.into_iter().flatten().flat_map(keys)).collect::<BTreeSet<_>>();
-    for field in ["scenario", "virtual_time_s", "partition", "reached", "converged", "until", "along", "with", "at_bytes"] {
+    for field in
+        ["scenario", "virtual_time_s", "partition", "reached", "converged", "until", "along", "with", "at_bytes"]
+    {
         assert!(all.iter().any(|known| *known == field), "this world has no {field}: {all:?}");
     }
     let missing: Vec<_> = all.into_iter().filter(|field| !described.contains(*field)).collect();

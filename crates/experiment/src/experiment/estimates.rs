@@ -1,6 +1,7 @@
 //! What runs of several seeds come to: means and paired differences with intervals.
 
 use super::heavy::{self, MedianOf};
+use super::sample::Sample;
 use super::until::{self, BySeed, Until};
 use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::statistics::paired::paired_shares;
@@ -31,24 +32,26 @@ impl Horizons {
     }
 }
 
-fn names(runs: &BySeed<'_>) -> Vec<String> {
+/// The names of all quantities: numbers of the runs, and what is spent until targets.
+fn names(runs: &BySeed<'_>, horizons: &Horizons) -> Vec<String> {
     let names: BTreeSet<String> = runs.values().flat_map(|run| run.numbers().into_keys()).collect();
-    names.into_iter().filter(|name| !until::is_until(name)).collect()
+    names.into_iter().filter(|name| !until::is_until(name)).chain(horizons.of.keys().cloned()).collect()
 }
 
-/// Mean of every number over seeds.
+/// A mean is wanted, also where medians stand beside it.
+fn sample(name: &str, runs: &BySeed<'_>) -> Sample {
+    Sample::of(name, runs).with_medians(false)
+}
+
+/// What every quantity comes to over seeds.
 pub(super) fn estimates(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Estimate> {
-    let value = |name: &String| {
-        let values: Vec<f64> = runs.values().filter_map(|run| run.numbers().get(name).copied()).collect();
-        estimate_of(name, &values).map(|estimate| (name.clone(), estimate))
-    };
-    let spent = |(name, horizon): (&String, &f64)| Some((name.clone(), until::mean(name, runs, *horizon)?));
-    names(runs).iter().filter_map(value).chain(horizons.of.iter().filter_map(spent)).collect()
+    let of = |name: String| Some((sample(&name, runs).estimate(horizons.to(&name))?, name));
+    names(runs, horizons).into_iter().filter_map(of).map(|(found, name)| (name, found)).collect()
 }
 
 /// Medians of times, where runs met heavy tails.
 pub(super) fn medians_of(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, MedianOf> {
-    medians(runs, horizons, |name| heavy::median(name, runs, horizons.to(name)))
+    medians(runs, horizons, |name| Sample::of(name, runs).median(horizons.to(name)))
 }
 
 /// Medians of the differences of times, where runs met heavy tails.
@@ -57,7 +60,8 @@ pub(super) fn median_differences(
     theirs: &BySeed<'_>,
     horizons: &Horizons,
 ) -> BTreeMap<String, MedianOf> {
-    medians(mine, horizons, |name| heavy::difference(name, mine, theirs, horizons.to(name)))
+    let difference = |name: &str| Sample::of(name, mine).median_minus(&Sample::of(name, theirs), horizons.to(name));
+    medians(mine, horizons, difference)
 }
 
 fn medians(
@@ -65,11 +69,8 @@ fn medians(
     horizons: &Horizons,
     of: impl Fn(&str) -> Option<MedianOf>,
 ) -> BTreeMap<String, MedianOf> {
-    if !horizons.are_heavy {
-        return BTreeMap::new();
-    }
-    let all = names(runs).into_iter().chain(horizons.of.keys().cloned()).filter(|name| heavy::is_time(name));
-    all.filter_map(|name| Some((of(&name)?, name))).map(|(found, name)| (name, found)).collect()
+    let times = names(runs, horizons).into_iter().filter(|name| horizons.are_heavy && heavy::is_time(name));
+    times.filter_map(|name| Some((of(&name)?, name))).map(|(found, name)| (name, found)).collect()
 }
 
 /// How many runs arrive, and when half of them have, by what is spent until then.
@@ -105,20 +106,13 @@ pub fn difference_of(name: &str, pairs: &[(f64, f64)]) -> Option<Estimate> {
     paired_difference(&left, &right)
 }
 
-/// Difference of every number, paired by seed.
+/// Difference of every quantity, paired by seed.
 pub(super) fn differences(mine: &BySeed<'_>, theirs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Estimate> {
-    let pairs: Vec<_> =
-        mine.iter().filter_map(|(seed, run)| theirs.get(seed).map(|other| (run.numbers(), other.numbers()))).collect();
-    let value = |name: &String| {
-        let pair = |(mine, theirs): &(BTreeMap<String, f64>, BTreeMap<String, f64>)| {
-            Some((*mine.get(name)?, *theirs.get(name)?))
-        };
-        let pairs: Vec<(f64, f64)> = pairs.iter().filter_map(pair).collect();
-        difference_of(name, &pairs).map(|estimate| (name.clone(), estimate))
+    let of = |name: String| {
+        let found = sample(&name, mine).minus(&sample(&name, theirs), horizons.to(&name))?;
+        Some((name, found))
     };
-    let spent =
-        |(name, horizon): (&String, &f64)| Some((name.clone(), until::difference(name, mine, theirs, *horizon)?));
-    names(mine).iter().filter_map(value).chain(horizons.of.iter().filter_map(spent)).collect()
+    names(mine, horizons).into_iter().filter_map(of).collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@
 //! # Deviations from the source
 //! Above 1000 seeds `r` is that of the normal approximation.
 
-use super::until::{self, BySeed};
 use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::float::{floor, sqrt};
 use fedgenie_core::math::statistics::survival::Arrival;
@@ -76,30 +75,6 @@ pub(super) fn median_of(mut earliest: Vec<f64>, mut latest: Vec<f64>) -> Option<
     let (n, rank) = (latest.len(), rank(latest.len()));
     let ci95 = (rank > 0).then(|| [earliest[rank - 1], latest[n - rank]]);
     Some(MedianOf { median: quantile(&latest, 0.5), ci95, n })
-}
-
-/// The median of a time over seeds; none of what is spent until a target that no run reaches by the horizon.
-pub fn median(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<MedianOf> {
-    let mut arrivals = runs.values().filter_map(|run| run.arrival(name));
-    if until::is_until(name) && !arrivals.any(|found| found.is_by(horizon)) {
-        return None;
-    }
-    let of = |run: &&RunSummary| match until::is_until(name) {
-        true => run.arrival(name).map(|found| (found.since.min(horizon), found.time.min(horizon))),
-        false => run.numbers().get(name).map(|&value| (value, value)),
-    };
-    let (earliest, latest) = runs.values().filter_map(of).unzip();
-    median_of(earliest, latest)
-}
-
-/// The median of the differences of a time, paired by seed; none where nobody arrives.
-pub fn difference(name: &str, mine: &BySeed<'_>, theirs: &BySeed<'_>, horizon: f64) -> Option<MedianOf> {
-    let value = |run: &RunSummary| match until::is_until(name) {
-        true => run.arrival(name),
-        false => run.numbers().get(name).copied().map(Arrival::at),
-    };
-    let pair = |(seed, run): (&u64, &&RunSummary)| Some((value(run)?, value(theirs.get(seed)?)?));
-    difference_of(&mine.iter().filter_map(pair).collect::<Vec<_>>(), horizon)
 }
 
 /// The median of the differences of pairs; none where nobody arrives.

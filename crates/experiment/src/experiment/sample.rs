@@ -12,7 +12,7 @@
 //! the earliest possible times of the one and the latest of the other.
 
 use super::estimates::{difference_of, estimate_of};
-use super::heavy;
+use super::heavy::{self, MedianOf};
 use super::until::{self, BySeed};
 use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::statistics::survival::{self, Arrival};
@@ -84,24 +84,43 @@ impl Sample {
 
     /// What it comes to; none without values, and of what is spent until a target if no run arrives.
     pub fn estimate(&self, horizon: f64) -> Option<Estimate> {
-        let all: Vec<Arrival> = self.values.values().copied().collect();
-        let ends = |of: fn(&Arrival) -> f64| all.iter().map(|value| of(value).min(horizon)).collect::<Vec<f64>>();
         if self.has_medians && self.arrived(horizon) > 0 {
-            return heavy::median_of(ends(|value| value.since), ends(|value| value.time)).map(Estimate::from);
+            return self.median(horizon).map(Estimate::from);
         }
         match until::is_until(&self.key) {
-            true => survival::restricted_mean(&all, horizon),
-            false => estimate_of(&self.key, &ends(|value| value.time)),
+            true => survival::restricted_mean(&self.values.values().copied().collect::<Vec<_>>(), horizon),
+            false => estimate_of(&self.key, &self.ends(horizon, |value| value.time)),
         }
+    }
+
+    fn ends(&self, horizon: f64, of: fn(&Arrival) -> f64) -> Vec<f64> {
+        self.values.values().map(|value| of(value).min(horizon)).collect()
+    }
+
+    /// Its median; none without values, and if no run arrives.
+    pub fn median(&self, horizon: f64) -> Option<MedianOf> {
+        let ends = [self.ends(horizon, |value| value.since), self.ends(horizon, |value| value.time)];
+        let [earliest, latest] = Some(ends).filter(|_| self.arrived(horizon) > 0)?;
+        heavy::median_of(earliest, latest)
+    }
+
+    /// The values of seeds that both have.
+    fn pairs(&self, other: &Self) -> Vec<(Arrival, Arrival)> {
+        let pair = |(seed, &value): (&u64, &Arrival)| Some((value, *other.values.get(seed)?));
+        self.values.iter().filter_map(pair).collect()
+    }
+
+    /// The median of this minus another, paired by seed; none if nobody arrives.
+    pub fn median_minus(&self, other: &Self, horizon: f64) -> Option<MedianOf> {
+        heavy::difference_of(&self.pairs(other), horizon)
     }
 
     /// This minus another, paired by the seeds that both have; none if they have none in common.
     pub fn minus(&self, other: &Self, horizon: f64) -> Option<Estimate> {
-        let pair = |(seed, &value): (&u64, &Arrival)| Some((value, *other.values.get(seed)?));
-        let pairs: Vec<(Arrival, Arrival)> = self.values.iter().filter_map(pair).collect();
         if self.has_medians || other.has_medians {
-            return heavy::difference_of(&pairs, horizon).map(Estimate::from);
+            return self.median_minus(other, horizon).map(Estimate::from);
         }
+        let pairs = self.pairs(other);
         if until::is_until(&self.key) {
             return survival::restricted_difference(&pairs, horizon, ROUNDING);
         }

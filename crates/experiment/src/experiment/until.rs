@@ -7,8 +7,7 @@
 
 use super::summary::RunSummary;
 use super::watch::CONVERGENCE;
-use super::{ROUNDING, Reached, number};
-use fedgenie_core::math::statistics::Estimate;
+use super::{Reached, number};
 use fedgenie_core::math::statistics::survival::{self, Arrival};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -108,18 +107,6 @@ fn arrivals(name: &str, runs: &BySeed<'_>) -> Vec<Arrival> {
 pub fn horizon<'a>(name: &str, runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {
     let found: Vec<Arrival> = runs.into_iter().filter_map(|run| run.arrival(name)).collect();
     survival::horizon(&found)
-}
-
-/// The restricted mean over seeds; none if no run arrives by the horizon.
-pub fn mean(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<Estimate> {
-    survival::restricted_mean(&arrivals(name, runs), horizon)
-}
-
-/// The difference of restricted means over all seeds that both have, paired by seed; none if nobody arrives.
-pub fn difference(name: &str, mine: &BySeed<'_>, theirs: &BySeed<'_>, horizon: f64) -> Option<Estimate> {
-    let pair = |(seed, run): (&u64, &&RunSummary)| Some((run.arrival(name)?, theirs.get(seed)?.arrival(name)?));
-    let pairs: Vec<(Arrival, Arrival)> = mine.iter().filter_map(pair).collect();
-    survival::restricted_difference(&pairs, horizon, ROUNDING)
 }
 
 /// How many arrive, and when half of them have; none without runs that have such a target.

@@ -1,7 +1,7 @@
 //! What runs with targets are known to have spent, by hand.
 
 use super::*;
-use crate::experiment::heavy;
+use crate::experiment::sample::Sample;
 use serde_json::{Value, json};
 
 const TARGET: &str = "test_loss <= 0.3";
@@ -76,8 +76,9 @@ fn means_and_differences_are_over_the_same_seeds() {
     let name = names_of("time_to");
     let to = horizon(&name, mine.values().chain(theirs.values()).copied());
     assert_eq!(to, 1000.0);
-    let [one, other] = [&mine, &theirs].map(|runs| mean(&name, runs, to).unwrap());
-    let found = difference(&name, &mine, &theirs, to).unwrap();
+    let samples = [&mine, &theirs].map(|runs| Sample::of(&name, runs));
+    let [one, other] = [0, 1].map(|index| samples[index].estimate(to).unwrap());
+    let found = samples[0].minus(&samples[1], to).unwrap();
     assert!((one.mean - 1700.0 / 3.0).abs() < 1e-9 && (other.mean - 2200.0 / 3.0).abs() < 1e-9);
     assert!((found.mean - (one.mean - other.mean)).abs() < 1e-9 && found.n == 3, "{found:?}");
     let described = until(&name, &mine, to).unwrap();
@@ -93,9 +94,9 @@ fn nobody_arrives() {
     let runs = [never(1), never(2)];
     let (runs, name) = (by_seed(&runs), names_of("time_to"));
     let to = horizon(&name, runs.values().copied());
-    assert_eq!(mean(&name, &runs, to), None);
-    assert_eq!(difference(&name, &runs, &runs, to), None);
+    let sample = Sample::of(&name, &runs);
+    assert_eq!((sample.estimate(to), sample.minus(&sample, to)), (None, None));
     assert_eq!(until(&name, &runs, to).unwrap().beyond().as_deref(), Some("> 1000"));
-    assert_eq!((heavy::median(&name, &runs, to), heavy::difference(&name, &runs, &runs, to)), (None, None));
-    assert_eq!(heavy::median("virtual_time_s", &runs, to).unwrap().median, 1000.0);
+    assert_eq!((sample.median(to), sample.median_minus(&sample, to)), (None, None));
+    assert_eq!(Sample::of("virtual_time_s", &runs).median(to).unwrap().median, 1000.0);
 }
