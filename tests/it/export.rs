@@ -102,3 +102,25 @@ fn tables_are_written_as_parquet() {
     let bytes = |folder: &str| std::fs::read(place.path(&format!("{folder}/rounds.parquet"))).unwrap();
     assert_eq!(bytes("tables"), bytes("again"), "the same results give the same file");
 }
+
+/// A page of PDF for each picture, as large as it is in pixels of 3/4 of a point; a range cuts the picture off.
+#[test]
+fn figures_are_written_as_pdf_and_within_ranges() {
+    let place = place();
+    place.run_into("out", &[]);
+    let report = |words: &[&str]| {
+        let answer =
+            place.fedgenie(&[&["report", "out", "--figure", "test_score-points-random-rounds"], words].concat());
+        assert_eq!(answer.code, 0, "{answer:?}");
+    };
+    report(&["--format", "pdf", "-o", "pdf", "--width", "400", "--height", "200", "--font", "serif"]);
+    let bytes = std::fs::read(place.path("pdf/test_score-points-random-rounds.pdf")).unwrap();
+    let has = |part: &str| bytes.windows(part.len()).any(|found| found == part.as_bytes());
+    assert!(bytes.starts_with(b"%PDF-1.") && bytes.ends_with(b"%%EOF") && has("/MediaBox [0 0 300 150]"));
+    assert!(has("/BaseFont /Times-Roman") && has("/WinAnsiEncoding") && has("(round) Tj"));
+    report(&["--format", "svg", "-o", "all"]);
+    report(&["--format", "svg", "-o", "part", "--range", "0.5:1.25", "--range", "x=0:6"]);
+    let [all, part] =
+        ["all", "part"].map(|folder| place.text(&format!("{folder}/test_score-points-random-rounds.svg")));
+    assert!(all.contains(">12<") && part.contains(">6<") && !part.contains(">12<") && part.contains(">1.2<"), "{part}");
+}

@@ -373,9 +373,17 @@ fn tables_and_single_figures_for_a_paper() {
         assert!(answer.code == 2 && answer.stderr.contains(part), "{answer:?}");
     };
     refused(&["--format", "csv", "--figure", "regrets"], "found --figure regrets; expected one of ");
-    refused(&["--figure", "regret"], "--figure is for --format svg or csv, and found --format html");
-    refused(&["--format", "csv", "--title", "x"], "--title is for --format svg, and found --format csv");
-    refused(&["--legend-below"], "--legend-below is for --format svg, and found --format html");
+    refused(&["--figure", "regret"], "--figure is for --format svg, pdf or csv, and found --format html");
+    refused(&["--format", "csv", "--title", "x"], "--title is for --format svg or pdf, and found --format csv");
+    refused(&["--legend-below"], "--legend-below is for --format svg or pdf, and found --format html");
+    let of_regret =
+        |more: &[&str], part: &str| refused(&[&["--format", "svg", "--figure", "regret"], more].concat(), part);
+    of_regret(&["--range", "1"], "found --range 1; expected LOW:HIGH, as 0.5:1, or x=LOW:HIGH");
+    of_regret(&["--range", "z=0:1"], "found --range z=0:1; expected");
+    of_regret(&["--range", "5:1"], "found --range 5:1; expected");
+    of_regret(&["--font", "Times"], "found --font Times; expected sans-serif, serif or monospace");
+    refused(&["--format", "pdf", "--range", "0:1"], "--range is for one figure; name it by --figure");
+    refused(&["--format", "pdf", "--figure", "selections", "--range", "0:1"], "--range is for figures of lines");
     refused(&["--format", "svg", "--width", "10"], "found --width 10; expected 300 to 4000 pixels");
     refused(&["--format", "svg", "--height", "9000"], "found --height 9000; expected 200 to 4000 pixels");
 }

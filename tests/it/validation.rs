@@ -590,6 +590,21 @@ fn a_validation_that_was_interrupted_goes_on_where_it_stopped() {
     // Each is a result folder like any other.
     let folder = folders[0].to_str().unwrap();
     assert_eq!(place.fedgenie(&["verify", folder]).stdout, format!("{folder}: 18 runs replayed, no difference\n"));
+    // Of runs that were put aside the summaries are enough; one that was changed is made again.
+    let put_aside = |run: &str| {
+        for entry in std::fs::read_dir(folders[0].join("runs").join(run)).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.ends_with("run.json") {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+    };
+    ["bsfl-s1", "genie-s1", "genie-s2"].map(put_aside);
+    let changed = folders[0].join("runs/genie-s2/run.json");
+    let text = std::fs::read_to_string(&changed).unwrap();
+    std::fs::write(&changed, text.replacen("\"rounds\": ", "\"rounds\": 1", 1)).unwrap();
+    let again = validate(&["--out", "kept"]);
+    assert_eq!((&again["claims"], &again["runs"]), (&whole["claims"], &serde_json::json!({ "reused": 35, "made": 1 })));
     // Another scenario under the same name is not taken for this one.
     place.write(SCENARIO, WORLD.replace("sigma = 0.2", "sigma = 0.3"));
     let third = validate(&["--out", "kept"]);

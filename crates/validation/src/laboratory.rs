@@ -12,6 +12,7 @@ use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -174,7 +175,8 @@ impl<'a> Laboratory<'a> {
         execute(experiment, runs, outputs, self.threads, &self.cache, self.progress).into_iter().collect()
     }
 
-    /// Carries out the runs that a result folder lacks, or has damaged. The others are as good as new.
+    /// Carries out the runs that a result folder lacks, or has damaged. The others are as good as new. Of a run that was
+    /// put aside the summary is enough: statistics see nothing else.
     fn carry_out_into(&self, folder: &Path, experiment: &Experiment) -> Result<Vec<RunSummary>, Error> {
         let opened = ResultFolder::open(folder, experiment, Earlier::Resume, Shard::WHOLE)?;
         let kept = experiment.kept(folder, &[]);
@@ -184,7 +186,8 @@ impl<'a> Laboratory<'a> {
             .map(|run| {
                 let summary = match kept.find(&run) {
                     Found::Complete(summary) => Some(*summary),
-                    Found::Missing | Found::Damaged(_) => None,
+                    Found::Missing => None,
+                    Found::Damaged(_) => kept.summary(&run).filter(|_| is_put_aside(folder, &run)),
                 };
                 (run, summary)
             })
@@ -202,6 +205,12 @@ impl<'a> Laboratory<'a> {
         opened.finish(experiment, &runs, |_, _| Ok(()))?;
         Ok(runs)
     }
+}
+
+/// Whether nothing but its summary is left of a run.
+fn is_put_aside(folder: &Path, run: &RunId) -> bool {
+    let files = fs::read_dir(folder.join(artefacts::RUNS_FOLDER).join(&run.name));
+    files.is_ok_and(|files| files.count() == 1)
 }
 
 /// The folder of an experiment among those of a validation: its name, and what its runs are made of. Another scenario,
