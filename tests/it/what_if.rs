@@ -52,11 +52,13 @@ fn assert_close(found: f64, expected: f64) {
 fn points_are_compared_with_the_reference_and_their_neighbours() {
     let place = Workplace::with(&format!("{}{CONSTANT}", changed(PLAIN, "seeds = 1", "seeds = 3")));
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
-    let expected = "\nbest: 1000 ms (36 s); all 2 others are told apart; by virtual time of the run\n";
+    let expected = "\nbest: 1000 ms (36 s); both others are told apart, 2 s is next (+12 s); by virtual time of the run, 3 seeds\n";
     assert!(answer.stdout.contains(expected), "{answer:?}");
     let answer = place.fedgenie(&["report", "out"]);
     assert!(answer.stdout.ends_with(expected), "{answer:?}");
     let summary = place.json("out/summary.json");
+    let told: Value = serde_json::from_str(&place.fedgenie(&["run", SCENARIO, "--json", "--quiet"]).stdout).unwrap();
+    assert_eq!((&told["answers"][0], &told["arms"]), (&expected.trim().into(), &summary["arms"]));
     let compared: Vec<_> = summary["compared"].as_array().unwrap().iter().collect();
     let short = |entry: &&Value| {
         let along = entry.get("along").map_or("reference", |paths| paths[0].as_str().unwrap());

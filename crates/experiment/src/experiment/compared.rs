@@ -18,6 +18,7 @@ use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, Summary,
 use crate::scenario::points;
 use fedgenie_core::math::statistics::{Estimate, values_needed};
 use fedgenie_core::metric::{Better, Place};
+use serde::Serialize;
 
 /// The most candidates that a sentence names, and the most sentences about seeds.
 const MOST_NAMED: usize = 4;
@@ -232,6 +233,21 @@ pub fn answers(summary: &Summary) -> Vec<String> {
     }
     best.append(&mut seeds);
     best
+}
+
+/// A summary with what was found in lines, for programs.
+#[derive(Debug, Serialize)]
+pub struct Told<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    answers: Vec<String>,
+}
+
+impl<'a> Told<'a> {
+    /// With its [`answers`].
+    pub fn of(summary: &'a Summary) -> Self {
+        Self { summary, answers: answers(summary) }
+    }
 }
 
 /// The best of some candidates in words.

@@ -246,7 +246,7 @@ function intervalsOption(figure, look) {
 
 const KINDS = {
   // The page's first picture leaves room for the table beside it on the first screen.
-  lines: { option: lineOption, height: (figure, width, head) => head + (width < 520 ? 320 : head === 0 && figure.root.closest(".first") ? 330 : 420) },
+  lines: { option: lineOption, height: (figure, width, head) => head + (width < 520 ? 320 : head === 0 && figure.root.closest(".first") ? 300 : 420) },
   heat: { option: heatOption, height: (figure, width, head) => heatLayout(figure, width, head).height },
   bars: { option: barsOption, height: (figure, width, head) => barsHeight(figure, head) },
   intervals: { option: intervalsOption, height: intervalsHeight },

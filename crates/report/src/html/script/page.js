@@ -49,7 +49,7 @@ const figures = report.figures.map(data => {
   const part = name => root.querySelector(`.${name}`);
   return {
     ...data, names: namesIn(data.chart), root, hidden: new Set(), window: null, scales: scalesOf(data.chart),
-    plot: part("plot"), legend: part("legend"), controls: part("scales"), files: part("files"), style: styleOf, picture: null, width: 0,
+    plot: part("plot"), legend: part("legend"), keys: part("keys"), controls: part("scales"), files: part("files"), style: styleOf, picture: null, width: 0,
   };
 });
 
@@ -155,8 +155,9 @@ function drawLegend(figure, theme) {
     return element("span", { class: "key" }, sample(figure.style(line.series, theme), line.role), element("span", {}, keyOf(figure, line)));
   });
   const parts = figure.chart.kind !== "bars" ? [] : figure.chart.parts.map(([label], index) => element("span", { class: "key" }, partSample(index), element("span", {}, label)));
-  const lineEnd = keys.length + parts.length ? [element("span", { class: "break" })] : [];
-  refill(figure.legend, [...buttons, ...lineEnd, ...keys, ...parts]);
+  const lineEnd = parts.length ? [element("span", { class: "break" })] : [];
+  refill(figure.legend, [...buttons, ...lineEnd, ...parts]);
+  figure.keys.replaceChildren(...keys);
 }
 
 function flip(figure, name, isHidden) {
