@@ -116,7 +116,11 @@ fn ranges(arguments: &ReportArguments) -> Result<[Option<[f64; 2]>; 2], Error> {
     }
     let mut ranges = [None; 2];
     for text in &arguments.range {
-        let wrong = || Error::Usage(format!("found --range {text}; expected LOW:HIGH, as 0.5:1, or x=LOW:HIGH"));
+        let wrong = || {
+            Error::Usage(format!(
+                "found --range {text}; expected LOW:HIGH with LOW below HIGH, as 0.5:1, or x=LOW:HIGH"
+            ))
+        };
         let (axis, ends) = text.split_once('=').unwrap_or(("y", text));
         let axis = ["x", "y"].iter().position(|&name| name == axis).ok_or_else(wrong)?;
         let (low, high) = ends.split_once(':').ok_or_else(wrong)?;

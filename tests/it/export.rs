@@ -56,12 +56,26 @@ fn tables_have_the_numbers_of_the_files() {
                     && row["policy"] == arm["arm"].as_str().unwrap()
                     && row["point"].parse().ok() == arm["point"].as_u64()
                     && row["against"] == against
+                    && row["against_point"].is_empty()
             })
         };
         assert_eq!(number(find("").unwrap(), "value"), arm["values"]["virtual_time_s"]["mean"].as_f64().unwrap());
         let paired = &arm["paired"]["differences"]["virtual_time_s"];
         assert_eq!(find("random").map(|row| number(row, "high")), paired["ci95"][1].as_f64());
     }
+    // Points of the sweep with each other.
+    for pair in summary["compared"].as_array().unwrap() {
+        let is_it = |row: &&BTreeMap<String, String>| {
+            row["quantity"] == "virtual_time_s"
+                && row["policy"] == pair["arm"].as_str().unwrap()
+                && row["point"].parse().ok() == pair["point"].as_u64()
+                && row["against_point"].parse().ok() == pair["against"].as_u64()
+        };
+        let row = comparisons.iter().find(is_it).unwrap();
+        assert_eq!(number(row, "value"), pair["differences"]["virtual_time_s"]["mean"].as_f64().unwrap());
+        assert_eq!(row["against"], row["policy"]);
+    }
+    assert!(!summary["compared"].as_array().unwrap().is_empty());
 }
 
 #[test]
@@ -79,6 +93,7 @@ fn nothing_is_replaced_and_bad_input_is_named() {
     refused(&["export", "out", "--to", "xlsx"], "found --to xlsx; expected csv or parquet");
     place.write("tables/runs.parquet", "mine");
     refused(&["export", "out", "--to", "parquet", "-o", "tables"], "tables/runs.parquet is there already");
+    refused(&["export", "out", "--to", "csv", "-o", SCENARIO], "is a file; give -o a folder for the tables");
     refused(&["export", SCENARIO, "--to", "csv"], "there is no folder");
     place.write("out/runs/random-p0-s1/rounds.jsonl", "{}\n");
     refused(&["export", "out", "--to", "csv"], "rounds.jsonl:1: this is no recorded round");

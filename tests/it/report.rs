@@ -378,7 +378,7 @@ fn tables_and_single_figures_for_a_paper() {
     refused(&["--legend-below"], "--legend-below is for --format svg or pdf, and found --format html");
     let of_regret =
         |more: &[&str], part: &str| refused(&[&["--format", "svg", "--figure", "regret"], more].concat(), part);
-    of_regret(&["--range", "1"], "found --range 1; expected LOW:HIGH, as 0.5:1, or x=LOW:HIGH");
+    of_regret(&["--range", "1"], "found --range 1; expected LOW:HIGH with LOW below HIGH, as 0.5:1, or x=LOW:HIGH");
     of_regret(&["--range", "z=0:1"], "found --range z=0:1; expected");
     of_regret(&["--range", "5:1"], "found --range 5:1; expected");
     of_regret(&["--font", "Times"], "found --font Times; expected sans-serif, serif or monospace");

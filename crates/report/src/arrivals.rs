@@ -55,7 +55,7 @@ impl Study<'_> {
         if grid > 0.0 {
             let unit = quantity.unit.unwrap_or("");
             words.push_str(&format!(
-                " A target is seen at an evaluation, up to {} {unit} on average after the one before; intervals reach back to that.",
+                " A target is seen at an evaluation, {} {unit} after the one before (the largest mean of a policy); intervals reach back to that.",
                 number(grid)
             ));
         }

@@ -326,10 +326,8 @@ const BRIEF: [usize; 2] = [12, 5];
 /// The main results, if they are few.
 fn brief(study: &Study<'_>) -> Option<Table> {
     let [most_rows, most_quantities] = BRIEF;
-    let mut quantities: Vec<Quantity> = study.quantities().into_iter().filter(|quantity| quantity.is_main).collect();
-    let questions = study.questions();
-    quantities
-        .sort_by_key(|quantity| questions.iter().position(|aim| aim.key == quantity.key).unwrap_or(questions.len()));
+    let mut quantities = study.quantities_by_question();
+    quantities.retain(|quantity| quantity.is_main);
     quantities.truncate(most_quantities);
     let rows = study.combinations();
     if rows.len() > most_rows || quantities.is_empty() {

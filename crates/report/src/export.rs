@@ -6,9 +6,9 @@
 //! Each row of `rounds` is a recorded round of a run: what the run is of, `round`, `opened_s`, `closed_s`, counts of
 //! clients, `reward`, `down_bytes` and `up_bytes` so far, `regret.METER`, metrics.
 //!
-//! Each row of `comparisons` is a number of a policy at a point, or its difference to another policy: `folder`,
-//! `point`, swept paths, `quantity`, `policy`, `against` (empty for the number itself), `statistic` (`mean` or
-//! `median`), `value`, `low`, `high`, `n`.
+//! Each row of `comparisons` is a number of a policy at a point, or its difference to another policy, or to itself at
+//! another point: `folder`, `point`, swept paths, `quantity`, `policy`, `against` (empty for the number itself),
+//! `against_point` (empty for the same point), `statistic` (`mean` or `median`), `value`, `low`, `high`, `n`.
 //!
 //! Numbers of runs and comparisons are named as in `summary.json`. A cell is empty where something is not known: a
 //! metric of a round that was not evaluated, a time to a target that was not reached, an interval of too few seeds.
@@ -63,6 +63,9 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat) -> Result<
     if let Some(there) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
         let message = format!("{} is there already; give -o another folder, or delete it", there.display());
         return Err(Error::Usage(message));
+    }
+    if into.is_file() {
+        return Err(Error::Usage(format!("{} is a file; give -o a folder for the tables", into.display())));
     }
     fs::create_dir_all(into).map_err(|source| Error::Write { path: into.to_owned(), source })?;
     let points = results.iter().flat_map(|results| &results.summary.points);
@@ -152,6 +155,18 @@ struct Round {
 
 fn columns(names: &[&str], kind: Kind) -> impl Iterator<Item = Column> {
     names.iter().map(move |name| Column::new(name, kind))
+}
+
+/// A row of comparisons: what it is of, quantity, policy, other policy and statistic, the other point.
+fn compared(first: &[Cell], [name, arm, against, statistic]: [&str; 4], point: Option<u64>, found: Estimate) -> Row {
+    let mut row = first.to_vec();
+    row.extend([name, arm, against].map(Cell::text));
+    row.push(point.map_or(Cell::Empty, Cell::Count));
+    row.push(Cell::text(statistic));
+    row.push(Cell::number(Some(found.mean)));
+    row.extend([0, 1].map(|end| Cell::number(found.ci95.map(|ends| ends[end]))));
+    row.push(Cell::Count(found.n as u64));
+    row
 }
 
 impl Export<'_> {
@@ -266,7 +281,9 @@ impl Export<'_> {
     fn comparison_columns(&self) -> Vec<Column> {
         let mut all: Vec<Column> = columns(&["folder"], Kind::Text).chain(columns(&["point"], Kind::Count)).collect();
         all.extend(self.swept.iter().cloned());
-        all.extend(columns(&["quantity", "policy", "against", "statistic"], Kind::Text));
+        all.extend(columns(&["quantity", "policy", "against"], Kind::Text));
+        all.extend(columns(&["against_point"], Kind::Count));
+        all.extend(columns(&["statistic"], Kind::Text));
         all.extend(columns(&["value", "low", "high"], Kind::Number));
         all.extend(columns(&["n"], Kind::Count));
         all
@@ -278,12 +295,7 @@ impl Export<'_> {
                 let first = [Cell::text(&results.name), Cell::Count(arm.point as u64)];
                 let first: Row = first.into_iter().chain(self.settings(folder, arm.point)).collect();
                 let mut add = |against: &str, statistic: &str, name: &str, found: Estimate| {
-                    let mut row = first.clone();
-                    row.extend([name, &arm.arm, against, statistic].map(Cell::text));
-                    row.push(Cell::number(Some(found.mean)));
-                    row.extend([0, 1].map(|end| Cell::number(found.ci95.map(|ends| ends[end]))));
-                    row.push(Cell::Count(found.n as u64));
-                    sheet.row(row)
+                    sheet.row(compared(&first, [name, &arm.arm, against, statistic], None, found))
                 };
                 for (name, &found) in &arm.values {
                     add("", "mean", name, found)?;
@@ -298,6 +310,16 @@ impl Export<'_> {
                     for (name, &found) in &paired.medians {
                         add(&paired.against, "median", name, found.into())?;
                     }
+                }
+            }
+            for pair in &results.summary.compared {
+                let first = [Cell::text(&results.name), Cell::Count(pair.point as u64)];
+                let first: Row = first.into_iter().chain(self.settings(folder, pair.point)).collect();
+                let against = Some(pair.against as u64);
+                let means = pair.differences.iter().map(|(name, &found)| ("mean", name, found));
+                let medians = pair.medians.iter().map(|(name, &found)| ("median", name, Estimate::from(found)));
+                for (statistic, name, found) in means.chain(medians) {
+                    sheet.row(compared(&first, [name, &pair.arm, &pair.arm, statistic], against, found))?;
                 }
             }
         }

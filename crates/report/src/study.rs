@@ -349,6 +349,16 @@ impl<'a> Study<'a> {
         self.arms.iter().flat_map(Arm::all_runs).any(is_limited)
     }
 
+    /// The same quantities, with what the experiment is about first.
+    pub fn quantities_by_question(&self) -> Vec<Quantity> {
+        let questions = self.questions();
+        let place =
+            |quantity: &Quantity| questions.iter().position(|aim| aim.key == quantity.key).unwrap_or(questions.len());
+        let mut all = self.quantities();
+        all.sort_by_key(place);
+        all
+    }
+
     /// The quantities by which policies are compared, the most important first; none that is zero everywhere.
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut all = Vec::new();

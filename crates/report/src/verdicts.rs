@@ -12,7 +12,7 @@ const NOT_TOLD: &str = "not told apart";
 /// Every policy against its references, for each quantity with a difference.
 pub(super) fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    for quantity in study.quantities() {
+    for quantity in study.quantities_by_question() {
         let found = found(study, &quantity);
         // A policy that a sweep does not touch has the same difference at every point: one row says so.
         let is_same = |one: &Difference, other: &Difference| {

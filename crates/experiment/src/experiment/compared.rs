@@ -14,7 +14,7 @@
 //! missing in it is worse at 95 % if it was suspected beforehand, and less surely if there were many.
 
 use super::sample::Sample;
-use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, Summary, number, show};
+use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, Summary, number, show};
 use crate::scenario::points;
 use fedgenie_core::math::statistics::{Estimate, values_needed};
 use fedgenie_core::metric::{Better, Place};
@@ -122,7 +122,12 @@ impl Aim {
         let mut all: Vec<Self> = first.reached.iter().rev().map(Reached::name).map(time_to).collect();
         all.extend(first.converged.iter().map(|_| time_to(CONVERGENCE.to_owned())));
         let is_main = |metric: &&fedgenie_core::metric::Metric| metric.main && metric.place == Place::Test;
-        for metric in first.measured.iter().filter(is_main) {
+        // Where no target is reached, its metric says most.
+        let is_aimed_at = |metric: &&fedgenie_core::metric::Metric| {
+            first.reached.iter().any(|reached| reached.target.metric == metric.name)
+        };
+        let aimed_at = first.measured.iter().filter(is_aimed_at);
+        for metric in aimed_at.chain(first.measured.iter().filter(is_main)) {
             // Where test data are dealt to edge servers, what models are compared by is the mean over these.
             let whole = metric.name.strip_prefix("test_").unwrap_or(&metric.name);
             let names = [format!("server_{whole}_mean_last"), format!("server_{whole}_mean"), metric.name.clone()];
@@ -222,17 +227,35 @@ pub fn questions(summary: &Summary) -> Vec<Aim> {
 /// apart in the first. Nothing if there is nothing to compare.
 pub fn answers(summary: &Summary) -> Vec<String> {
     let (mut best, mut seeds) = (Vec::new(), Vec::new());
-    for (index, aim) in questions(summary).iter().enumerate() {
+    let questions = questions(summary);
+    for aim in &questions {
         for field in fields(summary, aim) {
             let Some((sentence, ranking)) = told(aim, &field) else { continue };
-            best.push(sentence);
-            if index == 0 {
-                seeds.extend(seeds_lines(&field, ranking.best));
-            }
+            best.push(format!("{sentence}{}", out_of_reach(summary, aim)));
+            let by = if questions.len() > 1 { format!(", by {}", aim.words) } else { String::new() };
+            seeds.extend(seeds_lines(&field, ranking.best).into_iter().map(|line| line + &by));
         }
     }
     best.append(&mut seeds);
     best
+}
+
+/// Targets that are not what candidates are ranked by, since hardly any run reaches them.
+fn out_of_reach(summary: &Summary, aim: &Aim) -> String {
+    let targets: Vec<String> =
+        summary.runs.first().into_iter().flat_map(|run| &run.reached).map(Reached::name).collect();
+    if targets.is_empty() || aim.key.starts_with("time_to.") || aim.key.starts_with("regret.") {
+        return String::new();
+    }
+    let reached = |target: &&String| {
+        let of = |run: &RunSummary| run.reached.iter().any(|found| found.name() == **target && found.round.is_some());
+        summary.runs.iter().filter(|run| of(run)).count()
+    };
+    let words = |target: &String| match reached(&target) {
+        0 => format!("no run reaches {target}"),
+        count => format!("{count} of {} runs reach {target}", summary.runs.len()),
+    };
+    format!("; {}", targets.iter().map(words).collect::<Vec<_>>().join(", "))
 }
 
 /// A summary with what was found in lines, for programs.
@@ -270,6 +293,14 @@ fn told(aim: &Aim, Field { begin, names, candidates, perfect, .. }: &Field) -> O
         if rest > 0 {
             parts.push(format!("nor are {rest} more"));
         }
+        let apart = ranking.others.len() - same.len() - open.len();
+        if apart > 0 && apart < ranking.others.len() {
+            parts.push(if apart == 1 {
+                "1 other is told apart".to_owned()
+            } else {
+                format!("{apart} others are told apart")
+            });
+        }
         if same.is_empty() && open.is_empty() && !ranking.others.is_empty() {
             parts.push(match &ranking.others[..] {
                 [(index, found)] => format!("{} is told apart ({})", names[*index], signed(aim, found)),
@@ -290,8 +321,10 @@ fn told(aim: &Aim, Field { begin, names, candidates, perfect, .. }: &Field) -> O
     let most = ranking.value.n;
     let verb = if aim.key.starts_with("time_to.") { "gets there" } else { "has it" };
     let missing = |&(index, has): &(usize, usize)| format!("{} {verb} in {has} of {most} runs", names[index]);
-    match &ranking.incomplete[..] {
-        few @ ([] | [_] | [_, _]) => parts.extend(few.iter().map(missing)),
+    let (own, others): (Vec<_>, Vec<_>) = ranking.incomplete.iter().partition(|(index, _)| *index == ranking.best);
+    parts.extend(own.into_iter().map(missing));
+    match &others[..] {
+        few @ ([] | [_] | [_, _]) => parts.extend(few.iter().copied().map(missing)),
         many => {
             let all = if aim.key.starts_with("time_to.") { "get there" } else { "have it" };
             parts.push(format!("{} others {all} in fewer than {most} runs", many.len()));
@@ -396,7 +429,7 @@ mod tests {
         assert_eq!(
             lines(&all),
             [
-                "best for random: 20 s (5 ± 2.484 s); 16 s is not told apart (+1 ± 4.968 s); 12 s gets there in 1 of 3 runs; by \
+                "best for random: 20 s (5 ± 2.484 s); 16 s is not told apart (+1 ± 4.968 s); 1 other is told apart; 12 s gets there in 1 of 3 runs; by \
                  virtual time to x, 3 seeds",
                 "to tell 16 s from 20 s: about 18 seeds for random",
             ]

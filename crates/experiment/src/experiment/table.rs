@@ -290,14 +290,12 @@ fn explained(summary: &Summary, keys: &[&str]) -> Vec<String> {
     }
     let grids = |key: &&str| {
         let grid = of(key).iter().map(|until| until.grid).fold(0.0, f64::max);
-        (grid > 0.0).then(|| format!("{} {}", titled(key), number(grid)))
+        (grid > 0.0).then(|| format!("{} up to {} before", titled(key), number(grid)))
     };
     let grids: Vec<String> = keys.iter().filter_map(grids).collect();
     if !grids.is_empty() {
         let shown = grids.join(", ");
-        notes.push(format!(
-            "a target is seen at evaluations, whose distances are part of intervals: {shown} on average"
-        ));
+        notes.push(format!("a target is seen at evaluations, and intervals reach back to the one before: {shown}"));
     }
     notes
 }

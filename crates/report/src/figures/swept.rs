@@ -92,7 +92,9 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             false => how_intervals_are_shown(),
         };
         let (over, [drawn, how]) = match &swept {
-            Swept::Numbers(path, ..) => (path.clone(), ["Dots are means over seeds.", &whiskers]),
+            Swept::Numbers(path, ..) => {
+                (path.clone(), ["Dots are means over seeds, whiskers 95 % confidence intervals.", &whiskers])
+            }
             Swept::Grid([one, two], ..) => (format!("{one} and {two}"), ["Colours are means over seeds.", CONTOURS]),
             Swept::Points => ("the sweep".to_owned(), ["Means over seeds.", &whiskers]),
         };
@@ -301,7 +303,8 @@ fn at_point(study: &Study<'_>, point: usize, of: &str, figure: &Figure) -> Optio
 
 /// The metrics that have targets, over virtual time at every point, where there are few.
 pub(super) fn courses(study: &Study<'_>) -> Vec<Figure> {
-    if study.points.len() > MOST_COURSES {
+    // Of a single policy the curves of all points stand together.
+    if study.points.len() > MOST_COURSES || study.arms.len() < 2 {
         return Vec::new();
     }
     let targets = study.targets();

@@ -18,8 +18,11 @@ const OUTCOMES: [Part; 5] = [
     }),
 ];
 
-const COMPUTE: [Part; 2] =
-    [("used", |run| (run.compute_s - run.wasted_compute_s).max(0.0)), ("wasted", |run| run.wasted_compute_s)];
+const COMPUTE: [Part; 3] = [
+    ("used", |run| (run.compute_s - run.wasted_compute_s).max(0.0)),
+    ("wasted", |run| run.wasted_compute_s),
+    ("for probes", |run| run.probe_compute_s),
+];
 
 const TRAFFIC: [Part; 4] = [
     ("download, used", |run| run.traffic.down_bytes.saturating_sub(run.wasted_down_bytes) as f64),

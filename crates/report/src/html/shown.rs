@@ -59,20 +59,32 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// Bars whose lengths differ by no more than this share cannot be told apart by eye.
+const ALIKE: f64 = 0.01;
+
 /// What a picture would show that needs none.
 fn sentence(figure: &Figure) -> Option<String> {
     match &figure.chart {
         Chart::Lines { lines, .. } => of_lines(lines),
         Chart::Bars { categories, parts, value } => {
-            let is_same = |(_, lengths): &(String, Vec<f64>)| lengths.windows(2).all(|pair| pair[0] == pair[1]);
-            if categories.len() < 2 || !parts.iter().all(is_same) {
+            let ends = |lengths: &[f64]| {
+                lengths
+                    .iter()
+                    .fold([f64::INFINITY, 0.0_f64], |[low, high], &length| [low.min(length), high.max(length)])
+            };
+            let is_alike = |(_, lengths): &(String, Vec<f64>)| {
+                let [low, high] = ends(lengths);
+                high - low <= ALIKE * high
+            };
+            if categories.len() < 2 || !parts.iter().all(is_alike) {
                 return None;
             }
             let unit = value.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
             let part = |(label, lengths): &(String, Vec<f64>)| {
-                lengths.first().map(|&length| format!("{label} {}{unit}", numbers::text(length)))
+                let [low, high] = ends(lengths).map(numbers::text);
+                if low == high { format!("{label} {low}{unit}") } else { format!("{label} {low} to {high}{unit}") }
             };
-            let parts: Vec<String> = parts.iter().filter_map(part).collect();
+            let parts: Vec<String> = parts.iter().map(part).collect();
             Some(format!("the same for all {}: {}", categories.len(), parts.join(", ")))
         }
         Chart::Intervals { rows, .. } => {

@@ -30,6 +30,8 @@ pub(super) struct Page<'a> {
     warnings: &'a [String],
     /// The main comparisons at a glance, where all of them would be a long list.
     overviews: Vec<OverviewView<'a>>,
+    /// Whether points of a sweep are compared.
+    has_points: bool,
     /// Comparisons under headings; a single group without one is shown at once.
     verdicts: Vec<VerdictGroup<'a>>,
     /// The table for the first screen: the brief one, or all results where there is none.
@@ -121,6 +123,7 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
         needed,
         warnings: &report.warnings,
         overviews: overviews(report),
+        has_points: report.verdicts.iter().any(|verdict| verdict.point == OF_POINTS),
         verdicts: verdict_groups(report),
         brief: if report.brief.rows.is_empty() { &report.results } else { &report.brief },
         results: Some(&report.results).filter(|_| !report.brief.rows.is_empty()),

@@ -144,7 +144,9 @@ function refill(box, children) {
 }
 
 function drawLegend(figure, theme) {
-  const buttons = figure.names.map(name => {
+  // Bars of clients are named beside them.
+  const isNamed = figure.chart.kind === "bars" && !figure.names.some(name => report.series.some(series => series.label === name));
+  const buttons = (isNamed ? [] : figure.names).map(name => {
     return toggle(name, sample(figure.style(name, theme), "mean"), !figure.hidden.has(name), () => {
       flip(figure, name, !figure.hidden.has(name));
       draw(figure);
