@@ -525,7 +525,7 @@ fn values_and_differences_of_times_have_all_seeds() {
     let found = row(&claim.replace("statistic.ratio", "statistic.difference"), 0);
     let expected = &summary["arms"][1]["paired"]["differences"][&key];
     assert_eq!((&found["value"], &found["ci95"]), (&expected["mean"], &expected["ci95"]));
-    place.write("claims/ratio.toml", &ratio_of("time_to.test_loss <= 0").replace("ratio =", "difference ="));
+    place.write("claims/ratio.toml", ratio_of("time_to.test_loss <= 0").replace("ratio =", "difference ="));
     let answer = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
     assert!(answer.code == 2 && answer.stderr.contains("no run gets there"), "{answer:?}");
 }
@@ -599,7 +599,7 @@ fn a_validation_that_was_interrupted_goes_on_where_it_stopped() {
             }
         }
     };
-    ["bsfl-s1", "genie-s1", "genie-s2"].map(put_aside);
+    ["bsfl-s1", "genie-s1", "genie-s2"].into_iter().for_each(put_aside);
     let changed = folders[0].join("runs/genie-s2/run.json");
     let text = std::fs::read_to_string(&changed).unwrap();
     std::fs::write(&changed, text.replacen("\"rounds\": ", "\"rounds\": 1", 1)).unwrap();

@@ -26,7 +26,7 @@ use askama::Template;
 use fedgenie_core::text::stripped_lines;
 use shown::Shown;
 
-/// A script, by gzip and base64, which browsers unpack: so it takes less than a fifth of the library as it is published.
+/// A script, by gzip and base64, which browsers unpack: it is a quarter of the library as published.
 const LIBRARY: &str = include_str!("html/vendor/echarts.js.gz.b64");
 const STYLE: &str = include_str!("html/report.css");
 

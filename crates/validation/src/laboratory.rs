@@ -175,8 +175,8 @@ impl<'a> Laboratory<'a> {
         execute(experiment, runs, outputs, self.threads, &self.cache, self.progress).into_iter().collect()
     }
 
-    /// Carries out the runs that a result folder lacks, or has damaged. The others are as good as new. Of a run that was
-    /// put aside the summary is enough: statistics see nothing else.
+    /// Carries out the runs that a result folder lacks, or has damaged. The others are as good as new. Of a run that
+    /// was put aside the summary is enough: statistics see nothing else.
     fn carry_out_into(&self, folder: &Path, experiment: &Experiment) -> Result<Vec<RunSummary>, Error> {
         let opened = ResultFolder::open(folder, experiment, Earlier::Resume, Shard::WHOLE)?;
         let kept = experiment.kept(folder, &[]);

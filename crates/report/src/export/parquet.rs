@@ -137,7 +137,9 @@ mod tests {
         let cells = |row: usize| {
             let all =
                 [Cell::Text(format!("=τ{row}")), Cell::Count(u64::MAX - row as u64), Cell::Number(0.1 * row as f64)];
-            all.into_iter().zip(0..).map(move |(cell, column)| if (row + column) % 3 == 0 { Cell::Empty } else { cell })
+            all.into_iter()
+                .zip(0..)
+                .map(move |(cell, column)| if (row + column).is_multiple_of(3) { Cell::Empty } else { cell })
         };
         for row in 0..rows {
             sheet.row(cells(row).collect()).unwrap();

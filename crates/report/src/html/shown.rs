@@ -35,7 +35,8 @@ pub(super) struct Plain<'a> {
 
 impl<'a> Shown<'a> {
     pub fn of(report: &'a Report) -> Self {
-        let (mut families, mut plain): (Vec<Vec<(usize, &Figure)>>, Vec<Plain<'a>>) = (Vec::new(), Vec::new());
+        let mut families: Vec<Vec<(usize, &Figure)>> = Vec::new();
+        let mut plain = Vec::new();
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, of) in report.figures.iter().enumerate() {
             if let Some(sentence) = sentence(of) {
