@@ -396,6 +396,7 @@ fn report() -> Report {
         ],
         overviews: Vec::new(),
         brief: Table::default(),
+        lead: "regret".to_owned(),
         results: Table {
             columns: ["policy", "rounds", "virtual time [s]", "final test loss", "cumulative mean regret"]
                 .map(str::to_owned)

@@ -320,7 +320,7 @@ fn bad_input_is_named() {
     place.write("empty/file", "");
     refused(&["report", "empty"], &["manifest.json"]);
     place.run_into("out", &[]);
-    refused(&["report", "out", "--format", "pdf"], &["pdf", "html, svg, csv, md or latex"]);
+    refused(&["report", "out", "--format", "docx"], &["docx", "html, svg, pdf, csv, md or latex"]);
     refused(&["report", "out", "--format", "svg", "-o", SCENARIO], &[SCENARIO, "is a file"]);
     let manifest = place.text("out/manifest.json");
     let format = format!("\"format\": {}", fedgenie::record::FORMAT_VERSION);
@@ -459,7 +459,7 @@ fn a_sweep_says_each_thing_once_and_shows_who_is_selected_when() {
     assert!(found.figures.iter().all(|figure| figure.id.starts_with("regret-p") || figure.summary.len() <= 13));
     place.run_into("rewards", &["--set", "sweep={\"regret.alpha\"=[0.5, 1.0]}"]);
     let found = report(&place, &["rewards"]);
-    assert!(figure(&found, "regret").caption.contains("have different units"));
+    assert!(figure(&found, "regret").method.contains("have different units"));
     assert_eq!(found.warnings.iter().filter(|warning| warning.contains("different rewards")).count(), 1);
 }
 

@@ -1,6 +1,6 @@
 //! From results to a report: which experiments can be compared, labels, colours, tables.
 
-use super::figures::{figures, points as of_points};
+use super::figures::{figures, lead, points as of_points};
 use super::folders::notes;
 use super::model::{Experiment, Figure, Report, Series, Table, Why};
 use super::settings::add_differing;
@@ -109,7 +109,11 @@ impl Report {
                     report.series.push(series);
                 }
             }
-            for mut figure in figures(&study, &mut report.warnings) {
+            let drawn = figures(&study, &mut report.warnings);
+            if number == 0 {
+                report.lead = lead(&study, &drawn).map(|figure| figure.id.clone()).unwrap_or_default();
+            }
+            for mut figure in drawn {
                 if number > 0 {
                     figure.id = format!("{}-{}", figure.id, number + 1);
                     figure.title = format!("{} ({})", figure.title, prefixes[folders[0]]);

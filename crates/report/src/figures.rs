@@ -46,15 +46,14 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
         let index = figures.iter().position(|figure| figure.id == "outcomes").unwrap_or(figures.len());
         figures.splice(index..index, swept::regrets(study));
     }
-    lead(study, &mut figures);
     figures
 }
 
-/// Puts the figure first that shows what the experiment is about, and behind it those that it is chosen among.
-fn lead(study: &Study<'_>, figures: &mut [Figure]) {
-    let Some(aim) = study.questions().into_iter().next() else { return };
+/// The figure that shows what the experiment is about.
+pub(super) fn lead<'a>(study: &Study<'_>, figures: &'a [Figure]) -> Option<&'a Figure> {
+    let aim = study.questions().into_iter().next()?;
     let aimed_at = study.targets().into_iter().find(|reached| aim.key == format!("time_to.{}", reached.name()));
-    let shows = |figure: &Figure| {
+    let shows = |figure: &&Figure| {
         let Some(choice) = &figure.choice else { return false };
         let value = |what: &str| choice.values.iter().find(|[name, _]| name == what).map(|[_, value]| value.as_str());
         if study.is_sweep() {
@@ -67,9 +66,7 @@ fn lead(study: &Study<'_>, figures: &mut [Figure]) {
             _ => aimed_at.is_some_and(|reached| choice.of == reached.target.metric),
         }
     };
-    let Some(of) = figures.iter().find(|figure| shows(figure)).and_then(|figure| figure.choice.clone()) else { return };
-    let is_behind = |figure: &Figure| figure.choice.as_ref().is_some_and(|choice| choice.of == of.of);
-    figures.sort_by_key(|figure| (!shows(figure), !is_behind(figure)));
+    figures.iter().find(shows)
 }
 
 /// The most bars of a figure.

@@ -30,6 +30,8 @@ pub struct Report {
     pub series: Vec<Series>,
     /// The pictures, in order.
     pub figures: Vec<Figure>,
+    /// The name of the one that shows what the experiment is about; empty if none does.
+    pub lead: String,
     /// Why policies chose these clients, where they say so.
     pub why: Vec<Why>,
 }

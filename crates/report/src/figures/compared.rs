@@ -15,7 +15,7 @@ const MOST_QUANTITIES: usize = 20;
 /// Paired differences, one figure for each quantity that policies differ in; of many, for the main ones.
 pub(super) fn differences(study: &Study<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
-    let mut quantities = study.quantities_by_question();
+    let mut quantities = study.quantities();
     if quantities.len() > MOST_QUANTITIES {
         quantities.retain(|quantity| quantity.is_main);
     }

@@ -49,6 +49,10 @@ impl<'a> Shown<'a> {
                 None => families.push(vec![(index, of)]),
             }
         }
+        // What the experiment is about stands first, and first among its alternatives.
+        let leads = |(_, of): &(usize, &Figure)| of.id == report.lead;
+        families.sort_by_key(|family| !family.iter().any(leads));
+        families.iter_mut().for_each(|family| family.sort_by_key(|figure| !leads(figure)));
         let mut drawn = Vec::new();
         for (family, number) in families.into_iter().zip(1..) {
             for ((index, of), place) in family.into_iter().zip(1..) {

@@ -72,6 +72,7 @@ fn report() -> Report {
         }],
         results: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
         brief: Table::default(),
+        lead: String::new(),
         series: vec![Series { label: text("first"), style: Style::of_index(0) }],
         figures: vec![
             figure(Chart::Lines {
