@@ -155,8 +155,8 @@ struct ReportArguments {
     /// The width of svg and pdf figures in pixels, from 300 to 4000; 860 if left out.
     #[arg(long, value_name = "PIXELS")]
     width: Option<u32>,
-    /// The height of svg and pdf figures with lines in pixels, from 200 to 4000; 480 if left out. Others are as high as their
-    /// rows.
+    /// The height of svg and pdf figures with lines in pixels, from 200 to 4000; 480 if left out. Others are as high as
+    /// their rows.
     #[arg(long, value_name = "PIXELS")]
     height: Option<u32>,
     /// The ends of the vertical axis of a figure of lines, as 0.5:1; x=0:200 those of its horizontal one.
