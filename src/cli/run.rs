@@ -8,9 +8,7 @@ use fedgenie::error::Error;
 use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::{
     Earlier, Experiment, INTERVAL_SEEDS, Interval, Outputs, Overrides, ResultFolder, RunId, RunSummary, Shard, Summary,
-    artefacts, below,
-    compared::{Told, answers},
-    execute, table,
+    artefacts, below, compared::answers, execute, table,
 };
 use fedgenie::lanes::Path;
 use fedgenie::limits;
@@ -113,8 +111,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         return Ok(code);
     }
     if arguments.json {
-        let text =
-            serde_json::to_string_pretty(&Told::of(&summary)).map_err(|error| Error::Usage(error.to_string()))?;
+        let text = serde_json::to_string_pretty(&summary).map_err(|error| Error::Usage(error.to_string()))?;
         print_json(&text)?;
     } else {
         print(&report(&experiment, &summary, arguments, is_written))?;

@@ -57,8 +57,6 @@ fn points_are_compared_with_the_reference_and_their_neighbours() {
     let answer = place.fedgenie(&["report", "out"]);
     assert!(answer.stdout.ends_with(expected), "{answer:?}");
     let summary = place.json("out/summary.json");
-    let told: Value = serde_json::from_str(&place.fedgenie(&["run", SCENARIO, "--json", "--quiet"]).stdout).unwrap();
-    assert_eq!((&told["answers"][0], &told["arms"]), (&expected.trim().into(), &summary["arms"]));
     let compared: Vec<_> = summary["compared"].as_array().unwrap().iter().collect();
     let short = |entry: &&Value| {
         let along = entry.get("along").map_or("reference", |paths| paths[0].as_str().unwrap());

@@ -18,7 +18,6 @@ use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, RunSumma
 use crate::scenario::points;
 use fedgenie_core::math::statistics::{Estimate, values_needed};
 use fedgenie_core::metric::{Better, Place};
-use serde::Serialize;
 
 /// The most candidates that a sentence names, and the most sentences about seeds.
 const MOST_NAMED: usize = 4;
@@ -256,21 +255,6 @@ fn out_of_reach(summary: &Summary, aim: &Aim) -> String {
         count => format!("{count} of {} runs reach {target}", summary.runs.len()),
     };
     format!("; {}", targets.iter().map(words).collect::<Vec<_>>().join(", "))
-}
-
-/// A summary with what was found in lines, for programs.
-#[derive(Debug, Serialize)]
-pub struct Told<'a> {
-    #[serde(flatten)]
-    summary: &'a Summary,
-    answers: Vec<String>,
-}
-
-impl<'a> Told<'a> {
-    /// With its [`answers`].
-    pub fn of(summary: &'a Summary) -> Self {
-        Self { summary, answers: answers(summary) }
-    }
 }
 
 /// The best of some candidates in words.
