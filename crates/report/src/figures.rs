@@ -53,12 +53,13 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
 pub(super) fn lead<'a>(study: &Study<'_>, figures: &'a [Figure]) -> Option<&'a Figure> {
     let aim = study.questions().into_iter().next()?;
     let aimed_at = study.targets().into_iter().find(|reached| aim.key == format!("time_to.{}", reached.name()));
+    let quantity = study.quantities().into_iter().find(|quantity| quantity.key == aim.key);
     let shows = |figure: &&Figure| {
         let Some(choice) = &figure.choice else { return false };
         let value = |what: &str| choice.values.iter().find(|[name, _]| name == what).map(|[_, value]| value.as_str());
         if study.is_sweep() {
-            let quantity = study.quantities().into_iter().find(|quantity| quantity.key == aim.key);
-            return choice.of == "quantities" && quantity.is_some_and(|found| value("of") == Some(&found.words));
+            let is_its = quantity.as_ref().is_some_and(|found| value("of") == Some(&found.words));
+            return choice.of == "quantities" && is_its;
         }
         match aim.key.split_once('.') {
             Some(("final", metric)) => choice.of == metric,

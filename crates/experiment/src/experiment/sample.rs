@@ -161,6 +161,14 @@ mod tests {
         Sample { key: "time_to.x".to_owned(), values, has_medians: false }
     }
 
+    /// 1, 1 and 30: mean 32/3, s = 16.743, half-width 41.59; a time is not below 0.
+    #[test]
+    fn a_restricted_mean_lies_between_nothing_and_the_horizon() {
+        let few = until(&[(1.0, 1.0, true), (1.0, 1.0, true), (30.0, 30.0, true)]);
+        let [low, high] = few.estimate(f64::INFINITY).unwrap().ci95.unwrap();
+        assert!(low == 0.0 && (high - 52.26).abs() < 0.01, "{low} to {high}");
+    }
+
     /// Ends 10, 20 and never, watched to 50; and 8, 16, 24: restricted to 50, means 80/3 and 16; differences 2, 4, 26.
     #[test]
     fn a_run_that_never_arrives_counts_with_the_horizon() {

@@ -43,10 +43,15 @@ impl<'a> Shown<'a> {
                 plain.push(Plain { index, of, sentence });
                 continue;
             }
-            let family = of.choice.as_ref().map(|choice| *known.entry(&choice.of).or_insert(families.len()));
-            match family.and_then(|family| families.get_mut(family)) {
+            // Whatever is chosen must lead to one figure: folders with other points have the same choices again.
+            let is_new = |family: &Vec<(usize, &Figure)>| family.iter().all(|(_, other)| other.choice != of.choice);
+            let family = of.choice.as_ref().and_then(|choice| known.get(choice.of.as_str()).copied());
+            match family.and_then(|family: usize| families.get_mut(family)).filter(|family| is_new(family)) {
                 Some(family) => family.push((index, of)),
-                None => families.push(vec![(index, of)]),
+                None => {
+                    known.extend(of.choice.as_ref().map(|choice| (choice.of.as_str(), families.len())));
+                    families.push(vec![(index, of)]);
+                }
             }
         }
         // What the experiment is about stands first, and first among its alternatives.
@@ -85,12 +90,15 @@ fn sentence(figure: &Figure) -> Option<String> {
                 return None;
             }
             let unit = value.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
-            let part = |(label, lengths): &(String, Vec<f64>)| {
-                let [low, high] = ends(lengths).map(numbers::text);
+            let found: Vec<[f64; 2]> = parts.iter().map(|(_, lengths)| ends(lengths)).collect();
+            let part = |((label, _), ends): (&(String, Vec<f64>), &[f64; 2])| {
+                let [low, high] = ends.map(numbers::text);
                 if low == high { format!("{label} {low}{unit}") } else { format!("{label} {low} to {high}{unit}") }
             };
-            let parts: Vec<String> = parts.iter().map(part).collect();
-            Some(format!("the same for all {}: {}", categories.len(), parts.join(", ")))
+            let parts: Vec<String> = parts.iter().zip(&found).map(part).collect();
+            let is_exact = found.iter().all(|[low, high]| low == high);
+            let nearly = if is_exact { "" } else { "nearly " };
+            Some(format!("{nearly}the same for all {}: {}", categories.len(), parts.join(", ")))
         }
         Chart::Intervals { rows, .. } => {
             let first = rows.first()?.2;

@@ -182,6 +182,10 @@ fn alternatives_stand_together() {
     let drawn: Vec<_> = shown.drawn.iter().map(|drawn| (drawn.index, drawn.number, drawn.id.as_str())).collect();
     assert_eq!(drawn, [(0, 1, "figure-1"), (3, 1, "figure-1-2"), (1, 2, "figure-2")]);
     assert_eq!((shown.plain.len(), shown.plain[0].sentence.as_str()), (1, "0 throughout"));
+    // Two folders that share no figures have the same choices: nothing is out of reach.
+    let twice = Report { figures: [&report.figures[..], &report.figures[..]].concat(), ..Report::default() };
+    let numbers: Vec<usize> = Shown::of(&twice).drawn.iter().map(|drawn| drawn.number).collect();
+    assert_eq!(numbers, [1, 1, 2, 3, 3, 4]);
     let page = html(&report);
     assert_eq!(page.matches("<div class=\"family\">").count(), 1);
     assert!(page.contains("<b>nothing</b>: 0 throughout."));
@@ -209,11 +213,14 @@ fn pictures_that_show_nothing_are_sentences() {
         };
         figure(Chart::Lines { x: axis("x"), y: axis("y"), lines: vec![of("a", 2.5), of("b", 3.0)], marks: Vec::new() })
     };
-    let figures = vec![bars([5.0, 5.0]), bars([5.0, 6.0]), dots(false), dots(true)];
+    let figures = vec![bars([5.0, 5.0]), bars([5.0, 6.0]), dots(false), dots(true), bars([500.0, 501.0])];
     let report = Report { figures, ..Report::default() };
     let shown = Shown::of(&report);
     let sentences: Vec<&str> = shown.plain.iter().map(|plain| plain.sentence.as_str()).collect();
-    assert_eq!(sentences, ["the same for all 2: arrived 5", "measured once: a 2.5, b 3"]);
+    assert_eq!(
+        sentences,
+        ["the same for all 2: arrived 5", "measured once: a 2.5, b 3", "nearly the same for all 2: arrived 500 to 501",]
+    );
     assert_eq!(shown.drawn.iter().map(|drawn| drawn.index).collect::<Vec<_>>(), [1, 3]);
 }
 
