@@ -62,7 +62,7 @@ pub use halves::Halves;
 pub use job::{Job, Negatives, Outcome, Worker};
 pub use neighbours::{Neighbours, with_neighbours};
 pub use optimizer::{RowOptimizer, RowRegularisation};
-pub use score::{FactorScores, UserRows, UserTable};
+pub use score::{FactorScores, ItemPanels, UserRows, UserTable};
 
 pub(crate) use job::{Moment, Stepper, is_finite};
 pub(crate) use optimizer::RowStep;

@@ -44,6 +44,10 @@ use table::Table;
 
 const TOLERANCE: f64 = 1e-11;
 
+/// Of convolutions: far in a tail, sums of two coarse steps may agree to 1e-9 since both miss where the other phases
+/// turn from certain to impossible. Only a sum that no longer moves is believed; that is seldom a step more.
+const SETTLED: f64 = 1e-15;
+
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobLatency<'a> {
@@ -354,7 +358,7 @@ fn expectation_up_to(law: &AnyLaw, y: f64, kinks: &[f64], f: &mut dyn FnMut(f64)
                 let (from, width) = (edge[0], edge[1] - edge[0]);
                 // Close to its kinks f is found from x - kink: no closer than this, so that x stays on its side.
                 let at = |p: f64, _| f(law.quantile((from + width * p).min(1.0 - f64::EPSILON)).min(y));
-                sum += width * quadrature::unit(at, TOLERANCE).value;
+                sum += width * quadrature::unit(at, SETTLED).value;
             }
             sum
         }

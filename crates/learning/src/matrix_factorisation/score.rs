@@ -25,13 +25,36 @@ impl UserRows for UserTable<'_> {
     }
 }
 
-/// A model that is to be evaluated: its items' rows, 16 items side by side, and where users' rows come from.
+/// An item table with 16 items side by side.
+pub struct ItemPanels {
+    /// How many items there are.
+    pub(crate) items: usize,
+    /// Panel by panel of 16 items, dimension by dimension; zeros behind the last item.
+    pub(crate) panels: Vec<Lanes>,
+}
+
+impl ItemPanels {
+    /// Of the item table, items × dimensions.
+    ///
+    /// # Panics
+    /// If the table has not whole rows.
+    pub fn of(table: &[f32], dimensions: usize) -> Self {
+        assert!(dimensions > 0 && table.len().is_multiple_of(dimensions), "the table has whole rows");
+        let items = table.len() / dimensions;
+        let mut panels = vec![Lanes::ZERO; items.div_ceil(LANES) * dimensions];
+        for (item, row) in table.chunks_exact(dimensions).enumerate() {
+            let panel = &mut panels[item / LANES * dimensions..][..dimensions];
+            panel.iter_mut().zip(row).for_each(|(lanes, &number)| lanes.0[item % LANES] = number);
+        }
+        Self { items, panels }
+    }
+}
+
+/// A model that is to be evaluated: its items, and where users' rows come from.
 pub struct FactorScores<'a> {
     path: Path,
-    items: usize,
     dimensions: usize,
-    /// Panel by panel of 16 items, dimension by dimension; zeros behind the last item.
-    panels: Vec<Lanes>,
+    items: ItemPanels,
     users: &'a dyn UserRows,
 }
 
@@ -49,25 +72,18 @@ impl<'a> FactorScores<'a> {
     /// # Panics
     /// As [`FactorScores::new`].
     pub fn on(path: Path, table: &[f32], dimensions: usize, users: &'a dyn UserRows) -> Self {
-        assert!(dimensions > 0 && table.len().is_multiple_of(dimensions), "the table has whole rows");
-        let items = table.len() / dimensions;
-        let mut panels = vec![Lanes::ZERO; items.div_ceil(LANES) * dimensions];
-        for (item, row) in table.chunks_exact(dimensions).enumerate() {
-            let panel = &mut panels[item / LANES * dimensions..][..dimensions];
-            panel.iter_mut().zip(row).for_each(|(lanes, &number)| lanes.0[item % LANES] = number);
-        }
-        Self { path, items, dimensions, panels, users }
+        Self { path, dimensions, items: ItemPanels::of(table, dimensions), users }
     }
 
     /// Number of items.
     pub fn items(&self) -> usize {
-        self.items
+        self.items.items
     }
 }
 
 impl ScoreItems for FactorScores<'_> {
     fn score(&self, users: &[u32], scores: &mut [f32]) {
-        assert!(users.len() <= BLOCK && scores.len() == users.len() * self.items, "a block has a row for each user");
+        assert!(users.len() <= BLOCK && scores.len() == users.len() * self.items(), "a block has a row for each user");
         thread_local! {
             static ROWS: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
         }
@@ -77,7 +93,8 @@ impl ScoreItems for FactorScores<'_> {
             for (&user, row) in users.iter().zip(rows.chunks_exact_mut(self.dimensions)) {
                 self.users.write(user, row);
             }
-            let (panels, dimensions, items) = (&self.panels[..], self.dimensions, self.items);
+            let ItemPanels { items, ref panels } = self.items;
+            let dimensions = self.dimensions;
             run(self.path, Scores { panels, dimensions, items, rows, scores });
         });
     }

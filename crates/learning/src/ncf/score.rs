@@ -6,7 +6,7 @@ use super::Shape;
 use super::losses::{Pass, pack};
 use super::weights::{Plan, fill_up};
 use crate::lanes::{Kernel, LANES, Lanes, Path, run};
-use crate::matrix_factorisation::{UserRows, store_some};
+use crate::matrix_factorisation::{ItemPanels, UserRows, store_some};
 use crate::ranking::{BLOCK, ScoreItems};
 use std::cell::RefCell;
 
@@ -24,28 +24,28 @@ pub struct NetworkScores<'a> {
 }
 
 impl<'a> NetworkScores<'a> {
-    /// Takes over the item table, items × dimensions, and all weights.
+    /// Passes all items through the network's first layer; takes over all weights.
     ///
     /// # Panics
-    /// If the table has not whole rows, or a weight is missing.
-    pub fn new(shape: &Shape, weights: &[f32], table: &[f32], users: &'a dyn UserRows) -> Self {
-        Self::on(Path::detect(), shape, weights, table, users)
+    /// If a weight is missing, or the items' rows have another length.
+    pub fn new(shape: &Shape, weights: &[f32], items: &ItemPanels, users: &'a dyn UserRows) -> Self {
+        Self::on(Path::detect(), shape, weights, items, users)
     }
 
     /// As [`NetworkScores::new`], with kernels compiled for a given set of processor features.
     ///
     /// # Panics
     /// As [`NetworkScores::new`].
-    pub fn on(path: Path, shape: &Shape, weights: &[f32], table: &[f32], users: &'a dyn UserRows) -> Self {
-        let d = shape.dimensions;
-        assert!(weights.len() == shape.weights() && table.len().is_multiple_of(d), "the model is whole");
+    pub fn on(path: Path, shape: &Shape, weights: &[f32], items: &ItemPanels, users: &'a dyn UserRows) -> Self {
+        let ItemPanels { items, ref panels } = *items;
+        let rows = items.div_ceil(LANES) * shape.dimensions;
+        assert!(weights.len() == shape.weights() && panels.len() == rows, "the model is whole");
         let alone = Shape { proxy: None, ..*shape };
         let mut filled = Vec::new();
         fill_up(&alone, &weights[..alone.weights()], &mut filled);
-        let items = table.len() / d;
-        let mut panels = vec![Lanes::ZERO; items.div_ceil(LANES) * shape.hidden];
-        run(path, Panels { shape: alone, weights: &filled, table, panels: &mut panels });
-        Self { path, shape: alone, items, weights: filled, panels, users }
+        let mut parts = vec![Lanes::ZERO; items.div_ceil(LANES) * shape.hidden];
+        run(path, Parts { shape: alone, weights: &filled, panels, parts: &mut parts });
+        Self { path, shape: alone, items, weights: filled, panels: parts, users }
     }
 }
 
@@ -58,38 +58,57 @@ struct Buffers {
     numbers: Vec<f32>,
 }
 
-/// The items' parts, 16 items side by side.
-struct Panels<'a> {
+/// The items' parts of the hidden numbers from their rows, both with 16 items side by side.
+struct Parts<'a> {
     shape: Shape,
     weights: &'a [f32],
-    table: &'a [f32],
-    panels: &'a mut [Lanes],
+    panels: &'a [Lanes],
+    parts: &'a mut [Lanes],
 }
 
-impl Kernel for Panels<'_> {
+impl Kernel for Parts<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        let Self { shape: Shape { dimensions: d, hidden, .. }, weights, table, panels } = self;
+        let Self { shape: Shape { dimensions: d, hidden, .. }, weights, panels, parts } = self;
         let plan = Plan::of(&self.shape);
         let side = &weights[plan.first(1)];
-        let mut numbers = vec![Lanes::ZERO; d];
-        for (rows, panel) in table.chunks(LANES * d).zip(panels.chunks_exact_mut(hidden)) {
-            for (lane, row) in rows.chunks_exact(d).enumerate() {
-                numbers.iter_mut().zip(row).for_each(|(numbers, &number)| numbers.0[lane] = number);
-            }
-            for lane in rows.len() / d..LANES {
-                numbers.iter_mut().for_each(|numbers| numbers.0[lane] = 0.0);
-            }
-            for (number, &row) in numbers.iter().enumerate() {
-                let column = &side[number * plan.hidden * LANES..][..hidden];
-                for place in 0..hidden {
-                    panel[place] = row.mul_add(Lanes::splat(column[place]), panel[place]);
-                }
+        // Hidden number by hidden number: of weights that lie side by side, compilers make vectors instead of items.
+        let of = |place: usize| (0..d).map(move |number| side[number * plan.hidden * LANES + place]);
+        let columns: Vec<f32> = (0..hidden).flat_map(of).collect();
+        for (panel, parts) in panels.chunks_exact(d).zip(parts.chunks_exact_mut(hidden)) {
+            let mut first = 0;
+            while first < hidden {
+                let (columns, parts) = (&columns[first * d..], &mut parts[first..]);
+                first += match hidden - first {
+                    8.. if WIDE => parts_tile::<8>(panel, columns, parts),
+                    4.. => parts_tile::<4>(panel, columns, parts),
+                    _ => parts_tile::<1>(panel, columns, parts),
+                };
             }
         }
     }
+}
+
+/// The next `PLACES` hidden numbers of 16 items; returns how many those are.
+#[inline(always)]
+fn parts_tile<const PLACES: usize>(panel: &[Lanes], columns: &[f32], parts: &mut [Lanes]) -> usize {
+    let d = panel.len();
+    let mut mine = [&[][..]; PLACES];
+    for place in 0..PLACES {
+        mine[place] = &columns[place * d..][..d];
+    }
+    let mut sums = [Lanes::ZERO; PLACES];
+    for number in 0..d {
+        for place in 0..PLACES {
+            sums[place] = panel[number].mul_add(Lanes::splat(mine[place][number]), sums[place]);
+        }
+    }
+    for place in 0..PLACES {
+        parts[place] = sums[place];
+    }
+    PLACES
 }
 
 impl ScoreItems for NetworkScores<'_> {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::lanes::Path;
-use crate::matrix_factorisation::{BprTraining, Job, Moves, Negatives, RowOptimizer, RowRegularisation, UserTable};
+use crate::matrix_factorisation::{
+    BprTraining, ItemPanels, Job, Moves, Negatives, RowOptimizer, RowRegularisation, UserTable,
+};
 use crate::ranking::ScoreItems;
 use crate::ratings::triplets::Triplet;
 use crate::trainer::{Length, Optimizer, OptimizerConfig};
@@ -315,7 +317,7 @@ fn scores_are_answers() {
         let (world, [users, items, weights]) = world(shape);
         for path in Path::all() {
             let rows = UserTable(&users);
-            let model = NetworkScores::on(path, &shape, &weights, &items, &rows);
+            let model = NetworkScores::on(path, &shape, &weights, &ItemPanels::of(&items, d), &rows);
             let mut scores = vec![0.0; 11 * ITEMS];
             let asked: Vec<u32> = (0..11).map(|place| place % 2).collect();
             model.score(&asked, &mut scores);

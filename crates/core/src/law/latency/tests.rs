@@ -284,3 +284,26 @@ fn three_random_phases_are_tabulated() {
     let computed = lossy.mean_speed(0.1);
     assert!((computed - mean).abs() < 4.0 * error, "{computed} against {mean} ± {error}");
 }
+
+/// Sums of exponential variates of rates 1/4, 1 and 1, by partial fractions; the links take 0.05 s more.
+#[test]
+fn three_random_phases_in_closed_form() {
+    let link = AnyLaw::from(Exponential::new(1.0, 0.05).unwrap());
+    let compute = AnyLaw::from(Exponential::new(4.0, 0.0).unwrap());
+    let job = JobLatency { phases: [&link, &compute, &link], hazards: [0.0; 3], cut: None };
+    let exact = |y: f64| {
+        let z = (y - 0.1).max(0.0);
+        1.0 - 16.0 / 9.0 * exp(-z / 4.0) + exp(-z) * (7.0 / 9.0 + z / 3.0)
+    };
+    let (prepared, tabulated) = (job.prepared(), job.tabulated());
+    // Far in the tail, too, sums settle: otherwise panels are halved for ever.
+    assert!(prepared.inner.as_ref().unwrap().panels() < 50 && tabulated.whole.as_ref().unwrap().panels() < 50);
+    for step in 1..3000 {
+        let y = 0.05 * f64::from(step);
+        for found in [prepared.effective_cdf(y), tabulated.effective_cdf(y)] {
+            assert!((found - exact(y)).abs() < 2e-11, "at {y}: {found} instead of {}", exact(y));
+        }
+    }
+    let slow = job.effective_quantile(0.999);
+    assert!((exact(slow) - 0.999).abs() < 1e-10);
+}

@@ -1,7 +1,7 @@
 //! What makes scores of rows of users and items: what it has beside rows, how it begins, trains, scores and loses.
 
 use crate::matrix_factorisation::{
-    self as mf, BprTraining, FactorScores, Halves, Neighbours, UserRows, initial_items, initial_user,
+    self as mf, BprTraining, FactorScores, Halves, ItemPanels, Neighbours, UserRows, initial_items, initial_user,
 };
 use crate::ncf::{self, Losses, NetworkScores, Outcome, Pull, Shape, xavier};
 use crate::ranking::ScoreItems;
@@ -164,10 +164,10 @@ impl Kind {
         users: &'a dyn UserModels,
     ) -> Box<dyn ScoreItems + 'a> {
         if let Some(shape) = self.private_shape(dimensions) {
-            return Box::new(PrivateScores { shape, table, users });
+            return Box::new(PrivateScores { shape, items: ItemPanels::of(table, dimensions), users });
         }
         match self.shape(dimensions) {
-            Some(shape) => Box::new(NetworkScores::new(&shape, weights, table, users)),
+            Some(shape) => Box::new(NetworkScores::new(&shape, weights, &ItemPanels::of(table, dimensions), users)),
             None => Box::new(FactorScores::new(table, dimensions, users)),
         }
     }
@@ -206,16 +206,15 @@ pub(super) trait UserModels: UserRows {
 /// A model in which every user has a network.
 struct PrivateScores<'a> {
     shape: Shape,
-    table: &'a [f32],
+    items: ItemPanels,
     users: &'a dyn UserModels,
 }
 
 impl ScoreItems for PrivateScores<'_> {
     fn score(&self, users: &[u32], scores: &mut [f32]) {
-        let items = self.table.len() / self.shape.dimensions;
-        for (&user, scores) in users.iter().zip(scores.chunks_exact_mut(items)) {
+        for (&user, scores) in users.iter().zip(scores.chunks_exact_mut(self.items.items)) {
             let network = self.users.network(user);
-            NetworkScores::new(&self.shape, network, self.table, self.users).score(&[user], scores);
+            NetworkScores::new(&self.shape, network, &self.items, self.users).score(&[user], scores);
         }
     }
 }
