@@ -12,7 +12,7 @@
 
 use super::Shape;
 use crate::lanes::functions::{exp, gelu, gelu_derivative, tanh};
-use crate::lanes::{Kernel, LANES, Lanes};
+use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 
 /// The most channels: user, id, text, image.
 pub const CHANNELS: usize = 4;
@@ -95,10 +95,12 @@ pub fn softmax(logits: &mut [Lanes; CHANNELS]) {
     let most = logits[0].max(logits[1]).max(logits[2].max(logits[3]));
     let mut sum = Lanes::ZERO;
     for logit in logits.iter_mut() {
+        keep_vectors_whole();
         *logit = (*logit - most).map(exp);
         sum = sum + *logit;
     }
     for logit in logits.iter_mut() {
+        keep_vectors_whole();
         *logit = *logit / sum;
     }
 }
@@ -132,6 +134,7 @@ impl Kernel for Attend<'_> {
                     }
                     let mut product = Lanes::ZERO;
                     for dimension in factor * width..(factor + 1) * width {
+                        keep_vectors_whole();
                         let user = Lanes::load(&users[dimension * stride + column..]);
                         let item = Lanes::load(&items[((channel - 1) * dim + dimension) * stride + column..]);
                         product = user.mul_add(item, product);
@@ -241,6 +244,7 @@ impl Kernel for RowSums<'_> {
         for (out, row) in self.out.iter_mut().zip(self.values.chunks(self.stride)) {
             let mut sum = Lanes::ZERO;
             for column in (0..self.columns).step_by(LANES) {
+                keep_vectors_whole();
                 sum = sum + Lanes::load(&row[column..]);
             }
             *out += sum.sum();

@@ -22,7 +22,7 @@
 #![allow(clippy::needless_range_loop, reason = "loops over indices of a tile are the same for all its arrays")]
 
 use super::products::{Begin, Left, Product, Right};
-use crate::lanes::{Kernel, LANES, Lanes, Path, run, transpose};
+use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run, transpose};
 use fedgenie_core::math::float::sqrt;
 
 /// Added to a squared distance, and to a squared covariance.
@@ -201,6 +201,7 @@ impl Kernel for Fill<'_> {
                         let other = Lanes::load(&line[across..]);
                         let own: &[f32; 4] = line[up + part..].first_chunk().expect("rows are whole vectors");
                         for index in 0..4 {
+                            keep_vectors_whole();
                             let difference = Lanes::splat(own[index]) - other;
                             sums[index] = difference.mul_add(difference, sums[index]);
                         }
@@ -223,6 +224,7 @@ impl Kernel for Fill<'_> {
         for (mean, distances) in means.iter_mut().zip(squares.chunks_exact(row)).take(rows) {
             let mut sum = Lanes::ZERO;
             for vector in distances.as_chunks::<LANES>().0 {
+                keep_vectors_whole();
                 sum = sum + Lanes(*vector);
             }
             *mean = sum.sum() / rows as f32;
@@ -246,6 +248,7 @@ fn centre(
         let shift = Lanes::splat(means[index] - centres[factor]);
         let out = &mut out[factor * row..][..row];
         for vector in (0..row).step_by(LANES) {
+            keep_vectors_whole();
             let centred = Lanes::load(&distances[vector..]) - shift - Lanes::load(&means[vector..]);
             centred.first(LANES.min(rows - vector)).store(&mut out[vector..]);
         }
@@ -276,6 +279,7 @@ impl Kernel for Covariances<'_> {
                     let other = &centred[y * row..][..row].as_chunks::<LANES>().0[..one.len()];
                     let mut sum = Lanes::ZERO;
                     for vector in 0..one.len() {
+                        keep_vectors_whole();
                         sum = Lanes(one[vector]).mul_add(Lanes(other[vector]), sum);
                     }
                     sums[x * factors + y] += f64::from(sum.sum());
@@ -309,8 +313,10 @@ impl Kernel for Slopes<'_> {
             for x in 0..factors {
                 let distances = &mut squares[(x * row + index) * row..][..row];
                 for vector in (0..row).step_by(LANES) {
+                    keep_vectors_whole();
                     let mut slope = Lanes::ZERO;
                     for y in 0..factors {
+                        keep_vectors_whole();
                         let other = Lanes::load(&centred[y * row + vector..]);
                         slope = Lanes::splat(table[x * factors + y]).mul_add(other, slope);
                     }
@@ -340,6 +346,7 @@ impl Kernel for Totals<'_> {
         for vector in (0..row).step_by(LANES) {
             let mut sum = Lanes::ZERO;
             for index in 0..rows {
+                keep_vectors_whole();
                 sum = sum + Lanes::load(&squares[index * row + vector..]);
             }
             sum.store(&mut totals[vector..]);
@@ -369,6 +376,7 @@ impl Kernel for Add<'_> {
             let slopes = &mut slopes[dimension * stride..][..row];
             let product = &product[dimension * row..][..row];
             for vector in (0..row).step_by(LANES) {
+                keep_vectors_whole();
                 let own = Lanes::load(&totals[vector..]) * Lanes::load(&values[vector..]);
                 let difference = own - Lanes::load(&product[vector..]);
                 two.mul_add(difference, Lanes::load(&slopes[vector..])).store(&mut slopes[vector..]);

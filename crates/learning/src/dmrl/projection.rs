@@ -8,7 +8,7 @@
 
 use super::attention::RowSums;
 use super::products::{Begin, Gather, Left, Product, Right, Turn};
-use crate::lanes::{Kernel, LANES, Lanes, Path, run};
+use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
 use fedgenie_core::rng::{Blocks, StreamRng};
 
 /// Slope of LeakyReLU below zero.
@@ -332,6 +332,7 @@ impl Kernel for Times<'_> {
     fn run<const WIDE: bool>(self) {
         for row in 0..self.rows {
             for column in (0..self.columns).step_by(LANES) {
+                keep_vectors_whole();
                 let place = row * self.stride + column;
                 let values = &mut self.values[place..];
                 (Lanes::load(values) * Lanes::load(&self.factors[place..])).store(values);

@@ -12,7 +12,7 @@ use super::products::{Begin, Gather};
 use super::projection::Projection;
 use super::{Features, Shape};
 use crate::lanes::functions::{gelu, tanh};
-use crate::lanes::{Kernel, LANES, Lanes, Path, run};
+use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
 use crate::ranking::{BLOCK, ScoreItems};
 use std::cell::RefCell;
 
@@ -142,6 +142,7 @@ impl Kernel for Scores<'_> {
                     let (hidden, values) = part.split_at(breadth);
                     let mut logits = head.begin();
                     for (number, &hidden) in hidden.iter().enumerate() {
+                        keep_vectors_whole();
                         let of_user = users.hidden[(factor * breadth + number) * stride + user];
                         head.add(number, (hidden + Lanes::splat(of_user)).map(tanh), &mut logits);
                     }
@@ -149,6 +150,7 @@ impl Kernel for Scores<'_> {
                     for (channel, values) in values.chunks_exact(width).enumerate() {
                         let mut product = Lanes::ZERO;
                         for (dimension, &value) in values.iter().enumerate() {
+                            keep_vectors_whole();
                             let of_user = users.values[(factor * width + dimension) * stride + user];
                             product = Lanes::splat(of_user).mul_add(value, product);
                         }

@@ -7,7 +7,7 @@
 use super::kernels::{Constants, Outer, Product, Total};
 use super::pass::{Packed, Tensors};
 use super::{Graph, Prepared, Shape};
-use crate::lanes::{Kernel, LANES, Lanes, Path, fold, fold_four, fold_to_four, functions, run};
+use crate::lanes::{Kernel, LANES, Lanes, Path, fold, fold_four, fold_to_four, functions, keep_vectors_whole, run};
 
 /// The slope of a score below zero.
 const SLOPE: f32 = 0.2;
@@ -248,6 +248,7 @@ impl Kernel for Back<'_> {
                         totals[1] += f64::from(slope * graph.shares[other]);
                     }
                     for lane in 0..part {
+                        keep_vectors_whole();
                         let to = &mut of_turned[other * lanes + head * part + lane];
                         *to = Lanes::splat(weight).mul_add(own[lane], *to);
                     }
@@ -263,6 +264,7 @@ impl Kernel for Back<'_> {
             for (of_end, vector) in of_ends.iter().zip(&weights.attention) {
                 let slope = Lanes::splat(of_end[index]);
                 for lane in 0..part {
+                    keep_vectors_whole();
                     row[lane] = slope.mul_add(vector[head * part + lane], row[lane]);
                 }
             }

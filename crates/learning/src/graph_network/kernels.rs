@@ -6,7 +6,7 @@
 #![allow(clippy::needless_range_loop, reason = "loops over indices of a tile are the same for all its arrays")]
 
 use super::Graph;
-use crate::lanes::{Kernel, LANES, Lanes};
+use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 
 /// Nodes whose slopes are added up before they join the others'.
 const BLOCK: usize = 64;
@@ -220,6 +220,7 @@ impl Outer<'_> {
             let slopes = &self.slopes[node * self.lanes + lane..][..VECTORS];
             let numbers = &self.input[node * self.width + input].0[k..k + ROWS];
             for row in 0..ROWS {
+                keep_vectors_whole();
                 let number = Lanes::splat(numbers[row]);
                 for vector in 0..VECTORS {
                     sums[row][vector] = number.mul_add(slopes[vector], sums[row][vector]);
@@ -259,8 +260,10 @@ impl Kernel for Total<'_> {
         let (nodes, parts) = (rows.len() / lanes, lanes / part);
         for begin in (0..nodes).step_by(BLOCK) {
             for lane in 0..lanes {
+                keep_vectors_whole();
                 let mut sum = Lanes::ZERO;
                 for node in begin..nodes.min(begin + BLOCK) {
+                    keep_vectors_whole();
                     let factor = factors.map_or(1.0, |factors| factors[node * parts + lane / part]);
                     sum = Lanes::splat(factor).mul_add(rows[node * lanes + lane], sum);
                 }
@@ -331,6 +334,7 @@ impl Kernel for Spread<'_> {
                 let from = &rows[from as usize * lanes..][..lanes];
                 let to = &mut out[to as usize * lanes..][..lanes];
                 for lane in 0..lanes {
+                    keep_vectors_whole();
                     to[lane] = slope.mul_add(from[lane], to[lane]);
                 }
             }

@@ -48,6 +48,7 @@ impl<F: Fn(Lanes, Lanes, Lanes) -> Lanes> Kernel for Rows<'_, F> {
     fn run<const WIDE: bool>(self) -> Vec<f32> {
         let mut out = vec![0.0; self.x.len()];
         for start in (0..out.len()).step_by(LANES) {
+            keep_vectors_whole();
             let [x, y, z] = [self.x, self.y, self.z].map(|row| Lanes::load(&row[start..]));
             (self.operation)(x, y, z).store(&mut out[start..]);
         }

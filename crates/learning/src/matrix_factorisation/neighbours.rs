@@ -23,7 +23,7 @@ use super::job::{Job, Moment, Outcome, Stepper, Worker};
 use super::rows::LocalRows;
 use super::step::{Triple, fold_all, losses_and_slopes};
 use super::{BprTraining, RowRegularisation, RowStep};
-use crate::lanes::{Kernel, LANES, Lanes, Path, run};
+use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
 use fedgenie_core::math::float::sqrt;
 
 /// The weight of each of so many positives.
@@ -146,6 +146,7 @@ impl Neighbours {
             for &[slot, _] in &self.positives[begin..seen.end] {
                 let row = &local.rows[slot as usize * vectors..][..vectors];
                 for vector in 0..vectors {
+                    keep_vectors_whole();
                     value[vector] = weight.mul_add(row[vector], value[vector]);
                 }
             }
@@ -166,6 +167,7 @@ impl Neighbours {
                 let (positive, negative) = (&local.rows[at(positive)], &local.rows[at(negative)]);
                 let mut sum = Lanes::ZERO;
                 for vector in 0..vectors {
+                    keep_vectors_whole();
                     sum = user[vector].mul_add(positive[vector] - negative[vector], sum);
                 }
                 square[place] = sum;
@@ -178,6 +180,7 @@ impl Neighbours {
                 let user = self.of_place[places[0] as usize];
                 let (positive, negative) = (&local.rows[at(positive)], &local.rows[at(negative)]);
                 for vector in 0..vectors {
+                    keep_vectors_whole();
                     let value = self.values[at(user)][vector];
                     let of_user = &mut self.slopes[at(user)][vector];
                     *of_user = down.mul_add(positive[vector] - negative[vector], *of_user);
@@ -198,12 +201,14 @@ impl Neighbours {
         for (seen, slopes) in self.seen.iter().zip(self.slopes.chunks_exact(vectors)) {
             let of_user = &mut local.slopes[seen.place as usize * vectors..][..vectors];
             for vector in 0..vectors {
+                keep_vectors_whole();
                 of_user[vector] = of_user[vector] + slopes[vector];
             }
             let weight = Lanes::splat(seen.weight);
             for &[_, place] in &self.positives[begin..seen.end] {
                 let of_item = &mut local.slopes[place as usize * vectors..][..vectors];
                 for vector in 0..vectors {
+                    keep_vectors_whole();
                     of_item[vector] = weight.mul_add(slopes[vector], of_item[vector]);
                 }
             }

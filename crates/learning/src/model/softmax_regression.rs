@@ -22,7 +22,7 @@
 use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
 use crate::dense::{Rows, outer_products, products};
-use crate::lanes::{Kernel, LANES, Lanes, functions, run};
+use crate::lanes::{Kernel, LANES, Lanes, functions, keep_vectors_whole, run};
 use fedgenie_core::rng::StreamRng;
 
 /// Softmax regression on a number of features and classes.
@@ -70,6 +70,7 @@ impl Kernel for Pass<'_> {
             let Outcome { largest, predicted, own } = self.compare(biases, examples);
             let mut sum = Lanes::ZERO;
             for score in self.scores.iter_mut() {
+                keep_vectors_whole();
                 *score = (*score - largest).map(functions::exp);
                 sum = sum + *score;
             }
@@ -81,6 +82,7 @@ impl Kernel for Pass<'_> {
             if let Some(gradient) = &mut self.gradient {
                 let factor = Lanes::splat(scale) / sum;
                 for exponential in self.scores.iter_mut() {
+                    keep_vectors_whole();
                     *exponential = (*exponential * factor).first(examples.len());
                 }
                 for (lane, &example) in examples.iter().enumerate() {
@@ -89,6 +91,7 @@ impl Kernel for Pass<'_> {
                 let (by_weights, by_biases) = gradient.split_at_mut(self.scores.len() * width);
                 outer_products::<WIDE>(self.scores, self.rows, examples, block == 0, by_weights);
                 for (by_bias, slopes) in by_biases.iter_mut().zip(self.scores.iter()) {
+                    keep_vectors_whole();
                     let sum = slopes.sum();
                     *by_bias = if block == 0 { sum } else { *by_bias + sum };
                 }

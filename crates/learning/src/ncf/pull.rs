@@ -12,7 +12,7 @@
 #![allow(clippy::needless_range_loop, reason = "loops over vectors are the same for all rows")]
 
 use super::losses::pack;
-use crate::lanes::{Kernel, Lanes};
+use crate::lanes::{Kernel, Lanes, keep_vectors_whole};
 use crate::matrix_factorisation::{Job, LocalRows};
 
 /// What the rows of a job's positives are pulled to.
@@ -97,6 +97,7 @@ impl Kernel for AddPull<'_> {
             let LocalRows { rows, slopes, .. } = &mut *rows;
             let (row, slopes) = (&rows[slot as usize * vectors..], &mut slopes[place * vectors..]);
             for vector in 0..vectors {
+                keep_vectors_whole();
                 slopes[vector] = slopes[vector] + factor * (row[vector] - target[vector]);
             }
         }

@@ -262,6 +262,7 @@ impl Parts {
         let bias = gradient[plan.bias()].as_chunks_mut::<LANES>().0;
         for &place in &users[1] {
             for vector in 0..plan.hidden {
+                keep_vectors_whole();
                 let sum = Lanes(bias[vector]) + self.slopes[place as usize * plan.hidden + vector];
                 bias[vector] = sum.0;
             }

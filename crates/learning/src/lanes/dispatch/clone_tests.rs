@@ -4,7 +4,7 @@
 //! features a clone was compiled with, for every path, also where this processor could not run it.
 
 use super::*;
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{LANES, Lanes, keep_vectors_whole};
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::backtrace::Backtrace;
@@ -47,6 +47,7 @@ impl Kernel for Products<'_> {
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
         for (out, factors) in self.1.as_chunks_mut::<LANES>().0.iter_mut().zip(self.0.as_chunks::<LANES>().0) {
+            keep_vectors_whole();
             *out = Lanes(*factors).mul_add(Lanes(*factors), Lanes(*out)).0;
         }
     }
@@ -108,6 +109,10 @@ fn clones_are_compiled_with_the_features_of_their_path_and_no_others() {
         let (allowed, mut multiply) = (allowed(module), 0);
         for (_, name, code) in clones {
             for instruction in code {
+                // Lanes that are gathered one by one: a loop whose body lacks `keep_vectors_whole`.
+                let is_apart =
+                    ["Vgather", "Vscatter"].map(|verb| format!("{:?}", instruction.mnemonic()).starts_with(verb));
+                assert_eq!(is_apart, [false; 2], "{name}: {:?}", instruction.mnemonic());
                 assert!(!is_old_arithmetic(instruction), "{name}: {:?}", instruction.mnemonic());
                 for feature in instruction.cpuid_features() {
                     let is_basic = format!("{feature:?}").starts_with("SSE")
