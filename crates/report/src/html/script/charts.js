@@ -51,7 +51,7 @@ function heatScale(figure) {
 function heatLayout(figure, width, head) {
   const { chart, hidden } = figure;
   const panels = chart.panels.filter(panel => !hidden.has(panel.label));
-  const left = labelWidth(chart.rows, Math.min(110, width / 4));
+  const left = labelWidth(chart.rows, Math.min(140, width / 4));
   const room = width - left - 12;
   const [columns, rows] = [Math.max(1, chart.columns.length), Math.max(1, chart.rows.length)];
   const wanted = Math.max(150, columns * 34);
