@@ -77,15 +77,15 @@ fn a_bandit_keeps_its_timeline() {
         [policy.rbcs-f]
     "#;
     let expected = [
-        ["random of seed 7 at point 0", "49da50e63a79a9ae", "0000000000000000"],
-        ["by-size of seed 7 at point 0", "5be8979d2e9e0720", "0000000000000000"],
-        ["round-robin of seed 7 at point 0", "8c81bae05b9dc469", "0000000000000000"],
+        ["random of seed 7 at point 0", "e462be5293a23581", "0000000000000000"],
+        ["by-size of seed 7 at point 0", "b9858927959c3c2f", "0000000000000000"],
+        ["round-robin of seed 7 at point 0", "36492b0f3328567c", "0000000000000000"],
         ["genie of seed 7 at point 0", "54e688676da05a66", "0000000000000000"],
-        ["bsfl of seed 7 at point 0", "93bd981f3654a347", "0000000000000000"],
-        ["annealed of seed 7 at point 0", "8dc8b2b5239f7de9", "0000000000000000"],
-        ["cs-ucb of seed 7 at point 0", "e9bbef8d5dfea69c", "0000000000000000"],
-        ["cs-ucb-q of seed 7 at point 0", "7faf537bd5f24236", "0000000000000000"],
-        ["rbcs-f of seed 7 at point 0", "fcda78501b7bc45e", "0000000000000000"],
+        ["bsfl of seed 7 at point 0", "fc16a05ef4bf654a", "0000000000000000"],
+        ["annealed of seed 7 at point 0", "fbfd4e83fadd3d7c", "0000000000000000"],
+        ["cs-ucb of seed 7 at point 0", "d6d39923514ed619", "0000000000000000"],
+        ["cs-ucb-q of seed 7 at point 0", "78bf3381f4e7a57f", "0000000000000000"],
+        ["rbcs-f of seed 7 at point 0", "02b0638dc08a47c0", "0000000000000000"],
     ];
     assert_digests(scenario, &expected);
 }

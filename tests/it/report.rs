@@ -174,6 +174,23 @@ fn assert_windows(report: &Report, policy: &str, runs: &[Vec<serde_json::Value>]
     }
 }
 
+/// Its extreme ratios would have all colours to themselves.
+#[test]
+fn a_last_window_of_few_rounds_is_left_out() {
+    let place = Workplace::with(&changed(BASE, "rounds = 150", "rounds = 129"));
+    place.run_into("out", &[]);
+    let report = report(&place, &["out"]);
+    let figure = figure(&report, "selections");
+    let Chart::Heat { columns, panels, .. } = &figure.chart else { panic!("a heat map") };
+    assert_eq!((columns.len(), columns[32].as_str()), (33, "129"));
+    for panel in panels {
+        for row in &panel.cells {
+            assert!(row[..32].iter().all(Option::is_some) && row[32].is_none());
+        }
+    }
+    assert!(figure.method.contains("fewer than half"), "{}", figure.method);
+}
+
 #[test]
 fn texts_are_escaped_and_data_comes_back_from_csv() {
     let place = Workplace::with(&changed(BASE, "rounds = 150", "rounds = 12"));

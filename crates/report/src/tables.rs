@@ -92,8 +92,25 @@ fn literal(letter: char) -> String {
     }
 }
 
+/// A word of a cell; powers of ten are written as such.
+fn word(text: &str) -> String {
+    let power = text.split_once('e').filter(|_| text.parse::<f64>().is_ok());
+    match power {
+        Some((factor, exponent)) => format!("${factor} \\times 10^{{{exponent}}}$"),
+        None => text.chars().map(literal).collect(),
+    }
+}
+
 fn latex(table: &Table) -> String {
-    let cell = |text: &String| text.chars().map(literal).collect::<String>();
+    let cell = |text: &String| {
+        let words = text.split_inclusive([' ', '[', ']', ',', '±', '(', ')', ';']);
+        let parts = words.flat_map(|part| {
+            let ends = part.char_indices().next_back().filter(|(_, last)| !last.is_alphanumeric());
+            let (inside, end) = part.split_at(ends.map_or(part.len(), |(at, _)| at));
+            [word(inside), end.chars().map(literal).collect()]
+        });
+        parts.collect::<String>()
+    };
     let line = |cells: &Vec<String>| format!("{} \\\\\n", cells.iter().map(cell).collect::<Vec<_>>().join(" & "));
     let aligned = "r".repeat(table.columns.len().saturating_sub(1));
     let rows: String = table.rows.iter().map(line).collect();
@@ -124,6 +141,15 @@ mod tests {
             "% needs \\usepackage{booktabs}\n\\begin{tabular}{lr}\n\\toprule\npolicy & s to test\\_loss $<$= 1 \\\\\n\
              \\midrule\na|b\\textbackslash{}c & 3 $\\pm$ 1 (50 \\%) \\\\\n\\bottomrule\n\\end{tabular}\n"
         );
+    }
+
+    #[test]
+    fn powers_of_ten_are_set_as_such() {
+        let texts = |text: &str| vec![text.to_owned()];
+        let table = Table { columns: texts("bytes"), rows: vec![texts("1.480e9 [1.3e9, 1e-5] done 2e")] };
+        let found = latex(&table);
+        let expected = "$1.480 \\times 10^{9}$ [$1.3 \\times 10^{9}$, $1 \\times 10^{-5}$] done 2e";
+        assert!(found.contains(expected), "{found}");
     }
 
     #[test]

@@ -105,9 +105,7 @@ fn parts_tile<const PLACES: usize>(panel: &[Lanes], columns: &[f32], parts: &mut
             sums[place] = panel[number].mul_add(Lanes::splat(mine[place][number]), sums[place]);
         }
     }
-    for place in 0..PLACES {
-        parts[place] = sums[place];
-    }
+    parts[..PLACES].copy_from_slice(&sums);
     PLACES
 }
 

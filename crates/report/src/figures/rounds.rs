@@ -42,6 +42,15 @@ pub(super) fn ratios(counts: &[u64], rows: &[Row]) -> Vec<Option<f64>> {
     counts.iter().zip(rows).map(ratio).collect()
 }
 
+/// Said where windows are not drawn: few rounds give extreme ratios, which would have all colours to themselves.
+const SHORT: &str = "Windows in which runs had fewer than half of the rounds are left out.";
+
+/// How many rounds of a policy's runs are in a window.
+fn rounds_in(arm: &Arm<'_>, column: usize, width: u32) -> u64 {
+    let before = column as u64 * u64::from(width);
+    arm.all_runs().map(|run| u64::from(run.rounds).saturating_sub(before).min(u64::from(width))).sum()
+}
+
 /// Labels of rows, and of their axis. A single client is named where it is the same one in all runs.
 pub(super) fn row_words(arms: &[Arm<'_>], rows: &[Row]) -> (Vec<String>, Axis) {
     let runs = || arms.iter().flat_map(Arm::all_runs).map(|run| &run.metrics.selections);
@@ -69,7 +78,7 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
     let rows = runs().find(|found| found.rows.len() > 1).map(|found| found.rows.clone())?;
     let width = runs().map(|found| found.rounds_per_window).max()?;
     let (mut panels, mut summary, mut last_round) = (Vec::new(), Vec::new(), 0);
-    let mut found = Vec::new();
+    let (mut found, mut has_short) = (Vec::new(), false);
     for arm in &study.arms {
         match summed(arm, &rows, width) {
             Some(selections) => {
@@ -86,7 +95,13 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
     let (labels, y) = row_words(&study.arms, &rows);
     for (arm, selections) in found {
         let windows: Vec<_> = selections.windows.iter().map(|window| ratios(window, &rows)).collect();
-        let cell = |row: usize, column: usize| windows.get(column).and_then(|window| window[row]);
+        let is_short = |column: usize| {
+            column > 0 && 2 * rounds_in(arm, column, width) < u64::from(width) * arm.all_runs().count() as u64
+        };
+        has_short |= (0..windows.len()).any(is_short);
+        let cell = |row: usize, column: usize| {
+            windows.get(column).filter(|_| !is_short(column)).and_then(|window| window[row])
+        };
         let cells = (0..rows.len()).map(|row| (0..columns).map(|column| cell(row, column)).collect()).collect();
         panels.push(Panel { label: arm.label.clone(), cells, contour: Vec::new() });
         summary.push(total_words(&arm.label, &selections, &labels));
@@ -102,7 +117,7 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
         id: "selections".to_owned(),
         title: "Selections over rounds".to_owned(),
         caption: format!("Selections in windows of {rounds}, {seeds}. {RATIO}"),
-        method: String::new(),
+        method: if has_short { SHORT.to_owned() } else { String::new() },
         summary,
         choice: None,
         chart: Chart::Heat {
