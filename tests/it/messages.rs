@@ -96,6 +96,18 @@ fn a_label_of_ones_own_needs_a_kind() {
     assert!(!message.contains("goes with a kind"), "{message}");
 }
 
+/// A sweep over a second protocol is told what sweeps over it, and that does.
+#[test]
+fn a_second_protocol_of_a_sweep_is_given_whole() {
+    let sweep = |line: &str| format!("{GOOD}[sweep]\n{line}\n");
+    let message = run(&sweep("\"protocol.synchronous.cohort\" = [1, 2]"), &[]);
+    let (_, whole) = message.split_once("sweep over it whole: ").unwrap_or_else(|| panic!("{message}"));
+    assert_eq!(whole, "protocol = [{ synchronous = { cohort = 1 } }]");
+    assert!(message.contains("the sweep's \"protocol.synchronous.cohort\" adds one"), "{message}");
+    let place = Workplace::with(&sweep(whole));
+    assert_eq!(place.fedgenie(&["run", SCENARIO, "--quiet"]).code, 0);
+}
+
 /// The message has the argument that replaces the protocol, and it does.
 #[test]
 fn a_second_protocol_replaces_the_first_as_the_message_says() {

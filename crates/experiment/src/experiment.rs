@@ -193,7 +193,8 @@ impl Experiment {
     pub fn from_tree_within(root: &Node, reach: &Reach) -> Result<Self, Error> {
         let mut points = Vec::new();
         for (point, tree) in expand_sweep(root)? {
-            points.push((point, Scenario::new(&tree, reach)?));
+            let scenario = Scenario::new(&tree, reach).map_err(|error| error.within_sweep(&point))?;
+            points.push((point, scenario));
         }
         // The scenario outside the sweep is checked as well: it is what is written out.
         let outside = if root.get("sweep").is_some() { Some(Scenario::new(root, reach)?) } else { None };

@@ -3,6 +3,7 @@
 //! A serde deserializer over [`Node`]. Every error names file, line and path, what was found and what would be right; a
 //! misspelt key or kind proposes the nearest one that exists.
 
+use super::Point;
 use super::examples::missing_key;
 use super::names::unknown_name;
 use super::sweep::setting_text;
@@ -55,6 +56,23 @@ impl ScenarioError {
 
     fn bare(message: String, wants_found: bool) -> Self {
         Self { origin: None, complaint: Complaint::new("", message), wants_found }
+    }
+
+    /// The same at a point of a sweep: where that gave a second kind beside the file's, with what replaces the kind.
+    #[must_use]
+    pub fn within_sweep(mut self, point: &Point) -> Self {
+        let path = &self.complaint.path;
+        let below = |swept: &String| swept.strip_prefix(path.as_str())?.strip_prefix('.').map(str::to_owned);
+        let added = point.settings.iter().find_map(|(swept, value)| Some((swept, below(swept)?, value)));
+        if let Some((swept, inner, value)) = added.filter(|_| self.complaint.message.ends_with(ONE_KIND)) {
+            let (kind, rest) = inner
+                .split_once('.')
+                .map_or((&*inner, String::new()), |(kind, rest)| (kind, format!(" {rest} = {value} ")));
+            let whole = format!("{path} = [{{ {kind} = {{{rest}}} }}]");
+            self.complaint.message +=
+                &format!("; the sweep's {swept:?} adds one: to replace the kind, sweep over it whole: {whole}");
+        }
+        self
     }
 
     /// An error about a value of known origin.
@@ -193,6 +211,9 @@ impl<'de> Reader<'_, 'de> {
     }
 }
 
+/// What a kind should be.
+const ONE_KIND: &str = "one kind: a name, or a table with exactly one key";
+
 /// What was set on the command line.
 const SET: &str = "--set";
 
@@ -200,7 +221,7 @@ impl Reader<'_, '_> {
     /// That the node is not one kind. Where the command line gave a second kind beside the file's, the error is about
     /// that, and has what replaces the kind.
     fn one_kind(&self) -> ScenarioError {
-        let expected = "one kind: a name, or a table with exactly one key";
+        let expected = ONE_KIND;
         if let Value::Table(entries) = &self.node.value {
             let is_set = |node: &Node| &*node.origin.source == SET;
             let added = entries.iter().find(|(_, node)| is_set(node));
