@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 const ROUNDS: usize = 7;
 
 /// Nine devices that come and go, whose links and processors differ.
-const NINE: &str = r#"
+pub const NINE: &str = r#"
 name = "checkpoints"
 seeds = 1
 [stop]
@@ -30,7 +30,7 @@ interrupted = "pause"
 "#;
 
 /// Every protocol of the catalogue, with jobs that outlive their rounds and clients that are lost where that can be.
-fn protocols() -> Vec<&'static str> {
+pub fn protocols() -> Vec<&'static str> {
     let of = |name: &str| match name {
         "synchronous" => &["[protocol.synchronous]\ncohort = 3\n"][..],
         "over-selection" => &["[protocol.over-selection]\nask = 4\ntake = 2\n"],
@@ -144,7 +144,7 @@ struct Left {
 }
 
 /// Plays every policy of a scenario twice: in one go, and with a new run for each round. Returns how many could be.
-fn assert_kept(text: &str) -> usize {
+pub fn assert_kept(text: &str) -> usize {
     let root = tree::parse(Path::new(SCENARIO), text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
     let experiment =
         Experiment::from_tree(&root, Path::new("."), None).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
@@ -335,16 +335,4 @@ fn clusters_and_hindsight() {
             assert_eq!(assert_kept(&text), 1, "{text}");
         }
     }
-}
-
-/// Data that have moved by the time a run is loaded, or move after that; policies feed on them.
-#[test]
-fn data_that_move_between_servers() {
-    let task = "[task.classification]\nmodel = { mlp = { hidden = [6] } }\ndrift = { round = 4, rotate = 1 }\n\
-                data = { synthetic = { height = 4, width = 4, train = 120, test = 40 } }\n\
-                partition = { dirichlet = { alpha = 0.3 } }\n";
-    let edges = "[protocol.hierarchical]\nedges = 3\ncohort = 2\n";
-    let clusters = "[clusters]\ncount = 2\nassign = { loss = { every = 2 } }\n";
-    let text = format!("{NINE}{DEVICES}{edges}{task}{clusters}[policy.thompson]\nwarmup = 1\n[policy.random]\n");
-    assert_eq!(assert_kept(&text), 2);
 }

@@ -8,7 +8,7 @@ use super::engine::Engine;
 use super::jobs::Job;
 use super::question::Asker;
 use super::server::Server;
-use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Turn};
 
 impl Engine<'_> {
     /// The bytes that the budget has left, if there is a budget.
@@ -55,17 +55,12 @@ impl Server<'_> {
             return Err(RunError::Budget {
                 policy: Asker::Server.policy(&self.label),
                 turn,
-                round: self.round,
+                round: self.round(),
                 budget: budget.bytes.unwrap_or(u64::MAX),
                 least: budget.least,
                 asked,
             });
         }
         Ok(())
-    }
-
-    /// The round under way is none.
-    pub fn take_back_round(&mut self) {
-        self.round = Round(self.round.0 - 1);
     }
 }

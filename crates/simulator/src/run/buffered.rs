@@ -7,7 +7,7 @@ use super::jobs::{JobId, Names};
 use super::learning::{Intake, Work};
 use super::probe::{Answered, Asked, Asking, Pending, carry_out, price};
 use super::question::{Asker, Question, SelectionStreams, view};
-use super::server::{Closing, Server, Told, numbered};
+use super::server::{Closing, RoundUnderWay, Server, Told, numbered};
 use crate::policy::{Feedback, JobReport, Policy, Waited};
 use crate::protocol::BufferedRule;
 use crate::recorder::RoundJobs;
@@ -109,18 +109,17 @@ impl<'w> Buffered<'w> {
 
     /// Plays until the model has changed once.
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
-        let opened = engine.now();
-        server.round = server.round.next();
+        let round = server.open_round(engine);
         self.jobs.clear();
         loop {
             if self.buffer.len() >= self.rule.buffer {
-                return self.close(engine, server, opened, false);
+                return self.close(engine, server, round, false);
             }
             if self.is_out && self.at_work == 0 {
-                return self.run_out(engine, server, opened);
+                return self.run_out(engine, server, round);
             }
             if server.settings.evaluate.end.time.is_some_and(|end| engine.now() >= end) {
-                return self.close(engine, server, opened, true);
+                return self.close(engine, server, round, true);
             }
             if self.without_update as usize > MOST_WITHOUT_UPDATE + 100 * self.rule.concurrency {
                 return Err(RunError::NoUpdates { time: engine.now(), jobs: self.without_update });
@@ -168,7 +167,7 @@ impl<'w> Buffered<'w> {
             self.judge(engine, server, client)?;
             let number = &mut self.numbers[client.index()];
             number.0 += 1;
-            let (turn, round, number) = (self.turn, server.round, *number);
+            let (turn, round, number) = (self.turn, server.round(), *number);
             let id = engine.prepare(Names { client, turn, round, number })?;
             let sent = server.learning.as_ref().map(|learning| learning.sent(0, client));
             engine.begin(id, sent, self.rule.concurrency + self.buffer.len())?;
@@ -186,7 +185,7 @@ impl<'w> Buffered<'w> {
             label: &server.label,
             asker: Asker::Server,
             turn: self.turn,
-            round: server.round,
+            round: server.round(),
             now: engine.now(),
             least: 1,
             cohort: 1,
@@ -222,7 +221,7 @@ impl<'w> Buffered<'w> {
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.choice)?;
         server.explanations.extend(explained.map(|object| numbered(object, self.turn, None)));
         let selected = &self.choice;
-        engine.note(&Record::Selected { round: server.round, time, selected })?;
+        engine.note(&Record::Selected { round: server.round(), time, selected })?;
         server.count(world, selected);
         self.jobs.selected.extend(selected);
         Ok(Some(selected[0]))
@@ -252,14 +251,14 @@ impl<'w> Buffered<'w> {
         &mut self,
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
-        opened: VirtualTime,
+        round: RoundUnderWay,
     ) -> Result<(), RunError> {
         let RoundJobs { selected, late, dropped, .. } = &self.jobs;
         let is_nothing = selected.is_empty() && late.is_empty() && dropped.is_empty() && self.buffer.is_empty();
-        if !is_nothing || engine.now() > opened {
-            return self.close(engine, server, opened, true);
+        if !is_nothing || engine.now() > round.opened() {
+            return self.close(engine, server, round, true);
         }
-        server.take_back_round();
+        server.take_back(round);
         server.is_spent = true;
         Ok(())
     }
@@ -279,7 +278,7 @@ impl<'w> Buffered<'w> {
         let asking = Asking {
             asker: Asker::Server,
             turn: self.turn,
-            round: server.round,
+            round: server.round(),
             policy: &*self.policy,
             model: server.learning.as_ref().map(|learning| learning.model(0)),
         };
@@ -291,10 +290,10 @@ impl<'w> Buffered<'w> {
     fn judge(&mut self, engine: &Engine<'_>, server: &mut Server<'w>, client: ClientId) -> Result<(), RunError> {
         let Self { hindsight, numbers, turn, .. } = self;
         let (Some(meter), Some(learning)) = (hindsight, &server.learning) else { return Ok(()) };
-        if meter.is_due(server.round) {
+        if meter.is_due(server.round()) {
             let number = |client: ClientId| JobNumber(numbers[client.index()].0 + 1);
             let parallel = server.settings.parallel;
-            let open = meter.open(engine, (server.round, *turn), 1, number, (learning, parallel), None)?;
+            let open = meter.open(engine, (server.round(), *turn), 1, number, (learning, parallel), None)?;
             server.hindsight.add(meter.close(&open, (learning, &[]), &[client], parallel));
         }
         Ok(())
@@ -304,11 +303,11 @@ impl<'w> Buffered<'w> {
     fn deliver(&mut self, engine: &mut Engine<'_>, server: &Server<'_>, id: JobId) -> Result<(), RunError> {
         let job = &engine.jobs[id];
         let (client, waited) = (job.client, Waited::Arrived(engine.now() - job.dispatched));
-        engine.audit.age(client, job.round, server.round)?;
-        let is_used = server.round.since(job.round) <= self.rule.max_staleness;
+        engine.audit.age(client, job.round, server.round())?;
+        let is_used = server.round().since(job.round) <= self.rule.max_staleness;
         engine.accounts.arrived += u64::from(is_used);
         let outcome = if is_used { Outcome::Arrived } else { Outcome::Late };
-        self.end(engine, server.round, id, outcome, waited)?;
+        self.end(engine, server.round(), id, outcome, waited)?;
         if is_used {
             self.without_update = 0;
             self.jobs.arrived.push(client);
@@ -334,7 +333,7 @@ impl<'w> Buffered<'w> {
             }
         }
         self.without_update += 1;
-        self.end(engine, server.round, id, outcome, waited)?;
+        self.end(engine, server.round(), id, outcome, waited)?;
         engine.settle(id)
     }
 
@@ -361,11 +360,11 @@ impl<'w> Buffered<'w> {
         &mut self,
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
-        opened: VirtualTime,
+        round: RoundUnderWay,
         is_abandoned: bool,
     ) -> Result<(), RunError> {
         let work = self.buffer.iter().filter_map(|&id| {
-            let age = server.round.since(engine.jobs[id].round);
+            let age = server.round().since(engine.jobs[id].round);
             Work::of(&engine.jobs[id], age, self.rule.staleness.weight(age))
         });
         let intake = match is_abandoned {
@@ -379,7 +378,7 @@ impl<'w> Buffered<'w> {
         let (hindsight, clusters) = (None, None);
         server.close(
             engine,
-            Closing { opened, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters },
+            Closing { round, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters },
         )?;
         for id in self.buffer.drain(..) {
             if is_abandoned {

@@ -11,7 +11,7 @@ use super::clusters::ClusterDecision;
 use super::engine::{Engine, Event, Timer};
 use super::learning::{EdgeModel, Intake, Learning, ServerScope};
 use super::question::{Asker, Explained, Question, SelectionStreams};
-use super::server::{CLOUD, Closing, Server, Told, numbered};
+use super::server::{CLOUD, Closing, RoundUnderWay, Server, Told, numbered};
 use crate::policy::{Candidates, Feedback, JobReport, Policy, ServerView, Waited};
 use crate::protocol::HierarchicalRule;
 use crate::recorder::{ClusterState, RoundJobs};
@@ -148,8 +148,8 @@ impl<'w> Hierarchy<'w> {
 
     /// A round in which the cloud waits for those that it has chosen.
     fn step_together(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
-        let opened = engine.now();
-        server.begin_round();
+        let round = server.open_round(engine);
+        let opened = round.opened();
         self.returned.clear();
         self.jobs.clear();
         self.open(engine, server)?;
@@ -161,7 +161,7 @@ impl<'w> Hierarchy<'w> {
             }
         }
         engine.clear_timer(Timer::Cloud);
-        self.close(engine, server, opened)
+        self.close(engine, server, round)
     }
 
     /// What edge servers do about an event.
@@ -191,7 +191,7 @@ impl<'w> Hierarchy<'w> {
 
     /// Chooses edge servers and sends them the model.
     fn open(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
-        let (world, round, now) = (engine.world, server.round, engine.now());
+        let (world, round, now) = (engine.world, server.round(), engine.now());
         let cohort = self.rule.edges_per_round;
         let explain = server.settings.explain;
         let explained = self.cloud.choose(world, (round, now, explain), cohort, &mut self.chosen)?;
@@ -227,7 +227,7 @@ impl<'w> Hierarchy<'w> {
         let edge = &mut self.edges[edge.index()];
         edge.cluster = cluster;
         let model = server.learning.as_ref().map(|learning| learning.model(cluster));
-        edge.send_down(engine, server.round, link, model);
+        edge.send_down(engine, server.round(), link, model);
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl<'w> Hierarchy<'w> {
             let edge_server = &mut self.edges[edge.index()];
             add(&mut engine.accounts.edge_up_bytes, engine.world.bytes_of(&edge_server.rows));
             match self.rule.buffer {
-                Some(buffer) => self.arrive(buffer, engine, server.round, edge),
+                Some(buffer) => self.arrive(buffer, engine, server.round(), edge),
                 None => {
                     edge_server.rest();
                     self.returned.push((edge, time - opened));
@@ -270,16 +270,26 @@ impl<'w> Hierarchy<'w> {
         }
     }
 
+    /// The training examples that an edge server's clients have now, by which the cloud weighs its model.
+    fn examples_of(&self, server: &Server<'_>, edge: EdgeId) -> usize {
+        let moved = server.learning.as_ref().filter(|learning| learning.has_drifted);
+        let now = |learning: &Learning<'_>| learning.examples_of(&self.rule.members[edge.index()]);
+        moved.map_or(self.cloud.sizes[edge.index()] as usize, now)
+    }
+
     /// The cloud's round is over: missing edge servers are called off, and the models that arrived are averaged.
-    fn close(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>, opened: VirtualTime) -> Result<(), RunError> {
+    fn close(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        round: RoundUnderWay,
+    ) -> Result<(), RunError> {
         for edge in &self.chosen {
             self.edges[edge.index()].call_off(engine, &mut self.jobs)?;
         }
         let mut models = Vec::new();
         for &(edge, _) in &self.returned {
-            let moved = server.learning.as_ref().filter(|learning| learning.has_drifted);
-            let now = |learning: &Learning<'_>| learning.examples_of(&self.rule.members[edge.index()]);
-            let examples = moved.map_or(self.cloud.sizes[edge.index()] as usize, now);
+            let examples = self.examples_of(server, edge);
             let Edge { cluster, model, rows, aggregated, .. } = &mut self.edges[edge.index()];
             let (cluster, rows, arrived) = (*cluster, std::mem::take(rows), std::mem::take(aggregated));
             let (number, start, staleness_weight) = (JobNumber(0), None, 1.0);
@@ -288,15 +298,15 @@ impl<'w> Hierarchy<'w> {
             models.extend(model.take().map(one));
         }
         let Self { cloud, edges, chosen, returned, jobs, rule, clusters, .. } = self;
-        let timeout = engine.now() - opened;
+        let timeout = engine.now() - round.opened();
         if let Some(clusters) = clusters {
-            let numbers = (Turn(server.round.0), server.round);
+            let numbers = (Turn(server.round().0), server.round());
             report(|feedback| clusters.observe(feedback), numbers, edges, (chosen, returned), timeout);
         }
         let policy = match &mut cloud.policy {
             None => None,
             Some(policy) => {
-                let numbers = (cloud.turn, server.round);
+                let numbers = (cloud.turn, server.round());
                 report(|feedback| policy.observe(feedback), numbers, edges, (chosen, returned), timeout);
                 Some(Told { policy: &mut **policy, turn: cloud.turn, selected: chosen, server: Some(CLOUD.into()) })
             }
@@ -304,7 +314,7 @@ impl<'w> Hierarchy<'w> {
         let intake = Intake::EdgeModels(models);
         let scopes = &scopes(edges, rule);
         let closing = Closing {
-            opened,
+            round,
             jobs,
             is_abandoned: false,
             is_spent: false,

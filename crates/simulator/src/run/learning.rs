@@ -109,11 +109,20 @@ impl<'w> Learning<'w> {
         state.field(round);
     }
 
-    /// A round begins, or was the last one before a run goes on: data are those of the round.
-    pub fn begin(&mut self, round: Round) {
+    /// Data are those of a round, which begins or was the last one before a run goes on.
+    pub fn take_data_of(&mut self, round: Round) {
         if let (Some(task), has_drifted) = self.world.task_in(round) {
             (self.task, self.has_drifted) = (task, has_drifted);
         }
+    }
+
+    /// Does something with the data of a round that may be over by now.
+    pub fn with_data_of<T>(&mut self, round: Round, work: impl FnOnce(&mut Self) -> T) -> T {
+        let now = (self.task, self.has_drifted);
+        self.take_data_of(round);
+        let done = work(self);
+        (self.task, self.has_drifted) = now;
+        done
     }
 
     /// The test examples of a server now, where the task deals them to servers.

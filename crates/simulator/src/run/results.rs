@@ -20,7 +20,7 @@ pub type Metrics = Vec<(&'static str, f64)>;
 impl Run<'_> {
     /// The round played last.
     pub const fn round(&self) -> Round {
-        self.server.round
+        self.server.round()
     }
 
     /// Whether the budget pays for no further round.

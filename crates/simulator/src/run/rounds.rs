@@ -9,7 +9,7 @@ use super::engine::{Engine, Event, THE_SERVER, Timer};
 use super::hindsight::{HindsightMeter, OpenRound, Window};
 use super::jobs::JobId;
 use super::learning::{Intake, Work};
-use super::server::{Closing, Server, Told};
+use super::server::{Closing, RoundUnderWay, Server, Told};
 use crate::policy::Policy;
 use crate::protocol::{Combine, RoundRule};
 use crate::recorder::RoundJobs;
@@ -18,7 +18,6 @@ use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::state::State;
-use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::model::weights::Tensor;
 
 const BOUNDARY: Timer = Timer::Boundary(THE_SERVER);
@@ -106,18 +105,17 @@ impl<'w> Rounds<'w> {
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         self.jobs.clear();
         self.wait_until(engine, server.evaluated)?;
-        let opened = engine.now();
-        server.round = server.round.next();
+        let round = server.open_round(engine);
         self.turn = self.turn.next();
         self.wait_for_candidates(engine)?;
         if !self.select(engine, server)? {
-            return self.end(engine, server);
+            return self.end(engine, server, round);
         }
-        self.cohort.prepare(engine, server.round, self.turn)?;
+        self.cohort.prepare(engine, server.round(), self.turn)?;
         self.measure(engine, server)?;
         let hindsight = match (&self.hindsight, &server.learning) {
-            (Some(meter), Some(learning)) if meter.is_due(server.round) => {
-                let numbers = (server.round, self.turn);
+            (Some(meter), Some(learning)) if meter.is_due(server.round()) => {
+                let numbers = (server.round(), self.turn);
                 let most = self.payable(engine, 0);
                 let learning = (learning, server.settings.parallel);
                 Some(meter.open(engine, numbers, most, |_| self.turn.into(), learning, None)?)
@@ -126,7 +124,7 @@ impl<'w> Rounds<'w> {
         };
         self.dispatch(engine, server)?;
         self.wait_for_boundary(engine)?;
-        self.close(engine, server, opened, hindsight)
+        self.close(engine, server, round, hindsight)
     }
 
     /// Every client may be away, or busy with a late job: then time passes until one can be chosen.
@@ -154,7 +152,7 @@ impl<'w> Rounds<'w> {
 
     fn dispatch(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
         let selected = &self.cohort.selection;
-        engine.note(&Record::Opened { round: server.round, time: engine.now(), selected })?;
+        engine.note(&Record::Opened { round: server.round(), time: engine.now(), selected })?;
         server.count(engine.world, selected);
         self.jobs.selected.extend(selected);
         let learning = server.learning.as_ref();
@@ -222,8 +220,8 @@ impl<'w> Rounds<'w> {
     }
 
     /// There is no further round: late updates that came meanwhile are not used.
-    fn end(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
-        server.take_back_round();
+    fn end(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>, round: RoundUnderWay) -> Result<(), RunError> {
+        server.take_back(round);
         self.turn = Turn(self.turn.0 - 1);
         self.joining.drain(..).try_for_each(|id| {
             engine.waste(id);
@@ -235,7 +233,7 @@ impl<'w> Rounds<'w> {
         &mut self,
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
-        opened: VirtualTime,
+        round: RoundUnderWay,
         hindsight: Option<OpenRound<'w>>,
     ) -> Result<(), RunError> {
         let now = engine.now();
@@ -245,9 +243,9 @@ impl<'w> Rounds<'w> {
         let is_abandoned = self.cohort.arrived.len() < self.rule.quorum;
         self.carried += self.cohort.stop_waiting(engine, self.rule.carry.is_some(), &mut self.jobs)?;
         let intake = self.intake(engine, server, is_abandoned)?;
-        self.cohort.report(engine, &mut *self.policy, server.round, timeout);
+        self.cohort.report(engine, &mut *self.policy, server.round(), timeout);
         let closing = Closing {
-            opened,
+            round,
             jobs: &self.jobs,
             is_abandoned,
             is_spent: engine.is_spent(),
@@ -274,11 +272,11 @@ impl<'w> Rounds<'w> {
         let mut work = Vec::new();
         for &id in self.cohort.arrived.iter().chain(&self.joining) {
             let job = &engine.jobs[id];
-            engine.audit.age(job.client, job.round, server.round)?;
+            engine.audit.age(job.client, job.round, server.round())?;
             if is_abandoned {
                 engine.waste(id);
             } else {
-                let age = server.round.since(job.round);
+                let age = server.round().since(job.round);
                 work.extend(Work::of(job, age, staleness.weight(age)));
             }
         }

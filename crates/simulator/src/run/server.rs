@@ -23,7 +23,8 @@ use std::collections::BTreeSet;
 pub(super) struct Server<'w> {
     pub label: String,
     pub settings: RunSettings,
-    pub round: Round,
+    /// The round under way, or the last one.
+    round: Round,
     /// Times each client was selected.
     pub counts: Vec<u32>,
     /// How evenly clients were selected.
@@ -58,9 +59,28 @@ pub(super) struct Server<'w> {
     pub evaluated: VirtualTime,
 }
 
+/// A round under way, of the server or of the cloud.
+///
+/// [`Server::open_round`] alone makes one, and every way to end a round takes it: a protocol that opens a round without
+/// the round's data does not compile.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct RoundUnderWay {
+    /// When it was opened.
+    opened: VirtualTime,
+}
+
+impl RoundUnderWay {
+    /// When it was opened.
+    pub const fn opened(&self) -> VirtualTime {
+        self.opened
+    }
+}
+
 /// How a round ends.
 pub(super) struct Closing<'a, 'w> {
-    pub opened: VirtualTime,
+    /// The round.
+    pub round: RoundUnderWay,
     pub jobs: &'a RoundJobs,
     /// The round had too few updates to count.
     pub is_abandoned: bool,
@@ -194,7 +214,7 @@ impl<'w> Server<'w> {
         state.field(participation);
         if let Some(learning) = learning {
             learning.exchange(state, models);
-            learning.begin(*round);
+            learning.take_data_of(*round);
         }
         let mut named: Vec<(String, f64)> = metrics.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
         state.field(&mut named);
@@ -217,11 +237,28 @@ impl<'w> Server<'w> {
         self.accuracies = learning.and_then(|learning| Accuracies::new(world, learning, wanted, parallel));
     }
 
-    /// The next round begins, with the data that are there in it.
-    pub fn begin_round(&mut self) {
-        self.round = self.round.next();
+    /// The round under way, or the last one.
+    pub const fn round(&self) -> Round {
+        self.round
+    }
+
+    /// Opens the next round, with the data of that round.
+    pub fn open_round(&mut self, engine: &Engine<'_>) -> RoundUnderWay {
+        assert!(engine.now() >= self.evaluated, "clients have answered to the last evaluation");
+        self.count_rounds(self.round.next());
+        RoundUnderWay { opened: engine.now() }
+    }
+
+    /// Undoes the opening of a round in which nothing happened.
+    pub fn take_back(&mut self, round: RoundUnderWay) {
+        let RoundUnderWay { opened: _ } = round;
+        self.count_rounds(Round(self.round.0 - 1));
+    }
+
+    fn count_rounds(&mut self, round: Round) {
+        self.round = round;
         if let Some(learning) = &mut self.learning {
-            learning.begin(self.round);
+            learning.take_data_of(round);
         }
     }
 
@@ -246,7 +283,8 @@ impl<'w> Server<'w> {
     /// Ends a round: trains and aggregates what it took in, evaluates where that is due, tells the policy, and records
     /// it.
     pub fn close(&mut self, engine: &mut Engine<'_>, closing: Closing<'_, 'w>) -> Result<(), RunError> {
-        let Closing { opened, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters } = closing;
+        let Closing { round, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters } = closing;
+        let opened = round.opened();
         let sought = policy.as_ref().map_or_else(Sought::default, |told| self.sought(&*told.policy));
         let wants = sought.wants;
         let (now, round, parallel) = (engine.now(), self.round, self.settings.parallel);

@@ -9,10 +9,9 @@ use crate::recorder::ArrivedModel;
 use crate::run::RunError;
 use crate::run::engine::Engine;
 use crate::run::learning::{EdgeModel, Intake};
-use crate::run::server::{Closing, Server};
+use crate::run::server::{Closing, RoundUnderWay, Server};
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::record::{Outcome, Record};
-use fedgenie_core::time::VirtualTime;
 
 impl<'w> Hierarchy<'w> {
     /// Plays until the cloud's model has changed once.
@@ -22,15 +21,15 @@ impl<'w> Hierarchy<'w> {
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
     ) -> Result<(), RunError> {
-        let opened = engine.now();
-        server.round = server.round.next();
+        let under_way = server.open_round(engine);
+        let opened = under_way.opened();
         self.jobs.clear();
         loop {
             if self.buffer.len() >= buffer.models {
-                return self.take_in(buffer, engine, server, opened);
+                return self.take_in(buffer, engine, server, under_way);
             }
             if server.settings.evaluate.end.time.is_some_and(|end| engine.now() >= end) {
-                return self.abandon(engine, server, opened);
+                return self.abandon(engine, server, under_way);
             }
             // Everything of this instant comes before a new model is sent.
             if !engine.has_more_now() {
@@ -48,7 +47,7 @@ impl<'w> Hierarchy<'w> {
         if idle.is_empty() {
             return Ok(());
         }
-        engine.note(&Record::CloudOpened { round: server.round, time: engine.now(), edges: &idle })?;
+        engine.note(&Record::CloudOpened { round: server.round(), time: engine.now(), edges: &idle })?;
         self.jobs.edges.extend(&idle);
         for edge in idle {
             let draw = Round(self.cloud.counts[edge.index()] + 1);
@@ -90,20 +89,20 @@ impl<'w> Hierarchy<'w> {
         buffer: CloudBuffer,
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
-        opened: VirtualTime,
+        under_way: RoundUnderWay,
     ) -> Result<(), RunError> {
         let mut models = Vec::new();
-        for (number, arrival) in (0..).zip(self.buffer.drain(..)) {
+        for (number, arrival) in (0..).zip(std::mem::take(&mut self.buffer)) {
             let Arrival { edge, cluster, sent_in, start, model, rows, arrived, .. } = arrival;
-            let examples = self.cloud.sizes[edge.index()] as usize;
+            let examples = self.examples_of(server, edge);
             let start = start.filter(|_| buffer.combine == Combine::Changes);
-            let staleness_weight = buffer.staleness.weight(server.round.since(sent_in));
+            let staleness_weight = buffer.staleness.weight(server.round().since(sent_in));
             let number = JobNumber(number);
             let one =
                 |model| EdgeModel { edge, cluster, examples, model, rows, arrived, number, start, staleness_weight };
             models.extend(model.map(one));
         }
-        self.end(engine, server, opened, Some(models))
+        self.end(engine, server, under_way, Some(models))
     }
 
     /// Virtual time is over: what has arrived is not used.
@@ -111,17 +110,17 @@ impl<'w> Hierarchy<'w> {
         &mut self,
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
-        opened: VirtualTime,
+        under_way: RoundUnderWay,
     ) -> Result<(), RunError> {
         self.buffer.drain(..).for_each(|arrival| engine.accounts.waste(arrival.invested));
-        self.end(engine, server, opened, None)
+        self.end(engine, server, under_way, None)
     }
 
     fn end(
         &mut self,
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
-        opened: VirtualTime,
+        under_way: RoundUnderWay,
         models: Option<Vec<EdgeModel>>,
     ) -> Result<(), RunError> {
         let Self { edges, jobs, rule, clusters, .. } = self;
@@ -131,7 +130,8 @@ impl<'w> Hierarchy<'w> {
         let clusters = clusters.as_mut().filter(|_| !is_abandoned);
         let (hindsight, policy) = (None, None);
         let is_spent = false;
-        let closing = Closing { opened, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters };
+        let closing =
+            Closing { round: under_way, jobs, is_abandoned, is_spent, intake, hindsight, policy, scopes, clusters };
         server.close(engine, closing)?;
         engine.check_jobs(self.edges.iter().map(super::Edge::live).sum())
     }

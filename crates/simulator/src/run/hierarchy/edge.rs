@@ -94,6 +94,8 @@ pub(super) struct Edge<'w> {
     asked_bytes: [u64; 2],
     /// The regret in hindsight of its selections, where it is metered.
     pub hindsight: Option<HindsightMeter<'w>>,
+    /// The cloud's round in which its clients were asked: they train on the data of that round.
+    asked_in: Round,
     /// Of its round under way, where that is judged.
     judged: Option<OpenRound<'w>>,
     /// What its model cost its clients in this round of the cloud.
@@ -124,6 +126,7 @@ impl<'w> Edge<'w> {
             asked: None,
             asked_bytes: [0; 2],
             hindsight: HindsightMeter::new(world, Window::of_edge(number, &rule.edge[number.index()])),
+            asked_in: Round(0),
             judged: None,
             invested: Cost::default(),
             link: [Span::ZERO; 2],
@@ -313,6 +316,7 @@ impl<'w> Edge<'w> {
         server.count(world, selected);
         jobs.selected.extend(selected);
         self.cohort.prepare(engine, self.round, self.turn)?;
+        self.asked_in = server.round();
         self.judged = self.look_back(engine, server)?;
         let (learning, model, cluster) = (server.learning.as_ref(), self.model.as_ref(), self.cluster);
         let sent = |client| Some(learning?.sent_by(model?.clone(), cluster, client));
@@ -371,17 +375,22 @@ impl<'w> Edge<'w> {
         let members = &self.rule.members[edge.index()];
         let sought = server.sought(&*self.policy);
         if let (Some(learning), Some(model)) = (&mut server.learning, &mut self.model) {
+            let parallel = server.settings.parallel;
             let work = arrived().filter_map(|job| Work::of(job, 0, 1.0)).collect();
-            let own = (&mut *model, self.cluster);
-            trained = learning.aggregate_at_edge(round, work, own, &mut self.rows, sought, server.settings.parallel)?;
+            let (own, rows) = ((&mut *model, self.cluster), &mut self.rows);
+            let (judged, selected) = (self.hindsight.as_mut().zip(self.judged.take()), &self.cohort.selection);
+            let found = learning.with_data_of(self.asked_in, |learning| {
+                trained = learning.aggregate_at_edge(round, work, own, rows, sought, parallel)?;
+                let judge = |(meter, open): (&mut HindsightMeter<'w>, OpenRound<'w>)| {
+                    meter.close(&open, (learning, &trained), selected, parallel)
+                };
+                Ok::<_, RunError>(judged.map(judge))
+            })?;
             self.aggregated.extend(trained.iter().map(|trained| trained.client));
             for (client, values) in learning.kept(&trained) {
                 engine.note(&Record::Private { round, client, values })?;
             }
-            if let (Some(meter), Some(open)) = (&mut self.hindsight, self.judged.take()) {
-                let (updates, selected) = ((&*learning, &*trained), &self.cohort.selection);
-                server.hindsight.add(meter.close(&open, updates, selected, server.settings.parallel));
-            }
+            found.into_iter().for_each(|found| server.hindsight.add(found));
             if let Some(accuracies) = &mut server.accuracies
                 && let Some(on) = accuracies.asked(edge)
             {

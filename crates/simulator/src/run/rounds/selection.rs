@@ -31,7 +31,7 @@ impl<'w> Rounds<'w> {
         let asking = Asking {
             asker: Asker::Server,
             turn: self.turn,
-            round: server.round,
+            round: server.round(),
             policy: &*self.policy,
             model: server.learning.as_ref().map(|learning| learning.model(0)),
         };
@@ -72,7 +72,7 @@ impl<'w> Rounds<'w> {
             label: &server.label,
             asker: Asker::Server,
             turn: self.turn,
-            round: server.round,
+            round: server.round(),
             now: engine.now(),
             least: engine.world.budget.least,
             cohort: self.payable(engine, 0),

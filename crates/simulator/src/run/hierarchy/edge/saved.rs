@@ -69,6 +69,7 @@ impl<'w> Edge<'w> {
             asked,
             asked_bytes,
             hindsight,
+            asked_in,
             judged,
             invested,
             link,
@@ -94,6 +95,7 @@ impl<'w> Edge<'w> {
         state.field(aggregated);
         state.field(cohort);
         state.field(asked_bytes);
+        state.field(asked_in);
         state.field(invested);
         state.field(link);
         let mut is_asked = asked.is_some();
