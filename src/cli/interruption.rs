@@ -2,26 +2,37 @@
 //!
 //! At the first signal no run is begun any more, and those under way end with their round and are saved; complete runs
 //! are kept. The second one ends the process at once, which loses no complete run either, and of the others what came
-//! after their last checkpoint; so does the first one before any run has begun. On systems without these signals the
+//! after their last checkpoint; so does the first one before any run has begun. When all runs are complete, the first one
+//! leaves out the report, or lets it be finished, and says which command makes it. On systems without these signals the
 //! process just ends.
 
 use super::progress::Show;
 use fedgenie::experiment::Threads;
-use fedgenie::experiment::artefacts::shell_quoted;
+use fedgenie::experiment::artefacts::{MANIFEST_FILE, shell_quoted};
+use fedgenie::experiment::below;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a shell adds to the number of the signal that ended a process.
 const SIGNALLED: i32 = 128;
 
-/// What a signal stops: the runs, and how this is said.
-type Running = Arc<Mutex<Option<(Arc<Threads>, Arc<Show>)>>>;
+/// What a command is at when a signal comes.
+#[derive(Clone)]
+enum Stage {
+    /// Before its first run.
+    Before,
+    /// Its runs, which are stopped, and how this is said.
+    Runs(Arc<Threads>, Arc<Show>),
+    /// All runs are complete; their summary and report are written into this folder.
+    Writing(PathBuf),
+}
 
 /// Watches for signals until the process ends.
 pub struct Interruption {
     signal: Arc<AtomicI32>,
-    running: Running,
+    stage: Arc<Mutex<Stage>>,
 }
 
 impl Interruption {
@@ -32,23 +43,32 @@ impl Interruption {
         // `nohup` has SIGHUP ignored, so that a command outlives its terminal.
         let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))?;
-        let watching = Self { signal: Arc::default(), running: Arc::default() };
-        let (seen, running) = (watching.signal.clone(), watching.running.clone());
+        let watching = Self { signal: Arc::default(), stage: Arc::new(Mutex::new(Stage::Before)) };
+        let (seen, stage) = (watching.signal.clone(), watching.stage.clone());
         std::thread::Builder::new().spawn(move || {
             for signal in signals.forever() {
-                let running = running.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                let Some((threads, progress)) = running else {
-                    super::say("fedgenie: interrupted before the first run");
-                    std::process::exit(SIGNALLED + signal);
-                };
-                if seen.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-                    progress.note(&how_to_resume);
-                    std::process::exit(SIGNALLED + signal);
+                let stage = stage.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let is_first = seen.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+                match stage {
+                    Stage::Before => super::say("fedgenie: interrupted before the first run"),
+                    Stage::Runs(threads, progress) if is_first => {
+                        threads.cancel();
+                        progress.note(
+                            "fedgenie: interrupted; runs under way stop after their round, a second signal ends them at once",
+                        );
+                        continue;
+                    }
+                    Stage::Runs(_, progress) => progress.note(&how_to_resume),
+                    Stage::Writing(_) if is_first => {
+                        super::say(
+                            "fedgenie: interrupted; all runs are complete, and their report is being written; a second \
+                             signal ends that at once",
+                        );
+                        continue;
+                    }
+                    Stage::Writing(folder) => super::say(&remedy(&folder, &how_to_resume)),
                 }
-                threads.cancel();
-                progress.note(
-                    "fedgenie: interrupted; runs under way stop after their round, a second signal ends them at once",
-                );
+                std::process::exit(SIGNALLED + signal);
             }
         })?;
         Ok(watching)
@@ -57,12 +77,17 @@ impl Interruption {
     /// Does not watch.
     #[cfg(not(unix))]
     pub fn watch(_: String) -> std::io::Result<Self> {
-        Ok(Self { signal: Arc::default(), running: Arc::default() })
+        Ok(Self { signal: Arc::default(), stage: Arc::new(Mutex::new(Stage::Before)) })
     }
 
     /// From here on a signal stops these runs, and no longer the process.
     pub fn runs_begin(&self, threads: Arc<Threads>, progress: Arc<Show>) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some((threads, progress));
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Runs(threads, progress);
+    }
+
+    /// From here on a signal finds all runs complete, and what is written of them in a folder.
+    pub fn writing_begins(&self, folder: &Path) {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Writing(folder.to_owned());
     }
 
     /// The exit code of the signal that came, if any.
@@ -89,6 +114,20 @@ pub fn outlive_limits_of_files() {
         // The handler does nothing that anybody looks at: that it is there is enough. Without it nothing is worse.
         let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     }
+}
+
+/// What a user can do whose runs are all complete, and whose report is not.
+#[cfg(unix)]
+fn remedy(folder: &Path, how_to_resume: &str) -> String {
+    match below::is_there(folder, MANIFEST_FILE) {
+        true => format!("fedgenie: all runs are complete; {}", how_to_report(folder)),
+        false => how_to_resume.to_owned(),
+    }
+}
+
+/// The command that makes the report of a folder.
+pub fn how_to_report(folder: &Path) -> String {
+    format!("`fedgenie report {}` writes the report", shell_quoted(&folder.to_string_lossy()))
 }
 
 /// The command that goes on where this one, given by its arguments, was interrupted.

@@ -1,14 +1,14 @@
 //! `fedgenie run`
 
 use super::cpu;
-use super::interruption::{Interruption, resumption};
+use super::interruption::{Interruption, how_to_report, resumption};
 use super::progress::Show;
 use super::{RunArguments, paragraph, print, print_json, say, threads_of, whole_number};
 use fedgenie::error::Error;
 use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::{
-    Earlier, Experiment, INTERVAL_SEEDS, Interval, Outputs, Overrides, ResultFolder, RunId, RunSummary, Shard, Summary,
-    artefacts, below, compared::answers, execute, table,
+    Earlier as Becomes, Experiment, INTERVAL_SEEDS, Interval, LookedAt, Outputs, Overrides, ROUNDS_PER_LOOK,
+    ResultFolder, RunId, RunSummary, Shard, Summary, artefacts, below, build, compared::answers, execute, table,
 };
 use fedgenie::lanes::Path;
 use fedgenie::limits;
@@ -33,22 +33,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     let threads = Arc::new(threads_of(arguments.threads.as_deref())?);
     let cache = DataCache::default();
     let shard = arguments.shard.as_deref().map_or(Ok(Shard::WHOLE), shard_of)?;
-    let (mut runs, mut complete, mut damaged) = (shard.of(experiment.runs()), Vec::new(), Vec::new());
-    if let (Some(folder), true) = (&arguments.out, arguments.resume) {
-        let wanted = wanted(arguments);
-        let kept = experiment.kept(folder, &wanted);
-        runs.retain(|run| match kept.find(run) {
-            Found::Complete(summary) => {
-                complete.push(*summary);
-                false
-            }
-            Found::Damaged(why) => {
-                damaged.push(format!("run {}: {why}", run.name));
-                true
-            }
-            Found::Missing => true,
-        });
-    }
+    let mut runs = shard.of(experiment.runs());
+    let Earlier { mut complete, foreign, damaged: mut repeated } = earlier(arguments, &experiment, &mut runs)?;
     // Everything that can be wrong with the input is found before the first file is written.
     let mut warnings = experiment.check_worlds(&runs, &cache)?;
     if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.trains()) {
@@ -57,10 +43,14 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     for warning in warnings {
         say(&format!("fedgenie: warning: {}", message(&warning)));
     }
-    let open =
-        |path| ResultFolder::open(path, &experiment, earlier(arguments), shard).map(|folder| folder.saving(checkpoint));
+    let becomes = what_becomes(arguments);
+    let open = |path| ResultFolder::open(path, &experiment, becomes, shard).map(|folder| folder.saving(checkpoint));
     let folder = arguments.out.as_deref().map(open).transpose()?;
-    say_repeated(&damaged);
+    if let Some(folder) = &folder {
+        let looked = experiment.take_over(folder, foreign, &threads, &cache)?;
+        runs.extend(say_taken_over(looked, &mut complete, &mut repeated));
+    }
+    say_repeated(&repeated);
     let progress = Arc::new(Show::new(arguments.quiet, runs.len()));
     interruption.runs_begin(threads.clone(), progress.clone());
     let outputs = folder.as_ref().map(|folder| Outputs { folder, files: &options, models: arguments.models });
@@ -94,7 +84,10 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         say(&format!("fedgenie: {kept}{saved}\n{how}"));
         return Ok(code);
     }
-    let (summary, is_written) = match conclude(folder, &experiment, complete) {
+    if let (Some(folder), true) = (&folder, complete.len() == total) {
+        interruption.writing_begins(folder.path());
+    }
+    let (summary, is_written, is_drawn) = match conclude(folder, &experiment, complete, &interruption) {
         Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
         concluded => concluded?,
     };
@@ -109,6 +102,10 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     if code > 0 && summary.runs.is_empty() && !arguments.json {
         say("fedgenie: no run ended well");
         return Ok(code);
+    }
+    if let (Some(folder), Some(_), true) = (&arguments.out, interruption.code(), is_written) {
+        let report = if is_drawn { "and so is their report".to_owned() } else { how_to_report(folder) };
+        say(&format!("fedgenie: {kept}, and summary and manifest are written; {report}"));
     }
     if arguments.json {
         let text = serde_json::to_string_pretty(&summary).map_err(|error| Error::Usage(error.to_string()))?;
@@ -177,12 +174,96 @@ fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
 }
 
 /// What becomes of an experiment that the folder holds.
-const fn earlier(arguments: &RunArguments) -> Earlier {
+const fn what_becomes(arguments: &RunArguments) -> Becomes {
     match (arguments.overwrite, arguments.resume || arguments.shard.is_some()) {
-        (true, _) => Earlier::Overwrite,
-        (false, true) => Earlier::Resume,
-        (false, false) => Earlier::Refuse,
+        (true, _) => Becomes::Overwrite,
+        (false, true) => Becomes::Resume,
+        (false, false) => Becomes::Refuse,
     }
+}
+
+/// What a folder holds of the runs that are asked for.
+#[derive(Default)]
+struct Earlier {
+    complete: Vec<RunSummary>,
+    /// Complete runs of another build.
+    foreign: Vec<(RunId, RunSummary)>,
+    /// Why complete runs cannot be used.
+    damaged: Vec<String>,
+}
+
+/// Looks at what the folder holds of an experiment that is to be continued; what is complete is taken out of `runs`.
+///
+/// # Errors
+/// If runs are of another build, and the user has not said what is to become of them.
+fn earlier(arguments: &RunArguments, experiment: &Experiment, runs: &mut Vec<RunId>) -> Result<Earlier, Error> {
+    let mut earlier = Earlier::default();
+    let (Some(folder), Becomes::Resume) = (&arguments.out, what_becomes(arguments)) else { return Ok(earlier) };
+    let (wanted, mut others) = (wanted(arguments), Vec::new());
+    let kept = experiment.kept(folder, &wanted);
+    let mut of_others = |run: &RunId, build: String| others.push((run.name.clone(), build));
+    let known: BTreeSet<String> = runs.iter().map(|run| run.name.clone()).collect();
+    // The summary will be of the runs of all shards.
+    for run in experiment.runs().iter().filter(|run| !known.contains(&run.name)) {
+        if let Found::OfAnotherBuild(_, build) = kept.find(run) {
+            of_others(run, build);
+        }
+    }
+    runs.retain(|run| match kept.find(run) {
+        Found::Complete(summary) if arguments.resume => {
+            earlier.complete.push(*summary);
+            false
+        }
+        Found::OfAnotherBuild(summary, build) => {
+            of_others(run, build);
+            earlier.foreign.push((run.clone(), *summary));
+            false
+        }
+        Found::Damaged(why) if arguments.resume => {
+            earlier.damaged.push(format!("run {}: {why}", run.name));
+            true
+        }
+        Found::Complete(_) | Found::Damaged(_) | Found::Missing => true,
+    });
+    match others.first() {
+        Some((_, other)) if !arguments.accept_checked => {
+            let names: Vec<&str> = others.iter().take(SHOWN).map(|(name, _)| name.as_str()).collect();
+            let more = if others.len() > SHOWN { format!(" and {} more", others.len() - SHOWN) } else { String::new() };
+            let other = if other.is_empty() { "unknown" } else { other };
+            Err(Error::Usage(format!(
+                "{} holds runs of another build of FedGenie ({other}; this is {}): {}{more}; --accept-checked keeps those whose \
+                 first rounds replay to the same digests, --overwrite runs all again",
+                folder.display(),
+                build(),
+                names.join(", ")
+            )))
+        }
+        _ => Ok(earlier),
+    }
+}
+
+/// Says which runs of another build are kept. Returns the others, and notes why they are made anew.
+fn say_taken_over(looked: Vec<LookedAt>, complete: &mut Vec<RunSummary>, repeated: &mut Vec<String>) -> Vec<RunId> {
+    let (mut taken, mut again) = (0, Vec::new());
+    for LookedAt { run, found } in looked {
+        match found {
+            Ok((_, summary)) => {
+                taken += 1;
+                complete.push(*summary);
+            }
+            Err(what) => {
+                repeated.push(format!("run {}: it is of another build, and differs: {what}", run.name));
+                again.push(run);
+            }
+        }
+    }
+    if taken > 0 {
+        let runs = if taken == 1 { "1 run".to_owned() } else { format!("{taken} runs") };
+        say(&format!(
+            "fedgenie: {runs} of another build kept: the first rounds, one in {ROUNDS_PER_LOOK}, replay to the same digests"
+        ));
+    }
+    again
 }
 
 /// What an interrupted user can do.
@@ -193,19 +274,23 @@ fn how_to_resume(arguments: &RunArguments) -> String {
     }
 }
 
-/// Ends the work in the folder. Returns the summary of all its runs, and whether it was written: while other processes
-/// are at work there it is of this process's runs.
+/// Ends the work in the folder. Returns the summary of all its runs, whether it was written, and whether the report was:
+/// while other processes are at work there the summary is of this process's runs.
 fn conclude(
     folder: Option<ResultFolder>,
     experiment: &Experiment,
     complete: Vec<RunSummary>,
-) -> Result<(Summary, bool), Error> {
-    let Some(folder) = folder else { return Ok((experiment.summarise(complete), false)) };
-    let path: PathBuf = folder.path().to_owned();
-    let draw = |summary: &Summary, into: &std::path::Path| write_with_records(into, &path, experiment, summary);
+    interruption: &Interruption,
+) -> Result<(Summary, bool, bool), Error> {
+    let Some(folder) = folder else { return Ok((experiment.summarise(complete), false, false)) };
+    let (path, mut is_drawn): (PathBuf, bool) = (folder.path().to_owned(), false);
+    let draw = |summary: &Summary, into: &std::path::Path| {
+        is_drawn = interruption.code().is_none();
+        if is_drawn { write_with_records(into, &path, experiment, summary) } else { Ok(()) }
+    };
     Ok(match folder.finish(experiment, &complete, draw)? {
-        Some(summary) => (summary, true),
-        None => (experiment.summarise(complete), false),
+        Some(summary) => (summary, true, is_drawn),
+        None => (experiment.summarise(complete), false, false),
     })
 }
 

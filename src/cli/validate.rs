@@ -3,6 +3,7 @@
 use super::progress::Show;
 use super::{ValidateArguments, print, print_json, say, threads_of};
 use fedgenie::error::Error;
+use fedgenie::experiment::ROUNDS_PER_LOOK;
 use fedgenie::experiment::cpu::Cpu;
 use fedgenie::text::{self, escaped};
 use fedgenie::validation::{
@@ -43,6 +44,9 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
         Some(out) => (Some(out), vec![out.join(RESULTS)]),
         None => (None, Vec::new()),
     };
+    if arguments.accept_checked {
+        laboratory = laboratory.taking_over();
+    }
     if let Some(kept) = kept {
         fs::create_dir_all(kept).map_err(|source| Error::Write { path: kept.to_owned(), source })?;
         laboratory = laboratory.keeping(kept.to_owned());
@@ -64,12 +68,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     } else {
         let mut text = summary(&results, &not_run);
         if let Some(folder) = kept {
-            let Kept { reused, made } = laboratory.kept();
-            text.push_str(&format!(
-                "runs: {reused} of {} were there already, in {}\n",
-                reused + made,
-                folder.display()
-            ));
+            text.push_str(&told_of_kept(&laboratory.kept(), folder));
         }
         print(&text)?;
     }
@@ -87,6 +86,26 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     }
     let unexpected = results.iter().flat_map(ClaimResult::rows).any(|row| !row.is_as_expected());
     Ok(u8::from(unexpected))
+}
+
+/// Where runs came from, for people.
+fn told_of_kept(kept: &Kept, folder: &Path) -> String {
+    const SHOWN: usize = 5;
+    let Kept { reused, taken_over, made, made_anew } = kept;
+    let mut text = format!("runs: {reused} of {} were there already, in {}\n", reused + made, folder.display());
+    if *taken_over > 0 {
+        text.push_str(&format!(
+            "{taken_over} of them are of another build; their first rounds, one in {ROUNDS_PER_LOOK}, replay to the same \
+             digests\n"
+        ));
+    }
+    for why in made_anew.iter().take(SHOWN) {
+        text.push_str(&format!("made anew: {why}\n"));
+    }
+    if made_anew.len() > SHOWN {
+        text.push_str(&format!("… and {} other runs were made anew\n", made_anew.len() - SHOWN));
+    }
+    text
 }
 
 /// Whether `--out` names a file for the tables alone, and not a folder that keeps runs as well.

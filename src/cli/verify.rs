@@ -2,6 +2,7 @@
 
 use super::{VerifyArguments, print, print_json, threads_of};
 use fedgenie::error::Error;
+use fedgenie::experiment::build;
 use fedgenie::experiment::verify::{self, Verdict};
 
 /// Most missing runs that are named.
@@ -48,6 +49,11 @@ fn told(verdict: &Verdict, folder: &str) -> String {
                 text.push_str(&format!("{} of {} runs differ\n", verdict.differing, verdict.runs));
             }
         }
+    }
+    if let Some(other) = &verdict.other_build {
+        let of_build =
+            if other == "unknown" { "a build that it does not name".to_owned() } else { format!("build {other}") };
+        text.push_str(&format!("{folder} was written by {of_build} of FedGenie; this is build {}\n", build()));
     }
     if let (Some(command), true) = (&verdict.completion, verdict.missing.is_empty()) {
         text.push_str(&format!("all runs are there, and {folder} has no summary; `{command}` writes it\n"));

@@ -9,6 +9,7 @@
 
 pub mod artefacts;
 pub mod below;
+mod build_id;
 mod checkpoint;
 mod clock;
 pub mod compared;
@@ -29,10 +30,12 @@ mod run_file;
 pub mod sample;
 mod summary;
 mod table;
+mod taken_over;
 pub mod until;
 pub mod verify;
 mod watch;
 
+pub use build_id::build;
 pub use checkpoint::Interval;
 pub use curve::{Curve, CurvePoint};
 pub use ended::{Ended, Named};
@@ -42,6 +45,7 @@ pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use heavy::{MedianOf, are_heavy, is_time};
 pub use summary::{ArmSummary, Comparison, PointComparison, RunSummary, Summary, Traffic};
 pub use table::{INTERVAL_SEEDS, ROUNDING, number, overridden, show, show_until, table};
+pub use taken_over::{LookedAt, ROUNDS_PER_LOOK};
 pub use watch::{CONVERGENCE, Converged, Reached, Watch};
 
 use crate::error::Error;

@@ -5,8 +5,8 @@ use super::statistic::Measurement;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::kept::Found;
 use fedgenie_experiment::experiment::{
-    Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads, artefacts,
-    execute,
+    Earlier, Experiment, LookedAt, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads,
+    artefacts, execute,
 };
 use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
@@ -51,12 +51,16 @@ impl ScenarioRuns {
 }
 
 /// Runs of a validation that keeps them: how many were there already, and how many were made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kept {
     /// Finished by an earlier validation.
     pub reused: usize,
+    /// Those of them that another build has made, whose first rounds were replayed.
+    pub taken_over: usize,
     /// Carried out by this one.
     pub made: usize,
+    /// Those of them that were there already and were made anew, each with the reason.
+    pub made_anew: Vec<String>,
 }
 
 /// What identifies a set of runs: file, seeds, settings.
@@ -72,6 +76,8 @@ pub struct Laboratory<'a> {
     allow_paths: bool,
     /// The folder that keeps finished runs.
     folder: Option<PathBuf>,
+    /// Whether runs of another build are kept whose first rounds replay to the same digests.
+    takes_over: bool,
     kept: Mutex<Kept>,
     cache: DataCache,
     completed: Mutex<BTreeMap<Key, Arc<ScenarioRuns>>>,
@@ -83,7 +89,8 @@ impl<'a> Laboratory<'a> {
     pub fn new(budget: Budget, threads: &'a Threads, progress: &'a dyn Progress, data: Option<PathBuf>) -> Self {
         let (completed, measured) = (Mutex::default(), Mutex::default());
         let (folder, kept, cache) = (None, Mutex::default(), DataCache::default());
-        Self { budget, threads, progress, data, allow_paths: false, folder, kept, cache, completed, measured }
+        let (allow_paths, takes_over) = (false, false);
+        Self { budget, threads, progress, data, allow_paths, folder, takes_over, kept, cache, completed, measured }
     }
 
     /// Lets scenarios read files that lie neither below their folder nor below that of data sets.
@@ -93,8 +100,15 @@ impl<'a> Laboratory<'a> {
         self
     }
 
+    /// Takes runs of another build from the folder as well, if their first rounds replay to the same digests.
+    #[must_use]
+    pub const fn taking_over(mut self) -> Self {
+        self.takes_over = true;
+        self
+    }
+
     /// Keeps finished runs in a folder as well, and takes from there those of an earlier validation: of the same
-    /// scenarios and data, by the same version of the program.
+    /// scenarios and data, by the same build of the program. Those of another build are made anew.
     #[must_use]
     pub fn keeping(mut self, folder: PathBuf) -> Self {
         self.folder = Some(folder);
@@ -103,7 +117,7 @@ impl<'a> Laboratory<'a> {
 
     /// How many runs came from the folder so far, and how many were made.
     pub fn kept(&self) -> Kept {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How much work is allowed.
@@ -180,25 +194,47 @@ impl<'a> Laboratory<'a> {
     fn carry_out_into(&self, folder: &Path, experiment: &Experiment) -> Result<Vec<RunSummary>, Error> {
         let opened = ResultFolder::open(folder, experiment, Earlier::Resume, Shard::WHOLE)?;
         let kept = experiment.kept(folder, &[]);
-        let found: Vec<(RunId, Option<RunSummary>)> = experiment
-            .runs()
-            .into_iter()
-            .map(|run| {
-                let summary = match kept.find(&run) {
-                    Found::Complete(summary) => Some(*summary),
-                    Found::Missing => None,
-                    Found::Damaged(_) => kept.summary(&run).filter(|_| is_put_aside(folder, &run)),
-                };
-                (run, summary)
-            })
-            .collect();
+        let (mut found, mut foreign, mut made_anew) = (Vec::new(), Vec::new(), Vec::new());
+        for run in experiment.runs() {
+            let summary = match kept.find(&run) {
+                Found::Complete(summary) => Some(*summary),
+                Found::OfAnotherBuild(summary, _) if self.takes_over => {
+                    foreign.push((run.clone(), *summary));
+                    None
+                }
+                Found::OfAnotherBuild(_, build) => {
+                    made_anew.push(format!("{}: of another build ({build})", run.name));
+                    None
+                }
+                Found::Missing => None,
+                Found::Damaged(why) => {
+                    let summary = kept.summary(&run).filter(|_| is_put_aside(folder, &run));
+                    made_anew.extend(summary.is_none().then(|| format!("{}: {why}", run.name)));
+                    summary
+                }
+            };
+            found.push((run, summary));
+        }
+        let looked = experiment.take_over(&opened, foreign, self.threads, &self.cache)?;
+        let taken_over = looked.iter().filter(|looked| looked.found.is_ok()).count();
+        for LookedAt { run, found: same } in looked {
+            match same {
+                Ok((_, summary)) => {
+                    let place = found.iter_mut().find(|(known, _)| *known == run);
+                    place.into_iter().for_each(|(_, kept)| *kept = Some((*summary).clone()));
+                }
+                Err(what) => made_anew.push(format!("{}: of another build, and differs: {what}", run.name)),
+            }
+        }
         let missing: Vec<RunId> =
             found.iter().filter(|(_, summary)| summary.is_none()).map(|(run, _)| run.clone()).collect();
         let outputs = Outputs { folder: &opened, files: &RunFileOptions::default(), models: false };
         let mut made = self.carry_out(experiment, &missing, Some(outputs))?.into_iter();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.reused += found.len() - missing.len();
+        kept.taken_over += taken_over;
         kept.made += missing.len();
+        kept.made_anew.extend(made_anew);
         drop(kept);
         let runs: Vec<RunSummary> =
             found.into_iter().filter_map(|(_, summary)| summary.or_else(|| made.next())).collect();
@@ -213,10 +249,10 @@ fn is_put_aside(folder: &Path, run: &RunId) -> bool {
     files.is_ok_and(|files| files.count() == 1)
 }
 
-/// The folder of an experiment among those of a validation: its name, and what its runs are made of. Another scenario,
-/// other data or another version of the program have another folder.
+/// The folder of an experiment among those of a validation: its name, and what its runs are made of. Another scenario
+/// or other data have another folder; each run says which build made it.
 fn place_of(experiment: &Experiment) -> Result<String, Error> {
-    let mut made_of = vec![env!("CARGO_PKG_VERSION").to_owned(), experiment.resolved.clone()];
+    let mut made_of = vec![experiment.resolved.clone()];
     made_of.extend(experiment.data_digests()?.into_iter().flat_map(<[String; 2]>::from));
     let digest = artefacts::hash(made_of.join("\0").as_bytes());
     Ok(format!("{}-{}", experiment.first().sections.name, &digest[..16]))

@@ -12,7 +12,7 @@
 //! ```
 
 use super::cpu::Cpu;
-use super::{Experiment, Summary, below, run_name};
+use super::{Experiment, Summary, below, build, run_name};
 use crate::error::Error;
 use fedgenie_core::record::FORMAT_VERSION;
 use fedgenie_core::text;
@@ -62,6 +62,13 @@ pub struct Manifest {
     pub tool: String,
     /// Version of the tool.
     pub version: String,
+    /// The build that wrote this file, and made the runs that `other_builds` does not name; see
+    /// [`build`](super::build()).
+    #[serde(default)]
+    pub build: String,
+    /// Runs that another build has made, and which: their first rounds were replayed by this one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_builds: BTreeMap<String, String>,
     /// Version of the record format.
     pub format: u32,
     /// BLAKE3 of `scenario.toml`.
@@ -99,6 +106,8 @@ impl Manifest {
         Ok(Self {
             tool: TOOL.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: build().to_owned(),
+            other_builds: BTreeMap::new(),
             format: FORMAT_VERSION,
             scenario_hash: hash(experiment.resolved.as_bytes()),
             arms: experiment.labels(),
@@ -136,6 +145,8 @@ impl Origin {
 pub(super) struct Marker {
     tool: String,
     version: String,
+    #[serde(default)]
+    build: String,
     arms: Vec<String>,
     seeds: Vec<u64>,
     /// How many points the sweep has.
@@ -155,6 +166,7 @@ impl Marker {
         Self {
             tool: TOOL.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: build().to_owned(),
             arms: experiment.labels(),
             seeds: experiment.seeds.clone(),
             points: experiment.points.len(),

@@ -2,14 +2,15 @@
 //!
 //! # Definition
 //! `checkpoint-0` and `checkpoint-1` are written in turn, aside first and then renamed, when the disk has them and the
-//! records up to there: one of them is whole at any time. A file is the line `FedGenie checkpoint 1`, a head (version
+//! records up to there: one of them is whole at any time. A file is the line `FedGenie checkpoint 2`, a head (build
 //! of the program, the experiment, the run, the round), the state, and BLAKE3 of all that. The experiment is BLAKE3 of
 //! the resolved scenario and of the data that it reads; a checkpoint of another one, of another run or of another
-//! version of the program is not read.
+//! build of the program is not read.
 //!
 //! # Cost
 //! Wall time decides when a file is written, never what is in it or what comes after.
 
+use super::build_id::{build, of_another};
 use super::clock::now;
 use super::files::write_file;
 use super::{RunId, below};
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 pub(super) const FILES: [&str; 2] = ["checkpoint-0", "checkpoint-1"];
 
 /// How a file begins. Whoever changes what is in it counts up.
-const MAGIC: &[u8] = b"FedGenie checkpoint 1\n";
+const MAGIC: &[u8] = b"FedGenie checkpoint 2\n";
 const DIGEST_BYTES: usize = 32;
 
 /// How often a run is saved.
@@ -73,15 +74,15 @@ impl FromStr for Interval {
 /// Whose state a file holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Head {
-    version: String,
+    build: String,
     experiment: String,
     run: String,
 }
 
 impl Stateful for Head {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { version, experiment, run } = self;
-        state.field(version);
+        let Self { build, experiment, run } = self;
+        state.field(build);
         state.field(experiment);
         state.field(run);
     }
@@ -119,8 +120,8 @@ pub(super) struct Checkpoints {
 impl Checkpoints {
     /// Of a run whose unfinished files are in a folder; `experiment` tells experiments apart.
     pub fn new(folder: &Path, experiment: &str, run: &RunId, interval: Interval) -> Self {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let head = Head { version, experiment: experiment.to_owned(), run: run.name.clone() };
+        let build = build().to_owned();
+        let head = Head { build, experiment: experiment.to_owned(), run: run.name.clone() };
         Self { folder: folder.to_owned(), head, interval, next: 0, last: now() }
     }
 
@@ -152,9 +153,9 @@ impl Checkpoints {
         state.field(&mut head);
         state.field(&mut round);
         let State::Loading(Some(state)) = state else { return Err("is damaged".to_owned()) };
-        let Head { version, experiment, run } = &self.head;
-        if head.version != *version {
-            return Err(format!("is of version {} of FedGenie, and this is {version}", head.version));
+        let Head { build, experiment, run } = &self.head;
+        if head.build != *build {
+            return Err(of_another(&head.build));
         }
         if head.run != *run {
             return Err(format!("is of the run {}", head.run));
@@ -307,9 +308,9 @@ mod tests {
         let other = Checkpoints::new(place.path(), "another", &run("random-s1"), Interval::Off);
         assert!(why(other).ends_with("is of another scenario, or of other data"));
         let mut other = checkpoints(place.path());
-        other.head.version = "99.0.0".to_owned();
-        assert!(why(other).contains("and this is 99.0.0"));
-        let older = [&b"FedGenie checkpoint 0\n"[..], &bytes[MAGIC.len()..bytes.len() - DIGEST_BYTES]].concat();
+        other.head.build = "a build of tomorrow".to_owned();
+        assert!(why(other).contains("is of another build of FedGenie"));
+        let older = [&b"FedGenie checkpoint 1\n"[..], &bytes[MAGIC.len()..bytes.len() - DIGEST_BYTES]].concat();
         fs::write(&file, [&older[..], blake3::hash(&older).as_bytes()].concat()).unwrap();
         assert!(why(one).ends_with("is of another version of FedGenie"));
     }

@@ -62,6 +62,12 @@ fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
+/// Whether a name is that of a file on its way to its own name.
+pub(super) fn is_part(name: &str) -> bool {
+    let number = name.strip_suffix(".part").and_then(|name| name.rsplit_once('.'));
+    number.is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Writes a JSON document.
 ///
 /// # Errors

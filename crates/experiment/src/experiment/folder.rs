@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/.fedgenie/lock               held by whoever prepares the folder or writes its summary
 //! DIR/.fedgenie/experiment.json    what is being run; written first, so that an unfinished folder is known as well
-//! DIR/.fedgenie/written            names of pictures written so far
+//! DIR/.fedgenie/written            names of page and pictures written so far
 //! DIR/.fedgenie/process-N/         one for each process: `alive`, locked while it lives, `shard`, the part of the
 //!                                  runs that it carries out, and its unfinished files: RUN/ with records so far and
 //!                                  checkpoints
@@ -29,7 +29,7 @@ use super::below;
 use super::files::{sync_folder, write_file, write_json};
 use super::{Experiment, Interval};
 use crate::error::Error;
-use processes::{Lock, Process, others, refuse_overlap, state_of};
+use processes::{Lock, Process, forget_parts, others, refuse_overlap, state_of};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,6 +88,7 @@ impl ResultFolder {
             Err(source) => return Err(Error::Read { path: path.join(SCENARIO_FILE), source }),
         }
         refuse_overlap(path, shard, &others)?;
+        forget_parts(&state).map_err(failed)?;
         unfinished_scenarios(path)?.iter().try_for_each(|part| remove_file(part)).map_err(failed)?;
         erase::note_listed(path)?;
         let known = Marker::of(experiment);

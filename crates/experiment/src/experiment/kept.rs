@@ -11,6 +11,8 @@ use std::path::Path;
 pub enum Found {
     /// All its files, as they were written.
     Complete(Box<RunSummary>),
+    /// The same, by another build of the program, which is named.
+    OfAnotherBuild(Box<RunSummary>, String),
     /// It was not completed.
     Missing,
     /// It was completed, and is not what it was; why.
@@ -51,13 +53,14 @@ impl KeptRuns<'_> {
         };
         match self.damage(run, &name, &file, &summary) {
             Some(damage) => Found::Damaged(damage),
+            None if !file.is_of_this_build() => Found::OfAnotherBuild(Box::new(summary), file.build().to_owned()),
             None => Found::Complete(Box::new(summary)),
         }
     }
 
-    /// The summary of a run whose `run.json` is as it was written, whatever became of its other files.
+    /// The summary of a run of this build whose `run.json` is as it was written, whatever became of its other files.
     pub fn summary(&self, run: &RunId) -> Option<RunSummary> {
-        let file = RunFile::read(self.folder, &run.name).filter(|file| file.is_whole)?;
+        let file = RunFile::read(self.folder, &run.name).filter(|file| file.is_whole && file.is_of_this_build())?;
         let label = &self.experiment.points[run.point].1.arms[run.arm].label;
         file.summary().filter(|summary| is_of_another(summary, label, run).is_none())
     }

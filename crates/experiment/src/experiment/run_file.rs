@@ -1,11 +1,12 @@
-//! `run.json`: the summary and course of a complete run, the digests of its other files, and its own.
+//! `run.json`: the summary and course of a complete run, the build that made it, the digests of its other files, and its
+//! own.
 
 mod possible;
 
 use super::artefacts::{RUN_FILE, RUNS_FOLDER, hash};
 use super::files::write_file;
 use super::summary::RunWithCurve;
-use super::{CurvePoint, RunSummary, below};
+use super::{CurvePoint, RunSummary, below, build};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,10 +22,21 @@ pub struct FileDigest {
     pub blake3: String,
 }
 
+/// That a build has replayed the first rounds of a run that another one has made, and found them the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Accepted {
+    /// The build that did so last.
+    pub build: String,
+    /// How many rounds.
+    pub rounds: u32,
+}
+
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
     run: RunWithCurve<'a>,
+    /// The build that made the run.
+    build: &'a str,
     /// The other files of the run.
     files: BTreeMap<String, FileDigest>,
     /// Of this file, with nothing in this place.
@@ -38,8 +50,12 @@ fn end(digest: &str) -> String {
 
 /// Writes the file.
 pub(super) fn write(path: &Path, run: &RunSummary, files: BTreeMap<String, FileDigest>) -> Result<(), Error> {
-    let document = Document { run: run.with_curve(), files, blake3: "" };
-    let text = serde_json::to_string_pretty(&document)
+    write_document(path, &Document { run: run.with_curve(), build: build(), files, blake3: "" })
+}
+
+/// Writes a document whose last key has the place for the digest.
+fn write_document(path: &Path, document: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(document)
         .map_err(|error| Error::Write { path: path.to_owned(), source: error.into() })?;
     let text = format!("{text}\n");
     let start = text.strip_suffix(&end("")).expect("the digest is the last key");
@@ -81,6 +97,29 @@ impl RunFile {
         possible::is_possible(&summary).then_some(summary)
     }
 
+    /// The build that made the run; empty where that is not known.
+    pub(super) fn build(&self) -> &str {
+        self.document["build"].as_str().unwrap_or_default()
+    }
+
+    /// Whether this build has made the run, or has replayed its first rounds.
+    pub(super) fn is_of_this_build(&self) -> bool {
+        let accepted: Option<Accepted> = Deserialize::deserialize(&self.document["accepted"]).ok();
+        self.build() == build() || accepted.is_some_and(|accepted| accepted.build == build())
+    }
+
+    /// Notes in the file that this build has replayed so many rounds of the run.
+    pub(super) fn accept(mut self, folder: &Path, run: &str, rounds: u32) -> Result<(), Error> {
+        let path = folder.join(RUNS_FOLDER).join(run).join(RUN_FILE);
+        let accepted = Accepted { build: build().to_owned(), rounds };
+        if let Some(object) = self.document.as_object_mut() {
+            object.shift_remove("blake3");
+            object.insert("accepted".to_owned(), serde_json::json!(accepted));
+            object.insert("blake3".to_owned(), "".into());
+        }
+        write_document(&path, &self.document)
+    }
+
     /// The digests of the other files.
     pub(super) fn files(&self) -> Result<BTreeMap<String, FileDigest>, serde_json::Error> {
         Deserialize::deserialize(&self.document["files"])
@@ -90,8 +129,10 @@ impl RunFile {
     pub(super) fn into_results(self) -> Value {
         let mut document = self.document;
         if let Some(object) = document.as_object_mut() {
-            object.remove("files");
-            object.remove("blake3");
+            // In their order: what is removed leaves no gap that another key fills.
+            for key in ["build", "accepted", "files", "blake3"] {
+                object.shift_remove(key);
+            }
         }
         document
     }

@@ -15,14 +15,14 @@ use super::artefacts::{
 };
 use super::execution::guarded;
 use super::run_file::RunFile;
-use super::{Experiment, Overrides, RunId, RunSummary, Threads, below, kept};
+use super::{Experiment, Overrides, RunId, RunSummary, Threads, below, build, kept};
 use crate::error::Error;
 use fedgenie_simulator::run::RunError;
 use fedgenie_simulator::task::DataCache;
 use fedgenie_simulator::world::World;
 use serde::Serialize;
 use serde_json::Value;
-use sinks::{Capture, Captured, Comparison, Mismatch, describe};
+use sinks::{Capture, Captured, Comparison, FirstRounds, Mismatch, Same, describe};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -50,6 +50,9 @@ pub struct Verdict {
     pub differing: usize,
     /// The first difference, if any.
     pub difference: Option<Difference>,
+    /// Another build that wrote the folder, if it was one, or `unknown`. That alone is no difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_build: Option<String>,
     /// That the scenario was edited after the runs, if it was: then runs differ because of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited: Option<String>,
@@ -116,6 +119,11 @@ pub fn verify_with(
             return Ok(Verdict { difference: Some(of_experiment(what)), ..verdict });
         }
         verdict.edited = listing::scenario_differs(folder, manifest);
+        verdict.other_build = match &*manifest.build {
+            own if own == build() => None,
+            "" => Some("unknown".to_owned()),
+            other => Some(other.to_owned()),
+        };
     }
     let replayed = match (replay(folder, experiment, manifest.as_ref(), threads, &mut verdict), &verdict.edited) {
         // Of a scenario that was edited nothing else is to be expected.
@@ -270,6 +278,32 @@ fn verify_run(
     match run_file_differs(folder, run, &summary) {
         Some(what) => differs(Some(summary.rounds), None, what),
         None => Ok(Ok(Some(summary))),
+    }
+}
+
+/// Replays the first rounds of a run and compares them with its files. Gives what differs first.
+pub(super) fn first_rounds(
+    experiment: &Experiment,
+    folder: &Path,
+    (run, world): (&RunId, &World),
+    last: u32,
+    threads: &Threads,
+) -> Result<Result<(), String>, Error> {
+    let comparison = match Comparison::open(folder, &run.name) {
+        Ok(comparison) => comparison,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let mut sink = FirstRounds { comparison, last };
+    match experiment.run_one(run, world, &mut sink, threads, None) {
+        Ok(summary) => Ok(Err(format!("the replay ends after round {}", summary.rounds))),
+        Err(Error::Run { source: RunError::Io(error), .. }) => Ok(match error.get_ref() {
+            Some(inner) if inner.is::<Same>() => Ok(()),
+            inner => match inner.and_then(|inner| inner.downcast_ref::<Mismatch>()) {
+                Some(Mismatch { round, what, .. }) => Err(format!("round {round}: {what}")),
+                None => Err(format!("its files cannot be read: {error}")),
+            },
+        }),
+        Err(error) => Err(error),
     }
 }
 

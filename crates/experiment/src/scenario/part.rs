@@ -42,6 +42,7 @@ impl Part {
         sections.evaluate.resolve();
         let wrong = |complaint: Complaint| ScenarioError::of(whole, complaint);
         sections.check().map_err(wrong)?;
+        sections.seeds = sections.seeds.canonical();
         // A program may give the scenario another task, which is checked then.
         if !matches!(sections.task, TaskConfig::None(_)) {
             sections.check_metrics(&sections.task.as_settings().measures()).map_err(wrong)?;

@@ -43,6 +43,13 @@ impl Seeds {
             Self::List(seeds) => seeds.clone(),
         }
     }
+
+    /// The one way of writing them down that equal seeds share: as a number, where they are 1 to n.
+    #[must_use]
+    pub fn canonical(self) -> Self {
+        let count = self.list().len() as u32;
+        if self.list() == Self::Count(count).list() && count > 0 { Self::Count(count) } else { self }
+    }
 }
 
 /// `[stop]`: a run ends after the first round at which one of these is reached.

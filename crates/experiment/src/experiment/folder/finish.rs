@@ -1,12 +1,14 @@
 //! The end of a process's work in a result folder: page, pictures, summary and manifest, of all runs that are there.
 
 use super::super::artefacts::{
-    FAILURE_FILE, MANIFEST_FILE, Manifest, PAGE_FILE, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, listed,
+    FAILURE_FILE, MANIFEST_FILE, Manifest, PAGE_FILE, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, STATE_FOLDER, SUMMARY_FILE,
+    listed,
 };
 use super::super::files::{sync_folder, write_json};
 use super::super::kept::Found;
-use super::super::{Experiment, RunSummary, Summary, below};
-use super::processes::{Lock, forget_left, others};
+use super::super::run_file::RunFile;
+use super::super::{Experiment, RunSummary, Summary, below, build};
+use super::processes::{Lock, forget_left, forget_parts, others};
 use super::{ResultFolder, erase, remove_file};
 use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +25,9 @@ impl ResultFolder {
     /// `draw` writes (page and pictures, into the folder that it is given), and returns the summary of all complete
     /// runs.
     ///
-    /// `known` are runs that need not be read again. Runs that are damaged are left out. Without a manifest a folder is
-    /// unfinished: it is deleted first and written last.
+    /// `known` are runs that need not be read again. Runs that are damaged, or of another build, are left out. Without a
+    /// manifest a folder is unfinished: it is deleted first. It is written when the summary is, and once more with the
+    /// pictures, so that whatever ends the process meanwhile leaves a folder that a report can be made of.
     ///
     /// # Errors
     /// If a file cannot be read back or written.
@@ -58,20 +61,27 @@ impl ResultFolder {
             Some(&known) => Some(known.clone()),
             None => match kept.find(run) {
                 Found::Complete(run) => Some(*run),
-                Found::Missing | Found::Damaged(_) => None,
+                Found::OfAnotherBuild(..) | Found::Missing | Found::Damaged(_) => None,
             },
         });
         let summary = experiment.summarise(found.collect());
         let manifest_file = self.path.join(MANIFEST_FILE);
-        remove_file(&manifest_file).map_err(|source| Error::Write { path: manifest_file.clone(), source })?;
-        let pictures = self.pictures(&summary, draw)?;
+        let unmade = |path: &Path| remove_file(path).map_err(|source| Error::Write { path: path.to_owned(), source });
+        unmade(&manifest_file)?;
+        // Of other runs than the summary.
+        erase::written(&self.path).iter().try_for_each(|name| match name == PAGE_FILE || is_picture(name) {
+            true => unmade(&self.path.join(name)),
+            false => Ok(()),
+        })?;
         self.put(SUMMARY_FILE, |file| write_json(file, &summary))?;
-        let names = pictures
-            .into_iter()
-            .filter(|name| is_picture(name))
-            .chain([SCENARIO_FILE, SUMMARY_FILE].map(str::to_owned));
-        let manifest = self.manifest(experiment, &summary, names)?;
+        let mut manifest = self.manifest(experiment, &summary)?;
         self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
+        // From here on a report can be made of the folder, whatever becomes of this one.
+        let pictures = self.pictures(&summary, draw)?;
+        self.list(&mut manifest, pictures.into_iter().filter(|name| is_picture(name)))?;
+        self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
+        let state = self.path.join(STATE_FOLDER);
+        forget_parts(&state).map_err(|source| Error::Write { path: state, source })?;
         if manifest.runs.len() + manifest.failed.len() == runs.len() {
             // Of runs that were made again elsewhere; nobody will go on with them.
             forget_left(&self.path).map_err(|source| Error::Write { path: self.path.clone(), source })?;
@@ -102,37 +112,41 @@ impl ResultFolder {
         }
         erase::note(&self.path, names.iter().cloned())?;
         names.iter().try_for_each(|name| fs::rename(unfinished.join(name), self.path.join(name))).map_err(failed)?;
-        // Pictures of fewer runs that all runs do not have.
-        let stale = earlier.difference(&names).filter(|name| is_picture(name));
-        stale.map(|name| self.path.join(name)).try_for_each(|path| remove_file(&path)).map_err(failed)?;
         sync_folder(&self.path).map_err(failed)?;
         Ok(names)
     }
 
-    fn manifest(
-        &self,
-        experiment: &Experiment,
-        summary: &Summary,
-        names: impl Iterator<Item = String>,
-    ) -> Result<Manifest, Error> {
+    /// The manifest of all but pictures.
+    fn manifest(&self, experiment: &Experiment, summary: &Summary) -> Result<Manifest, Error> {
         let mut manifest = Manifest::of(experiment, summary)?;
-        let mut names: Vec<String> = names.collect();
+        let mut names = [SCENARIO_FILE, SUMMARY_FILE].map(str::to_owned).to_vec();
         let complete: BTreeSet<String> = summary.runs.iter().map(|run| experiment.name_of(run)).collect();
         for run in experiment.runs() {
             let of_run = |name: &str| format!("{RUNS_FOLDER}/{}/{name}", run.name);
             let is_there = |name: &str| below::is_there(&self.path, &of_run(name));
             match (complete.contains(&run.name), is_there(FAILURE_FILE) && !is_there(RUN_FILE)) {
-                (true, _) => manifest.runs.push(run.name.clone()),
+                (true, _) => {
+                    let file = RunFile::read(&self.path, &run.name);
+                    let other = file.as_ref().map(RunFile::build).filter(|made_by| *made_by != build());
+                    manifest.other_builds.extend(other.map(|other| (run.name.clone(), other.to_owned())));
+                    manifest.runs.push(run.name.clone());
+                }
                 (false, true) => manifest.failed.push(run.name.clone()),
                 (false, false) => continue,
             }
             names.extend(listed().filter(|name| is_there(name)).map(of_run));
         }
+        self.list(&mut manifest, names.into_iter())?;
+        Ok(manifest)
+    }
+
+    /// Adds files to a manifest.
+    fn list(&self, manifest: &mut Manifest, names: impl Iterator<Item = String>) -> Result<(), Error> {
         for name in names {
             let failed = |source| Error::Read { path: self.path.join(&name), source };
             let (_, digest) = below::digest(&self.path, &name).map_err(failed)?;
             manifest.files.insert(name, digest);
         }
-        Ok(manifest)
+        Ok(())
     }
 }

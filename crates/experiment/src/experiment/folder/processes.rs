@@ -1,6 +1,7 @@
 //! Processes that write into one result folder: what each of them carries out, and which are alive.
 
 use super::super::artefacts::{RECORD_FILES, STATE_FOLDER};
+use super::super::files::is_part;
 use super::super::{below, checkpoint};
 use crate::error::Error;
 use std::fs::{self, File, TryLockError};
@@ -151,6 +152,18 @@ pub(super) fn take_over(folder: &Path, run: &str, to: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             fs::remove_dir_all(entry.path())?;
         } else if !(is_known && entry.file_type()?.is_file()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes what killed processes have left of files that they were writing here. The caller holds the lock, under which
+/// alone such files are written.
+pub(super) fn forget_parts(state: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(state)? {
+        let entry = entry?;
+        if is_part(&entry.file_name().to_string_lossy()) && entry.file_type()?.is_file() {
             fs::remove_file(entry.path())?;
         }
     }

@@ -2,13 +2,14 @@
 
 use super::super::artefacts::{MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL, hash, listed};
 use super::super::folder::{is_picture, written};
+use super::super::run_file::RunFile;
 use super::super::{Experiment, RunSummary, below};
 use super::sinks::describe;
 use crate::error::Error;
 use fedgenie_core::record::FORMAT_VERSION;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A value as it is when it was written as JSON and read back.
@@ -91,6 +92,7 @@ pub(super) fn differs(
         ("seeds", manifest.seeds == experiment.seeds),
         ("points", manifest.points == points),
         ("with", manifest.with == experiment.with),
+        ("other_builds", manifest.other_builds == other_builds(folder, manifest)),
         ("runs", ordered(&manifest.runs)),
         ("failed", ordered(&manifest.failed)),
     ];
@@ -98,6 +100,15 @@ pub(super) fn differs(
         return Some(format!("{key} of {MANIFEST_FILE} is not what {SCENARIO_FILE} says"));
     }
     files_differ(folder, manifest, missing)
+}
+
+/// The complete runs of a folder that other builds have made than the one that wrote its manifest.
+fn other_builds(folder: &Path, manifest: &Manifest) -> BTreeMap<String, String> {
+    let of = |run: &String| {
+        let made_by = RunFile::read(folder, run)?.build().to_owned();
+        (made_by != manifest.build).then(|| (run.clone(), made_by))
+    };
+    manifest.runs.iter().filter_map(of).collect()
 }
 
 /// The first file that the manifest lists and is not what it was, or is there and not listed.

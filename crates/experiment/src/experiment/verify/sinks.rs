@@ -73,6 +73,33 @@ pub(super) struct Comparison {
     event: usize,
 }
 
+/// That all rounds that were asked for are the same; ends a replay as [`Mismatch`] does.
+#[derive(Debug, thiserror::Error)]
+#[error("the rounds are the same")]
+pub(super) struct Same;
+
+/// Compares the first rounds of a replay, and ends it then.
+pub(super) struct FirstRounds {
+    pub(super) comparison: Comparison,
+    /// The last of them.
+    pub(super) last: u32,
+}
+
+impl Sink for FirstRounds {
+    fn record(&mut self, record: &Record<'_>) -> io::Result<()> {
+        self.comparison.record(record)
+    }
+
+    fn round(&mut self, summary: &RoundSummary<'_>, is_recorded: bool, mark: &RoundMark) -> io::Result<()> {
+        self.comparison.round(summary, is_recorded, mark)?;
+        if summary.round.0 < self.last { Ok(()) } else { Err(io::Error::other(Same)) }
+    }
+
+    fn wants_checksums(&self) -> bool {
+        true
+    }
+}
+
 type Lines = io::Lines<Box<dyn BufRead + Send>>;
 
 impl Comparison {
