@@ -11,6 +11,7 @@ mod bad_input;
 mod bad_policy;
 mod boundaries;
 mod budget;
+mod builds;
 mod charged;
 mod checkpoints;
 mod common_random_numbers;

@@ -281,13 +281,19 @@ impl Scenario {
     pub fn to_toml(&self) -> String {
         let mut table = toml::Table::try_from(&self.sections).expect("a scenario has only values that TOML can write");
         // What a policy takes from the reward is written out, unless a sweep may move the reward: then the policies
-        // stay as the user wrote them, so that they follow it.
-        let policies = match (self.tree.get("sweep"), self.tree.get("policy")) {
-            (Some(_), Some(written)) => to_toml(written),
-            _ => toml::Value::Table(self.arms.iter().filter_map(Arm::to_toml).collect()),
+        // have the parameters that the user wrote, so that they follow it.
+        let is_swept = self.tree.get("sweep").is_some();
+        let is_kept = |label: &str, key: &str| {
+            let written = self.tree.get("policy").and_then(|policies| policies.get(label)?.get(key));
+            !is_swept || key == "kind" || written.is_some()
         };
+        let arm = |(label, body): (String, toml::Table)| {
+            let body: toml::Table = body.into_iter().filter(|(key, _)| is_kept(&label, key)).collect();
+            (label, toml::Value::Table(body))
+        };
+        let policies = self.arms.iter().filter_map(Arm::to_toml).map(arm).collect();
         effect::without_defaults(&mut table, &self.sections, &self.tree);
-        table.insert("policy".to_owned(), policies);
+        table.insert("policy".to_owned(), toml::Value::Table(policies));
         let mut text = toml::to_string(&table).expect("a table of plain values can be written");
         if let Some(Node { value: Value::Table(axes), .. }) = self.tree.get("sweep") {
             // Points are numbered in the order of the axes: lists of tables would be written behind all others.
@@ -313,7 +319,7 @@ impl Arm {
     }
 
     /// Label, and the table with the kind and all parameters; none of a policy that no scenario has.
-    fn to_toml(&self) -> Option<(String, toml::Value)> {
+    fn to_toml(&self) -> Option<(String, toml::Table)> {
         let written =
             toml::Table::try_from(self.policy.config()?).expect("a policy has only values that TOML can write");
         let mut body = toml::Table::new();
@@ -328,7 +334,7 @@ impl Arm {
             let with = self.with.iter().map(|entry| (entry.path.clone(), to_toml(&entry.value))).collect();
             body.insert("with".to_owned(), toml::Value::Table(with));
         }
-        Some((self.label.clone(), toml::Value::Table(body)))
+        Some((self.label.clone(), body))
     }
 }
 

@@ -56,11 +56,17 @@ pub struct Kept {
     /// Finished by an earlier validation.
     pub reused: usize,
     /// Those of them that another build has made, whose first rounds were replayed.
+    #[serde(skip_serializing_if = "is_zero")]
     pub taken_over: usize,
     /// Carried out by this one.
     pub made: usize,
     /// Those of them that were there already and were made anew, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub made_anew: Vec<String>,
+}
+
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What identifies a set of runs: file, seeds, settings.
