@@ -7,8 +7,8 @@ use fedgenie::experiment::ROUNDS_PER_LOOK;
 use fedgenie::experiment::cpu::Cpu;
 use fedgenie::text::{self, escaped};
 use fedgenie::validation::{
-    Budget, Claim, ClaimResult, Kept, Laboratory, NotRun, Provenance, Row, markdown, read_claims, table, today,
-    validate as check,
+    Budget, Claim, ClaimResult, Kept, Laboratory, NotRun, Provenance, Row, markdown, read_claims, seconds_of_all,
+    table, today, validate as check,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -116,7 +116,7 @@ fn is_file(out: &Path) -> bool {
 fn summary(results: &[ClaimResult], not_run: &[NotRun]) -> String {
     let rows: Vec<&Row> = results.iter().flat_map(ClaimResult::rows).collect();
     let unexpected = rows.iter().filter(|row| !row.is_as_expected()).count();
-    let seconds: f64 = results.iter().map(|result| result.seconds).sum();
+    let took = seconds_of_all(results).map_or_else(String::new, |seconds| format!(" in {seconds:.0} s"));
     let verdict = match unexpected {
         0 => "every verdict is the one that is known".to_owned(),
         1 => "1 verdict is not the one that is known".to_owned(),
@@ -124,7 +124,7 @@ fn summary(results: &[ClaimResult], not_run: &[NotRun]) -> String {
     };
     let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     let (numbers, claims) = (counted(rows.len(), "number"), counted(results.len(), "claim"));
-    format!("{}\n{numbers} of {claims} in {seconds:.0} s: {verdict}\n", table(results, not_run))
+    format!("{}\n{numbers} of {claims}{took}: {verdict}\n", table(results, not_run))
 }
 
 /// The commit that the claims belong to, marked where files differ from it.

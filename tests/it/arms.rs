@@ -273,7 +273,7 @@ fn a_target_has_bytes_and_computing_up_to_its_round() {
 /// `cohort` limits one policy: it is asked for fewer clients, and the world is the others'.
 #[test]
 fn one_policy_may_choose_fewer() {
-    let few = "[policy.few]\nkind = \"bsfl\"\ncohort = 1\n[policy.many]\nkind = \"random\"\ncohort = 99\n";
+    let few = "[policy.few]\nkind = \"bsfl\"\ncohort = 1\n[policy.many]\nkind = \"random\"\ncohort = 3\n";
     let regret = "[regret]\ntau_min = \"10 ms\"\n";
     let place = Workplace::with(&scenario(&[regret, few].concat()));
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
@@ -291,19 +291,59 @@ fn one_policy_may_choose_fewer() {
     assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
     place.write("without.toml", scenario(&format!("{regret}[policy.many]\nkind = \"random\"\n")));
     place.run_file("without.toml", "without", &[]);
-    assert_eq!(place.json("without/runs/many-s3/run.json")["digest"], others["digest"], "99 is no limit");
-    let warned = |cohort: &str| {
-        let text = scenario(&[regret, &few.replace("cohort = 99", cohort)].concat());
-        let answer = Workplace::with(&text).fedgenie(&["run", SCENARIO, "--quiet"]);
-        assert_eq!(answer.code, 0, "{answer:?}");
-        answer.stderr.contains("policy.many.cohort: ")
-    };
-    assert!(warned("cohort = 99") && warned("cohort = 4") && !warned("cohort = 3"), "the protocol asks 3");
+    assert_eq!(place.json("without/runs/many-s3/run.json")["digest"], others["digest"], "3 is the protocol's");
     for wrong in ["0", "-1", "1.5", "\"two\""] {
         let text = scenario(&[regret, &few.replace("cohort = 1\n", &format!("cohort = {wrong}\n"))].concat());
         let answer = Workplace::with(&text).fedgenie(&["run", SCENARIO]);
         assert_eq!(answer.code, 2, "{answer:?}");
         assert!(answer.stderr.contains("policy.few.cohort: found"), "{answer:?}");
+    }
+}
+
+/// More than the protocol lets anybody choose would limit nothing: an error before anything is written, in whatever
+/// command, at whatever point.
+#[test]
+fn a_limit_above_the_protocols_is_refused() {
+    let arms =
+        |many: &str| format!("[policy.few]\nkind = \"random\"\ncohort = 1\n[policy.many]\nkind = \"random\"\n{many}\n");
+    let refused = |text: &str, words: &[&str], expected: &str| {
+        let place = Workplace::with(text);
+        place.write(
+            "claims/time.toml",
+            "title = \"t\"\nsource = \"s\"\n[scenario.one]\nfile = \"../scenario.toml\"\nseeds = 1\nsmoke = { seeds = 1 }\n[[check]]\nclaim = \"c\"\n\
+             statistic.value = { scenario = \"one\", policies = [\"few\"], value = \"virtual_time_s\" }\n\
+             holds = { at-least = 0 }\nexpected = \"supported\"\n",
+        );
+        let answer = place.fedgenie(words);
+        assert_eq!(answer.code, 2, "{answer:?}");
+        assert!(answer.stderr.contains(expected), "{expected} in {answer:?}");
+        assert!(!place.path("out").exists(), "nothing is written");
+    };
+    let run = ["run", SCENARIO, "--out", "out"];
+    for cohort in ["cohort = 4", "cohort = 99"] {
+        let text = scenario(&arms(cohort));
+        let found = cohort.rsplit(' ').next().unwrap();
+        let expected = format!(
+            "{SCENARIO}:{}: policy.many.cohort: found {found}; expected between 1 and 3",
+            line_of(&text, cohort)
+        );
+        refused(&text, &run, &expected);
+        refused(&text, &["validate", "--claims", "claims"], "policy.many.cohort: found");
+    }
+    let sweep = "[sweep]\n\"protocol.synchronous.cohort\" = [3, 2]\n";
+    refused(&scenario(&(arms("cohort = 3") + sweep)), &run, "policy.many.cohort: found 3; expected between 1 and 2");
+    // What an arm overrides counts for it.
+    let with = "cohort = 3\nwith = { \"protocol.synchronous.cohort\" = 2 }";
+    refused(&scenario(&arms(with)), &run, "policy.many.cohort: found 3; expected between 1 and 2");
+    // Under `buffered` a selection is of one client, under `hierarchical` of an edge server's.
+    let rounds = "[protocol.synchronous]\ncohort = 3";
+    for (protocol, most) in [
+        ("[protocol.buffered]\nconcurrency = 3\nbuffer = 2", 1),
+        ("[protocol.over-selection]\nask = 2\ntake = 1", 2),
+        ("[protocol.hierarchical]\nedges = 2\ncohort = 2", 2),
+    ] {
+        let text = changed(&scenario(&arms("cohort = 3")), rounds, protocol);
+        refused(&text, &run, &format!("policy.many.cohort: found 3; expected between 1 and {most}"));
     }
 }
 

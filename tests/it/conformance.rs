@@ -2,6 +2,8 @@
 //!
 //! Worlds have constant latencies, so that nothing is random: what a policy observes of client k is always τ_k.
 
+mod rpfl;
+
 use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round, Turn};
 use fedgenie::policy::{

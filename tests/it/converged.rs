@@ -3,7 +3,7 @@
 
 use super::support::{PLAIN, SCENARIO, SETTINGS, Seen, Workplace, changed, line_of, world};
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Answers, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
 use fedgenie::rng::StreamRng;
 use fedgenie::run::{Accounts, Run};
 use fedgenie::state::{State, Stateful};
@@ -141,7 +141,7 @@ impl Policy for Asking {
         match self {
             Self::Nothing => Probe::None,
             Self::Losses => Probe::Losses(all),
-            Self::Training => Probe::Training(all),
+            Self::Training => Probe::Training { clients: all, answers: Answers::Loss },
         }
     }
 

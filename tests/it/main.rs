@@ -71,6 +71,7 @@ mod texts;
 mod thompson;
 mod tidy;
 mod told;
+mod truth;
 mod validation;
 mod what_if;
 mod worlds_with_devices;

@@ -4,7 +4,8 @@ use super::support::{SETTINGS, Workplace, changed, labelled, play, world};
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{
-    CATALOGUE, Explanation, Feedback, Policy, PolicyRng, PolicySource, Probe, SelectionRequest, ServerView, Wants,
+    CATALOGUE, Explanation, Feedback, Policy, PolicyConfig, PolicyRng, PolicySource, Probe, SelectionRequest,
+    ServerView, Wants,
 };
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -135,6 +136,8 @@ impl Copied {
     pub fn of(world: &'static World, source: PolicySource) -> (Box<dyn Policy>, Arc<AtomicUsize>) {
         let compared = Arc::new(AtomicUsize::new(0));
         let original = world.policy(&source).unwrap();
+        let in_catalogue = source.config().map(PolicyConfig::sees_truth);
+        assert!(in_catalogue.is_none_or(|sees| sees == original.sees_truth()), "{source:?}");
         let copied = Self { world, source, original, copies: Vec::new(), compared: compared.clone() };
         (Box::new(copied), compared)
     }
@@ -176,6 +179,10 @@ impl Policy for Copied {
             assert_eq!(own.bits(), rng.clone().bits(), "both have drawn alike");
         }
         probe
+    }
+
+    fn sees_truth(&self) -> bool {
+        self.original.sees_truth()
     }
 
     fn foresees(&self, ask: &SelectionRequest<'_>) -> Option<usize> {

@@ -1,6 +1,7 @@
 //! Policies of federated recommenders, on a task of a few numbers: ProxyRL-FRS with each of its contributions, FedRL,
 //! FedFast, FedGST, and Power-of-Choice on trained losses. Traces worked out by hand, traffic, what files say.
 
+mod answers;
 mod recomputed;
 mod refused;
 mod toy;
@@ -310,7 +311,8 @@ fn answers_are_charged() {
     }
 }
 
-/// All twelve answer from the same model, after an inference pass; an influence then takes its way up, 0.1 s.
+/// All twelve answer from the same model, after an inference pass; an influence then takes its way up, 0.1 s, as a whole
+/// update does, and a loss does not.
 #[test]
 fn what_does_not_travel_as_numbers_takes_its_time() {
     let waited = |policy: (&str, &str)| {
@@ -326,6 +328,9 @@ fn what_does_not_travel_as_numbers_takes_its_time() {
     let numbers = waited(("proxyrl", "contribution = \"inference\"\nactor = { softmax = {} }\n"));
     assert!(numbers > 100_000_000, "a download, and more: {numbers}");
     assert_eq!(waited(("fedgst", "candidates = 12\n")), numbers + 100_000_000);
+    let training = "contribution = \"training\"\nactor = { softmax = {} }\n";
+    let loss = waited(("proxyrl", training));
+    assert_eq!(waited(("proxyrl", &format!("{training}answers = \"update\"\n"))), loss + 100_000_000);
 }
 
 /// An update with its number costs 40 bytes, the probe of round 1 costs 12·(24 + 8): five rounds of three are paid for,

@@ -553,6 +553,39 @@ fn a_claim_that_runs_only_when_it_is_named_is_listed_otherwise() {
     assert!(answer.code == 2 && answer.stderr.contains("unknown variant `never`, expected `always` or `named`"));
 }
 
+/// A time is that of runs that were made: of a claim whose runs were there it is not known, nor that of all claims.
+#[test]
+fn no_time_is_told_of_runs_that_were_there_already() {
+    let place = workplace(CLAIM);
+    let validate = |more: &[&str]| {
+        let words = ["validate", "--claims", "claims", "--quiet", "--smoke", "--out", "kept"];
+        let answer = place.fedgenie(&[&words, more].concat());
+        assert_eq!(answer.code, 0, "{answer:?}");
+        (answer, place.text("kept/RESULTS.md"))
+    };
+    let (answer, written) = validate(&[]);
+    assert!(
+        answer.stdout.contains("3 numbers of 1 claim in ") && written.contains("decide), "),
+        "{answer:?} {written}"
+    );
+    assert!(written.contains(".toml) · "), "{written}");
+    let (answer, written) = validate(&[]);
+    assert!(answer.stdout.contains("3 numbers of 1 claim: ") && written.contains("decide).\n"), "{answer:?} {written}");
+    assert!(!written.contains(".toml) · "), "{written}");
+    // Beside it a claim of runs that are made, and one of the same runs as the first.
+    place.write("claims/again.toml", CLAIM);
+    let other = CLAIM.replace("\"stop.rounds\" = 20", "\"stop.rounds\" = 17");
+    assert_ne!(other, CLAIM);
+    place.write("claims/other.toml", other);
+    let (answer, written) = validate(&["--json"]);
+    let found = results(&answer);
+    let known = |claim: &Value| (claim["name"].as_str().unwrap().to_owned(), claim["seconds"].is_number());
+    let known: std::collections::BTreeMap<_, _> = found["claims"].as_array().unwrap().iter().map(known).collect();
+    assert_eq!(known.values().filter(|known| **known).count(), 1, "{known:?}");
+    assert!(known["other"] && !known["again"], "{known:?}");
+    assert!(written.contains("other.toml) · ") && !written.contains("again.toml) · "), "{written}");
+}
+
 #[test]
 fn a_validation_that_was_interrupted_goes_on_where_it_stopped() {
     // Two claims of the same runs, and one of another scenario.

@@ -328,13 +328,6 @@ impl Experiment {
             scenario.check_measured(first.arm, &world.measures)?;
             for arm in arms.into_iter().map(|arm| &scenario.arms[arm]) {
                 world.policies(&arm.source()).map_err(|error| scenario.explain_policy(&arm.label, error))?;
-                let asked = world.protocol.rule.ask();
-                warnings.extend(arm.cohort.filter(|&cohort| cohort as usize > asked).map(|cohort| {
-                    format!(
-                        "policy.{}.cohort: {cohort} limits nothing: no selection of the protocol is of more than {asked}",
-                        arm.label
-                    )
-                }));
             }
             warnings.extend(world.warnings);
             for &seed in &seeds[1..] {

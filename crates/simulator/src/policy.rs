@@ -10,6 +10,7 @@
 //! schema follow from it.
 
 mod actor_critic;
+mod answers;
 pub mod bsfl;
 mod candidates;
 pub mod cs_ucb;
@@ -36,6 +37,7 @@ pub mod round_robin;
 pub mod rpfl;
 pub mod thompson;
 
+pub use answers::Answers;
 pub use candidates::{Busy, Candidates};
 pub use explanation::Explanation;
 pub use feedback::{
@@ -101,7 +103,7 @@ pub struct ServerView<'a> {
     /// The scenario's reward and `(α/m)·g_k` of the available clients, where the round works them out anyway. Nothing
     /// that a policy could not compute itself from the history: it saves doing so twice.
     pub gains: Option<(&'a Reward, &'a [f64])>,
-    /// The truth, for the genie alone.
+    /// The truth, for a policy that [sees it](Policy::sees_truth).
     pub genie: Option<&'a Genie>,
     /// The best set in hindsight, ascending, and what it is worth, for a policy that [foresees](Policy::foresees) it.
     pub foreseen: Option<(&'a [ClientId], f64)>,
@@ -160,9 +162,14 @@ pub enum Probe {
         /// What, of [`BuildContext::probes`] and of [`Policy::probe_kinds`].
         kind: &'static str,
     },
-    /// Each of these clients does a whole job, whose update is looked at and forgotten: [`ServerView::trained`]. One
-    /// that is selected then trains once more, to the same update.
-    Training(Vec<ClientId>),
+    /// Each of these clients does a whole job, which is looked at and forgotten: [`ServerView::trained`]. One that is
+    /// selected then trains once more, to the same update.
+    Training {
+        /// Who trains.
+        clients: Vec<ClientId>,
+        /// What of it travels up; of a loss alone, nothing of an update is known.
+        answers: Answers,
+    },
 }
 
 /// A client-selection policy.
@@ -186,6 +193,12 @@ pub trait Policy: Stateful + Send {
         &[]
     }
 
+    /// Whether it is shown the truth, as the genie is: [`ServerView::genie`] and [`ServerView::foreseen`]. What such a
+    /// policy misses is no measure of others, so that it is never called the best by its regret.
+    fn sees_truth(&self) -> bool {
+        false
+    }
+
     /// Which question, of those that the task knows by name, each update is to bring the answer to: that of its client,
     /// from the model that it was sent. None if updates bring nothing beside themselves.
     fn wants_answer(&self) -> Option<&'static str> {
@@ -203,7 +216,8 @@ pub trait Policy: Stateful + Send {
         Probe::None
     }
 
-    /// Of how many clients at most it wants to know the best set in hindsight before it selects; none if it does not.
+    /// Of how many clients at most it wants to know the best set in hindsight before it selects; none if it does not, as
+    /// for every policy that does not [see the truth](Policy::sees_truth).
     /// That is defined where a scenario meters the regret in hindsight of sets, in rounds of one server.
     fn foresees(&self, _ask: &SelectionRequest<'_>) -> Option<usize> {
         None
@@ -272,6 +286,16 @@ pub enum Policies {
         /// Of the cloud, if it chooses among edge servers.
         cloud: Option<Box<dyn Policy>>,
     },
+}
+
+impl Policies {
+    /// Whether any of them is [shown the truth](Policy::sees_truth).
+    pub fn see_truth(&self) -> bool {
+        match self {
+            Self::Server(policy) => policy.sees_truth(),
+            Self::Tiers { edges, cloud } => edges.iter().chain(cloud).any(|policy| policy.sees_truth()),
+        }
+    }
 }
 
 impl From<Box<dyn Policy>> for Policies {
@@ -357,8 +381,8 @@ pub trait PolicySettings {
     /// If the parameters do not fit the scenario.
     fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint>;
 
-    /// Whether the policy is shown the truth.
-    fn needs_genie(&self) -> bool {
+    /// Whether the policy is shown the truth: what [`Policy::sees_truth`] says of those that are built.
+    fn sees_truth(&self) -> bool {
         false
     }
 }
@@ -406,8 +430,8 @@ impl PolicyConfig {
     }
 
     /// Whether the policy is shown the truth.
-    pub fn needs_genie(&self) -> bool {
-        self.settings().needs_genie()
+    pub fn sees_truth(&self) -> bool {
+        self.settings().sees_truth()
     }
 }
 

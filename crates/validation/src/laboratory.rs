@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A scenario's runs: point by point, seed by seed, policy by policy.
@@ -24,6 +24,8 @@ pub struct ScenarioRuns {
     pub experiment: Experiment,
     /// Its runs, all complete.
     pub runs: Vec<RunSummary>,
+    /// How many of them were there already.
+    reused: usize,
 }
 
 impl ScenarioRuns {
@@ -85,6 +87,8 @@ pub struct Laboratory<'a> {
     /// Whether runs of another build are kept whose first rounds replay to the same digests.
     takes_over: bool,
     kept: Mutex<Kept>,
+    /// Whether a statistic was given runs that were there already, since that was last asked.
+    has_reused: AtomicBool,
     cache: DataCache,
     completed: Mutex<BTreeMap<Key, Arc<ScenarioRuns>>>,
     measured: Mutex<BTreeMap<String, Arc<Measurement>>>,
@@ -95,8 +99,21 @@ impl<'a> Laboratory<'a> {
     pub fn new(budget: Budget, threads: &'a Threads, progress: &'a dyn Progress, data: Option<PathBuf>) -> Self {
         let (completed, measured) = (Mutex::default(), Mutex::default());
         let (folder, kept, cache) = (None, Mutex::default(), DataCache::default());
-        let (allow_paths, takes_over) = (false, false);
-        Self { budget, threads, progress, data, allow_paths, folder, takes_over, kept, cache, completed, measured }
+        let (allow_paths, takes_over, has_reused) = (false, false, AtomicBool::new(false));
+        Self {
+            budget,
+            threads,
+            progress,
+            data,
+            allow_paths,
+            folder,
+            takes_over,
+            kept,
+            has_reused,
+            cache,
+            completed,
+            measured,
+        }
     }
 
     /// Lets scenarios read files that lie neither below their folder nor below that of data sets.
@@ -124,6 +141,11 @@ impl<'a> Laboratory<'a> {
     /// How many runs came from the folder so far, and how many were made.
     pub fn kept(&self) -> Kept {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether any runs that statistics were given since the last call had been made by an earlier validation.
+    pub(super) fn take_reused(&self) -> bool {
+        self.has_reused.swap(false, Ordering::Relaxed)
     }
 
     /// How much work is allowed.
@@ -174,14 +196,16 @@ impl<'a> Laboratory<'a> {
     fn runs(&self, key: Key) -> Result<Arc<ScenarioRuns>, Error> {
         let known = self.completed.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(completed) = known {
+            self.has_reused.fetch_or(completed.reused > 0, Ordering::Relaxed);
             return Ok(completed);
         }
         let experiment = self.load(&key)?;
-        let runs = match &self.folder {
+        let (runs, reused) = match &self.folder {
             Some(folder) => self.carry_out_into(&folder.join(place_of(&experiment)?), &experiment)?,
-            None => self.carry_out(&experiment, &experiment.runs(), None)?,
+            None => (self.carry_out(&experiment, &experiment.runs(), None)?, 0),
         };
-        let completed = Arc::new(ScenarioRuns { experiment, runs });
+        self.has_reused.fetch_or(reused > 0, Ordering::Relaxed);
+        let completed = Arc::new(ScenarioRuns { experiment, runs, reused });
         self.completed.lock().unwrap_or_else(PoisonError::into_inner).insert(key, completed.clone());
         Ok(completed)
     }
@@ -196,9 +220,30 @@ impl<'a> Laboratory<'a> {
     }
 
     /// Carries out the runs that a result folder lacks, or has damaged. The others are as good as new. Of a run that
-    /// was put aside the summary is enough: statistics see nothing else.
-    fn carry_out_into(&self, folder: &Path, experiment: &Experiment) -> Result<Vec<RunSummary>, Error> {
+    /// was put aside the summary is enough: statistics see nothing else. Returns all runs, and how many were there.
+    fn carry_out_into(&self, folder: &Path, experiment: &Experiment) -> Result<(Vec<RunSummary>, usize), Error> {
         let opened = ResultFolder::open(folder, experiment, Earlier::Resume, Shard::WHOLE)?;
+        let (found, taken_over, made_anew) = self.look(folder, &opened, experiment)?;
+        let missing: Vec<RunId> =
+            found.iter().filter(|(_, summary)| summary.is_none()).map(|(run, _)| run.clone()).collect();
+        let outputs = Outputs { folder: &opened, files: &RunFileOptions::default(), models: false };
+        let mut made = self.carry_out(experiment, &missing, Some(outputs))?.into_iter();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let reused = found.len() - missing.len();
+        kept.reused += reused;
+        kept.taken_over += taken_over;
+        kept.made += missing.len();
+        kept.made_anew.extend(made_anew);
+        drop(kept);
+        let runs: Vec<RunSummary> =
+            found.into_iter().filter_map(|(_, summary)| summary.or_else(|| made.next())).collect();
+        opened.finish(experiment, &runs, |_, _| Ok(()))?;
+        Ok((runs, reused))
+    }
+
+    /// What a result folder has of the runs of an experiment; how many of them another build has made, and why others
+    /// cannot be used.
+    fn look(&self, folder: &Path, opened: &ResultFolder, experiment: &Experiment) -> Result<Looked, Error> {
         let kept = experiment.kept(folder, &[]);
         let (mut found, mut foreign, mut made_anew) = (Vec::new(), Vec::new(), Vec::new());
         for run in experiment.runs() {
@@ -221,7 +266,7 @@ impl<'a> Laboratory<'a> {
             };
             found.push((run, summary));
         }
-        let looked = experiment.take_over(&opened, foreign, self.threads, &self.cache)?;
+        let looked = experiment.take_over(opened, foreign, self.threads, &self.cache)?;
         let taken_over = looked.iter().filter(|looked| looked.found.is_ok()).count();
         for LookedAt { run, found: same } in looked {
             match same {
@@ -232,22 +277,12 @@ impl<'a> Laboratory<'a> {
                 Err(what) => made_anew.push(format!("{}: of another build, and differs: {what}", run.name)),
             }
         }
-        let missing: Vec<RunId> =
-            found.iter().filter(|(_, summary)| summary.is_none()).map(|(run, _)| run.clone()).collect();
-        let outputs = Outputs { folder: &opened, files: &RunFileOptions::default(), models: false };
-        let mut made = self.carry_out(experiment, &missing, Some(outputs))?.into_iter();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.reused += found.len() - missing.len();
-        kept.taken_over += taken_over;
-        kept.made += missing.len();
-        kept.made_anew.extend(made_anew);
-        drop(kept);
-        let runs: Vec<RunSummary> =
-            found.into_iter().filter_map(|(_, summary)| summary.or_else(|| made.next())).collect();
-        opened.finish(experiment, &runs, |_, _| Ok(()))?;
-        Ok(runs)
+        Ok((found, taken_over, made_anew))
     }
 }
+
+/// Runs with their summaries, as far as a folder has them; how many were taken over; why others are made anew.
+type Looked = (Vec<(RunId, Option<RunSummary>)>, usize, Vec<String>);
 
 /// Whether nothing but its summary is left of a run.
 fn is_put_aside(folder: &Path, run: &RunId) -> bool {

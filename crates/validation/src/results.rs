@@ -114,8 +114,13 @@ pub struct ClaimResult {
     pub source: String,
     /// Results of its checks.
     pub checks: Vec<CheckResult>,
-    /// Duration of the check, wall time.
-    pub seconds: f64,
+    /// Duration of the check, wall time; none where runs were there already.
+    pub seconds: Option<f64>,
+}
+
+/// How long all checks took; none where that is not known of each.
+pub fn seconds_of_all(results: &[ClaimResult]) -> Option<f64> {
+    results.iter().map(|result| result.seconds).sum()
 }
 
 impl ClaimResult {
@@ -260,10 +265,10 @@ pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Proven
         Budget::Smoke => "smoke (too small to decide)",
         Budget::Full => "full",
     };
-    let seconds: f64 = results.iter().map(|result| result.seconds).sum();
+    let took = seconds_of_all(results).map_or_else(String::new, |seconds| format!(", {seconds:.0} s"));
     let _ = write!(
         text,
-        "Written by `fedgenie validate`: version {version}, commit {commit}, {date}, {machine}; budget {budget}, {seconds:.0} s.\n\n\
+        "Written by `fedgenie validate`: version {version}, commit {commit}, {date}, {machine}; budget {budget}{took}.\n\n\
          A verdict is *supported* if the whole 95 % interval lies where the claim puts the number, *not supported* if it lies elsewhere, and\n\
          *undecided* otherwise. A deterministic quantity has no interval; its value alone decides the verdict. An undecided number without an\n\
          interval has too few seeds for one. The claims are in [claims](claims): scenarios, statistics and rules.\n"
@@ -284,10 +289,11 @@ pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Proven
         }
     }
     for result in results {
+        let took = result.seconds.map_or_else(String::new, |seconds| format!(" · {seconds:.0} s"));
         let _ = write!(
             text,
-            "\n## {}\n\n{} · [{}](claims/{}.toml) · {:.0} s\n\n",
-            result.title, result.source, result.name, result.name, result.seconds
+            "\n## {}\n\n{} · [{}](claims/{}.toml){took}\n\n",
+            result.title, result.source, result.name, result.name
         );
         text.push_str("| claim | paper | claimed | ours [95 %] | n | verdict |\n|---|---|---|---|---|---|\n");
         for row in result.rows() {

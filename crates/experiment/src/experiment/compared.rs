@@ -5,7 +5,8 @@
 //! The *best* has the best mean of those with a value for every seed that any has. Each other is compared with it by
 //! the differences of seeds that both have, with their 95 % interval: Student's t with n − 1 degrees of freedom,
 //! unless [`sample`](super::sample) says otherwise. It is *told apart* if the interval excludes 0 and rests on at
-//! least [`INTERVAL_SEEDS`] pairs.
+//! least [`INTERVAL_SEEDS`] pairs. In a regret, which measures against what is known to be best, policies that are shown
+//! the truth are no candidates: they are named beside the others, with what they miss.
 //!
 //! # What that means
 //! Two candidates that are equal in truth are told apart in 5 % of studies. Of more, the best was chosen from the same
@@ -163,8 +164,8 @@ struct Field {
     candidates: Vec<Sample>,
     /// Pairs that one wants to tell apart.
     pairs: Vec<(usize, usize)>,
-    /// Candidates that are left out since they miss nothing by definition, as the genie.
-    perfect: Vec<String>,
+    /// Policies that are left out since they are shown the truth, as the genie.
+    knowing: Vec<(String, Sample)>,
 }
 
 fn fields(summary: &Summary, aim: &Aim) -> Vec<Field> {
@@ -180,12 +181,12 @@ fn fields(summary: &Summary, aim: &Aim) -> Vec<Field> {
     };
     if summary.points.len() <= 1 {
         let all: Vec<(String, Sample)> = labels.iter().map(|label| ((*label).to_owned(), values(label, 0))).collect();
-        let is_perfect = |(_, sample): &(String, Sample)| aim.key.starts_with("regret.") && sample.is_zero();
-        let (perfect, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_perfect);
+        let is_regret = aim.key.starts_with("regret.");
+        let is_left_out = |(label, sample): &(String, Sample)| is_regret && sees_truth(summary, label, sample);
+        let (knowing, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_left_out);
         let (names, candidates): (Vec<_>, Vec<_>) = others.into_iter().unzip();
         let pairs = (0..names.len()).flat_map(|one| (0..one).map(move |other| (other, one))).collect();
-        let perfect = perfect.into_iter().map(|(name, _)| name).collect();
-        return vec![Field { begin: "best".to_owned(), names, candidates, pairs, perfect }];
+        return vec![Field { begin: "best".to_owned(), names, candidates, pairs, knowing }];
     }
     let names = points::bare_names(&summary.points);
     let before = |point| summary.sweep.before(point).into_iter().map(move |(_, other)| (other, point));
@@ -195,9 +196,15 @@ fn fields(summary: &Summary, aim: &Aim) -> Vec<Field> {
         candidates: (0..names.len()).map(|point| values(label, point)).collect(),
         names: names.clone(),
         pairs: neighbours.clone(),
-        perfect: Vec::new(),
+        knowing: Vec::new(),
     };
     labels.iter().map(of_label).collect()
+}
+
+/// Whether a policy is shown the truth. Of a folder that does not say so, a policy without any regret is taken for one.
+fn sees_truth(summary: &Summary, label: &str, regret: &Sample) -> bool {
+    let said = summary.runs.iter().filter(|run| run.arm == label).find_map(|run| run.sees_truth);
+    said.unwrap_or_else(|| regret.is_zero())
 }
 
 /// The quantities that an experiment is about, that with something told apart first: its main one, and, where policies
@@ -258,7 +265,7 @@ fn out_of_reach(summary: &Summary, aim: &Aim) -> String {
 }
 
 /// The best of some candidates in words.
-fn told(aim: &Aim, Field { begin, names, candidates, perfect, .. }: &Field) -> Option<(String, Ranking)> {
+fn told(aim: &Aim, Field { begin, names, candidates, knowing, .. }: &Field) -> Option<(String, Ranking)> {
     let ranking = rank(candidates, aim.better).filter(|_| candidates.len() > 1)?;
     let mut parts = vec![format!("{begin}: {} ({})", names[ranking.best], aim.show(&ranking.value))];
     let open: Vec<&(usize, Estimate)> = ranking.others.iter().filter(|(_, found)| !is_told_apart(found)).collect();
@@ -314,9 +321,12 @@ fn told(aim: &Aim, Field { begin, names, candidates, perfect, .. }: &Field) -> O
             parts.push(format!("{} others {all} in fewer than {most} runs", many.len()));
         }
     }
-    if !perfect.is_empty() {
-        parts.push(format!("{} {} none", perfect.join(", "), if perfect.len() == 1 { "has" } else { "have" }));
-    }
+    let horizon = Sample::horizon(candidates);
+    let of_knowing = |(name, sample): &(String, Sample)| {
+        let value = sample.estimate(horizon).filter(|_| !sample.is_zero()).map(|value| aim.show(&value));
+        format!("{name}, which sees the truth, has {}", value.unwrap_or_else(|| "none".to_owned()))
+    };
+    parts.extend(knowing.iter().map(of_knowing));
     let seeds = ranking.value.n;
     parts.push(format!("by {}, {seeds} seed{}", aim.words, if seeds == 1 { "" } else { "s" }));
     Some((parts.join("; "), ranking))
@@ -399,7 +409,7 @@ mod tests {
             pairs: (1..names.len()).map(|point| (point - 1, point)).collect(),
             names,
             candidates: candidates.to_vec(),
-            perfect: Vec::new(),
+            knowing: Vec::new(),
         };
         let Some((sentence, ranking)) = told(&aim(), &field) else { return Vec::new() };
         std::iter::once(sentence).chain(seeds_lines(&field, ranking.best)).collect()

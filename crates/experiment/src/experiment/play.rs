@@ -113,6 +113,7 @@ impl Experiment {
         let scenario = &self.points[id.point].1;
         let arm = &scenario.arms[id.arm];
         let policies = world.policies(&arm.source()).map_err(|error| scenario.explain_policy(&arm.label, error))?;
+        let sees_truth = arm.policy.config().map_or_else(|| policies.see_truth(), PolicyConfig::sees_truth);
         let sections = scenario.sections_of(id.arm);
         let settings = RunSettings {
             evaluate: sections.evaluate.plan(sections.stop.end()),
@@ -195,6 +196,7 @@ impl Experiment {
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
         summary.final_metrics.extend(last.summary(&world.measures));
         summary.with = arm.overridden();
+        summary.sees_truth = Some(sees_truth);
         (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy, arm.cohort);
         summary.warnings = got_worse(world, &summary).into_iter().chain(warnings).collect();

@@ -44,6 +44,9 @@ pub struct RunSummary {
     /// What the policy overrides of the scenario: path and value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with: BTreeMap<String, String>,
+    /// Whether the policy was shown the truth, as the genie is; none in a folder of a version that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sees_truth: Option<bool>,
     /// The seed.
     pub seed: u64,
     /// Index of the sweep's point.
@@ -201,6 +204,7 @@ impl RunSummary {
         let mut summary = Self {
             arm: label.to_owned(),
             with: BTreeMap::new(),
+            sees_truth: None,
             seed: id.seed,
             point: id.point,
             rounds: run.round().0,

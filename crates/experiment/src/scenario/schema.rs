@@ -75,7 +75,7 @@ fn policy_schema(generator: &mut SchemaGenerator) -> (Value, Value) {
         body["properties"]["cohort"] = json!({
             "type": "integer",
             "minimum": 1,
-            "description": "Most clients that this policy chooses at once; the protocol's cohort without it.",
+            "description": "Most clients that this policy chooses at once, no more than the protocol lets it; the protocol's cohort without it.",
         });
         let mut labelled = body.clone();
         labelled["properties"]["kind"] = json!({ "type": "string" });

@@ -1,7 +1,8 @@
 //! FedRL: an actor–critic scores every candidate by the loss that it trained with, for the gain in accuracy.
 //!
 //! # Definition
-//! Before each selection all candidates do a whole job, whose updates are forgotten. One network scores each of them by
+//! Before each selection all candidates do a whole job, which is forgotten. Of it the loss travels up, 8 bytes in no
+//! time, or with `answers = "update"` all that a job sends. One network scores each of them by
 //! the loss of its job's first epoch (a mean, each batch as met), standardised over the candidates (divisor n, 1e-8
 //! added to the deviation), the standardised logarithm of its number of examples, and the rounds since it was selected,
 //! at most `window`, over `window`. Clients are drawn one after the other from the softmax of the scores of those left,
@@ -47,7 +48,8 @@
 
 use super::actor_critic::{ActorCritic, Plan, Rule};
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView,
+    Answers, BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
+    ServerView,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -62,6 +64,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// What travels up of the job that each candidate does.
+    #[serde(default)]
+    pub answers: Answers,
     /// The metric whose gain rewards.
     #[serde(default = "valid_hr_20")]
     pub accuracy: String,
@@ -117,6 +122,7 @@ impl PolicySettings for Config {
         let better = plan.check_rounds(context).and_then(|()| plan.check_metric(context, &self.accuracy))?;
         Ok(Box::new(FedRl {
             accuracy: (self.accuracy.clone(), better),
+            answers: self.answers,
             before: f64::NAN,
             network: ActorCritic::new(plan),
             losses: Vec::new(),
@@ -125,6 +131,7 @@ impl PolicySettings for Config {
 }
 
 struct FedRl {
+    answers: Answers,
     /// Name of the metric, and which values of it are better.
     accuracy: (String, Better),
     /// Accuracy after the round before; NaN before the first.
@@ -136,7 +143,7 @@ struct FedRl {
 
 impl Stateful for FedRl {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { accuracy: _, before, network, losses: _ } = self;
+        let Self { before, network, .. } = self;
         state.field(before);
         state.field(network);
     }
@@ -153,7 +160,7 @@ impl Policy for FedRl {
 
     fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
         self.network.begin(rng);
-        Probe::Training(ask.available.list().to_vec())
+        Probe::Training { clients: ask.available.list().to_vec(), answers: self.answers }
     }
 
     fn select(

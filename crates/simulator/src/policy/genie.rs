@@ -50,7 +50,7 @@ impl PolicySettings for Config {
         Ok(Box::new(GeniePolicy { cohort: context.cohort, solver: GenieSolver::default(), gains: Vec::new() }))
     }
 
-    fn needs_genie(&self) -> bool {
+    fn sees_truth(&self) -> bool {
         true
     }
 }
@@ -66,6 +66,10 @@ impl Stateful for GeniePolicy {
 }
 
 impl Policy for GeniePolicy {
+    fn sees_truth(&self) -> bool {
+        true
+    }
+
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,
@@ -73,7 +77,7 @@ impl Policy for GeniePolicy {
         _: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
-        let genie = view.genie.expect("the catalogue gives the genie its knowledge");
+        let genie = view.genie.expect("who says so is shown the truth");
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);
         let gain = view.gains(&genie.reward, ask, self.cohort, &mut self.gains);

@@ -66,7 +66,7 @@ impl PolicySettings for Config {
         Ok(Box::new(Hindsight))
     }
 
-    fn needs_genie(&self) -> bool {
+    fn sees_truth(&self) -> bool {
         true
     }
 }
@@ -78,6 +78,10 @@ impl Stateful for Hindsight {
 }
 
 impl Policy for Hindsight {
+    fn sees_truth(&self) -> bool {
+        true
+    }
+
     fn foresees(&self, ask: &SelectionRequest<'_>) -> Option<usize> {
         Some(ask.cohort)
     }

@@ -54,6 +54,10 @@ impl Policy for Limited {
         self.policy.probe_kinds()
     }
 
+    fn sees_truth(&self) -> bool {
+        self.policy.sees_truth()
+    }
+
     fn wants_answer(&self) -> Option<&'static str> {
         self.policy.wants_answer()
     }

@@ -4,7 +4,8 @@
 //! Draw `d` candidates without replacement, in proportion to data size; take the `m` candidates with the largest loss
 //! of the current global model on their own data (`fresh`), with the largest loss they last reported from training
 //! (`last-known`; a client that never reported counts as infinite), or with the largest loss of a whole job that each
-//! of them does for the selection (`trained`): the mean over its first epoch, each batch as met.
+//! of them does for the selection (`trained`): the mean over its first epoch, each batch as met. Of that job the loss
+//! travels up, 8 bytes in no time, or with `answers = "update"` all that a job sends.
 //!
 //! # Inputs
 //! Data sizes; local losses, by a probe (`fresh`, `trained`) or from feedback (`last-known`).
@@ -19,8 +20,8 @@
 //!
 //! # Deviations from the source
 //! Fresh losses are not free: each candidate downloads the model and makes one pass over its data before the selection,
-//! which costs virtual time and traffic; for `trained` each does a whole job, whose update is forgotten, as other work
-//! compares with it. The job of a selected candidate downloads again. A loss that is not a number, or of a job that
+//! which costs virtual time and traffic; for `trained` each does a whole job, which is forgotten, as other work compares
+//! with it. The job of a selected candidate downloads again. A loss that is not a number, or of a job that
 //! diverged, counts as infinite. A candidate that goes away
 //! while they are asked is not selected; if all do, new ones are drawn, whose losses are not known.
 //!
@@ -33,7 +34,8 @@
 
 use super::random::draw_by_weight;
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView,
+    Answers, BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
+    ServerView,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -53,6 +55,9 @@ pub struct Config {
     /// Which losses decide.
     #[serde(default)]
     pub losses: Losses,
+    /// `losses = "trained"`: what travels up of the job that each candidate does; the loss unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
 }
 
 /// Which losses decide.
@@ -69,6 +74,11 @@ pub enum Losses {
 }
 
 impl PolicySettings for Config {
+    fn resolve(&mut self, _: Known<'_>) -> Result<(), Complaint> {
+        let trains = self.losses == Losses::Trained;
+        Answers::resolve(&mut self.answers, trains, "here losses is not \"trained\"")
+    }
+
     fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         if !context.trains {
             let message = "power-of-choice compares local losses, and with [task.none], or [task.scripted] without \
@@ -86,6 +96,7 @@ impl PolicySettings for Config {
         Ok(Box::new(PowerOfChoice {
             candidates,
             losses: self.losses,
+            answers: self.answers.unwrap_or_default(),
             last_known: vec![f64::INFINITY; context.clients],
             drawn: Vec::new(),
             race: Vec::new(),
@@ -98,6 +109,7 @@ impl PolicySettings for Config {
 struct PowerOfChoice {
     candidates: usize,
     losses: Losses,
+    answers: Answers,
     last_known: Vec<f64>,
     drawn: Vec<ClientId>,
     race: Vec<(f64, ClientId)>,
@@ -137,7 +149,7 @@ impl Policy for PowerOfChoice {
         match self.losses {
             Losses::Fresh => Probe::Losses(self.drawn.clone()),
             Losses::LastKnown => Probe::None,
-            Losses::Trained => Probe::Training(self.drawn.clone()),
+            Losses::Trained => Probe::Training { clients: self.drawn.clone(), answers: self.answers },
         }
     }
 

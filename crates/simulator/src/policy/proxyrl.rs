@@ -7,8 +7,11 @@
 //! |---|---|---|
 //! | `"proxy"` | its `predicted-loss` of the current model, summed over its data | one inference probe of all candidates |
 //! | `"inference"` | its `summed-loss` of the current model: the true one | the same |
-//! | `"training"` | the losses of the first epoch of a whole job, summed | a whole job as a probe of all candidates; the rest of it is discarded |
+//! | `"training"` | the losses of the first epoch of a whole job, summed | a whole job as a probe of all candidates, of which `answers` travels up; the rest of it is discarded |
 //! | `"last"` | the `predicted-loss` that came with its last update, made from the model that its job was sent | a number of 8 bytes with each update; a probe of all candidates of the first selection |
+//!
+//! `answers`, of `"training"` alone, is `"loss"`, a number of 8 bytes that travels in no time, or `"update"`, which takes
+//! the upload of a whole job in bytes and time.
 //!
 //! The state is made of these numbers, standardised over the candidates (divisor n, deviation + 1e-8). `actor` says how
 //! clients are drawn from it: `"dense"`, one network with an input and an output for each client (up to 50,000 of them);
@@ -52,6 +55,8 @@
 //! - A client that is away has input 0, and is never drawn.
 //! - A round without a finite reward teaches nothing; nor does the last round, after which no state comes.
 //! - The critic of `"shared"` values the mean over candidates of its hidden layer, for any number of them.
+//! - The source says of training before a round that it yields the local loss, and not what travels. The loss is all that
+//!   is made use of, as of the proxy the predicted one, which it says is uploaded.
 //! - λ, γ, rates and sizes are not given in the source.
 //!
 //! # Cost
@@ -67,7 +72,7 @@ mod config;
 pub use config::{Actor, Config, Contribution, Softmax};
 
 use super::actor_critic::ActorCritic;
-use super::{Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, SelectionRequest, ServerView};
+use super::{Answers, Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, SelectionRequest, ServerView};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Better;
 use fedgenie_core::rng::StreamRng;
@@ -79,6 +84,7 @@ const STALENESS: &str = "item_staleness";
 
 struct ProxyRl {
     contribution: Contribution,
+    answers: Answers,
     lambda: f64,
     /// Name of the metric, and which values of it are better.
     accuracy: (String, Better),
@@ -95,7 +101,7 @@ struct ProxyRl {
 
 impl Stateful for ProxyRl {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { contribution: _, lambda: _, accuracy: _, network, asked, has_asked, last, numbers: _ } = self;
+        let Self { network, asked, has_asked, last, .. } = self;
         state.field(network);
         state.field(asked);
         state.field(has_asked);
@@ -159,7 +165,7 @@ impl Policy for ProxyRl {
         let clients = self.asked.clone();
         match self.contribution.kinds() {
             [kind] => Probe::Answers { clients, kind },
-            _ => Probe::Training(clients),
+            _ => Probe::Training { clients, answers: self.answers },
         }
     }
 

@@ -1,23 +1,29 @@
 //! RPFL: representatives of clusters of clients whose updates point the same way.
 //!
 //! # Definition
-//! Clients that were never heard come first; places left over go to those selected least often. Once everybody was
-//! heard, each selection
+//! Seats of a selection go
 //!
-//! 1. centres everyone's last update (what a client changed of the model that it was sent) and projects all on their
-//!    first `components` principal components;
-//! 2. clusters the projections by Lloyd's algorithm, `clusters` of them, at most the cohort: the first centre is the
-//!    point farthest from the mean, each next one the point farthest from its nearest centre;
-//! 3. gives every cluster one seat, and the other seats in proportion to the clusters' sizes by largest remainders;
-//! 4. fills a cluster's seats with those of it that can be selected, least selected first, and seats that it cannot
-//!    fill with any others by the same rule.
+//! 1. to clients that were never selected, by id;
+//! 2. to those that were heard, by clusters of their last updates: what each changed of the model that it was sent;
+//! 3. to those that were selected and not heard, longest unselected first.
+//!
+//! The second of these, with the seats that the first leaves,
+//!
+//! - centres the last updates of all that were heard and projects them on their first `components` principal components;
+//! - clusters the projections by Lloyd's algorithm, `clusters` of them, at most the seats: the first centre is the point
+//!   farthest from the mean, each next one the point farthest from its nearest centre;
+//! - gives every cluster one seat, and the other seats in proportion to the clusters' sizes by largest remainders;
+//! - fills a cluster's seats with those of it that can be selected, least selected first, and seats that it cannot fill
+//!   with any others that were heard, by the same rule.
+//!
+//! A client is heard when its update is aggregated. One without examples has none to send, and comes last of all.
 //!
 //! # Inputs
 //! What each update changed of each trained parameter. Rounds of one server.
 //!
 //! # Explanation
-//! With `[record] explain = true`: `cluster` of each available client, `null` while somebody was never heard, and how
-//! often it was `selected`. `after`: whether those selected were `heard`, 1 or 0.
+//! With `[record] explain = true`: `cluster` of each available client, `null` of one that was not heard and where no seat
+//! was left to clusters, and how often it was `selected`. `after`: whether those selected were ever `heard`, 1 or 0.
 //!
 //! # Source
 //! C. Feng, D. Feng, G. Huang, Z. Liu, Z. Wang, X.-G. Xia, "Robust Privacy-Preserving Recommendation Systems Driven by
@@ -26,7 +32,11 @@
 //!
 //! # Deviations from the source
 //! All but that sentence is this project's: the number of components and clusters, how seats are shared, and who
-//! represents a cluster.
+//! represents a cluster. That sentence also says that RPFL "seeks to maximize the number of participants per round". Here
+//! it takes the protocol's cohort; an arm whose `with` sets that to all clients asks everybody.
+//!
+//! Whoever is always late keeps no seat: it is asked once, and then where clusters leave a seat. A client that was lost
+//! by chance the first time waits as long.
 //!
 //! # Cost
 //! K numbers of every trained parameter in memory. A selection with new updates is O(K²·d) for K clients and d
@@ -44,7 +54,7 @@ use super::{
 };
 use cluster::NONE;
 use fedgenie_core::config::Complaint;
-use fedgenie_core::id::ClientId;
+use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,14 +100,14 @@ impl PolicySettings for Config {
             );
             return Err(Complaint::new("", message));
         }
-        // A client without examples has no update to wait for.
-        let can_be_heard = context.data_sizes.iter().map(|&size| size > 0).collect();
         Ok(Box::new(Rpfl {
             components: self.components as usize,
             clusters: self.clusters as usize,
             changes: vec![Vec::new(); context.clients],
-            can_be_heard,
+            has_examples: context.data_sizes.iter().map(|&size| size > 0).collect(),
+            selected_in: vec![None; context.clients],
             is_new: false,
+            seats: 0,
             cluster_of: Vec::new(),
         }))
     }
@@ -108,36 +118,43 @@ struct Rpfl {
     clusters: usize,
     /// Everyone's last update; empty of those never heard.
     changes: Vec<Vec<f32>>,
-    can_be_heard: Vec<bool>,
+    has_examples: Vec<bool>,
+    /// The turn in which each was last selected.
+    selected_in: Vec<Option<Turn>>,
     /// Whether an update has come since the clusters were made.
     is_new: bool,
-    /// The cluster of each client; empty while somebody was never heard.
+    /// The seats that the clusters were made for.
+    seats: usize,
+    /// The cluster of each client; empty where the last selection left no seat to clusters.
     cluster_of: Vec<u32>,
 }
 
 impl Stateful for Rpfl {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { changes, is_new, cluster_of, .. } = self;
+        let Self { components: _, clusters: _, changes, has_examples: _, selected_in, is_new, seats, cluster_of } =
+            self;
         state.field(changes);
+        state.field(selected_in);
         state.field(is_new);
+        state.field(seats);
         state.field(cluster_of);
     }
 }
 
 impl Rpfl {
-    fn is_heard(&self, client: usize) -> bool {
-        !self.changes[client].is_empty() || !self.can_be_heard[client]
+    fn is_heard(&self, client: ClientId) -> bool {
+        !self.changes[client.index()].is_empty()
     }
 
-    /// Clusters all clients that have an update.
-    fn cluster(&mut self, cohort: usize) {
+    /// Clusters all clients that have an update, for so many seats.
+    fn cluster(&mut self, seats: usize) {
         let heard: Vec<usize> = (0..self.changes.len()).filter(|&client| !self.changes[client].is_empty()).collect();
         let changes: Vec<&[f32]> = heard.iter().map(|&client| &*self.changes[client]).collect();
         let points = components::projected(&changes, self.components);
-        let found = cluster::lloyd(&points, self.clusters.min(cohort));
+        let found = cluster::lloyd(&points, self.clusters.min(seats));
         self.cluster_of = vec![NONE; self.changes.len()];
         heard.into_iter().zip(found).for_each(|(client, cluster)| self.cluster_of[client] = cluster);
-        self.is_new = false;
+        (self.is_new, self.seats) = (false, seats);
     }
 }
 
@@ -153,18 +170,26 @@ impl Policy for Rpfl {
         _: &mut PolicyRng<'_>,
         selection: &mut Vec<ClientId>,
     ) {
-        let mut order: Vec<ClientId> = ask.available.list().to_vec();
-        let cohort = ask.sizes(&order).0;
-        order.sort_by_key(|client| (view.counts[client.index()], *client));
-        if !(0..self.changes.len()).all(|client| self.is_heard(client)) {
-            order.sort_by_key(|client| self.is_heard(client.index()));
-            selection.extend(&order[..cohort]);
-            return;
+        let available = ask.available.list();
+        let cohort = ask.sizes(available).0;
+        let (mut heard, silent): (Vec<ClientId>, Vec<ClientId>) =
+            available.iter().copied().partition(|&client| self.is_heard(client));
+        let is_new = |client: &ClientId| view.counts[client.index()] == 0 && self.has_examples[client.index()];
+        let (new, mut silent): (Vec<ClientId>, Vec<ClientId>) = silent.into_iter().partition(is_new);
+        selection.extend(new.into_iter().take(cohort));
+        let seats = cohort - selection.len();
+        if seats == 0 || heard.is_empty() {
+            self.cluster_of.clear();
+        } else {
+            if self.is_new || self.cluster_of.is_empty() || self.seats != seats {
+                self.cluster(seats);
+            }
+            heard.sort_by_key(|client| (view.counts[client.index()], *client));
+            selection.extend(cluster::seated(&self.cluster_of, &heard, seats));
         }
-        if self.is_new || self.cluster_of.is_empty() {
-            self.cluster(cohort);
-        }
-        cluster::seated(&self.cluster_of, &order, cohort, selection);
+        silent.sort_by_key(|client| (!self.has_examples[client.index()], self.selected_in[client.index()], *client));
+        selection.extend(silent.into_iter().take(cohort - selection.len()));
+        selection.iter().for_each(|client| self.selected_in[client.index()] = Some(ask.turn));
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {

@@ -238,7 +238,7 @@ impl CloudConfig {
         };
         let cohort = self.cohort.ok_or_else(|| missing("cohort", "how many edge servers take part in a round"))?;
         let policy = self.policy.as_ref().ok_or_else(|| missing("policy", "who chooses edge servers"))?;
-        if policy.needs_genie() {
+        if policy.sees_truth() {
             return Err(Complaint::new("policy", "the genie knows clients, not edge servers; take another policy"));
         }
         Ok(CloudRule {

@@ -216,7 +216,7 @@ impl<'w> Buffered<'w> {
         }
         let Pending { mut streams, answered, .. } = pending;
         let trained = answered.trained(&*self.policy);
-        let view = answered.view(view(world, &server.counts), &trained);
+        let view = answered.view(view(world, &server.counts, &*self.policy), &trained);
         let question = self.question(engine, server);
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.choice)?;
         server.explanations.extend(explained.map(|object| numbered(object, self.turn, None)));
@@ -269,7 +269,8 @@ impl<'w> Buffered<'w> {
         self.turn = self.turn.next();
         let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
         let question = self.question(engine, server);
-        let probe = self.policy.probe(&question.request(), &view(world, &server.counts), &mut streams.policy);
+        let probe =
+            self.policy.probe(&question.request(), &view(world, &server.counts, &*self.policy), &mut streams.policy);
         let asked = price(engine, server, self.turn, &probe);
         if !self.is_payable(engine, asked) {
             self.give_up(engine, server, asked)?;

@@ -9,10 +9,9 @@ use super::engine::Engine;
 use super::learning::{Learning, Trained};
 use super::question::{Asker, SelectionStreams};
 use super::server::Server;
-use crate::policy::{Policy, Probe, ServerView, TrainingReport};
+use crate::policy::{Answers, Policy, Probe, ServerView, TrainingReport, Wants};
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::limits::DURATION_SECONDS;
-use fedgenie_core::record::Phase;
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
@@ -41,10 +40,11 @@ impl Stateful for Answered {
 }
 
 impl Answered {
-    /// What the clients trained, with their updates if the policy wants them.
+    /// What the clients trained, with their updates if these came and the policy wants them.
     pub fn trained(&self, policy: &dyn Policy) -> Vec<TrainingReport<'_>> {
         let wants_updates = policy.wants().update;
-        let updates = self.trained.iter().map(|(_, update)| wants_updates.then_some(&*update.parameters));
+        let of = |update: &'_ Update| wants_updates && !update.parameters.is_empty();
+        let updates = self.trained.iter().map(|(_, update)| of(update).then_some(&*update.parameters));
         self.trained.iter().zip(updates).map(|((trained, _), update)| trained.report(update)).collect()
     }
 
@@ -133,8 +133,12 @@ pub(super) fn price(engine: &Engine<'_>, server: &Server<'_>, turn: Turn, probe:
             let kind = learning.and_then(|learning| learning.probe(kind));
             kind.map_or(0, |kind| of(Price { kind, learning }, clients))
         }
-        Probe::Training(clients) => {
-            clients.iter().fold(0, |sum: u64, &client| sum.saturating_add(world.price(client, turn.into())))
+        Probe::Training { clients, answers } => {
+            let of = |&client: &ClientId| {
+                let [down, up] = answered_by_job(*answers, world.transfer(client, turn.into()));
+                down.saturating_add(up)
+            };
+            clients.iter().map(of).fold(0, u64::saturating_add)
         }
     }
 }
@@ -166,11 +170,18 @@ pub(super) fn carry_out(
             answered.answers = learning.answers(&kind, model, asking.turn, &clients, parallel);
             charge(engine, asking.turn, &clients, &Price { kind, learning: Some(learning) })?
         }
-        Probe::Training(clients) => {
+        Probe::Training { clients, answers } => {
             let (learning, model) = learned();
-            let wants = server.settings.wants(asking.policy);
+            // Of an update that does not come nothing is known.
+            let wants = match answers {
+                Answers::Loss => Wants::default(),
+                Answers::Update => server.settings.wants(asking.policy),
+            };
             answered.trained = learning.rehearse(model, (asking.round, asking.turn), &clients, wants, parallel);
-            charge_training(engine, asking.turn, &clients)?
+            if answers == Answers::Loss {
+                answered.trained.iter_mut().for_each(|(_, update)| *update = Update::default());
+            }
+            charge_training(engine, asking.turn, &clients, answers)?
         }
     };
     let Charge { span, cost } = charge;
@@ -209,12 +220,28 @@ fn charge(engine: &Engine<'_>, turn: Turn, clients: &[ClientId], price: &Price<'
     Ok(charge)
 }
 
-fn charge_training(engine: &Engine<'_>, turn: Turn, clients: &[ClientId]) -> Result<Charge, RunError> {
+/// What a job that is done for its answer moves, down and up.
+fn answered_by_job(answers: Answers, [down, up]: [u64; 2]) -> [u64; 2] {
+    match answers {
+        Answers::Loss => [down, LOSSES.kind.numbers as u64 * 8],
+        Answers::Update => [down, up],
+    }
+}
+
+fn charge_training(
+    engine: &Engine<'_>,
+    turn: Turn,
+    clients: &[ClientId],
+    answers: Answers,
+) -> Result<Charge, RunError> {
     let mut charge = Charge::default();
     for &client in clients {
-        let (draw, [down_bytes, up_bytes]) = engine.job(Purpose::Probe, client, turn.into())?;
-        charge.span = charge.span.max(draw.total());
-        let compute = draw.phases[Phase::Compute.index()].into();
+        let (draw, transfer) = engine.job(Purpose::Probe, client, turn.into())?;
+        let [down_bytes, up_bytes] = answered_by_job(answers, transfer);
+        let [download, compute, upload] = draw.phases;
+        let upload = if answers == Answers::Update { upload } else { Span(0) };
+        charge.span = charge.span.max(Span(download.0.saturating_add(compute.0).saturating_add(upload.0)));
+        let compute = compute.into();
         charge.cost += Cost { compute, down_bytes, up_bytes };
     }
     Ok(charge)

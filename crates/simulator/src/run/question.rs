@@ -81,9 +81,9 @@ impl SelectionStreams {
     }
 }
 
-/// What a server knows of its clients before a selection: no answers to a probe, and no gains, which are worked out per
-/// round.
-pub(super) fn view<'a>(world: &'a World, counts: &'a [u32]) -> ServerView<'a> {
+/// What a server's policy knows of its clients before a selection: no answers to a probe, and no gains, which are worked
+/// out per round; the truth only if it says that it sees it.
+pub(super) fn view<'a>(world: &'a World, counts: &'a [u32], policy: &dyn Policy) -> ServerView<'a> {
     ServerView {
         data_sizes: world.population.data_sizes(),
         shares: &world.shares,
@@ -92,7 +92,7 @@ pub(super) fn view<'a>(world: &'a World, counts: &'a [u32]) -> ServerView<'a> {
         answers: &[],
         trained: &[],
         gains: None,
-        genie: world.truth.as_ref().map(|truth| &truth.genie),
+        genie: world.truth.as_ref().filter(|_| policy.sees_truth()).map(|truth| &truth.genie),
         foreseen: None,
     }
 }

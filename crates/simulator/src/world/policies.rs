@@ -72,11 +72,27 @@ impl World {
     /// # Errors
     /// Key and sentence, if the policy's parameters do not fit.
     pub fn policies(&self, source: &PolicySource) -> Result<Policies, Complaint> {
+        self.check_limit(source)?;
         match &self.protocol.rule {
             Rule::Rounds(_) | Rule::Buffered(_) => {
                 self.policy(source).and_then(|policy| self.content(policy)).map(Policies::Server)
             }
             Rule::Hierarchical(rule) => self.policies_of_tiers(source, rule),
+        }
+    }
+
+    /// Refuses a limit of a policy's own that limits nothing.
+    fn check_limit(&self, source: &PolicySource) -> Result<(), Complaint> {
+        let asked = self.protocol.rule.ask();
+        match source {
+            PolicySource::Limited(_, most) if *most as usize > asked => {
+                let message = format!(
+                    "found {most}; expected between 1 and {asked}, the most clients that this protocol selects at \
+                     once: raise that, or take the key out"
+                );
+                Err(Complaint::new("cohort", message))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Parameters of ProxyRL-FRS, and what of a scenario they ask for.
 
 use super::super::actor_critic::{ActorCritic, Plan, Rule};
-use super::super::{BuildContext, Policy, PolicySettings};
+use super::super::{Answers, BuildContext, Known, Policy, PolicySettings};
 use super::{ProxyRl, STALENESS};
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::metric::Better;
@@ -18,6 +18,9 @@ pub struct Config {
     /// Which number each candidate has.
     #[serde(default)]
     pub contribution: Contribution,
+    /// `contribution = "training"`: what travels up of the job that each candidate does; the loss unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
     /// Weight λ of accuracy in the reward, from 0 to 1; that of staleness is 1 − λ.
     #[serde(default = "of_lambda")]
     pub lambda: f64,
@@ -53,7 +56,7 @@ pub enum Contribution {
     Proxy,
     /// Its true loss.
     Inference,
-    /// The losses of a whole job.
+    /// The losses of the first epoch of a whole job.
     Training,
     /// The predicted loss that came with the last update.
     Last,
@@ -115,6 +118,11 @@ const fn one() -> f64 {
 }
 
 impl PolicySettings for Config {
+    fn resolve(&mut self, _: Known<'_>) -> Result<(), Complaint> {
+        let trains = self.contribution == Contribution::Training;
+        Answers::resolve(&mut self.answers, trains, "here contribution is not \"training\"")
+    }
+
     fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         check("lambda", self.lambda, 0.0..=1.0, "a number from 0 to 1")?;
         let rule = match self.actor {
@@ -140,6 +148,7 @@ impl PolicySettings for Config {
         let is_last = self.contribution == Contribution::Last;
         Ok(Box::new(ProxyRl {
             contribution: self.contribution,
+            answers: self.answers.unwrap_or_default(),
             lambda: self.lambda,
             accuracy: (self.accuracy.clone(), better),
             network: ActorCritic::new(plan),

@@ -82,20 +82,21 @@ fn seats(sizes: &[usize], places: usize) -> Vec<usize> {
     seats
 }
 
-/// Selects `places` of the clients in `order`, which is who comes first: the seats of each cluster by its own members,
-/// then open seats by anybody. `cluster_of` has the cluster of every client.
-pub(super) fn seated(cluster_of: &[u32], order: &[ClientId], places: usize, selection: &mut Vec<ClientId>) {
+/// At most `places` of the clients in `order`, which is who comes first: the seats of each cluster by its own members, then
+/// open seats by anybody. `cluster_of` has the cluster of every client.
+pub(super) fn seated(cluster_of: &[u32], order: &[ClientId], places: usize) -> Vec<ClientId> {
     let known = || cluster_of.iter().filter(|&&cluster| cluster != NONE);
     let mut sizes = vec![0; known().max().map_or(0, |&last| last as usize + 1)];
     known().for_each(|&cluster| sizes[cluster as usize] += 1);
+    let mut chosen: Vec<ClientId> = Vec::new();
     for (cluster, seats) in (0..).zip(seats(&sizes, places)) {
         let members = order.iter().filter(|client| cluster_of[client.index()] == cluster);
-        selection.extend(members.take(seats));
+        chosen.extend(members.take(seats));
     }
-    selection.truncate(places);
-    let chosen = selection.clone();
-    let others = order.iter().filter(|client| !chosen.contains(client));
-    selection.extend(others.take(places - chosen.len()));
+    chosen.truncate(places);
+    let others: Vec<ClientId> = order.iter().copied().filter(|client| !chosen.contains(client)).collect();
+    chosen.extend(others.into_iter().take(places - chosen.len()));
+    chosen
 }
 
 #[cfg(test)]
@@ -140,14 +141,9 @@ mod tests {
     #[test]
     fn a_seat_that_a_cluster_cannot_fill() {
         let ids = |ids: &[u32]| ids.iter().map(|&id| ClientId(id)).collect::<Vec<_>>();
-        let mut selection = Vec::new();
-        seated(&[0, 0, 1, 1, 1, 1], &ids(&[1, 3, 0]), 3, &mut selection);
-        assert_eq!(selection, ids(&[1, 3, 0]));
-        selection.clear();
-        seated(&[0, 0, 1, 1, 1, 1], &ids(&[5, 4, 1, 0]), 3, &mut selection);
-        assert_eq!(selection, ids(&[1, 5, 4]));
-        selection.clear();
-        seated(&[0, NONE, 1], &ids(&[1, 0, 2]), 2, &mut selection);
-        assert_eq!(selection, ids(&[0, 2]), "who has nothing to train on stands for nobody");
+        assert_eq!(seated(&[0, 0, 1, 1, 1, 1], &ids(&[1, 3, 0]), 3), ids(&[1, 3, 0]));
+        assert_eq!(seated(&[0, 0, 1, 1, 1, 1], &ids(&[5, 4, 1, 0]), 3), ids(&[1, 5, 4]));
+        assert_eq!(seated(&[0, NONE, 1], &ids(&[0, 2]), 2), ids(&[0, 2]), "who was not heard is in no cluster");
+        assert_eq!(seated(&[0, 1, NONE], &ids(&[1]), 2), ids(&[1]), "and takes no seat of theirs");
     }
 }

@@ -276,7 +276,7 @@ impl<'w> Edge<'w> {
         self.turn = self.turn.next();
         self.opened = engine.now();
         let mut streams = SelectionStreams::new(world, asker, self.turn);
-        let view = ServerView { shares, ..view(world, &server.counts) };
+        let view = ServerView { shares, ..view(world, &server.counts, &*self.policy) };
         let question = self.question(engine, server);
         let probe = self.policy.probe(&question.request(), &view, &mut streams.policy);
         let (turn, round, model) = (self.turn, self.round, self.model.clone());
@@ -295,7 +295,7 @@ impl<'w> Edge<'w> {
     ) -> Result<(), RunError> {
         let Pending { mut streams, answered, .. } = pending;
         let trained = answered.trained(&*self.policy);
-        let view = ServerView { shares, ..view(engine.world, &server.counts) };
+        let view = ServerView { shares, ..view(engine.world, &server.counts, &*self.policy) };
         let view = answered.view(view, &trained);
         let question = self.question(engine, server);
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;

@@ -21,7 +21,7 @@ impl<'w> Rounds<'w> {
     pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<bool, RunError> {
         let world = engine.world;
         let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
-        let view = view(world, &server.counts);
+        let view = view(world, &server.counts, &*self.policy);
         let least = world.budget.least;
         let question = self.question(engine, server);
         if question.cohort < least {
@@ -155,6 +155,9 @@ fn foresee<'w>(
     question: &Question<'_>,
 ) -> Result<Option<(Vec<ClientId>, f64)>, RunError> {
     let Some(most) = policy.foresees(&question.request()) else { return Ok(None) };
+    if !policy.sees_truth() {
+        return Err(question.refuse("asks for the best set in hindsight, and does not say that it sees the truth"));
+    }
     let (Some(meter), Some(learning)) = (meter.filter(|meter| meter.is_of_sets()), &server.learning) else {
         return Err(question.refuse("asks for the best set in hindsight, and no sets are metered"));
     };

@@ -1,0 +1,163 @@
+//! Who is called the best by regret: policies that are shown the truth are left out, and nobody else is.
+
+use super::support::Workplace;
+use fedgenie::config::Complaint;
+use fedgenie::experiment::compared::answers;
+use fedgenie::experiment::{Experiment, Summary, Threads};
+use fedgenie::id::ClientId;
+use fedgenie::policy::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::scenario::tree;
+use fedgenie::state::{State, Stateful};
+use std::path::Path;
+
+/// Devices are alike, so that whoever selects everybody in turn misses nothing.
+const ALIKE: &str = r#"
+name = "truth"
+seeds = 3
+[stop]
+rounds = 12
+[population]
+clients = 4
+[population.latency]
+download = { constant = "0.1 s" }
+compute = { constant = "0.5 s" }
+upload = { constant = "0.1 s" }
+[protocol.synchronous]
+cohort = 2
+[regret]
+tau_min = "0.1 s"
+[policy.random]
+[policy.round-robin]
+"#;
+
+/// What is said of regret.
+fn of_regret(answers: &[String]) -> &str {
+    let mut found = answers.iter().filter(|answer| answer.starts_with("best: ") && answer.contains("regret, "));
+    let answer = found.next().unwrap_or_else(|| panic!("nothing of regret in {answers:?}"));
+    assert_eq!(found.next(), None);
+    answer
+}
+
+fn regrets(summary: &Summary, label: &str) -> Vec<f64> {
+    summary.runs.iter().filter(|run| run.arm == label).map(|run| run.regret.mean.unwrap()).collect()
+}
+
+fn experiment(text: &str) -> Experiment {
+    let root = tree::parse(Path::new("scenario.toml"), text).unwrap();
+    Experiment::from_tree(&root, Path::new("."), None).unwrap()
+}
+
+fn one() -> Threads {
+    Threads::new(1).unwrap()
+}
+
+#[test]
+fn an_ordinary_policy_without_regret_is_the_best_and_the_genie_is_not_a_candidate() {
+    let text = format!("{ALIKE}[policy.genie]\n[policy.oracle]\nkind = \"genie\"\n");
+    let mut summary = experiment(&text).run(&one()).unwrap();
+    for label in ["round-robin", "genie", "oracle"] {
+        assert_eq!(regrets(&summary, label), [0.0; 3], "{label}");
+    }
+    assert!(regrets(&summary, "random").iter().all(|&regret| regret > 0.0));
+    let found = answers(&summary);
+    let sentence = of_regret(&found);
+    assert!(sentence.starts_with("best: round-robin (0); random is told apart"), "{sentence}");
+    let left_out = "genie, which sees the truth, has none; oracle, which sees the truth, has none; by";
+    assert!(sentence.contains(left_out), "{sentence}");
+    // A folder that does not say who was shown the truth.
+    summary.runs.iter_mut().for_each(|run| run.sees_truth = None);
+    assert!(answers(&summary).iter().all(|answer| !answer.starts_with("best: round-robin")));
+
+    // The same from the folder alone, and from the command that ran.
+    let place = Workplace::with(&text);
+    let run = place.fedgenie(&["run", "scenario.toml", "--out", "out", "--quiet"]);
+    let report = place.fedgenie(&["report", "out"]);
+    for answer in [&run, &report] {
+        assert!(answer.code == 0 && answer.stdout.contains(sentence), "{sentence} in {answer:?}");
+    }
+    let told = |arm: &str| place.json(&format!("out/runs/{arm}-s1/run.json"))["sees_truth"].clone();
+    assert_eq!([told("genie"), told("oracle"), told("random")], [true, true, false].map(serde_json::Value::from));
+    assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
+}
+
+/// A policy of a program that takes the fastest, if it is shown who that is, and else the first.
+struct Outside {
+    knows: bool,
+}
+
+impl Stateful for Outside {
+    fn exchange(&mut self, _: &mut State<'_>) {}
+}
+
+impl Policy for Outside {
+    fn sees_truth(&self) -> bool {
+        self.knows
+    }
+
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Vec<ClientId>,
+    ) {
+        assert_eq!(view.genie.is_some(), self.knows, "who does not say that it sees the truth is not shown it");
+        let mut order = ask.available.list().to_vec();
+        // In turn, as it is told how often each was selected.
+        order.sort_by_key(|client| (view.counts[client.index()], *client));
+        selection.extend(&order[..ask.cohort]);
+    }
+}
+
+#[test]
+fn policies_of_programs_say_whether_they_see_the_truth() {
+    let mut experiment = experiment(ALIKE);
+    let build = |knows: bool| move |_: &BuildContext<'_>| Ok::<Box<dyn Policy>, Complaint>(Box::new(Outside { knows }));
+    experiment.add_policy("knowing", build(true)).unwrap();
+    experiment.add_policy("plain", build(false)).unwrap();
+    let place = Workplace::new();
+    let summary = experiment.run_to(&place.path("out"), &one(), |_, _, _, _| Ok(())).unwrap();
+    assert_eq!([regrets(&summary, "knowing"), regrets(&summary, "plain")], [[0.0; 3], [0.0; 3]]);
+    let found = answers(&summary);
+    let sentence = of_regret(&found);
+    assert!(sentence.starts_with("best: round-robin (0); plain is the same; "), "{sentence}");
+    assert!(sentence.contains("knowing, which sees the truth, has none; by"), "{sentence}");
+    let report = place.fedgenie(&["report", "out"]);
+    assert!(report.code == 0 && report.stdout.contains(sentence), "{sentence} in {report:?}");
+}
+
+/// Where nobody's regret is 0, the genie is left out as well.
+#[test]
+fn a_genie_that_misses_something_is_no_candidate_either() {
+    // The genie knows speeds; what the regret measures is what updates are worth.
+    let text = r#"
+        name = "truth"
+        seeds = 3
+        stop.rounds = 6
+        population.clients = 4
+        population.latency.download.constant = "0.1 s"
+        population.latency.compute.constant = "0.5 s"
+        population.latency.upload.constant = "0.1 s"
+        protocol.synchronous.cohort = 2
+        task.linear-regression.examples = 80
+        task.linear-regression.features = 2
+        training.optimizer.sgd.lr = 0.05
+        regret.tau_min = "0.1 s"
+        regret.meters = []
+        regret.counterfactual = true
+        regret.utility = "loss-drop"
+        policy.genie = {}
+        policy.random = {}
+        policy.round-robin = {}
+    "#;
+    let summary = experiment(text).run(&one()).unwrap();
+    let hindsight = |run: &&fedgenie::experiment::RunSummary| run.regret.hindsight.unwrap() > 0.0;
+    assert!(summary.runs.iter().any(|run| run.arm == "genie" && hindsight(&run)));
+    let found = answers(&summary);
+    let sentence = of_regret(&found);
+    assert!(
+        !sentence.starts_with("best: genie") && sentence.contains("genie, which sees the truth, has "),
+        "{sentence}"
+    );
+    assert!(!sentence.contains("has none"), "{sentence}");
+}
