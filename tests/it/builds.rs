@@ -79,7 +79,7 @@ fn runs_of_another_build_are_kept_if_their_first_rounds_are_the_same() {
     let answer = work.fedgenie(&["verify", "out"]);
     assert!(answer.code == 1 && answer.stdout.contains("other_builds of manifest.json"), "{answer:?}");
     // One of them of a program in which the policy does something else.
-    work.write("else.toml", changed(&work.text(SCENARIO), "[policy.bsfl]", "[policy.bsfl]\nkind = \"round-robin\""));
+    work.write("else.toml", changed(&work.text(SCENARIO), "[policy.bsfl]", "[policy.bsfl]\nkind = \"random\""));
     work.run_file("else.toml", "else", &[]);
     of_another_build(&work, "else", "bsfl-s1");
     take_from(&work, "else", "out", "bsfl-s1");
@@ -151,7 +151,7 @@ fn a_validation_takes_no_runs_of_a_program_that_has_changed() {
     let falsify = || {
         // Under the label of the genie somebody else has played.
         let resolved = place.text(&format!("{folder}/scenario.toml"));
-        place.write("else.toml", resolved.replacen("kind = \"genie\"", "kind = \"round-robin\"", 1));
+        place.write("else.toml", resolved.replacen("kind = \"genie\"", "kind = \"random\"", 1));
         let _ = fs::remove_dir_all(place.path("else"));
         place.run_file("else.toml", "else", &[]);
         of_another_build(&place, "else", "genie-s3");
