@@ -154,6 +154,9 @@ pub trait ClusterSettings {
         false
     }
 
+    /// Rounds between assignments; none if servers stay where they are.
+    fn every(&self) -> Option<u32>;
+
     /// The rule before the first round.
     fn build(&self, context: &ClusterContext<'_>) -> Box<dyn ClusterPolicy>;
 }
@@ -362,6 +365,11 @@ impl Clusters {
     /// Whether the rule compares losses; one of a program may do without.
     pub fn needs_losses(&self) -> bool {
         self.outside.is_none() && self.assign.settings().needs_losses()
+    }
+
+    /// Rounds between assignments; none if there are none, or a program makes them.
+    pub fn every(&self) -> Option<u32> {
+        self.assign.settings().every().filter(|_| self.outside.is_none())
     }
 }
 

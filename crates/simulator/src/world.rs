@@ -307,6 +307,7 @@ impl WorldPlan {
         warnings.extend(task.iter().flat_map(|task| task.warnings()));
         if let Some(clusters) = &clusters {
             self.check_losses(clusters, task.as_deref())?;
+            self.check_told_losses(clusters, task.as_deref(), &rule)?;
             warnings.extend(self.check_networks(clusters, task.as_deref())?);
         }
         let mut local = self.training.clone();
