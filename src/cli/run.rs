@@ -8,7 +8,7 @@ use fedgenie::error::Error;
 use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::{
     Earlier, Experiment, INTERVAL_SEEDS, Interval, Outputs, Overrides, ResultFolder, RunId, RunSummary, Shard, Summary,
-    artefacts, below, compared::answers, execute, table,
+    artefacts, below, compared::answers, execute, table, warnings,
 };
 use fedgenie::lanes::Path;
 use fedgenie::limits;
@@ -17,6 +17,7 @@ use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
 use fedgenie::text::{self, escaped, message};
 use std::collections::BTreeSet;
+use std::io::IsTerminal;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,11 +51,11 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         });
     }
     // Everything that can be wrong with the input is found before the first file is written.
-    let mut warnings = experiment.check_worlds(&runs, &cache)?;
+    let mut of_worlds = experiment.check_worlds(&runs, &cache)?;
     if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.trains()) {
-        warnings.extend(cpu::warning(Path::detect()));
+        of_worlds.extend(cpu::warning(Path::detect()));
     }
-    for warning in warnings {
+    for warning in of_worlds {
         say(&format!("fedgenie: warning: {}", message(&warning)));
     }
     let open =
@@ -98,9 +99,10 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
         concluded => concluded?,
     };
-    for run in &summary.runs {
-        for warning in &run.warnings {
-            say(&format!("fedgenie: warning: {}, seed {}: {}", run.arm, run.seed, message(warning)));
+    // On a terminal they stand below the table.
+    if arguments.json || !std::io::stdout().is_terminal() {
+        for warning in warnings(&summary) {
+            say(&format!("fedgenie: warning: {}", message(&warning)));
         }
     }
     if let (Some(folder), true) = (&arguments.out, is_written) {

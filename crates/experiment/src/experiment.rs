@@ -8,12 +8,14 @@
 //! that remain spread the training of their clients over all threads; before that, each run stays on its own.
 
 pub mod artefacts;
+mod asked;
 pub mod below;
 mod checkpoint;
 mod clock;
 pub mod compared;
 pub mod cpu;
 mod curve;
+mod effective;
 mod ended;
 mod estimates;
 mod execution;
@@ -31,8 +33,10 @@ mod summary;
 mod table;
 pub mod until;
 pub mod verify;
+mod warnings;
 mod watch;
 
+pub use asked::Asked;
 pub use checkpoint::Interval;
 pub use curve::{Curve, CurvePoint};
 pub use ended::{Ended, Named};
@@ -41,7 +45,8 @@ pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use heavy::{MedianOf, are_heavy, is_time};
 pub use summary::{ArmSummary, Comparison, PointComparison, RunSummary, Summary, Traffic};
-pub use table::{INTERVAL_SEEDS, ROUNDING, number, overridden, show, show_until, table};
+pub use table::{INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_until, table};
+pub use warnings::warnings;
 pub use watch::{CONVERGENCE, Converged, Reached, Watch};
 
 use crate::error::Error;

@@ -345,9 +345,14 @@ impl Clusters {
         ClusterNetworks { count: self.count, distinct: matches!(self.networks, Networks::Distinct) }
     }
 
+    /// The weight decay of the clusters' networks.
+    pub fn l2(&self, model: ClusterModel) -> f64 {
+        self.l2.unwrap_or_else(|| model.default_l2())
+    }
+
     /// The weight decay of the clusters' parts of a layout.
     pub fn decays(&self, model: ClusterModel, layout: &Layout) -> Vec<Decay> {
-        let rate = self.l2.unwrap_or_else(|| model.default_l2());
+        let rate = self.l2(model);
         if rate == 0.0 {
             return Vec::new();
         }

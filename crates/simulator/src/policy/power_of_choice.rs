@@ -42,6 +42,7 @@ use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Parameters of `power-of-choice`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -139,6 +140,10 @@ impl Policy for PowerOfChoice {
             Losses::LastKnown => Probe::None,
             Losses::Trained => Probe::Training(self.drawn.clone()),
         }
+    }
+
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        vec![("candidates", self.candidates.into())]
     }
 
     fn select(

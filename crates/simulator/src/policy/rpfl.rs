@@ -48,6 +48,7 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Parameters of `rpfl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,7 +95,7 @@ impl PolicySettings for Config {
         let can_be_heard = context.data_sizes.iter().map(|&size| size > 0).collect();
         Ok(Box::new(Rpfl {
             components: self.components as usize,
-            clusters: self.clusters as usize,
+            clusters: (self.clusters as usize).min(context.cohort),
             changes: vec![Vec::new(); context.clients],
             can_be_heard,
             is_new: false,
@@ -144,6 +145,10 @@ impl Rpfl {
 impl Policy for Rpfl {
     fn wants(&self) -> Wants {
         Wants { change: true, ..Wants::default() }
+    }
+
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        vec![("clusters", self.clusters.into())]
     }
 
     fn select(

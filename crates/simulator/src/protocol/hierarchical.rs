@@ -65,6 +65,7 @@ use fedgenie_core::units::Duration;
 use fedgenie_learning::data::partition::two_level::clients_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// `[protocol.hierarchical]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -296,6 +297,14 @@ impl HierarchicalRule {
 }
 
 impl ProtocolSettings for Box<HierarchicalConfig> {
+    /// The cohorts of edge servers, where they follow from a share; one number if they are equal.
+    fn effective(&self, rule: &Rule) -> Vec<(&'static str, Value)> {
+        let (Rule::Hierarchical(rule), Some(_)) = (rule, self.participation) else { return Vec::new() };
+        let cohorts: Vec<usize> = rule.edge.iter().map(|rule| rule.ask).collect();
+        let is_same = cohorts.iter().all(|cohort| *cohort == cohorts[0]);
+        vec![("cohort", if is_same { cohorts[0].into() } else { json!(cohorts) })]
+    }
+
     fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let edges = within("edges", self.edges, clients, "the number of clients")?;
         if self.edge_rounds == 0 {

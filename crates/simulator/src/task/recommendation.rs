@@ -106,8 +106,8 @@ use fedgenie_core::catalogue::{Catalogue, Entry};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::located;
+use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::matrix_factorisation::Moves;
 use fedgenie_learning::model::weights::read_tensors;
 use fedgenie_learning::ranking::Ranker;
@@ -386,7 +386,10 @@ impl TaskSettings for Config {
         self.model.check().map_err(|complaint| complaint.below("model"))?;
         self.check_rows()?;
         if self.triplets.is_none() && !self.missing_triplets.is_refuse() {
-            return Err(Complaint::new("missing_triplets", "is for a table of triplets; give triplets, or take it out"));
+            return Err(Complaint::new(
+                "missing_triplets",
+                "is for a table of triplets; give triplets, or take it out",
+            ));
         }
         if self.staleness_window == 0 {
             return Err(Complaint::new("staleness_window", "found 0; expected a number of rounds of at least 1"));

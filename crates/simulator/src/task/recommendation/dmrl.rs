@@ -152,9 +152,8 @@ impl Dmrl {
         let mut missing = [0; 2];
         let mut features = Features::default();
         for (mode, (path, own)) in self.paths().into_iter().zip(own).enumerate() {
-            let wrong = |message: String| {
-                TaskError::Setting(Complaint::new(format!("model.dmrl.{}", MODES[mode]), message))
-            };
+            let wrong =
+                |message: String| TaskError::Setting(Complaint::new(format!("model.dmrl.{}", MODES[mode]), message));
             let found = match (path, own) {
                 (Some(_), Some(_)) => {
                     return Err(wrong("the data have such features themselves; leave it out here or there".into()));
