@@ -17,7 +17,6 @@ use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
 use fedgenie::text::{self, escaped, message};
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,8 +98,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
         concluded => concluded?,
     };
-    // On a terminal they stand below the table.
-    if arguments.json || !std::io::stdout().is_terminal() {
+    // Otherwise they stand below the table.
+    if arguments.json {
         for warning in warnings(&summary) {
             say(&format!("fedgenie: warning: {}", message(&warning)));
         }

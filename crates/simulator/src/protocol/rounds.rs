@@ -1,5 +1,6 @@
 //! Protocols in rounds: everyone asked gets the model at the same instant, and the round closes at its boundary.
 //!
+//! # Definition
 //! | protocol | the round closes when | what is not there |
 //! |---|---|---|
 //! | `synchronous` | all have arrived, or at the timeout | is called off at the timeout |
