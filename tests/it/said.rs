@@ -365,6 +365,16 @@ fn cohorts_that_follow_from_shares_or_budgets_are_in_the_summary() {
     assert_eq!(found["budget.traffic"], json!("20 kB"));
 }
 
+/// The cloud's policy sees edge servers as clients.
+#[test]
+fn what_the_clouds_policy_works_out_is_in_the_summary() {
+    let cloud = "[protocol.hierarchical]\nedges = 5\ncohort = 1\ncloud = { cohort = 2, policy = { cs-ucb = {} } }\n";
+    let scenario = changed(PLAIN, "[protocol.synchronous]\ncohort = 2\n", cloud);
+    let found = effective(&Workplace::with(&scenario), "random");
+    let path = "protocol.hierarchical.cloud.policy.cs-ucb.tau_max";
+    assert!(found[path].is_string() && found.as_object().unwrap().len() == 1, "{found}");
+}
+
 /// Policies under a sweep are written as they were given; what they take from the reward is in the summary.
 #[test]
 fn what_a_sweep_keeps_open_is_in_the_summary() {

@@ -1,6 +1,7 @@
 //! The values of settings that a scenario leaves open, or that did not hold for the whole run.
 
 use super::{Experiment, RunId};
+use fedgenie_simulator::protocol::Rule;
 use fedgenie_simulator::run::Run;
 use fedgenie_simulator::world::World;
 use serde_json::{Map, Value, json};
@@ -22,6 +23,12 @@ impl Experiment {
         found.extend(protocol.cohort_key().and_then(|key| Some((at(key), lowered(world, run)?))));
         found.extend(self.taken_over(id));
         found.extend(run.effective().into_iter().map(|(key, value)| (format!("{policy}.{key}"), value)));
+        if let Rule::Hierarchical(rule) = &world.protocol.rule
+            && let Some(policy) = &rule.cloud
+        {
+            let at = |key: &str| format!("protocol.hierarchical.cloud.policy.{}.{key}", policy.kind());
+            found.extend(run.effective_in_cloud().into_iter().map(|(key, value)| (at(&key), value)));
+        }
         let written = self.written(id);
         found.retain(|path, value| !is_said(&written, path, value));
         found

@@ -144,9 +144,12 @@ impl<'w> Hierarchy<'w> {
             let is_same = values.iter().all(|value| *value == values[0]);
             (key.to_owned(), if is_same { values[0].clone() } else { Value::Array(values) })
         };
-        let of_cloud = self.cloud.policy.iter().flat_map(|policy| policy.effective());
-        let of_cloud = of_cloud.map(|(key, value)| (format!("cloud.{key}"), value));
-        of_edges.into_iter().map(one).chain(of_cloud).collect()
+        of_edges.into_iter().map(one).collect()
+    }
+
+    /// The same of the cloud's policy.
+    pub fn effective_in_cloud(&self) -> Vec<(&'static str, Value)> {
+        self.cloud.policy.iter().flat_map(|policy| policy.effective()).collect()
     }
 
     /// The weights of the networks of edge servers' policies.

@@ -116,12 +116,20 @@ impl Run<'_> {
     }
 
     /// What policies work out for parameters that their scenario leaves open, by key: a list of edge servers' where
-    /// they differ. Those of the cloud's policy stand under `cloud.KEY`.
+    /// they differ.
     pub fn effective(&self) -> Vec<(String, Value)> {
         match &self.protocol {
             Protocol::Rounds(rounds) => named(rounds.effective()),
             Protocol::Buffered(buffered) => named(buffered.effective()),
             Protocol::Hierarchy(hierarchy) => hierarchy.effective(),
+        }
+    }
+
+    /// The same of the cloud's policy, where there is one.
+    pub fn effective_in_cloud(&self) -> Vec<(String, Value)> {
+        match &self.protocol {
+            Protocol::Hierarchy(hierarchy) => named(hierarchy.effective_in_cloud()),
+            Protocol::Rounds(_) | Protocol::Buffered(_) => Vec::new(),
         }
     }
 
