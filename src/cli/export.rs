@@ -1,9 +1,9 @@
 //! `fedgenie export`
 
-use super::{ExportArguments, print};
+use super::{ExportArguments, print, say};
 use fedgenie::error::Error;
-use fedgenie::report::{ExportFormat, export};
-use fedgenie::text;
+use fedgenie::report::{ExportFormat, Exported, export};
+use fedgenie::text::{self, message};
 use std::path::Path;
 
 pub fn run(arguments: &ExportArguments) -> Result<u8, Error> {
@@ -13,7 +13,11 @@ pub fn run(arguments: &ExportArguments) -> Result<u8, Error> {
         other => return Err(Error::Usage(format!("found --to {other}; expected csv or parquet"))),
     };
     let into = arguments.out.as_deref().unwrap_or(Path::new("export"));
-    for path in export(&arguments.folders, into, format)? {
+    let Exported { paths, warnings } = export(&arguments.folders, into, format)?;
+    for warning in warnings {
+        say(&format!("fedgenie: warning: {}", message(&warning)));
+    }
+    for path in paths {
         print(&format!("written to {}\n", text::path(&path)))?;
     }
     Ok(0)

@@ -9,6 +9,7 @@ use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::{
     Earlier as Becomes, Experiment, INTERVAL_SEEDS, Interval, LookedAt, Outputs, Overrides, ROUNDS_PER_LOOK,
     ResultFolder, RunId, RunSummary, Shard, Summary, artefacts, below, build, compared::answers, execute, table,
+    warnings,
 };
 use fedgenie::lanes::Path;
 use fedgenie::limits;
@@ -36,11 +37,11 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     let mut runs = shard.of(experiment.runs());
     let Earlier { mut complete, foreign, damaged: mut repeated } = earlier(arguments, &experiment, &mut runs)?;
     // Everything that can be wrong with the input is found before the first file is written.
-    let mut warnings = experiment.check_worlds(&runs, &cache)?;
+    let mut of_worlds = experiment.check_worlds(&runs, &cache)?;
     if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.trains()) {
-        warnings.extend(cpu::warning(Path::detect()));
+        of_worlds.extend(cpu::warning(Path::detect()));
     }
-    for warning in warnings {
+    for warning in of_worlds {
         say(&format!("fedgenie: warning: {}", message(&warning)));
     }
     let becomes = what_becomes(arguments);
@@ -91,9 +92,10 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
         concluded => concluded?,
     };
-    for run in &summary.runs {
-        for warning in &run.warnings {
-            say(&format!("fedgenie: warning: {}, seed {}: {}", run.arm, run.seed, message(warning)));
+    // Otherwise they stand below the table.
+    if arguments.json {
+        for warning in warnings(&summary) {
+            say(&format!("fedgenie: warning: {}", message(&warning)));
         }
     }
     if let (Some(folder), true) = (&arguments.out, is_written) {

@@ -254,7 +254,9 @@ fn two_kinds_of_clouds_do_not_mix() {
             "{ buffer = 2, timeout = \"1 s\" }",
             ["cloud.timeout: is for a cloud that chooses edge servers", "with buffer"],
         ),
-        ("{ buffer = 0 }", ["cloud.buffer: found 0", "at least 1"]),
+        ("{ buffer = 0 }", ["cloud.buffer: found 0", "between 1 and the number of edge servers (4)"]),
+        ("{ buffer = 5 }", ["cloud.buffer: found 5", "between 1 and the number of edge servers (4)"]),
+        ("{ buffer = 4294967296 }", ["cloud.buffer: found 4294967296", "the number of edge servers (4)"]),
         (
             "{ buffer = 2, staleness = { polynomial = { exponent = -1.0 } } }",
             ["cloud.staleness: found exponent -1", "at least 0"],

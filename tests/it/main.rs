@@ -61,6 +61,7 @@ mod real_traces;
 mod recommendation;
 mod replay;
 mod report;
+mod said;
 mod scripted;
 mod servers;
 mod streams;

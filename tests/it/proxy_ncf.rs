@@ -116,7 +116,8 @@ fn scenario(case: &Case) -> String {
     let updated = if case.is_interacted { "interacted" } else { "touched" };
     let rows = if case.is_by_selected { "selected" } else { "touched" };
     let start = if case.has_start { "start = \"start.safetensors\"\n" } else { "" };
-    let triplets = if case.has_triplets { "triplets = \"triplets.csv\"\n" } else { "" };
+    let triplets = "triplets = \"triplets.csv\"\nmissing_triplets = \"skip\"\n";
+    let triplets = if case.has_triplets { triplets } else { "" };
     let optimizer = if case.is_adam { "adam" } else { "sgd" };
     let clip = case.clip.map_or_else(String::new, |most| format!("clip = {most}\n"));
     let noise = case.noise.map_or_else(String::new, |scope| format!("[privacy]\nsigma = 0.1\nscope = \"{scope}\"\n"));

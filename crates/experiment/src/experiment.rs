@@ -8,6 +8,7 @@
 //! that remain spread the training of their clients over all threads; before that, each run stays on its own.
 
 pub mod artefacts;
+mod asked;
 pub mod below;
 mod build_id;
 mod checkpoint;
@@ -15,6 +16,7 @@ mod clock;
 pub mod compared;
 pub mod cpu;
 mod curve;
+mod effective;
 mod ended;
 mod estimates;
 mod execution;
@@ -33,8 +35,10 @@ mod table;
 mod taken_over;
 pub mod until;
 pub mod verify;
+mod warnings;
 mod watch;
 
+pub use asked::Asked;
 pub use build_id::build;
 pub use checkpoint::Interval;
 pub use curve::{Curve, CurvePoint};
@@ -44,8 +48,9 @@ pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use heavy::{MedianOf, are_heavy, is_time};
 pub use summary::{ArmSummary, Comparison, PointComparison, RunSummary, Summary, Traffic};
-pub use table::{INTERVAL_SEEDS, ROUNDING, number, overridden, show, show_until, table};
+pub use table::{INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_until, table};
 pub use taken_over::{LookedAt, ROUNDS_PER_LOOK};
+pub use warnings::warnings;
 pub use watch::{CONVERGENCE, Converged, Reached, Watch};
 
 use crate::error::Error;

@@ -87,7 +87,7 @@ pub struct Sections {
     pub privacy: Option<PrivacyConfig>,
     /// Protocol: when the server aggregates.
     pub protocol: ProtocolConfig,
-    /// Clusters: which of several models each edge server trains.
+    /// Cluster models: which of several models each edge server trains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<ClustersConfig>,
     /// Aggregation: how updates are weighted, and what the server makes of their mean.

@@ -45,6 +45,9 @@ use crate::layout::{Layout, Scope};
 use fedgenie_core::id::{ClientId, JobNumber};
 use std::ops::Range;
 
+/// The source of this file, which opens with what `[aggregation]` does.
+pub const DOCUMENTED: &str = include_str!("aggregate.rs");
+
 /// One client's part in an aggregation, or an edge server's.
 #[derive(Clone, Copy, Debug)]
 pub struct Contribution<'a> {

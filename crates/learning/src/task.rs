@@ -182,6 +182,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         Ok(f64::NAN)
     }
 
+    /// The last round of which such losses are known, where they are looked up.
+    fn last_told(&self) -> Option<Round> {
+        None
+    }
+
     /// How many numbers a server remembers from round to round, beside the model.
     fn memory_len(&self) -> usize {
         0

@@ -12,7 +12,7 @@ use super::why;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::compared::answers;
-use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show};
+use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show, warnings as of_runs};
 use fedgenie_experiment::scenario::points;
 use fedgenie_simulator::policy;
 use std::collections::{BTreeMap, BTreeSet};
@@ -290,8 +290,8 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
         all.extend(results.warnings.iter().map(|warning| of(warning)));
         for run in &results.summary.runs {
             all.extend(run.heavy_tails.iter().map(|tail| of(tail)));
-            all.extend(run.warnings.iter().map(|warning| of(&format!("{}, seed {}: {warning}", run.arm, run.seed))));
         }
+        all.extend(of_runs(&results.summary).iter().map(|warning| of(warning)));
         let seeds = results.seeds.len();
         if seeds < INTERVAL_SEEDS {
             all.push(of(&format!(

@@ -90,6 +90,7 @@ impl Diff {
             results: Vec::new(),
             folders,
         };
+        diff.notes.extend(results.iter().flat_map(Results::warnings_of_runs));
         diff.compare(results);
         diff
     }

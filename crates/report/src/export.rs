@@ -53,11 +53,20 @@ impl ExportFormat {
     }
 }
 
+/// What was exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// The tables.
+    pub paths: Vec<PathBuf>,
+    /// What a careful user should know about the runs, in sentences.
+    pub warnings: Vec<String>,
+}
+
 /// Writes the tables of result folders into a folder. Returns what was written.
 ///
 /// # Errors
 /// If a folder holds no results, a round cannot be read, a file is there already, or cannot be written.
-pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat) -> Result<Vec<PathBuf>, Error> {
+pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat) -> Result<Exported, Error> {
     let results = folders.iter().map(|folder| Results::load(folder)).collect::<Result<Vec<_>, _>>()?;
     let paths = TABLES.map(|table| into.join(format!("{table}.{}", format.ending())));
     if let Some(there) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
@@ -77,7 +86,8 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat) -> Result<
     write(runs, format, run, |sheet| export.runs(sheet))?;
     write(rounds, format, round, |sheet| export.rounds(sheet))?;
     write(comparisons, format, comparison, |sheet| export.comparisons(sheet))?;
-    Ok(paths.to_vec())
+    let warnings = export.results.iter().flat_map(Results::warnings_of_runs).collect();
+    Ok(Exported { paths: paths.to_vec(), warnings })
 }
 
 /// What the values of a swept path are.

@@ -34,7 +34,7 @@ mod write;
 
 pub use self::csv::{csv, table_csv};
 pub use diff::{Diff, ResultDiff, SettingDiff};
-pub use export::{ExportFormat, export};
+pub use export::{ExportFormat, Exported, export};
 pub use html::html;
 pub use model::{
     Axis, Chart, Choice, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report, Scale,

@@ -5,7 +5,7 @@ use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::artefacts::{
     self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL,
 };
-use fedgenie_experiment::experiment::{Experiment, RunSummary, Summary, below, run_name};
+use fedgenie_experiment::experiment::{Experiment, RunSummary, Summary, below, run_name, warnings};
 use fedgenie_experiment::scenario::report::check_reference;
 use fedgenie_experiment::scenario::{Point, Sweep};
 use rayon::prelude::*;
@@ -49,6 +49,11 @@ impl Results {
         };
         results.note_missing();
         results
+    }
+
+    /// What a careful user should know about the runs, with the folder's name.
+    pub fn warnings_of_runs(&self) -> Vec<String> {
+        warnings(&self.summary).into_iter().map(|warning| format!("{}: {warning}", self.name)).collect()
     }
 
     /// Reads a folder that `run --out` wrote; of a run only its summary and course are read.

@@ -8,7 +8,7 @@ pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::Metric;
 use fedgenie_experiment::experiment::compared::{Aim, questions};
 use fedgenie_experiment::experiment::sample::Sample;
-use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary};
+use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary, is_told_who_was_asked};
 use fedgenie_experiment::scenario::{Sweep, points};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -430,6 +430,10 @@ impl<'a> Study<'a> {
         all.push(Quantity::new("wasted_compute_s", "wasted computing", Some("s"), lower));
         all.push(Quantity::new("wasted_down_bytes", "wasted download", Some("B"), lower));
         all.push(Quantity::new("wasted_up_bytes", "wasted upload", Some("B"), lower));
+        if self.results.iter().any(|results| is_told_who_was_asked(&results.summary)) {
+            all.push(Quantity::new("asked_mean", "clients asked at once", None, None));
+            all.push(Quantity::new("arrived_mean", "updates that arrived of them", None, None));
+        }
         all.push(Quantity::new("unique_clients", "clients selected at least once", None, None));
         all.push(Quantity::new("jain", "Jain's index of selections", None, None));
         all.push(Quantity::new("gini", "Gini index of selections", None, None));

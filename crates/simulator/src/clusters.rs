@@ -59,6 +59,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// The source of this file, which opens with what `[clusters]` is.
+pub const DOCUMENTED: &str = include_str!("clusters.rs");
+
 /// Decides which cluster each edge server belongs to.
 pub trait ClusterPolicy: Stateful + Send {
     /// Writes the cluster of each edge server in the next round into `assignment`, which has those of the round that
@@ -153,6 +156,9 @@ pub trait ClusterSettings {
     fn needs_losses(&self) -> bool {
         false
     }
+
+    /// Rounds between assignments; none if servers stay where they are.
+    fn every(&self) -> Option<u32>;
 
     /// The rule before the first round.
     fn build(&self, context: &ClusterContext<'_>) -> Box<dyn ClusterPolicy>;
@@ -342,9 +348,14 @@ impl Clusters {
         ClusterNetworks { count: self.count, distinct: matches!(self.networks, Networks::Distinct) }
     }
 
+    /// The weight decay of the clusters' networks.
+    pub fn l2(&self, model: ClusterModel) -> f64 {
+        self.l2.unwrap_or_else(|| model.default_l2())
+    }
+
     /// The weight decay of the clusters' parts of a layout.
     pub fn decays(&self, model: ClusterModel, layout: &Layout) -> Vec<Decay> {
-        let rate = self.l2.unwrap_or_else(|| model.default_l2());
+        let rate = self.l2(model);
         if rate == 0.0 {
             return Vec::new();
         }
@@ -362,6 +373,11 @@ impl Clusters {
     /// Whether the rule compares losses; one of a program may do without.
     pub fn needs_losses(&self) -> bool {
         self.outside.is_none() && self.assign.settings().needs_losses()
+    }
+
+    /// Rounds between assignments; none if there are none, or a program makes them.
+    pub fn every(&self) -> Option<u32> {
+        self.assign.settings().every().filter(|_| self.outside.is_none())
     }
 }
 

@@ -14,12 +14,14 @@
 
 mod durations;
 mod explanations;
+mod offers;
 mod outcomes;
 mod participation;
 mod selections;
 
 pub use durations::{BINS_PER_DECADE, Durations};
 pub use explanations::{Decision, Explained, Explanations, KeptRound, MOST_KEPT, MOST_ROWS, MOST_SELECTIONS, Spread};
+pub use offers::Offers;
 pub use outcomes::{Lost, Outcomes};
 pub use participation::{Participation, gini};
 pub use selections::{Bins, MOST_CLIENTS, MOST_WINDOWS, Row, Selections};

@@ -46,6 +46,11 @@ pub use feedback::{
 };
 pub(crate) use means::SampleMeans;
 
+/// A duration, of so many seconds, as a scenario has it.
+fn in_seconds(seconds: f64) -> Value {
+    serde_json::json!(Amount::<Seconds>::new(seconds))
+}
+
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Round, Turn};
@@ -56,8 +61,10 @@ use fedgenie_core::oracle::reward::{History, Reward};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_core::units::{Amount, Seconds};
 use fedgenie_learning::model::weights::Tensor;
 use fedgenie_learning::task::ProbeKind;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A question to a policy: whom to select.
@@ -258,6 +265,11 @@ pub trait Policy: Stateful + Send {
 
     /// The weights of its networks, by the names that files have for them; empty before its first selection.
     fn tensors(&self) -> Vec<Tensor> {
+        Vec::new()
+    }
+
+    /// What it works out for parameters that its scenario leaves open, by key, as a scenario would have it.
+    fn effective(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
 

@@ -10,6 +10,7 @@ use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
+use serde_json::Value;
 
 pub mod buffered;
 pub mod hierarchical;
@@ -28,6 +29,16 @@ pub trait ProtocolSettings {
     /// # Errors
     /// A complaint with a path below the protocol's table.
     fn rule(&self, clients: usize) -> Result<Rule, Complaint>;
+
+    /// The key of how many clients a round asks, which a budget may lower; none where it lowers nothing.
+    fn cohort_key(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What a rule has worked out for keys that are left open, by key.
+    fn effective(&self, _rule: &Rule) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
 }
 
 components! {
@@ -93,6 +104,16 @@ impl ProtocolConfig {
     /// Whether there are servers between clients and cloud.
     pub const fn has_edge_servers(&self) -> bool {
         matches!(self, Self::Hierarchical(_))
+    }
+
+    /// The key of how many clients a round asks, which a budget may lower; none where it lowers nothing.
+    pub fn cohort_key(&self) -> Option<&'static str> {
+        self.settings().cohort_key()
+    }
+
+    /// What its rule has worked out for keys that are left open, by key.
+    pub fn effective(&self, rule: &Rule) -> Vec<(&'static str, Value)> {
+        self.settings().effective(rule)
     }
 
     /// Checks the parameters against the number of clients.

@@ -28,6 +28,7 @@ mod engine;
 mod evaluations;
 mod hierarchy;
 mod hindsight;
+mod initial;
 mod jobs;
 mod learning;
 mod probe;
@@ -38,9 +39,9 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub use crate::world::Metrics;
 pub use accounts::Accounts;
 pub use evaluations::{End, Evaluations};
-pub use results::Metrics;
 
 use crate::policy::{Policies, Policy, Wants};
 use crate::population::LatencyError;

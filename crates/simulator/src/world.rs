@@ -2,6 +2,7 @@
 
 mod budget;
 mod checks;
+mod effective;
 pub(crate) mod hindsight;
 mod policies;
 mod servers;
@@ -29,7 +30,7 @@ use fedgenie_learning::aggregate::AggregationConfig;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What a world is made of, checked as far as that is possible without building it.
 #[derive(Clone, Debug)]
@@ -105,7 +106,12 @@ pub struct World {
     pub drift: Option<Moved>,
     /// The test examples of each server, when they are asked for.
     server_tests: OnceLock<Vec<Vec<u32>>>,
+    /// The metrics of the model that runs begin with, when they are asked for.
+    pub(crate) initial: Mutex<Option<Metrics>>,
 }
+
+/// Names and values of metrics.
+pub type Metrics = Vec<(&'static str, f64)>;
 
 /// When data move, and the task with the data moved.
 pub type Moved = (Drift, Arc<dyn Task>);
@@ -225,6 +231,7 @@ impl WorldPlan {
             warnings,
             drift,
             server_tests: OnceLock::new(),
+            initial: Mutex::new(None),
         })
     }
 
@@ -254,7 +261,7 @@ impl WorldPlan {
         self.task.check_outline(&outline).map_err(TaskError::Setting)?;
         self.check_servers(&rule)?;
         self.drift(&rule, None)?;
-        let clusters = self.cluster_models(&rule)?;
+        let mut clusters = self.cluster_models(&rule)?;
         let made = clusters.as_ref().zip(material.as_mut()).and_then(|(clusters, material)| {
             let model = clusters.model;
             material.clustered(model, clusters.networks())
@@ -307,11 +314,15 @@ impl WorldPlan {
         warnings.extend(task.iter().flat_map(|task| task.warnings()));
         if let Some(clusters) = &clusters {
             self.check_losses(clusters, task.as_deref())?;
+            self.check_told_losses(clusters, task.as_deref(), &rule)?;
             warnings.extend(self.check_networks(clusters, task.as_deref())?);
         }
         let mut local = self.training.clone();
         if let (Some(clusters), Some(model), Some(task)) = (&clusters, made, &task) {
             local.decays = clusters.decays(model, task.layout());
+        }
+        if let Some(clusters) = &mut clusters {
+            clusters.model = made.or(clusters.model);
         }
         if let Some(reward) = &self.reward {
             Truth::check(reward, &population, &rule)?;

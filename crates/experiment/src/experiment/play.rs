@@ -6,6 +6,7 @@ use super::execution::Threads;
 use super::last::LastRounds;
 use super::refine::Refine;
 use super::summary::cluster_numbers;
+use super::warnings::of_run;
 use super::{Curve, CurvePoint, Ended, Experiment, RunId, RunSummary, Watch, files};
 use crate::error::Error;
 use fedgenie_core::id::Round;
@@ -193,13 +194,17 @@ impl Experiment {
         write_policy(policy_file.as_deref(), &run)?;
         let Course { curve, watch, last, .. } = course;
         let warnings: Vec<String> = watch.warning(run.accounts()).into_iter().chain(run.warnings()).collect();
+        let effective = self.effective(id, world, &run);
+        let initial = world.initial_metrics(&settings.evaluate).map_err(failed)?;
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
         summary.final_metrics.extend(last.summary(&world.measures));
         summary.with = arm.overridden();
         summary.sees_truth = Some(sees_truth);
         (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy, arm.cohort);
-        summary.warnings = got_worse(world, &summary).into_iter().chain(warnings).collect();
+        summary.effective = effective;
+        summary.initial = initial.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
         if let Some(task) = &world.task {
@@ -235,22 +240,4 @@ fn bound(world: &World, policy: &PolicySource, most: Option<u32>) -> Option<Boun
         return None;
     }
     Bound::of(&truth.genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
-}
-
-/// Whether training ended in a loss far above that of the model it began with.
-fn got_worse(world: &World, summary: &RunSummary) -> Option<String> {
-    const MUCH: f64 = 100.0;
-    let last = *summary.final_metrics.get("test_loss")?;
-    // A small loss is not worth the evaluation of the initial model.
-    if last < 1.0 {
-        return None;
-    }
-    let loss = world.measures.of_data.iter().position(|measure| measure.name == "loss")?;
-    let first = world.initial_measures()[loss];
-    let is_worse = first.is_finite() && (last > MUCH * first || last.is_nan());
-    is_worse.then(|| {
-        format!(
-            "the test loss rose from {first:.3e} to {last:.3e}; a smaller learning rate may help, or normalize = true"
-        )
-    })
 }

@@ -1,5 +1,10 @@
 //! What an experiment found: one row per run, one per policy and point.
 
+mod read;
+
+pub(super) use read::read_metrics;
+
+use super::asked::Asked;
 use super::ended::{Ended, Named};
 use super::estimates::{Horizons, differences, estimates, median_differences, medians_of, untils};
 use super::heavy::MedianOf;
@@ -14,8 +19,8 @@ use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
 use fedgenie_simulator::run::{Run, RunError};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use read::{asked, read_at_bytes, read_references};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Bytes moved.
@@ -60,6 +65,9 @@ pub struct RunSummary {
     pub ended: Option<Ended>,
     /// Digests.
     pub digest: DigestPair,
+    /// Metrics of the model that the runs of its world begin with, as far as rounds measure them; in no digest.
+    #[serde(default, skip_serializing_if = "Named::is_empty", deserialize_with = "read_metrics")]
+    pub initial: Named,
     /// Metrics of the final model; with cluster models also `active_clusters` and `reassignments`, with `last` of
     /// `[evaluate]` also `server_M_mean_last` and so on.
     #[serde(rename = "final", deserialize_with = "read_metrics")]
@@ -96,6 +104,12 @@ pub struct RunSummary {
     pub dispatched: u64,
     /// Jobs that arrived in their round.
     pub arrived: u64,
+    /// How many clients there are; 0 where that is not written.
+    #[serde(default)]
+    pub clients: usize,
+    /// How many clients selections were to have, could have and had, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
     /// Clients selected at least once.
     pub unique_clients: usize,
     /// Jain's index of selection counts: 1 if all are alike, 1/K if one client gets everything.
@@ -130,6 +144,10 @@ pub struct RunSummary {
     /// When the run converged, if `converged` of `[evaluate]` asks; written as null where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "asked")]
     pub converged: Option<Option<Converged>>,
+    /// Settings that the scenario leaves open, or that did not hold for the whole run: path, and the value that was
+    /// worked out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub effective: BTreeMap<String, serde_json::Value>,
     /// Whose latencies have an infinite mean or variance, in sentences, where nothing limits how long rounds wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heavy_tails: Vec<String>,
@@ -149,35 +167,6 @@ pub struct RunSummary {
     /// What its rounds add up to; not part of `summary.json`.
     #[serde(default, skip_serializing)]
     pub metrics: RunMetrics,
-}
-
-/// Metrics as written: JSON has no NaN, so that the loss of a model that diverged is null.
-pub(super) fn read_metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
-    let written = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
-    Ok(written.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
-}
-
-/// What is there, though it be null.
-fn asked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Converged>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
-}
-
-/// The same by bytes.
-fn read_at_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u64, Named>, D::Error> {
-    // Flattened, the keys come as texts.
-    let written = read_references(deserializer)?;
-    let bytes = |text: String| text.parse().map_err(|_| D::Error::custom("the bytes are no whole number"));
-    written.into_iter().map(|(text, metrics)| Ok((bytes(text)?, metrics))).collect()
-}
-
-/// The same of references.
-fn read_references<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<String, BTreeMap<String, f64>>, D::Error> {
-    #[derive(Deserialize)]
-    struct Metrics(#[serde(deserialize_with = "read_metrics")] BTreeMap<String, f64>);
-    let written = BTreeMap::<String, Metrics>::deserialize(deserializer)?;
-    Ok(written.into_iter().map(|(name, Metrics(values))| (name, values)).collect())
 }
 
 /// A run's summary with its course, as written to its folder.
@@ -211,6 +200,7 @@ impl RunSummary {
             virtual_time_s: run.now().seconds(),
             ended: Some(ended),
             digest: DigestPair { timeline: run.digests().timeline.hex(), model: run.digests().model.hex() },
+            initial: Named::new(),
             final_metrics: BTreeMap::new(),
             best: Named::new(),
             at_bytes: BTreeMap::new(),
@@ -224,6 +214,8 @@ impl RunSummary {
             wasted_up_bytes: 0,
             dispatched: 0,
             arrived: 0,
+            clients: counts.len(),
+            asked: Asked::of(run.offers(), run.accounts(), counts),
             unique_clients: run.participation().unique() as usize,
             jain: run.participation().jain(),
             gini: gini(counts),
@@ -236,6 +228,7 @@ impl RunSummary {
             reference: BTreeMap::new(),
             reached: Vec::new(),
             converged: None,
+            effective: BTreeMap::new(),
             heavy_tails: Vec::new(),
             warnings: Vec::new(),
             curve: curve.into_points(),
@@ -299,6 +292,9 @@ impl RunSummary {
             ("wasted_up_bytes".to_owned(), self.wasted_up_bytes as f64),
             ("dropout_share".to_owned(), self.outcomes.dropout_share()),
         ]);
+        if let Some(asked) = &self.asked {
+            numbers.extend(asked.numbers(self.unique_clients, self.clients));
+        }
         if let Some(traffic) = self.edge_traffic {
             numbers.insert("edge_down_bytes".to_owned(), traffic.down_bytes as f64);
             numbers.insert("edge_up_bytes".to_owned(), traffic.up_bytes as f64);

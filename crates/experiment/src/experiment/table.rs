@@ -1,7 +1,7 @@
 //! The table that a run ends with, and how numbers are shown to people.
 
 use super::until::Until;
-use super::{ArmSummary, CONVERGENCE, Ended, Reached, RunSummary, Summary};
+use super::{ArmSummary, Asked, CONVERGENCE, Ended, Reached, RunSummary, Summary, warnings};
 use crate::scenario::points;
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::{Estimate, estimate};
@@ -51,6 +51,12 @@ pub fn table(summary: &Summary) -> String {
     // What a probability of dropouts came to.
     if summary.arms.iter().any(|arm| arm.values.get("dropout_share").is_some_and(|share| share.mean > 0.0)) {
         columns.push(("dropout_share".to_owned(), "share dropped out".to_owned()));
+    }
+    // Where few could be asked, or few ever were.
+    if is_told_who_was_asked(summary) {
+        let asked =
+            [("asked_mean", "mean asked"), ("arrived_mean", "mean arrived"), ("unique_clients", "clients used")];
+        columns.extend(asked.map(|(key, title)| (key.to_owned(), title.to_owned())));
     }
     for name in target_names(summary) {
         let of_target = [format!("time_to.{name}"), format!("bytes_to.{name}")];
@@ -151,7 +157,16 @@ pub fn table(summary: &Summary) -> String {
     for (name, words) in references(summary, &metrics) {
         text.push_str(&format!("without a model, {name}: {words}\n"));
     }
+    for warning in warnings(summary) {
+        text.push_str(&format!("warning: {}\n", escaped(&warning)));
+    }
     text
+}
+
+/// Whether a policy could ask few of its cohort somewhere, or asked few of all clients.
+pub fn is_told_who_was_asked(summary: &Summary) -> bool {
+    let mean = |arm: &ArmSummary, key: &str| arm.values.get(key).map_or(1.0, |estimate| estimate.mean);
+    summary.arms.iter().any(|arm| Asked::is_told(mean(arm, "possible_share"), mean(arm, "unique_share")))
 }
 
 /// Bytes in the largest unit that leaves a whole number: `30 MB`.

@@ -4,10 +4,11 @@
 //! Names, documentation and parameters stand with the components; what is common to a kind, and the parameters'
 //! defaults, is read off the JSON schema, which is made from the types that read scenarios.
 
+mod definitions;
 mod forms;
 
 use super::schema::schema;
-use fedgenie_core::catalogue::{Catalogue, Entry, documentation, plain};
+use fedgenie_core::catalogue::{Catalogue, Entry, documentation, first_paragraph, plain};
 use fedgenie_core::law;
 use fedgenie_core::oracle::{SOLVERS, regret, utility};
 use fedgenie_learning::aggregate::server;
@@ -84,7 +85,22 @@ pub fn components() -> Vec<Component> {
     schema.sections("", &schema.0, &mut components);
     components.extend(forms::sections(&schema));
     components.extend(forms::values(&schema));
+    components.iter_mut().for_each(Component::define);
     components
+}
+
+impl Component {
+    /// Puts the definition before what it says, where its own file has none; a summary that stands there is its own.
+    fn define(&mut self) {
+        let Some(definition) = definitions::definition(self.kind, &self.name) else { return };
+        if !definition.starts_with('#') {
+            self.summary = first_paragraph(&definition);
+        }
+        let rest = std::mem::replace(&mut self.documentation, definition);
+        if !rest.is_empty() {
+            self.documentation.push_str(&format!("\n{rest}"));
+        }
+    }
 }
 
 /// A published set, which scenarios name as a folder, without parameters.
@@ -264,6 +280,25 @@ mod tests {
                 assert!(names.contains(&name.as_str()) || is_switch, "{kind}/{name} is in no schema");
                 assert!(!summary.is_empty() && documentation.len() > summary.len(), "{kind}/{name} says nothing");
             }
+        }
+    }
+
+    /// Whatever is listed begins with a sentence that says what it is, and then defines it.
+    #[test]
+    fn everything_begins_with_a_definition() {
+        for Component { kind, name, summary, documentation, .. } in components() {
+            let begins_with = summary.chars().next();
+            assert!(begins_with.is_some_and(|first| !first.is_lowercase() && first != '`'), "{kind}/{name}: {summary}");
+            assert!(summary.ends_with(['.', ':']), "{kind}/{name}: {summary}");
+            let mut headings = documentation.lines().enumerate().filter(|(_, line)| line.starts_with("# "));
+            let (place, first) = headings.next().unwrap_or((0, ""));
+            assert_eq!(first, "# Definition", "{kind}/{name}:\n{documentation}");
+            let words = documentation
+                .lines()
+                .skip(place + 1)
+                .take_while(|line| !line.starts_with("# "))
+                .flat_map(str::split_whitespace);
+            assert!(words.count() > 5, "{kind}/{name} defines nothing:\n{documentation}");
         }
     }
 

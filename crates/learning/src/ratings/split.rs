@@ -30,6 +30,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// The source of this file, which opens with what splits are.
+pub const DOCUMENTED: &str = include_str!("split.rs");
+
 /// Numbers of the streams, as documented above.
 const ALL: u32 = 4;
 const PER_USER: u32 = 5;

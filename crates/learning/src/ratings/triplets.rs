@@ -6,7 +6,9 @@
 //! negative one an item that is none of these. The same triplet may stand there several times; the order is that of the
 //! file. Training ratings without a triplet are not trained on.
 //!
-//! Triplets whose positive is one of the user's ratings for validation are kept apart ([`Triplets::valid`]).
+//! Triplets whose positive is one of the user's ratings for validation are kept apart ([`Triplets::valid`]). Ratings of
+//! which there is none are counted ([`Triplets::missing`]): all for training, and, if the table has any of them, those
+//! for validation.
 //!
 //! # Inputs
 //! RFC 4180, plain or gzip (told by the first two bytes).
@@ -17,6 +19,7 @@
 use super::{Part, RatingsSplit};
 use crate::data::DataError;
 use crate::data::rows::Rows;
+use crate::ranking::ItemLists;
 use std::path::Path;
 
 /// The most triplets of a file: 2^28.
@@ -40,6 +43,56 @@ pub struct Triplets {
     pub train: Vec<Triplet>,
     /// Of ratings for validation.
     pub valid: Vec<Triplet>,
+    /// Ratings without a triplet; none if all have one.
+    pub missing: Option<Missing>,
+}
+
+/// Ratings of which a table has no triplet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// How many for training.
+    pub train: usize,
+    /// How many for validation; 0 where the table has no triplet of any.
+    pub valid: usize,
+    /// User and item of the first: of those for training, or else of those for validation, the one with the smallest
+    /// numbers.
+    pub first: (u32, u32),
+}
+
+/// Which ratings of a part have a triplet.
+struct Covered<'a> {
+    lists: &'a ItemLists,
+    /// Where each user's ratings begin.
+    begin: Vec<usize>,
+    is_covered: Vec<bool>,
+}
+
+impl<'a> Covered<'a> {
+    fn new(lists: &'a ItemLists, users: usize) -> Self {
+        let mut begin = vec![0];
+        begin.extend((0..users as u32).scan(0, |sum, user| {
+            *sum += lists.of(user).len();
+            Some(*sum)
+        }));
+        let all = begin[users];
+        Self { lists, begin, is_covered: vec![false; all] }
+    }
+
+    /// Notes a triplet of a rating, if the part has that.
+    fn note(&mut self, user: u32, item: u32) -> bool {
+        let place = self.lists.of(user).binary_search(&item);
+        place.map(|place| self.is_covered[self.begin[user as usize] + place] = true).is_ok()
+    }
+
+    /// How many have none, and the first of them.
+    fn missing(&self) -> (usize, Option<(u32, u32)>) {
+        let count = self.is_covered.iter().filter(|is| !**is).count();
+        let first = self.is_covered.iter().position(|is| !is).map(|place| {
+            let user = self.begin.partition_point(|&begin| begin <= place) - 1;
+            (user as u32, self.lists.of(user as u32)[place - self.begin[user]])
+        });
+        (count, first)
+    }
 }
 
 const COLUMNS: [&str; 3] = ["user", "positive", "negative"];
@@ -61,6 +114,7 @@ pub fn read_triplets(path: &Path, split: &RatingsSplit) -> Result<Triplets, Data
         *place = found.ok_or_else(|| table(line, format!("there is no column {name:?}; expected {COLUMNS:?}")))?;
     }
     let mut triplets = Triplets::default();
+    let [mut trained, mut validated] = [&train, &valid].map(|lists| Covered::new(lists, split.users()));
     while let Some(line) = rows.advance()? {
         if rows.record.len() != width {
             let message = format!("found {} fields; the header has {width} columns", rows.record.len());
@@ -81,8 +135,8 @@ pub fn read_triplets(path: &Path, split: &RatingsSplit) -> Result<Triplets, Data
             *number = ids.find(field(column)).ok_or_else(|| wrong(column, expected))?;
         }
         let [user, positive, negative] = numbers;
-        let is_for_training = train.of(user).binary_search(&positive).is_ok();
-        if !is_for_training && valid.of(user).binary_search(&positive).is_err() {
+        let is_for_training = trained.note(user, positive);
+        if !is_for_training && !validated.note(user, positive) {
             return Err(wrong(1, "an item that the user has rated, among the ratings for training or validation"));
         }
         if positive == negative {
@@ -103,6 +157,9 @@ pub fn read_triplets(path: &Path, split: &RatingsSplit) -> Result<Triplets, Data
             "has no triplet of a rating for training; expected at least one after the header".into(),
         ));
     }
+    let (train, first) = trained.missing();
+    let (valid, first_valid) = if triplets.valid.is_empty() { (0, None) } else { validated.missing() };
+    triplets.missing = first.or(first_valid).map(|first| Missing { train, valid, first });
     Ok(triplets)
 }
 
@@ -125,6 +182,30 @@ mod tests {
         let found = read("negative,user,more,positive\n2,0,x, 1\n3,1,,2\n2,0,x,1\n").unwrap();
         assert_eq!(found.train, [triplet(0, 1, 2), triplet(1, 2, 3), triplet(0, 1, 2)]);
         assert!(found.valid.is_empty());
+        assert_eq!(found.missing, Some(Missing { train: 1, valid: 0, first: (0, 0) }));
+        assert_eq!(read("user,positive,negative\n0,0,2\n1,2,3\n0,1,2\n").unwrap().missing, None);
+    }
+
+    /// Users 0 to 2 have two ratings for training each, of which one of user 1 and one of user 2 have no triplet; of the
+    /// two for validation one has.
+    #[test]
+    fn ratings_without_a_triplet_are_counted() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("t.csv");
+        let train = [(0, 0), (0, 1), (1, 0), (1, 2), (2, 1), (2, 3)];
+        let all: Vec<_> = train.iter().chain(&[(0, 4), (2, 4)]).map(|&(user, item)| (user, item, 1.0)).collect();
+        let mut split = split_of(&all, 2);
+        split.valid = std::mem::take(&mut split.test);
+        let missing = |rows: &str| {
+            std::fs::write(&path, format!("user,positive,negative\n{rows}")).unwrap();
+            read_triplets(&path, &split).unwrap().missing
+        };
+        let whole = "0,0,2\n0,1,2\n1,0,1\n1,2,1\n2,1,0\n2,3,0\n";
+        assert_eq!(missing(whole), None, "a table need not have any triplet for validation");
+        let some = "0,0,2\n0,1,2\n1,0,1\n2,3,0\n2,4,0\n";
+        assert_eq!(missing(some), Some(Missing { train: 2, valid: 1, first: (1, 2) }));
+        let first = (0, 4);
+        assert_eq!(missing(&format!("{whole}2,4,0\n")), Some(Missing { train: 0, valid: 1, first }));
     }
 
     #[test]

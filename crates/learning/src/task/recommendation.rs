@@ -126,6 +126,8 @@ pub struct Recommendation {
     metadata: Option<Vec<Vec<f64>>>,
     /// Whether each user is a client.
     is_by_user: bool,
+    /// What a careful user should know about the files.
+    notes: Vec<String>,
 }
 
 impl Recommendation {
@@ -179,6 +181,7 @@ impl Recommendation {
             long_tail: source.long_tail(),
             valid_triplets,
             metadata: None,
+            notes: Vec::new(),
             is_by_user,
             source,
             start,
@@ -192,6 +195,12 @@ impl Recommendation {
     #[must_use]
     pub fn with_metadata(self, metadata: Option<Vec<Vec<f64>>>) -> Self {
         Self { metadata, ..self }
+    }
+
+    /// With what a careful user should know about the files.
+    #[must_use]
+    pub fn with_notes(self, notes: Vec<String>) -> Self {
+        Self { notes, ..self }
     }
 
     /// Who holds what.
@@ -450,6 +459,7 @@ impl Task for Recommendation {
 
     fn warnings(&self) -> Vec<String> {
         let mut warnings = self.source.dirt();
+        warnings.extend(self.notes.iter().cloned());
         if self.is_by_user {
             let clients = (0..self.source.holdings.clients()).map(ClientId::from_index);
             let without = clients.filter(|&client| self.examples(client) == 0).count();

@@ -22,6 +22,10 @@ use serde::{Deserialize, Serialize};
 pub struct Config {}
 
 impl ClusterSettings for Config {
+    fn every(&self) -> Option<u32> {
+        None
+    }
+
     fn build(&self, _: &ClusterContext<'_>) -> Box<dyn ClusterPolicy> {
         Box::new(Fixed)
     }

@@ -127,6 +127,10 @@ impl ClusterSettings for Config {
         true
     }
 
+    fn every(&self) -> Option<u32> {
+        Some(self.every)
+    }
+
     fn build(&self, context: &ClusterContext<'_>) -> Box<dyn ClusterPolicy> {
         let rounds = context.rounds.expect("the settings are checked before a rule is built of them");
         let servers = context.initial.iter().map(|_| Server { since: Round(0), arms: BTreeMap::new() }).collect();

@@ -74,6 +74,10 @@ impl ClusterSettings for Config {
         true
     }
 
+    fn every(&self) -> Option<u32> {
+        Some(self.every)
+    }
+
     fn build(&self, _: &ClusterContext<'_>) -> Box<dyn ClusterPolicy> {
         Box::new(Loss { config: self.clone(), weighed: None })
     }

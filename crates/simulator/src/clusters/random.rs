@@ -45,6 +45,10 @@ impl ClusterSettings for Config {
         check_every(self.every)
     }
 
+    fn every(&self) -> Option<u32> {
+        Some(self.every)
+    }
+
     fn build(&self, _: &ClusterContext<'_>) -> Box<dyn ClusterPolicy> {
         Box::new(Random { every: self.every, weighed: None })
     }

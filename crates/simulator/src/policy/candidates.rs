@@ -141,6 +141,17 @@ impl<'a> Candidates<'a> {
         self.admits(client).then_some(client)
     }
 
+    /// How many candidates there are, counted up to `most`.
+    pub fn count_to(&self, most: usize) -> usize {
+        match self.filter {
+            Some(Filter { devices: Some(_), list, .. }) => match list.get() {
+                Some(list) => list.len().min(most),
+                None => (0..self.scope.len()).filter_map(|index| self.at(index)).take(most).count(),
+            },
+            _ => self.at_most().min(most),
+        }
+    }
+
     /// All candidates, ascending. O(scope) when first asked for at an instant.
     pub fn list(&self) -> &'a [ClientId] {
         match self.filter {

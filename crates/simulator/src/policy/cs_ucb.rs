@@ -26,6 +26,7 @@
 
 use super::{
     BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
+    in_seconds,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -36,6 +37,7 @@ use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Parameters of `cs-ucb`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -113,6 +115,10 @@ impl Stateful for CsUcb {
 }
 
 impl Policy for CsUcb {
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        vec![("tau_max", in_seconds(self.tau_max))]
+    }
+
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,

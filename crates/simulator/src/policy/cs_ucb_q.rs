@@ -30,6 +30,7 @@
 use super::cs_ucb::{LongestLatency, latency_reward};
 use super::{
     BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
+    in_seconds,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -38,6 +39,7 @@ use fedgenie_core::oracle::top_m;
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Parameters of `cs-ucb-q`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,6 +97,10 @@ impl Stateful for CsUcbQ {
 }
 
 impl Policy for CsUcbQ {
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        vec![("tau_max", in_seconds(self.tau_max))]
+    }
+
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,

@@ -76,6 +76,7 @@ use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::units::{Amount, Bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Parameters of `fedacs`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -334,6 +335,10 @@ impl FedAcs {
 }
 
 impl Policy for FedAcs {
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        vec![("budget", serde_json::json!(Amount::<Bytes>::new(self.budget))), ("target", self.target.into())]
+    }
+
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,

@@ -43,6 +43,7 @@ use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The question for a client's influence.
 const INFLUENCE: &str = "influence";
@@ -108,6 +109,10 @@ impl Policy for FedGst {
         draw_uniform(&ask.available, self.candidates, &mut self.deck, rng, &mut self.asked);
         self.asked.sort_unstable();
         Probe::Answers { clients: self.asked.clone(), kind: INFLUENCE }
+    }
+
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        vec![("candidates", self.candidates.into())]
     }
 
     fn select(

@@ -8,6 +8,7 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_learning::model::weights::Tensor;
+use serde_json::Value;
 
 /// Makes a policy that is asked for at most so many clients, and is told that there are no more.
 pub(super) fn build(
@@ -108,6 +109,10 @@ impl Policy for Limited {
 
     fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
         self.policy.explain_after(clients, explanation);
+    }
+
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        self.policy.effective()
     }
 
     fn warning(&self) -> Option<String> {

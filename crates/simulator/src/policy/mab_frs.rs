@@ -67,7 +67,7 @@ mod utility;
 
 use super::{
     BuildContext, DeviationFrom, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, Probe, SampleMeans,
-    SelectionRequest, ServerView, Wants,
+    SelectionRequest, ServerView, Wants, in_seconds,
 };
 use context::Contexts;
 use estimate::Estimator;
@@ -84,6 +84,7 @@ use fedgenie_core::units::Duration;
 use joint::Joint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utility::{Pull, Utilities};
 
 /// Parameters of `mab-frs`. Where `[regret]` has `utility = { contribution = … }`, what is left out of the first five
@@ -375,6 +376,10 @@ impl Policy for MabFrs {
             Span::ZERO => Probe::None,
             span => Probe::Context(span),
         }
+    }
+
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        vec![("t_semi", in_seconds(self.t_semi))]
     }
 
     fn select(

@@ -70,11 +70,14 @@ mod pacer;
 pub use config::{Config, Step, Variant};
 
 use super::random::draw_by_weight;
-use super::{Explanation, Feedback, Policy, PolicyRng, SelectionRequest, ServerView, TrainingReport, Wants};
+use super::{
+    Explanation, Feedback, Policy, PolicyRng, SelectionRequest, ServerView, TrainingReport, Wants, in_seconds,
+};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{floor, ln, power, sqrt};
 use fedgenie_core::state::{State, Stateful};
 use pacer::Pacer;
+use serde_json::Value;
 
 /// The most clients that are blacklisted, as a share of all.
 const BLACKLISTED: f64 = 0.3;
@@ -282,6 +285,10 @@ impl Policy for Oort {
 
     fn needs_losses(&self) -> bool {
         true
+    }
+
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        self.pacer.delta().map(|delta| ("pacer_delta", in_seconds(delta))).into_iter().collect()
     }
 
     fn select(

@@ -44,6 +44,7 @@ use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Parameters of `power-of-choice`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -151,6 +152,10 @@ impl Policy for PowerOfChoice {
             Losses::LastKnown => Probe::None,
             Losses::Trained => Probe::Training { clients: self.drawn.clone(), answers: self.answers },
         }
+    }
+
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        vec![("candidates", self.candidates.into())]
     }
 
     fn select(

@@ -58,6 +58,7 @@ use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Parameters of `rpfl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -102,7 +103,7 @@ impl PolicySettings for Config {
         }
         Ok(Box::new(Rpfl {
             components: self.components as usize,
-            clusters: self.clusters as usize,
+            clusters: (self.clusters as usize).min(context.cohort),
             changes: vec![Vec::new(); context.clients],
             has_examples: context.data_sizes.iter().map(|&size| size > 0).collect(),
             selected_in: vec![None; context.clients],
@@ -161,6 +162,10 @@ impl Rpfl {
 impl Policy for Rpfl {
     fn wants(&self) -> Wants {
         Wants { change: true, ..Wants::default() }
+    }
+
+    fn effective(&self) -> Vec<(&'static str, Value)> {
+        vec![("clusters", self.clusters.into())]
     }
 
     fn select(

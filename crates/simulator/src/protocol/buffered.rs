@@ -55,7 +55,7 @@ use serde::{Deserialize, Serialize};
 pub struct BufferedConfig {
     /// Clients at work at the same time.
     pub concurrency: usize,
-    /// Updates per new model.
+    /// Updates per new model; at most as many as there are clients.
     pub buffer: usize,
     /// How much an update counts that is some rounds old.
     #[serde(default)]
@@ -101,12 +101,9 @@ pub struct BufferedRule {
 
 impl ProtocolSettings for BufferedConfig {
     fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
-        if self.buffer == 0 {
-            return Err(Complaint::new("buffer", "found 0; expected at least 1"));
-        }
         Ok(Rule::Buffered(BufferedRule {
             concurrency: within("concurrency", self.concurrency, clients, "the number of clients")?,
-            buffer: self.buffer,
+            buffer: within("buffer", self.buffer, clients, "the number of clients")?,
             staleness: self.staleness.checked("staleness")?,
             max_staleness: self.max_staleness.unwrap_or(u32::MAX),
             combine: self.combine,

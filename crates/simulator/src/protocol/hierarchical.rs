@@ -14,8 +14,8 @@
 //! would a client: data size, and the time from the cloud's dispatch to the arrival of the model.
 //!
 //! *Asynchronous cloud*: with `cloud = { buffer = 4 }` edge servers work without waiting for each other, by the laws of
-//! `buffered`. Whenever a server's model has arrived, the cloud sends it the newest model, after everything else of
-//! that instant. With every `buffer`-th model that arrives the cloud's model changes, and a round is over: rounds are
+//! `buffered`; `buffer` is at most the number of edge servers. Whenever a server's model has arrived, the cloud sends it
+//! the newest model, after everything else of that instant. With every `buffer`-th model that arrives the cloud's model changes, and a round is over: rounds are
 //! aggregations. A server's model is as many rounds *stale* as the cloud has made models since it sent that server its
 //! own. With base weights `b_m` of `[aggregation]` (the examples of all clients of server `m`) and the weight `s` of
 //! `staleness`, the change is `Δ = Σ_m b_m s(stale_m) δ_m / Σ_m b_m` over what arrived: what staleness takes away stays
@@ -65,6 +65,7 @@ use fedgenie_core::units::Duration;
 use fedgenie_learning::data::partition::two_level::clients_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// `[protocol.hierarchical]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -135,7 +136,8 @@ pub struct CloudConfig {
     /// The longest a round of the cloud waits, where a policy chooses who takes part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// Models of edge servers per new model, where these work without waiting for each other.
+    /// Models of edge servers per new model, where these work without waiting for each other; at most as many as there
+    /// are edge servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<usize>,
     /// How much a model counts that is some rounds old, where they are taken in as they arrive.
@@ -220,11 +222,8 @@ impl CloudConfig {
             return Err(complaint);
         }
         if let Some(models) = self.buffer {
-            if models == 0 {
-                return Err(Complaint::new("buffer", "found 0; expected at least 1"));
-            }
             let buffer = CloudBuffer {
-                models,
+                models: within("buffer", models, edges, "the number of edge servers")?,
                 staleness: self.staleness.unwrap_or_default().checked("staleness")?,
                 max_staleness: self.max_staleness.unwrap_or(u32::MAX),
                 combine: self.combine.unwrap_or_default(),
@@ -298,6 +297,14 @@ impl HierarchicalRule {
 }
 
 impl ProtocolSettings for Box<HierarchicalConfig> {
+    /// The cohorts of edge servers, where they follow from a share; one number if they are equal.
+    fn effective(&self, rule: &Rule) -> Vec<(&'static str, Value)> {
+        let (Rule::Hierarchical(rule), Some(_)) = (rule, self.participation) else { return Vec::new() };
+        let cohorts: Vec<usize> = rule.edge.iter().map(|rule| rule.ask).collect();
+        let is_same = cohorts.iter().all(|cohort| *cohort == cohorts[0]);
+        vec![("cohort", if is_same { cohorts[0].into() } else { json!(cohorts) })]
+    }
+
     fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let edges = within("edges", self.edges, clients, "the number of clients")?;
         if self.edge_rounds == 0 {

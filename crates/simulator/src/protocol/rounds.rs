@@ -1,5 +1,6 @@
 //! Protocols in rounds: everyone asked gets the model at the same instant, and the round closes at its boundary.
 //!
+//! # Definition
 //! | protocol | the round closes when | what is not there |
 //! |---|---|---|
 //! | `synchronous` | all have arrived, or at the timeout | is called off at the timeout |
@@ -136,12 +137,20 @@ impl SynchronousConfig {
 }
 
 impl ProtocolSettings for SynchronousConfig {
+    fn cohort_key(&self) -> Option<&'static str> {
+        Some("cohort")
+    }
+
     fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         self.rounds(clients).map(Rule::Rounds)
     }
 }
 
 impl ProtocolSettings for OverSelectionConfig {
+    fn cohort_key(&self) -> Option<&'static str> {
+        Some("ask")
+    }
+
     fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let ask = within("ask", self.ask, clients, "the number of clients")?;
         let take = within("take", self.take, ask, "ask")?;
@@ -152,6 +161,10 @@ impl ProtocolSettings for OverSelectionConfig {
 }
 
 impl ProtocolSettings for DeadlineConfig {
+    fn cohort_key(&self) -> Option<&'static str> {
+        Some("cohort")
+    }
+
     fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
         let cut = Some(positive("deadline", self.deadline)?);

@@ -17,6 +17,7 @@ use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::state::State;
 use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::model::weights::Tensor;
+use serde_json::Value;
 
 /// Jobs in a row that may end without an update, beside a hundred for each client at work.
 const MOST_WITHOUT_UPDATE: usize = 10_000;
@@ -100,6 +101,11 @@ impl<'w> Buffered<'w> {
     /// What the policy says of the run so far.
     pub fn warning(&self) -> Option<String> {
         self.policy.warning()
+    }
+
+    /// What the policy has worked out for parameters that are left open.
+    pub fn effective(&self) -> Vec<(&'static str, Value)> {
+        self.policy.effective()
     }
 
     /// The weights of the policy's networks.
@@ -218,7 +224,9 @@ impl<'w> Buffered<'w> {
         let trained = answered.trained(&*self.policy);
         let view = answered.view(view(world, &server.counts, &*self.policy), &trained);
         let question = self.question(engine, server);
+        let offer = question.offer();
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.choice)?;
+        server.offers.add(offer);
         server.explanations.extend(explained.map(|object| numbered(object, self.turn, None)));
         let selected = &self.choice;
         engine.note(&Record::Selected { round: server.round(), time, selected })?;

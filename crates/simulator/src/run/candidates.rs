@@ -153,8 +153,11 @@ mod tests {
             for server in 0..2 {
                 let candidates = engine.candidates(EdgeId(server));
                 let single = (0..3).filter_map(|index| candidates.at(index)).map(|client| client.0);
+                let counted = [1, 2, 9].map(|most| candidates.count_to(most));
                 let (single, list) = (single.collect::<Vec<_>>(), listed(&engine, server));
                 assert_eq!(list, single, "of server {server} at {}", engine.now());
+                let counts = [1, 2, 9].map(|most| candidates.count_to(most));
+                assert!(counted == counts && counts == [1, 2, 9].map(|most| list.len().min(most)), "{counted:?}");
                 changes += u32::from(list != before[server as usize]);
                 before[server as usize] = list;
             }

@@ -24,7 +24,8 @@ use fedgenie_core::rng::Purpose;
 use fedgenie_core::state::State;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::model::weights::Tensor;
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of the protocol.
 pub(super) struct Hierarchy<'w> {
@@ -131,6 +132,24 @@ impl<'w> Hierarchy<'w> {
         let of_cloud = self.cloud.policy.iter().filter_map(|policy| policy.warning());
         let all: BTreeSet<String> = of_edges.chain(of_cloud).collect();
         all.into_iter().collect()
+    }
+
+    /// What policies have worked out for parameters that are left open: a list of edge servers' where they differ.
+    pub fn effective(&self) -> Vec<(String, Value)> {
+        let mut of_edges: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+        for (key, value) in self.edges.iter().flat_map(Edge::effective) {
+            of_edges.entry(key).or_default().push(value);
+        }
+        let one = |(key, values): (&str, Vec<Value>)| {
+            let is_same = values.iter().all(|value| *value == values[0]);
+            (key.to_owned(), if is_same { values[0].clone() } else { Value::Array(values) })
+        };
+        of_edges.into_iter().map(one).collect()
+    }
+
+    /// The same of the cloud's policy.
+    pub fn effective_in_cloud(&self) -> Vec<(&'static str, Value)> {
+        self.cloud.policy.iter().flat_map(|policy| policy.effective()).collect()
     }
 
     /// The weights of the networks of edge servers' policies.

@@ -110,6 +110,11 @@ impl Question<'_> {
         }
     }
 
+    /// How many clients the selection is to have, and how many of as many can be asked.
+    pub fn offer(&self) -> (usize, usize) {
+        (self.cohort, self.candidates.count_to(self.cohort))
+    }
+
     /// Asks, and checks the answer. Returns what the policy says of it.
     pub fn ask(
         &self,

@@ -2,8 +2,8 @@
 
 use super::learning::Learning;
 use super::server::Server;
-use super::{Accounts, Protocol, Run, RunError};
-use crate::metrics::Participation;
+use super::{Accounts, Metrics, Protocol, Run, RunError};
+use crate::metrics::{Offers, Participation};
 use crate::population::Group;
 use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
@@ -13,9 +13,11 @@ use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_learning::data::partition::skew::MOST_SIZES;
 use fedgenie_learning::model::weights::to_safetensors;
+use serde_json::Value;
 
-/// Names and values of a round's metrics.
-pub type Metrics = Vec<(&'static str, f64)>;
+fn named(found: Vec<(&'static str, Value)>) -> Vec<(String, Value)> {
+    found.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
 
 impl Run<'_> {
     /// The round played last.
@@ -106,6 +108,29 @@ impl Run<'_> {
     /// How evenly clients were selected so far.
     pub const fn participation(&self) -> &Participation {
         &self.server.participation
+    }
+
+    /// How many clients selections were to have so far, and how many could have been asked.
+    pub const fn offers(&self) -> &Offers {
+        &self.server.offers
+    }
+
+    /// What policies work out for parameters that their scenario leaves open, by key: a list of edge servers' where
+    /// they differ.
+    pub fn effective(&self) -> Vec<(String, Value)> {
+        match &self.protocol {
+            Protocol::Rounds(rounds) => named(rounds.effective()),
+            Protocol::Buffered(buffered) => named(buffered.effective()),
+            Protocol::Hierarchy(hierarchy) => hierarchy.effective(),
+        }
+    }
+
+    /// The same of the cloud's policy, where there is one.
+    pub fn effective_in_cloud(&self) -> Vec<(String, Value)> {
+        match &self.protocol {
+            Protocol::Hierarchy(hierarchy) => named(hierarchy.effective_in_cloud()),
+            Protocol::Rounds(_) | Protocol::Buffered(_) => Vec::new(),
+        }
     }
 
     /// The digests so far.

@@ -19,6 +19,7 @@ use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::state::State;
 use fedgenie_learning::model::weights::Tensor;
+use serde_json::Value;
 
 const BOUNDARY: Timer = Timer::Boundary(THE_SERVER);
 const WAKE: Timer = Timer::Wake(THE_SERVER);
@@ -94,6 +95,11 @@ impl<'w> Rounds<'w> {
     /// What the policy says of the run so far.
     pub fn warning(&self) -> Option<String> {
         self.policy.warning()
+    }
+
+    /// What the policy has worked out for parameters that are left open.
+    pub fn effective(&self) -> Vec<(&'static str, Value)> {
+        self.policy.effective()
     }
 
     /// The weights of the policy's networks.

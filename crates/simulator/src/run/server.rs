@@ -6,7 +6,7 @@ use super::engine::{Engine, THE_SERVER};
 use super::hindsight::{Found, HindsightMeter, OpenRound};
 use super::learning::{Accuracies, Intake, Learning, Measured, ServerScope, Sought, Trained};
 use super::{Accounts, RunError, RunSettings, evaluations};
-use crate::metrics::Participation;
+use crate::metrics::{Offers, Participation};
 use crate::policy::{AccuracyOn, Explanation, Feedback, ModelQuality, Policy, RoundReport};
 use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundSummary, RoundUpdates, ServerRound};
 use crate::world::World;
@@ -29,6 +29,8 @@ pub(super) struct Server<'w> {
     pub counts: Vec<u32>,
     /// How evenly clients were selected.
     pub participation: Participation,
+    /// How many clients selections were to have.
+    pub offers: Offers,
     pub learning: Option<Learning<'w>>,
     /// Of the last round, if it was evaluated.
     pub metrics: Vec<(&'static str, f64)>,
@@ -167,6 +169,7 @@ impl<'w> Server<'w> {
             round: Round(0),
             counts: vec![0; world.population.len()],
             participation: Participation::new(world.population.len()),
+            offers: Offers::default(),
             learning: world.task.as_deref().map(|task| Learning::new(world, task, world.clusters())),
             metrics: Vec::new(),
             server_measures: Vec::new(),
@@ -193,6 +196,7 @@ impl<'w> Server<'w> {
             round,
             counts,
             participation,
+            offers,
             learning,
             metrics,
             server_measures,
@@ -212,6 +216,7 @@ impl<'w> Server<'w> {
         state.field(round);
         state.fields(counts);
         state.field(participation);
+        state.field(offers);
         if let Some(learning) = learning {
             learning.exchange(state, models);
             learning.take_data_of(*round);

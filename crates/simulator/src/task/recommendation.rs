@@ -40,6 +40,7 @@
 //! | `updated_items` | rows that a job moves and sends: those `"touched"` by a step, or, of these, those it `"interacted"` with: its positives |
 //! | `transfer` | what travels of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
 //! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; lines whose positive is for validation are the pairs of the utility `influence`; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
+//! | `missing_triplets` | ratings for training without a triplet, and those for validation if the table has any of these: `"refuse"`, an error that names the first, or `"skip"`, which leaves them out and counts them in a warning |
 //! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; `{ ncf = { dimensions = 32, hidden = 32 } }`; `{ proxy-ncf = { dimensions = 32, hidden = 32, proxy = "pairwise" } }`; `{ pfedrec = { dimensions = 32 } }`; `{ fedpergnn = { dimensions = 32 } }`; `{ gpfedrec = { dimensions = 32, hidden = 32, reg = 1.0 } }`, the latter the weight of the pull; or `{ dmrl = { .. } }`, below |
 //! | `staleness_window` | `T` of `item_staleness`, 100 |
 //! | `charge_evaluation` | `true`: each evaluation has every client with training data download the model and pass over its data; the server waits for the slowest |
@@ -93,9 +94,11 @@
 //! ```
 
 mod dmrl;
+mod given;
 mod model;
 
 pub use dmrl::Dmrl;
+pub use given::MissingTriplets;
 pub use model::{ModelConfig, ProxyConfig};
 
 use super::{DataCache, Material, Task, TaskError, TaskSettings};
@@ -103,12 +106,12 @@ use fedgenie_core::catalogue::{Catalogue, Entry};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::located;
 use fedgenie_learning::data::partition::PartitionConfig;
-use fedgenie_learning::data::{DataError, located};
 use fedgenie_learning::matrix_factorisation::Moves;
 use fedgenie_learning::model::weights::read_tensors;
 use fedgenie_learning::ranking::Ranker;
-use fedgenie_learning::ratings::triplets::{Triplets, read_triplets};
+use fedgenie_learning::ratings::triplets::Triplets;
 use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, RatingsSplit, SplitConfig};
 use fedgenie_learning::task::recommendation::{Kind, Recommendation, Sent, Settings, Start, TENSORS, multimodal};
 use schemars::JsonSchema;
@@ -156,6 +159,9 @@ pub struct Config {
     /// CSV table of triplets, instead of drawing negatives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triplets: Option<PathBuf>,
+    /// What becomes of ratings that the table has no triplet of.
+    #[serde(default, skip_serializing_if = "MissingTriplets::is_refuse")]
+    pub missing_triplets: MissingTriplets,
     /// What is learned.
     #[serde(default)]
     pub model: ModelConfig,
@@ -379,6 +385,12 @@ impl TaskSettings for Config {
         }
         self.model.check().map_err(|complaint| complaint.below("model"))?;
         self.check_rows()?;
+        if self.triplets.is_none() && !self.missing_triplets.is_refuse() {
+            return Err(Complaint::new(
+                "missing_triplets",
+                "is for a table of triplets; give triplets, or take it out",
+            ));
+        }
         if self.staleness_window == 0 {
             return Err(Complaint::new("staleness_window", "found 0; expected a number of rounds of at least 1"));
         }
@@ -388,8 +400,8 @@ impl TaskSettings for Config {
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let data = self.data.load(&self.filters(), streams, &cache.of::<RatingsCache>())?;
         let split = self.split().split(data, streams)?;
-        let wrong = |error: DataError| TaskError::Setting(Complaint::new("triplets", error.to_string()));
-        let triplets = self.triplets.as_ref().map(|path| read_triplets(path, &split)).transpose().map_err(wrong)?;
+        let given = self.triplets.as_ref().map(|path| self.missing_triplets.read(path, &split)).transpose()?;
+        let (triplets, notes) = given.map_or((None, Vec::new()), |(triplets, notes)| (Some(triplets), notes));
         let rows = match &self.model {
             ModelConfig::Dmrl(dmrl) => {
                 let own = self.data.features(&split.data.item_ids, streams);
@@ -400,6 +412,7 @@ impl TaskSettings for Config {
                     (self.triplets.as_deref(), triplets.map(|triplets| triplets.train)),
                     self.start.as_deref(),
                 )?;
+                let material = multimodal::Material { notes, ..material };
                 let partition = self.partition.clone();
                 return Ok(Some(Box::new(dmrl::Multimodal { settings, split, partition, material })));
             }
@@ -426,7 +439,7 @@ impl TaskSettings for Config {
         };
         let partition = self.partition.clone();
         let metadata = if partition.is_by_user() { self.data.metadata(&split.data.user_ids)? } else { None };
-        Ok(Some(Box::new(Ratings { settings, split, partition, triplets, start, metadata })))
+        Ok(Some(Box::new(Ratings { settings, split, partition, triplets, start, metadata, notes })))
     }
 }
 
@@ -438,6 +451,7 @@ struct Ratings {
     triplets: Option<Triplets>,
     start: Option<Start>,
     metadata: Option<Vec<Vec<f64>>>,
+    notes: Vec<String>,
 }
 
 impl Material for Ratings {
@@ -451,10 +465,10 @@ impl Material for Ratings {
     }
 
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
-        let Self { settings, split, partition, triplets, start, metadata } = *self;
+        let Self { settings, split, partition, triplets, start, metadata, notes } = *self;
         let dealt = partition.build(&split, clients, sizes, streams)?;
         let dealt = (&dealt, partition.is_by_user());
         let task = Recommendation::new(settings, &split, dealt, triplets.as_ref(), start, streams);
-        Ok(Arc::new(task.with_metadata(metadata)))
+        Ok(Arc::new(task.with_metadata(metadata).with_notes(notes)))
     }
 }

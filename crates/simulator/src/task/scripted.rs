@@ -23,9 +23,10 @@
 //! file `round,server,cluster,loss`, of numbers of at least 0: the losses that rules of clusters compare after a round.
 //!
 //! Files have a header; their columns may be in any order. A relative name is looked for in the folder given by
-//! `--data`, or else beside the scenario. A row is needed where it is read: of the rounds that are evaluated, and of
-//! the clients whose updates are aggregated or whose losses are asked for. What `[stop]` alone tells is checked at the
-//! start.
+//! `--data`, or else beside the scenario. A row is needed where it is read: of the rounds that are evaluated, of
+//! those in which losses of clusters are compared, and of the clients whose updates are aggregated or whose losses are
+//! asked for. What `[stop]` alone tells is checked at the start; losses of clusters are checked in all rounds that it
+//! allows, or, where it gives no `rounds`, up to the last of the file.
 //!
 //! # Cost
 //! A look-up for each aggregated update; a normal variate for each server and evaluation.

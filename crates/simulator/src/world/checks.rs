@@ -5,6 +5,7 @@ use crate::clusters::{ClusterModel, Clusters};
 use crate::protocol::Rule;
 use crate::task::TaskError;
 use fedgenie_core::config::Complaint;
+use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::task::Task;
 
@@ -25,6 +26,32 @@ impl WorldPlan {
              measures a loss, or give losses of [task.scripted]"
         );
         Err(WorldError::scenario(&path, message))
+    }
+
+    /// Checks that losses that are looked up are there in all rounds in which they are compared, as far as `[stop]` lets
+    /// a run come, or, where it gives no rounds, as far as they go.
+    pub(super) fn check_told_losses(
+        &self,
+        clusters: &Clusters,
+        task: Option<&dyn Task>,
+        rule: &Rule,
+    ) -> Result<(), WorldError> {
+        let (Some(task), Some(every)) = (task.filter(|task| task.tells_losses()), clusters.every()) else {
+            return Ok(());
+        };
+        if !clusters.needs_losses() && !self.assignment_regret {
+            return Ok(());
+        }
+        let last = self.rounds.or(task.last_told().map(|round| round.0)).unwrap_or(0);
+        for round in (every..=last).step_by(every as usize).map(Round) {
+            for server in (0..servers(rule)).map(EdgeId::from_index) {
+                for cluster in 0..clusters.count {
+                    let wrong = |message| WorldError::Task(TaskError::Setting(Complaint::new("losses", message)));
+                    task.told_loss(round, server, cluster).map_err(wrong)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Checks that the task has what the models of clusters are made of; or says what becomes of them.

@@ -26,6 +26,10 @@ const NAMES: [(&str, &str); 9] = [
 const SWEEP: &str = "\
 A grid over any path: every combination of the values is a point, at which all policies run with all seeds.
 
+# Definition
+The points are the product of the lists. At a point the scenario is the one that is written, with the point's value in
+the place of what stands at each path; all points of a seed share its random numbers.
+
 # Inputs
 Each key is a path in quotes, each value a list of what takes its place: numbers, texts or whole tables. `name`,
 `seeds` and `record` cannot be swept.
@@ -40,6 +44,11 @@ Each key is a path in quotes, each value a list of what takes its place: numbers
 
 const POLICY: &str = "\
 A policy under a label: `[policy.LABEL]`.
+
+# Definition
+Each policy plays a run of its own for each seed, in the same world as the others: same clients, data, latencies. `cohort`
+is the most clients that it may choose at once. `with` are paths of the scenario and the values that they have for this
+policy alone.
 
 # Inputs
 The label is the policy's kind, or a name of one's own beside `kind`. The other keys are the kind's parameters: see
@@ -72,6 +81,10 @@ targets = [{ metric = \"test_accuracy\", at_least = 0.8 }]
 
 const LAW: &str = "\
 A probability distribution of durations, or of factors without a unit: one key, the name of a law, with its parameters.
+
+# Definition
+Each phase of a job draws a value from the law of its client; the draw belongs to seed, purpose, client and job. A
+duration is rounded to the nearest nanosecond.
 
 # Inputs
 Each parameter is a number that may differ from client to client: see `describe value/number`. `fedgenie list law` has

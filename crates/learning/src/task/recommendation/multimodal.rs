@@ -85,6 +85,8 @@ pub struct Multimodal {
     test: Fixed,
     valid: Fixed,
     streams: Streams,
+    /// What a careful user should know about the files.
+    notes: Vec<String>,
 }
 
 /// What is read before ratings are spread over clients.
@@ -98,6 +100,8 @@ pub struct Material {
     pub triplets: Option<Vec<Triplet>>,
     /// The model to start from, if it is not drawn.
     pub start: Option<Vec<f32>>,
+    /// What a careful user should know about the files.
+    pub notes: Vec<String>,
 }
 
 /// Negatives of held-out pairs.
@@ -200,7 +204,7 @@ impl Multimodal {
         streams: &Streams,
     ) -> Self {
         let Settings { shape, objective, .. } = &settings;
-        let Material { features, missing, triplets, start } = material;
+        let Material { features, missing, triplets, start, notes } = material;
         assert_eq!((shape.users, shape.items), (split.users(), split.items()), "the model has these users and items");
         for (values, width) in features.0.iter().zip(shape.features) {
             assert_eq!(values.len(), width.unwrap_or(0) * shape.items, "every item has its features");
@@ -245,6 +249,7 @@ impl Multimodal {
             examples,
             without_negative: knows_all.iter().filter(|&&knows_all| knows_all).count(),
             streams: streams.clone(),
+            notes,
             settings,
         }
     }
@@ -428,6 +433,7 @@ impl Task for Multimodal {
 
     fn warnings(&self) -> Vec<String> {
         let mut warnings = self.source.dirt();
+        warnings.extend(self.notes.iter().cloned());
         for ((width, missing), name) in self.settings.shape.features.iter().zip(self.missing).zip(dmrl::MODES) {
             match (width, missing) {
                 (None, _) => {

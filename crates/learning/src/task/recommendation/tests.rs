@@ -61,7 +61,7 @@ fn bytes_are_known_before_a_job_is_trained() {
             Triplet { user, positive, negative: (positive + 1) % 40 }
         })
         .collect();
-    let given = Triplets { train: given, valid: Vec::new() };
+    let given = Triplets { train: given, ..Triplets::default() };
     let streams = Streams::new(1);
     for (partition, clients) in [(json!("users"), 12), (json!({"iid": {}}), 4)] {
         for triplets in [None, Some(&given)] {

@@ -58,6 +58,14 @@ impl Pacer {
         Self::new(step, Rule::Percentile { delta, threshold })
     }
 
+    /// The step in seconds, where it is one of time and known.
+    pub(super) const fn delta(&self) -> Option<f64> {
+        match self.rule {
+            Rule::Relaxing { delta, .. } => delta,
+            Rule::Percentile { .. } => None,
+        }
+    }
+
     /// The preferred duration of a selection among a server's clients, in seconds.
     pub(super) fn preferred(&mut self, scope: &[ClientId], latency: &[f64]) -> f64 {
         let sorted = || {

@@ -1,4 +1,9 @@
 //! A link of a device profile: a rate per client, or a trace of rates over time.
+//!
+//! # Definition
+//! A transfer of `b` bits over a link of rate `r` takes `b/r`: `downlink = "20 Mbit/s"`, or any other form of
+//! `describe value/number`. With `{ trace = { file = "links.csv" } }` it ends when the integral of the recorded rate has
+//! reached `b`: see `describe value/link-trace`.
 
 use super::parameter::{ParameterVisitor, expect_end, only_key};
 use super::{AnyParameter, ClientNumber, Parameter, RateParameter, TimeParameter};

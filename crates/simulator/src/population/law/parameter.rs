@@ -1,6 +1,11 @@
 //! A number of a scenario that may differ from client to client: `"25 ms"`, `{ uniform = ["10 ms", "50 ms"] }`,
 //! `{ each = ["25 ms", "30 ms"] }` or `{ table = { file = "measured.csv", .. } }`.
 //!
+//! # Definition
+//! A number is that of every client. Of a law (`uniform`, `lognormal`, …) each client draws its own,
+//! once and for all. `each` has one number per client, in their order. `table` takes one per client from a file: see
+//! `describe value/table`. With a unit, numbers are quantities in quotes: see `describe value/units`.
+//!
 //! What derived serde cannot read without losing the line and path of a mistake is read by hand here: a value that is a
 //! text, a number or a table, and a table whose one key is the name of a law or another word.
 

@@ -24,6 +24,7 @@ use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::model::weights::Tensor;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// What an edge server does.
@@ -136,6 +137,11 @@ impl<'w> Edge<'w> {
     /// What its policy says of the run so far.
     pub fn warning(&self) -> Option<String> {
         self.policy.warning()
+    }
+
+    /// What its policy has worked out for parameters that are left open.
+    pub fn effective(&self) -> Vec<(&'static str, Value)> {
+        self.policy.effective()
     }
 
     /// The weights of its policy's networks, under names that begin with its own.
@@ -298,7 +304,9 @@ impl<'w> Edge<'w> {
         let view = ServerView { shares, ..view(engine.world, &server.counts, &*self.policy) };
         let view = answered.view(view, &trained);
         let question = self.question(engine, server);
+        let offer = question.offer();
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
+        server.offers.add(offer);
         let explained = explained.map(|object| numbered(object, self.turn, Some(self.number.0.into())));
         server.explanations.extend(explained);
         Ok(())

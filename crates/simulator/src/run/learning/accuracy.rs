@@ -2,8 +2,7 @@
 
 use super::{EdgeState, Learning};
 use crate::policy::{AccuracyOn, EdgeAccuracy};
-use crate::run::RunError;
-use crate::run::results::Metrics;
+use crate::run::{Metrics, RunError};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::Place;

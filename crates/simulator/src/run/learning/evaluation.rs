@@ -5,8 +5,7 @@
 
 use super::{Learning, Work};
 use crate::clusters::LossesOn;
-use crate::run::RunError;
-use crate::run::results::Metrics;
+use crate::run::{Metrics, RunError};
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::{Measure, Place, Statistic, between};
 use fedgenie_core::oracle::utility::ModelScore;

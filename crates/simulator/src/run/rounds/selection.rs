@@ -57,7 +57,9 @@ impl<'w> Rounds<'w> {
         let foreseen = foresee(self.hindsight.as_mut(), &*self.policy, engine, server, &question)?;
         let foreseen = foreseen.as_ref().map(|(best, value)| (&**best, *value));
         let view = answered.view(ServerView { gains, foreseen, ..view }, &trained);
+        let offer = question.offer();
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
+        server.offers.add(offer);
         server.explanations.extend(explained);
         Ok(true)
     }

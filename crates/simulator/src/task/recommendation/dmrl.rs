@@ -152,12 +152,16 @@ impl Dmrl {
         let mut missing = [0; 2];
         let mut features = Features::default();
         for (mode, (path, own)) in self.paths().into_iter().zip(own).enumerate() {
+            let wrong =
+                |message: String| TaskError::Setting(Complaint::new(format!("model.dmrl.{}", MODES[mode]), message));
             let found = match (path, own) {
                 (Some(_), Some(_)) => {
-                    let message = "the data have such features themselves; leave it out here or there";
-                    return Err(TaskError::Setting(Complaint::new(format!("model.dmrl.{}", MODES[mode]), message)));
+                    return Err(wrong("the data have such features themselves; leave it out here or there".into()));
                 }
-                (Some(path), None) => Some(read_features(path, &split.data.item_ids)?),
+                (Some(path), None) => {
+                    let read = read_features(path, &split.data.item_ids);
+                    Some(read.map_err(|error| wrong(error.to_string()))?)
+                }
                 (None, own) => own,
             };
             if let Some(ItemFeatures { width, values, missing: count }) = found {
@@ -183,7 +187,7 @@ impl Dmrl {
         };
         let objective = Objective { negatives, margin: margin as f32, disentangle, dropout };
         let settings = Settings { shape, objective, cutoffs: cutoffs.to_vec() };
-        Ok((settings, Material { features, missing, triplets, start }))
+        Ok((settings, Material { features, missing, triplets, start, notes: Vec::new() }))
     }
 }
 

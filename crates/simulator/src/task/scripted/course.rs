@@ -169,6 +169,10 @@ impl Task for Scripted {
         self.loss(round, server, cluster)
     }
 
+    fn last_told(&self) -> Option<Round> {
+        self.script.losses.as_ref().and_then(Table::last_round)
+    }
+
     fn memory_len(&self) -> usize {
         3
     }

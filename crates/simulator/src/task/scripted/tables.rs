@@ -125,6 +125,11 @@ impl Table {
         self.rows.get(ids).map(|(number, _)| *number).ok_or_else(named)
     }
 
+    /// The last round that has a row.
+    pub fn last_round(&self) -> Option<Round> {
+        self.rows.last_key_value().map(|(ids, _)| Round(ids[0]))
+    }
+
     /// Checks that no server is named that does not exist.
     pub fn check_servers(&self, servers: usize) -> Result<(), String> {
         let unknown = self.rows.iter().filter(|(ids, _)| ids[1] as usize >= servers).min_by_key(|(_, (_, line))| *line);

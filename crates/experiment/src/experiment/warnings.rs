@@ -1,0 +1,116 @@
+//! What a careful user should know about the runs of an experiment: the one list that tables, pages, comparisons and
+//! exports show.
+
+use super::asked::is_scarce;
+use super::table::{ROUNDING, number};
+use super::{RunSummary, Summary};
+use crate::scenario::points;
+use fedgenie_core::metric::Better;
+use fedgenie_simulator::world::World;
+use std::collections::BTreeMap;
+
+/// What the end of a run tells, in sentences.
+pub(super) fn of_run(world: &World, run: &RunSummary) -> Vec<String> {
+    without_arrivals(run).into_iter().chain(worse_than_at_first(world, run)).collect()
+}
+
+/// Nothing was ever learned.
+fn without_arrivals(run: &RunSummary) -> Option<String> {
+    let is_none = run.dispatched > 0 && run.arrived == 0 && run.outcomes.arrived == 0 && run.outcomes.joined == 0;
+    let rounds = if run.rounds == 1 { "round" } else { "rounds" };
+    is_none.then(|| format!("no update arrived in {} {rounds}", with_commas(u64::from(run.rounds))))
+}
+
+/// The model that was trained is worse than the one that training began with, by its loss on test data, or by what it
+/// is judged by where smaller is better.
+fn worse_than_at_first(world: &World, run: &RunSummary) -> Option<String> {
+    let measures = &world.measures;
+    let judged = || measures.main().filter(|measure| measure.better == Better::Lower);
+    let measure = measures.of_data.iter().find(|measure| measure.name == "loss").or_else(judged)?;
+    let name = format!("test_{}", measure.name);
+    let (first, last) = (*run.initial.get(&name)?, *run.final_metrics.get(&name)?);
+    let is_worse = first.is_finite() && (last.is_nan() || last - first > ROUNDING * first.abs());
+    is_worse.then(|| {
+        format!(
+            "the loss at the end is above that of the initial model: {name} {}, and {} before training; a smaller learning \
+             rate may help, or normalize = true",
+            number(last),
+            number(first)
+        )
+    })
+}
+
+/// A whole number in groups of three digits: `1,350`.
+fn with_commas(count: u64) -> String {
+    let digits = count.to_string();
+    let parts: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    parts.iter().map(|part| String::from_utf8_lossy(part)).collect::<Vec<_>>().join(",")
+}
+
+/// All warnings about an experiment's runs, policy by policy: those of single runs, seeds of which the same is said
+/// together, and those of all runs of a policy at a point.
+pub fn warnings(summary: &Summary) -> Vec<String> {
+    let mut all = Vec::new();
+    let names = points::names(&summary.points);
+    for arm in &summary.arms {
+        let at = match summary.points.len() {
+            0 | 1 => arm.arm.clone(),
+            _ => format!("{}, {}", arm.arm, names[arm.point]),
+        };
+        let runs: Vec<&RunSummary> =
+            summary.runs.iter().filter(|run| run.arm == arm.arm && run.point == arm.point).collect();
+        let mut said: Vec<(&String, Vec<u64>)> = Vec::new();
+        for (run, warning) in runs.iter().flat_map(|run| run.warnings.iter().map(move |warning| (run, warning))) {
+            match said.iter_mut().find(|(known, _)| *known == warning) {
+                Some((_, seeds)) => seeds.push(run.seed),
+                None => said.push((warning, vec![run.seed])),
+            }
+        }
+        all.extend(said.into_iter().map(|(warning, seeds)| format!("{at}, {}: {warning}", of_seeds(&seeds))));
+        all.extend(scarce(&runs).map(|words| format!("{at}: {words}")));
+    }
+    all
+}
+
+/// Seeds in words: `seed 1`, `seeds 1, 4`, `seeds 1 to 20`.
+fn of_seeds(seeds: &[u64]) -> String {
+    let are_counted = seeds.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+    match seeds {
+        [only] => format!("seed {only}"),
+        [first, .., last] if are_counted && seeds.len() > 2 => format!("seeds {first} to {last}"),
+        _ => format!("seeds {}", seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// That devices which were away, or busy, left selections with few to ask.
+fn scarce(runs: &[&RunSummary]) -> Option<String> {
+    let known: Vec<_> = runs.iter().filter_map(|run| Some((run.asked?, run.numbers()))).collect();
+    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / known.len() as f64;
+    let of = |key: &str| mean(&mut known.iter().map(|(_, numbers): &(_, BTreeMap<String, f64>)| numbers[key]));
+    if known.is_empty() || !is_scarce(of("possible_share")) {
+        return None;
+    }
+    Some(format!(
+        "on average {} of the {} clients of a cohort could be asked, the others being away or busy; {} were asked, {} \
+         arrived, and {} of {} clients were ever asked",
+        number(mean(&mut known.iter().map(|(asked, _)| asked.possible))),
+        number(mean(&mut known.iter().map(|(asked, _)| asked.cohort))),
+        number(of("asked_mean")),
+        number(of("arrived_mean")),
+        number(of("unique_clients")),
+        runs.first().map_or(0, |run| run.clients),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_seeds_are_words() {
+        let shown: Vec<_> = [0, 999, 1_350, 1_000_000].into_iter().map(with_commas).collect();
+        assert_eq!(shown, ["0", "999", "1,350", "1,000,000"]);
+        let seeds = [&[3][..], &[1, 2], &[1, 2, 3], &[1, 3, 4]].map(of_seeds);
+        assert_eq!(seeds, ["seed 3", "seeds 1, 2", "seeds 1 to 3", "seeds 1, 3, 4"]);
+    }
+}
