@@ -45,6 +45,7 @@ mod mab_frs;
 mod messages;
 mod networks;
 mod oort;
+mod options;
 mod overwrite;
 mod policies;
 mod privacy;
