@@ -40,8 +40,10 @@ impl Progress for Silent {
 }
 
 /// A folder in which an experiment is complete.
-struct Complete {
-    folder: PathBuf,
+pub(super) struct Complete {
+    pub folder: PathBuf,
+    /// A copy of it, which stays as it is.
+    pub before: PathBuf,
     experiment: Experiment,
     threads: Threads,
 }
@@ -59,13 +61,27 @@ impl Complete {
         opened
             .finish(&experiment, &runs, |summary, into| write_with_records(into, &folder, &experiment, summary))
             .unwrap();
-        Self { folder, experiment, threads }
+        let before = files::folder().join("results-before");
+        copy(&folder, &before);
+        Self { folder, before, experiment, threads }
     }
 
     /// The file that a target changes.
-    fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         let run = self.folder.join(RUNS_FOLDER).join(&self.experiment.runs()[0].name);
         if run.join(name).is_file() { run.join(name) } else { self.folder.join(name) }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
     }
 }
 
@@ -73,12 +89,13 @@ thread_local! {
     static COMPLETE: OnceCell<Complete> = const { OnceCell::new() };
 }
 
-fn with<T>(work: impl FnOnce(&Complete) -> T) -> T {
+/// Works with the folder.
+pub(super) fn complete<T>(work: impl FnOnce(&Complete) -> T) -> T {
     COMPLETE.with(|complete| work(complete.get_or_init(Complete::new)))
 }
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
-    with(|complete| vec![fs::read(complete.file(name)).unwrap()])
+    complete(|complete| vec![fs::read(complete.file(name)).unwrap()])
 }
 
 /// A manifest without what nothing follows from: where it was made.
@@ -88,7 +105,7 @@ fn as_compared(text: &[u8]) -> Option<Manifest> {
 }
 
 fn read(name: &str, input: &[u8]) -> Result<(), String> {
-    with(|complete| {
+    complete(|complete| {
         let Complete { folder, experiment, threads } = complete;
         let path = complete.file(name);
         let good = fs::read(&path).unwrap();

@@ -9,6 +9,8 @@
 mod data;
 mod files;
 mod folder;
+pub mod markup;
+mod reports;
 mod saved;
 mod scenario;
 
@@ -41,6 +43,7 @@ targets! {
     data: idx, cifar, npy, csv, class_counts, ratings, item_features, weights;
     data: availability, links, speeds, samples, scripts;
     folder: manifest, run_json, digests, rounds, summary_json;
+    reports: diff, export, parquet, figures;
     saved: saved_run;
 }
 

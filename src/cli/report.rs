@@ -6,7 +6,7 @@ use fedgenie::experiment::artefacts::{FIGURES_FOLDER, PAGE_FILE};
 use fedgenie::experiment::below::own;
 use fedgenie::experiment::note_written;
 use fedgenie::report::{
-    Chart, Family, Figure, FigureFormat, Layout, Report, TableFormat, write_figures_as, write_page, write_tables,
+    Chart, Figure, FigureFormat, Layout, LayoutWishes, Report, TableFormat, write_figures_as, write_page, write_tables,
 };
 use fedgenie::text::{self, message};
 use std::path::{Path, PathBuf};
@@ -83,52 +83,18 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
 
 /// How pictures are laid out.
 fn layout_of(arguments: &ReportArguments) -> Result<Layout, Error> {
-    const MOST: u32 = 4000;
-    let of = |option: &str, found: Option<u32>, least: u32, otherwise: i32| match found {
-        None => Ok(otherwise),
-        Some(pixels) if (least..=MOST).contains(&pixels) => Ok(pixels as i32),
-        Some(pixels) => Err(Error::Usage(format!("found {option} {pixels}; expected {least} to {MOST} pixels"))),
-    };
-    let Layout { width, height, .. } = Layout::default();
-    let family = match arguments.font.as_deref() {
-        None | Some("sans-serif") => Family::SansSerif,
-        Some("serif") => Family::Serif,
-        Some("monospace") => Family::Monospace,
-        Some(other) => {
-            let message = format!("found --font {other}; expected sans-serif, serif or monospace");
-            return Err(Error::Usage(message));
-        }
-    };
-    Ok(Layout {
-        family,
-        ranges: ranges(arguments)?,
-        width: of("--width", arguments.width, 300, width)?,
-        height: of("--height", arguments.height, 200, height)?,
-        has_legend_below: arguments.legend_below,
-        ..Layout::default()
-    })
-}
-
-/// The ends of the axes that were asked for: horizontal, vertical.
-fn ranges(arguments: &ReportArguments) -> Result<[Option<[f64; 2]>; 2], Error> {
     if !arguments.range.is_empty() && arguments.figure.is_none() {
         return Err(Error::Usage("--range is for one figure; name it by --figure".to_owned()));
     }
-    let mut ranges = [None; 2];
-    for text in &arguments.range {
-        let wrong = || {
-            Error::Usage(format!(
-                "found --range {text}; expected LOW:HIGH with LOW below HIGH, as 0.5:1, or x=LOW:HIGH"
-            ))
-        };
-        let (axis, ends) = text.split_once('=').unwrap_or(("y", text));
-        let axis = ["x", "y"].iter().position(|&name| name == axis).ok_or_else(wrong)?;
-        let (low, high) = ends.split_once(':').ok_or_else(wrong)?;
-        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-        let (low, high) = number(low).zip(number(high)).filter(|(low, high)| low < high).ok_or_else(wrong)?;
-        ranges[axis] = Some([low, high]);
+    let ReportArguments { range, width, height, font, legend_below, .. } = arguments;
+    LayoutWishes {
+        ranges: range,
+        width: *width,
+        height: *height,
+        font: font.as_deref(),
+        has_legend_below: *legend_below,
     }
-    Ok(ranges)
+    .layout()
 }
 
 /// Writes figures and tables into a folder.

@@ -5,7 +5,7 @@ mod found;
 mod mutate;
 #[allow(dead_code, reason = "cargo-fuzz uses all of it")]
 #[path = "../../fuzz/src/lib.rs"]
-mod shared;
+pub mod shared;
 
 use super::support::within;
 use mutate::Random;
@@ -27,7 +27,7 @@ const CHILD: &str = "FEDGENIE_FUZZ_CHILD";
 fn kept(target: &Target) -> usize {
     let has_first =
         !["scenario_toml", "scenario_json", "scenario_structured", "manifest", "run_json"].contains(&target.name);
-    usize::from(has_first && !["digests", "rounds", "summary_json"].contains(&target.name))
+    usize::from(has_first && !["digests", "rounds", "summary_json", "figures"].contains(&target.name))
 }
 
 /// Reads good inputs, then changed ones.
@@ -88,6 +88,7 @@ twins! {
     scenario_toml scenario_json scenario_structured
     idx cifar npy csv class_counts ratings item_features weights availability links speeds samples scripts
     manifest run_json digests rounds summary_json
+    diff export parquet figures
     saved_run
 }
 

@@ -47,6 +47,7 @@ mod messages;
 mod networks;
 mod oort;
 mod openings;
+mod options;
 mod overwrite;
 mod policies;
 mod privacy;

@@ -1,8 +1,13 @@
 //! Titles, keys and paths of others: what a terminal, a picture and a spreadsheet make of them.
 
+use crate::fuzz::shared::markup;
 use crate::support::{Answer, SCENARIO, Workplace};
+use fedgenie::report::{Table, TableFormat};
 use fedgenie::text::is_control;
+use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 /// What a terminal obeys, what turns the direction of writing, and a line that pretends to be a message.
 const BAD: &str = "a\u{1b}[31m\rb\u{202e}c\u{9b}d\nfedgenie: error: forged";
@@ -129,4 +134,136 @@ fn pictures_pages_and_tables_have_none_of_it() {
     assert!(pictures > 2 && formulas > 0, "{pictures} pictures, {formulas} cells");
     let page = place.text("html");
     assert_eq!(page.chars().find(|&letter| is_control(letter) && !"\n\t".contains(letter)), None);
+}
+
+/// Texts that mean something to one tool or another.
+const LIVE: [&str; 24] = [
+    "=cmd|'/C calc'!A0",
+    "-1+2",
+    "+1+2",
+    "@sum(1)",
+    "a;=1+2",
+    " =1+2",
+    "＝1+2",
+    "![i](http://a.b/c)",
+    "[c](javascript:alert(1))",
+    "[c][d]",
+    "<img src=x onerror=alert(1)>",
+    "&lt;b&gt; www.a.b a@b.c https://a.b",
+    "_a_ *b* `c` ~~d~~ a_b",
+    "$x$ {{ y }} {% z %}",
+    "[2cm] a",
+    "*[2cm] a",
+    "\\input{/etc/passwd} % # ~ ^ \"a",
+    "a--b ``c'' ,,d ?`",
+    "| a \\| b |",
+    "a\nb\tc",
+    "\u{1b}[2J\u{9b}1m\u{7f}",
+    "\u{202e}a\u{2066}b\u{2028}c",
+    "1e5 [1e-3, −2.5] ± 50 % …",
+    "",
+];
+
+/// Each text stands first in a row and last, and is a heading.
+fn live_table() -> Table {
+    let rows = LIVE.iter().map(|text| vec![(*text).to_owned(), "1".to_owned(), (*text).to_owned()]);
+    Table { columns: [LIVE[14], "policy", LIVE[0]].map(str::to_owned).to_vec(), rows: rows.collect() }
+}
+
+#[test]
+fn tables_show_texts_and_mean_nothing_by_them() {
+    let table = live_table();
+    let found = markup::markdown(&TableFormat::Markdown.text(&table));
+    for (text, row) in LIVE.iter().zip(&found[1..]) {
+        let shown = text.split_whitespace().map(fedgenie::text::escaped).collect::<Vec<_>>().join(" ");
+        assert_eq!([&*row[0], &*row[2]], [&*shown; 2], "what is read is what was written");
+    }
+    assert_eq!(markup::latex(&TableFormat::Latex.text(&table)), [3; LIVE.len() + 1]);
+    let found = markup::csv(&TableFormat::Csv.text(&table));
+    assert_eq!(found[0], ["[2cm] a", "policy", "'=cmd|'/C calc'!A0"]);
+    assert_eq!((&*found[5][0], &*found[8][0]), ("a;'=1+2", "![i](http://a.b/c)"));
+}
+
+/// With a compiler of LaTeX, the table is what it says: one page, and no command of a text was carried out.
+#[test]
+fn a_compiler_takes_the_table() {
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|found| found.status.success());
+    let Some(compiler) = ["pdflatex", "xelatex", "lualatex"].into_iter().find(|program| has(program)) else {
+        // The strict reader above is what is left.
+        return;
+    };
+    let mut table = live_table();
+    // Not every font has every letter.
+    table.rows.retain(|row| row[0].chars().all(|letter| letter.is_ascii() || "±−…".contains(letter)));
+    let place = Workplace::new();
+    let head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n";
+    place.write("a.tex", format!("{head}{}\\end{{document}}\n", TableFormat::Latex.text(&table)));
+    let words = ["-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "a.tex"];
+    let output = Command::new(compiler).args(words).current_dir(place.path("")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && place.path("a.pdf").is_file(), "{said}");
+    assert!(!said.contains("Missing number") && !said.contains("root:"), "{said}");
+}
+
+/// A result folder in which one name is another, with the digests of what it holds.
+fn renamed(place: &Workplace, folder: &str, from: &str, to: &str) {
+    let mut manifest = place.json(&format!("{folder}/manifest.json"));
+    let names: Vec<String> = manifest["files"].as_object().unwrap().keys().cloned().collect();
+    for name in names.iter().filter(|name| name.ends_with(".json") || name.ends_with(".jsonl")) {
+        let file = format!("{folder}/{name}");
+        let quoted = |text: &str| json!(text).to_string();
+        let text = place.text(&file).replace(&quoted(from), &quoted(to));
+        manifest["files"][name] = json!(blake3::hash(text.as_bytes()).to_hex().to_string());
+        place.write(&file, text);
+    }
+    place.write(&format!("{folder}/manifest.json"), manifest.to_string());
+}
+
+const SCRIPTED: &str = "[task.scripted]\nmetric = \"test_score\"\nbetter = \"higher\"\nvalues = [1.0, 2.0]\n";
+
+/// Names of folders and of metrics reach every table.
+#[test]
+fn names_of_folders_and_metrics_mean_nothing_to_tools() {
+    let place = Workplace::with(&(scenario() + SCRIPTED));
+    let folders = ["[c](javascript:alert(1))", "=cmd|'!A0", "-1+2", "*a\u{1b}[2J\u{202e}", "[2cm] _b_ <b> $x$ @c"];
+    for (folder, metric) in folders.iter().zip(["=cmd|'/C calc'!A0", "-1+2", "![i](http://a.b)", "\u{1b}[2J", "@x"]) {
+        let folder: &str = folder;
+        assert_eq!(place.fedgenie(&["run", SCENARIO, "--quiet", &format!("--out={folder}")]).code, 0);
+        renamed(&place, folder, "test_score", metric);
+    }
+    for format in ["md", "latex", "csv", "svg", "html"] {
+        let words = ["report", "--format", format, "-o", format, "--"];
+        let answer = place.fedgenie(&[&words[..], &folders].concat());
+        assert_eq!(answer.code, 0, "{answer:?}");
+        harmless(&answer.stdout);
+        harmless(&answer.stderr);
+    }
+    let answer = place.fedgenie(&[&["export", "--to", "csv", "-o", "export", "--"], &folders[..]].concat());
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let rows = markup::csv(&place.text("export/rounds.csv"));
+    assert!(rows[0].iter().any(|name| name == "'=cmd|'/C calc'!A0") && rows[0].iter().any(|name| name == "'-1+2"));
+    assert!(rows.iter().any(|row| row[0] == "'=cmd|'!A0"));
+    for folder in ["export", "csv"] {
+        for file in files_of(&place.path(folder)) {
+            assert!(markup::csv(&fs::read_to_string(file).unwrap()).len() > 1);
+        }
+    }
+    let results = markup::markdown(&place.text("md/results.md"));
+    assert!(results.iter().any(|row| row[0] == "[c](javascript:alert(1)): random"), "{results:?}");
+    markup::markdown(&place.text("md/verdicts.md"));
+    for table in ["results", "verdicts"] {
+        markup::latex(&place.text(&format!("latex/{table}.tex")));
+    }
+    // Differences, as a table and as a document.
+    for json in [&[][..], &["--json"]] {
+        let answer = place.fedgenie(&[&["diff"], json, &["--", folders[0], folders[3]]].concat());
+        assert_eq!(answer.code, 0, "{answer:?}");
+        harmless(&answer.stdout);
+        let document: Value = serde_json::from_str(&answer.stdout).unwrap_or_default();
+        assert!(json.is_empty() || document["folders"][1] == folders[3]);
+    }
+}
+
+fn files_of(folder: &Path) -> impl Iterator<Item = std::path::PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
 }

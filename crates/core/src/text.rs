@@ -3,6 +3,10 @@
 //! A terminal obeys control characters, and direction characters turn the order of what is read. Where a text is shown
 //! they are written as escapes, and a line feed inside a name never begins a line.
 
+pub mod latex;
+pub mod markdown;
+pub mod spreadsheet;
+
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;

@@ -10,11 +10,11 @@
 //! `low` and `high` are the ends of the 95 % interval, empty where there is none. A line of single seeds is told from
 //! the next by its `label`, `1`, `2`, ….
 //!
-//! A cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return and is no number has an apostrophe before it:
-//! spreadsheets would take it for a formula.
+//! A cell or heading that begins with `=`, `+`, `-` or `@` and is no number has an apostrophe before it: spreadsheets would
+//! take it for a formula. Control and direction characters are escapes.
 
 use super::model::{Chart, Figure, Interval, Line, LineKind, Table};
-use std::borrow::Cow;
+use fedgenie_core::text::spreadsheet::cell;
 
 /// The data of a figure.
 pub fn csv(figure: &Figure) -> String {
@@ -46,8 +46,8 @@ pub fn csv(figure: &Figure) -> String {
             rows.push(texts(&["panel", "row", "column", "value"]));
             for panel in panels {
                 for (name, cells) in names.iter().zip(&panel.cells) {
-                    for (column, cell) in columns.iter().zip(cells) {
-                        let value = cell.map_or_else(String::new, |value| value.to_string());
+                    for (column, found) in columns.iter().zip(cells) {
+                        let value = found.map_or_else(String::new, |value| value.to_string());
                         rows.push(vec![panel.label.clone(), name.clone(), column.clone(), value]);
                     }
                 }
@@ -80,19 +80,13 @@ pub fn table_csv(table: &Table) -> String {
 fn written(rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for row in rows {
-        let row = row.iter().map(|cell| plain(cell));
+        let row = row.iter().map(|text| cell(text));
         writer
             .write_record(row.map(|cell| cell.into_owned()))
             .expect("all rows have the columns of the first, and memory takes them");
     }
     let bytes = writer.into_inner().expect("memory takes what is written");
     String::from_utf8(bytes).expect("texts are UTF-8")
-}
-
-/// A cell that no spreadsheet takes for a formula: one that begins like one and is no number gets an apostrophe.
-pub(super) fn plain(cell: &str) -> Cow<'_, str> {
-    let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
-    if is_formula { Cow::Owned(format!("'{cell}")) } else { Cow::Borrowed(cell) }
 }
 
 fn add_line(rows: &mut Vec<Vec<String>>, line: &Line, seed: usize) {
@@ -119,17 +113,4 @@ fn ends(interval: Option<[f64; 2]>) -> [String; 2] {
 
 fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_cell_is_a_formula() {
-        let rows =
-            [["=1+1", "+a", "-2.5", "@x", "\tq", "\rz", "a=b", "-1e-3", "inf", "-inf"].map(str::to_owned).to_vec()];
-        let written = written(rows);
-        assert_eq!(written, "'=1+1,'+a,-2.5,'@x,'\tq,\"'\rz\",a=b,-1e-3,inf,-inf\n");
-    }
 }

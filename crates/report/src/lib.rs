@@ -42,6 +42,6 @@ pub use model::{
 };
 pub use source::Results;
 pub use style::{Marker, Outline, Style};
-pub use svg::{Family, Form, Layout, draw as svg};
+pub use svg::{Family, Form, Layout, LayoutWishes, draw as svg, draw_as as picture};
 pub use tables::{TableFormat, tables};
 pub use write::{FigureFormat, write_figures, write_figures_as, write_page, write_tables, write_with_records};

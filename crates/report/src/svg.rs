@@ -10,65 +10,15 @@ mod clip;
 mod heat;
 mod intervals;
 mod key;
+mod layout;
 mod lines;
 mod pdf;
 
 use super::model::{Axis, Chart, Figure, Series};
 use canvas::Canvas;
+pub use layout::{Family, Form, Layout, LayoutWishes};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-/// How a picture is laid out.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Layout {
-    /// What it is written as.
-    pub form: Form,
-    /// Of its fonts.
-    pub family: Family,
-    /// The ends of the horizontal and of the vertical axis of lines, where the data does not decide; what lies beyond
-    /// is cut off.
-    pub ranges: [Option<[f64; 2]>; 2],
-    /// Its width, in pixels.
-    pub width: i32,
-    /// The height of a plot with lines, in pixels; other pictures are as high as their rows.
-    pub height: i32,
-    /// Whether legends are below their plot, where several lines have names; otherwise only those that find no room in
-    /// it.
-    pub has_legend_below: bool,
-}
-
-impl Default for Layout {
-    fn default() -> Self {
-        Self {
-            form: Form::Svg,
-            family: Family::SansSerif,
-            ranges: [None; 2],
-            width: 860,
-            height: 480,
-            has_legend_below: false,
-        }
-    }
-}
-
-/// What a picture is written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Scalable Vector Graphics.
-    Svg,
-    /// A page of the Portable Document Format, as large as the picture.
-    Pdf,
-}
-
-/// A family of fonts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// As Helvetica.
-    SansSerif,
-    /// As Times.
-    Serif,
-    /// As Courier.
-    Monospace,
-}
 
 /// Room for the heading.
 const HEADING: i32 = 40;

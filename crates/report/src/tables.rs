@@ -2,6 +2,7 @@
 
 use super::csv::table_csv;
 use super::model::{Report, Table, Verdict};
+use fedgenie_core::text;
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,52 +67,40 @@ fn verdicts(verdicts: &[Verdict]) -> Table {
 }
 
 fn markdown(table: &Table) -> String {
-    let cell = |text: &String| {
-        let text = text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
+    let cell = |text: &String| text::markdown::literal(text);
     let line = |cells: &Vec<String>| format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "));
     let rule = format!("|{}\n", "---|".repeat(table.columns.len()));
     let rows: String = table.rows.iter().map(line).collect();
     format!("{}{rule}{rows}", line(&table.columns))
 }
 
-/// A letter as LaTeX takes it literally.
-fn literal(letter: char) -> String {
-    match letter {
-        '&' | '%' | '$' | '#' | '_' | '{' | '}' => format!("\\{letter}"),
-        '\\' => "\\textbackslash{}".to_owned(),
-        '~' => "\\textasciitilde{}".to_owned(),
-        '^' => "\\textasciicircum{}".to_owned(),
-        '<' | '>' => format!("${letter}$"),
-        '±' => "$\\pm$".to_owned(),
-        '−' => "$-$".to_owned(),
-        '–' => "--".to_owned(),
-        letter if letter.is_whitespace() || letter.is_control() => " ".to_owned(),
-        letter => letter.to_string(),
-    }
+/// A number with a power of ten, set as such.
+fn power(word: &str) -> Option<String> {
+    let (factor, exponent) = word.split_once('e').filter(|_| word.parse::<f64>().is_ok())?;
+    Some(format!("${factor} \\times 10^{{{exponent}}}$"))
 }
 
-/// A word of a cell; powers of ten are written as such.
-fn word(text: &str) -> String {
-    let power = text.split_once('e').filter(|_| text.parse::<f64>().is_ok());
-    match power {
-        Some((factor, exponent)) => format!("${factor} \\times 10^{{{exponent}}}$"),
-        None => text.chars().map(literal).collect(),
+/// A cell. Between words that may be powers of ten stands what numbers and intervals are written with.
+fn in_latex(cell: &str) -> String {
+    let is_between = |letter: char| letter.is_whitespace() || "[],±();".contains(letter);
+    let mut shown = String::new();
+    let mut plain = 0;
+    // What is no power of ten is taken as a whole: signs beside each other may mean something.
+    let mut start = 0;
+    for piece in cell.split_inclusive(is_between) {
+        let part = piece.trim_end_matches(is_between);
+        if let Some(power) = power(part) {
+            shown.push_str(&text::latex::literal(&cell[plain..start]));
+            shown.push_str(&power);
+            plain = start + part.len();
+        }
+        start += piece.len();
     }
+    shown + &text::latex::literal(&cell[plain..])
 }
 
 fn latex(table: &Table) -> String {
-    let cell = |text: &String| {
-        let words = text.split_inclusive([' ', '[', ']', ',', '±', '(', ')', ';']);
-        let parts = words.flat_map(|part| {
-            let ends = part.char_indices().next_back().filter(|(_, last)| !last.is_alphanumeric());
-            let (inside, end) = part.split_at(ends.map_or(part.len(), |(at, _)| at));
-            [word(inside), end.chars().map(literal).collect()]
-        });
-        parts.collect::<String>()
-    };
-    let line = |cells: &Vec<String>| format!("{} \\\\\n", cells.iter().map(cell).collect::<Vec<_>>().join(" & "));
+    let line = |cells: &Vec<String>| text::latex::row(&cells.iter().map(|cell| in_latex(cell)).collect::<Vec<_>>());
     let aligned = "r".repeat(table.columns.len().saturating_sub(1));
     let rows: String = table.rows.iter().map(line).collect();
     format!(
@@ -139,7 +128,7 @@ mod tests {
         assert_eq!(
             latex(&table()),
             "% needs \\usepackage{booktabs}\n\\begin{tabular}{lr}\n\\toprule\npolicy & s to test\\_loss $<$= 1 \\\\\n\
-             \\midrule\na|b\\textbackslash{}c & 3 $\\pm$ 1 (50 \\%) \\\\\n\\bottomrule\n\\end{tabular}\n"
+             \\midrule\na\\textbar{}b\\textbackslash{}c & 3 $\\pm$ 1 (50 \\%) \\\\\n\\bottomrule\n\\end{tabular}\n"
         );
     }
 

@@ -3,6 +3,7 @@
 use super::claim::{Budget, Check, Claim};
 use super::statistic::{Details, Measured, Measurement, shown_interval};
 use super::verdict::Verdict;
+use fedgenie_core::text::markdown::prose;
 use fedgenie_experiment::error::Error;
 use serde::Serialize;
 use std::fmt::Write;
@@ -254,7 +255,7 @@ fn row_cells(row: &Row) -> [String; 6] {
 
 /// A text in a cell of a Markdown table.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+    prose(text).replace('|', "\\|").replace('\n', " ")
 }
 
 /// `RESULTS.md`
@@ -285,7 +286,7 @@ pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Proven
     if !not_run.is_empty() {
         text.push_str("\nNot run, because these claims run only when they are named:\n\n");
         for NotRun { name, title } in not_run {
-            let _ = writeln!(text, "- [{name}](claims/{name}.toml): {title}");
+            let _ = writeln!(text, "- [{name}](claims/{name}.toml): {}", prose(title));
         }
     }
     for result in results {
@@ -293,7 +294,10 @@ pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Proven
         let _ = write!(
             text,
             "\n## {}\n\n{} · [{}](claims/{}.toml){took}\n\n",
-            result.title, result.source, result.name, result.name
+            prose(&result.title),
+            prose(&result.source),
+            result.name,
+            result.name
         );
         text.push_str("| claim | paper | claimed | ours [95 %] | n | verdict |\n|---|---|---|---|---|---|\n");
         for row in result.rows() {
@@ -302,7 +306,7 @@ pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Proven
         }
         for check in &result.checks {
             if let (Some(because), Some(row)) = (&check.because, check.rows.first()) {
-                let _ = write!(text, "\n*{}.* {}\n", row.claim, because.trim());
+                let _ = write!(text, "\n*{}.* {}\n", prose(&row.claim), prose(because.trim()));
             }
         }
         for Details { title, columns, rows } in result.details() {
@@ -311,7 +315,8 @@ pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Proven
             }
             let _ = write!(
                 text,
-                "\n{title}:\n\n| {} |\n|{}\n",
+                "\n{}:\n\n| {} |\n|{}\n",
+                prose(title),
                 columns.iter().map(|text| cell(text)).collect::<Vec<_>>().join(" | "),
                 "---|".repeat(columns.len())
             );

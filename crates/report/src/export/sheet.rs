@@ -1,6 +1,6 @@
 //! A table that is written row by row.
 
-use super::super::csv::plain;
+use fedgenie_core::text::spreadsheet::cell;
 use std::fs::File;
 use std::io::{self, BufWriter};
 
@@ -61,20 +61,20 @@ pub(super) struct Csv(::csv::Writer<BufWriter<File>>);
 impl Csv {
     pub fn new(file: File, columns: &[Column]) -> io::Result<Self> {
         let mut writer = ::csv::Writer::from_writer(BufWriter::new(file));
-        writer.write_record(columns.iter().map(|column| &column.name))?;
+        writer.write_record(columns.iter().map(|column| cell(&column.name).into_owned()))?;
         Ok(Self(writer))
     }
 }
 
 impl Sheet for Csv {
     fn row(&mut self, row: Row) -> io::Result<()> {
-        let cell = |cell: Cell| match cell {
+        let written = |found: Cell| match found {
             Cell::Empty => String::new(),
-            Cell::Text(text) => plain(&text).into_owned(),
+            Cell::Text(text) => cell(&text).into_owned(),
             Cell::Count(count) => count.to_string(),
             Cell::Number(number) => number.to_string(),
         };
-        Ok(self.0.write_record(row.into_iter().map(cell))?)
+        Ok(self.0.write_record(row.into_iter().map(written))?)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {

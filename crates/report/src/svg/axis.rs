@@ -14,8 +14,27 @@ pub(super) struct Axis {
     ticks: Vec<(f64, String)>,
 }
 
+/// Whether the ends of an axis are far enough apart for doubles to tell the positions between them.
+pub(super) fn is_resolved(low: f64, high: f64) -> bool {
+    high / 2.0 - low / 2.0 > 0.5 * CLOSEST * low.abs().max(high.abs()) && high - low > NARROWEST
+}
+
+/// The least difference of an axis' ends, as a share of the larger.
+const CLOSEST: f64 = 1e-12;
+/// The least difference of an axis' ends.
+const NARROWEST: f64 = 1e-290;
+
+/// Ends with a margin on both sides, which is a share of what lies between them; half a unit, or as much as it takes,
+/// where that is nothing.
+pub(super) fn with_margin([low, high]: [f64; 2], share: f64) -> [f64; 2] {
+    let margin = if is_resolved(low, high) { share * high - share * low } else { 0.5_f64.max(1e-9 * high.abs()) };
+    [low - margin, high + margin].map(|end| end.clamp(f64::MIN, f64::MAX))
+}
+
 impl Axis {
+    /// An axis between finite ends, which are moved apart where numbers between them could not be told apart.
     pub fn new(low: f64, high: f64, is_logarithmic: bool) -> Self {
+        let [low, high] = if is_resolved(low, high) { [low, high] } else { with_margin([low, low.max(high)], 0.0) };
         let ticks = if is_logarithmic { logarithmic_ticks(low, high) } else { linear_ticks(low, high) };
         Self { low, high, is_logarithmic, ticks }
     }
@@ -41,7 +60,8 @@ impl Axis {
 
     /// How far along the axis a position lies, from 0 to 1.
     pub fn share(&self, position: f64) -> f64 {
-        (position - self.low) / (self.high - self.low)
+        // Halves, lest the difference of large ends be infinite.
+        (position / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
     }
 
     /// The pixel of a position between those of the ends.
@@ -102,7 +122,7 @@ fn decade(exponent: i32) -> f64 {
 
 /// Five to ten multiples of 1, 2 or 5 times a power of ten.
 fn linear_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
-    let rough = (high - low) / 6.0;
+    let rough = high / 6.0 - low / 6.0;
     let exponent = float::floor(float::log10(rough)) as i32;
     let factor = [1, 2, 5, 10].into_iter().find(|&factor| f64::from(factor) * decade(exponent) >= rough * 0.999);
     let (factor, exponent) = match factor {
@@ -147,6 +167,28 @@ mod tests {
 
     fn texts(ticks: &[(f64, String)]) -> Vec<&str> {
         ticks.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// Ends that numbers may have, however far or near: an axis has few ticks, in order and within, and shares from 0
+    /// to 1.
+    #[test]
+    fn every_pair_of_ends_makes_an_axis() {
+        let sizes = [0.0, 5e-324, 1e-308, 1e-300, 1e-9, 1.0, 1.0 + f64::EPSILON, 3.7, 1e15, 1e17, 1e300, f64::MAX];
+        let ends: Vec<f64> = sizes.into_iter().flat_map(|size| [size, -size]).collect();
+        for (&low, &high) in ends.iter().flat_map(|low| ends.iter().map(move |high| (low, high))) {
+            if high < low {
+                continue;
+            }
+            let axis = Axis::new(low, high, false);
+            assert!(axis.low <= low && high <= axis.high && axis.low < axis.high, "{low} {high}: {axis:?}");
+            let positions: Vec<f64> = axis.ticks().iter().map(|(position, _)| *position).collect();
+            assert!((2..=11).contains(&positions.len()), "{low} {high}: {axis:?}");
+            assert!(positions.windows(2).all(|pair| pair[0] < pair[1]), "{low} {high}: {axis:?}");
+            let shares: Vec<f64> = positions.iter().map(|&position| axis.share(position)).collect();
+            assert!(shares.iter().all(|share| (-1e-3..=1.001).contains(share)), "{low} {high}: {shares:?}");
+            assert_eq!((axis.pixel(axis.low, [0, 100]), axis.pixel(axis.high, [0, 100])), (0, 100));
+            assert!(axis.ticks().iter().all(|(_, text)| text.len() < 30), "{low} {high}: {axis:?}");
+        }
     }
 
     #[test]

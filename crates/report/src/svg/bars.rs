@@ -29,7 +29,7 @@ pub(super) fn draw(
     if !(longest > 0.0 && longest.is_finite()) {
         return None;
     }
-    let axis = Axis::new(0.0, 1.02 * longest, false);
+    let axis = Axis::new(0.0, (1.02 * longest).min(f64::MAX), false);
     let ends = [label_room(categories.iter().map(String::as_str)), layout.width - 32];
     let (top, bottom) = (HEADING + 24, HEADING + 24 + BAR * categories.len() as i32 + 8);
     picture(&cut(heading, 100), bottom + 50, layout, |area| {

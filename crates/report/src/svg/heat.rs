@@ -39,9 +39,9 @@ impl Shades {
     /// From 0 to 1.
     fn share(&self, value: f64) -> f64 {
         let share = if self.is_logarithmic {
-            float::ln(value.max(self.low) / self.low) / float::ln(self.high / self.low)
+            (float::ln(value.max(self.low)) - float::ln(self.low)) / (float::ln(self.high) - float::ln(self.low))
         } else {
-            (value - self.low) / (self.high - self.low)
+            (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
         };
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.5 }
     }

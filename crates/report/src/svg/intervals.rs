@@ -1,7 +1,7 @@
 //! Values with whiskers, one below the other, with a line at zero.
 
 use super::super::model::{self, Interval, Series};
-use super::axis::{Axis, bounds};
+use super::axis::{Axis, bounds, with_margin};
 use super::key::{colour, marker, style};
 use super::{Anchor, HEADING, LETTERS, Layout, cut, horizontal, label_room, picture, text, words};
 use plotters::prelude::*;
@@ -20,8 +20,8 @@ pub(super) fn draw(
     if rows.is_empty() || !(low.is_finite() && high.is_finite()) {
         return None;
     }
-    let margin = if high > low { 0.04 * (high - low) } else { 0.5 };
-    let axis = Axis::new(low - margin, high + margin, false);
+    let [low, high] = with_margin([low, high], 0.04);
+    let axis = Axis::new(low, high, false);
     let ends = [label_room(rows.iter().map(|(label, ..)| label.as_str())), layout.width - 32];
     let (top, bottom) = (HEADING, HEADING + ROW * rows.len() as i32 + 10);
     picture(&cut(heading, 100), bottom + 50, layout, |area| {

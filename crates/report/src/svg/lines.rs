@@ -2,7 +2,7 @@
 
 use super::super::model::{self, Line, LineKind, Mark, Scale, Series};
 use super::super::style::Style;
-use super::axis::{Axis, bounds};
+use super::axis::{Axis, bounds, with_margin};
 use super::canvas::{self, Canvas};
 use super::clip::clipped;
 use super::{Failed, Layout, cut, key, words};
@@ -35,7 +35,8 @@ fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark], wanted: Opt
         return None;
     }
     let (from, to) = if is_logarithmic { (float::log10(low), float::log10(high)) } else { (low, high) };
-    let beyond = [from - 0.25 * (to - from), to + 0.25 * (to - from)];
+    let quarter = 0.25 * to - 0.25 * from;
+    let beyond = [from - quarter, to + quarter].map(|end| end.clamp(f64::MIN, f64::MAX));
     let [floor, ceiling] =
         beyond.map(|end| if is_logarithmic { float::power(10.0, end).clamp(f64::MIN_POSITIVE, f64::MAX) } else { end });
     let bands = measured(lines)
@@ -46,15 +47,15 @@ fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark], wanted: Opt
     let low = with_low.max(least.unwrap_or(f64::NEG_INFINITY).min(low));
     let high = with_high.min(most.unwrap_or(f64::INFINITY).max(high));
     if is_logarithmic {
-        let (low, high) = (float::log10(low), float::log10(high));
-        let margin = if high > low { 0.03 * (high - low) } else { 0.5 };
-        return Some(Axis::new(low, high + margin, true));
+        let low = float::log10(low);
+        let [_, top] = with_margin([low, float::log10(high)], 0.03);
+        return Some(Axis::new(low, top, true));
     }
     // A regret starts at zero; a loss is shown where it moves.
-    let margin = if high > low { 0.03 * (high - low) } else { 0.5 };
-    let bottom = if low >= 0.0 && low < 0.3 * high { 0.0 } else { low - margin };
+    let [beneath, above] = with_margin([low, high], 0.03);
+    let bottom = if low >= 0.0 && low < 0.3 * high { 0.0 } else { beneath };
     let bottom = least.map_or(bottom, |least| bottom.max(least.min(low)));
-    Some(Axis::new(bottom, most.map_or(high + margin, |most| (high + margin).min(most.max(high))), false))
+    Some(Axis::new(bottom, most.map_or(above, |most| above.min(most.max(high))), false))
 }
 
 fn horizontal_axis(axis: &model::Axis, lines: &[Line], wanted: Option<[f64; 2]>) -> Option<Axis> {
@@ -72,8 +73,8 @@ fn horizontal_axis(axis: &model::Axis, lines: &[Line], wanted: Option<[f64; 2]>)
         return Some(Axis::new(0.0, if high > 0.0 { high } else { 1.0 }, false));
     }
     let (low, high) = if is_logarithmic { (float::log10(low), float::log10(high)) } else { (low, high) };
-    let margin = if high > low { 0.04 * (high - low) } else { 0.5 };
-    Some(Axis::new(low - margin, high + margin, is_logarithmic))
+    let [low, high] = with_margin([low, high], 0.04);
+    Some(Axis::new(low, high, is_logarithmic))
 }
 
 /// The corner where least is drawn: whether it is on the right, and above.

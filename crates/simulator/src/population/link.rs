@@ -41,19 +41,39 @@ use super::availability::{MOST_CHANGES, Stretch};
 use fedgenie_core::math::float::floor;
 use fedgenie_core::math::sum::CompensatedSum;
 use fedgenie_core::time::{Span, VirtualTime};
+use std::fmt;
+use std::sync::Arc;
 
 const NS: f64 = 1e9;
 
-/// See the [module](self).
-#[derive(Clone, Debug, PartialEq)]
+/// See the [module](self). Copies share their points.
+#[derive(Clone)]
 pub struct LinkTrace {
-    /// Where each piece of constant rate begins, in ns, and at last the window's end.
-    times: Box<[u64]>,
-    /// Bits per second.
-    rates: Box<[f64]>,
-    /// Bits from the beginning up to each time.
-    integrals: Box<[f64]>,
+    points: Arc<Points>,
+    /// Where its points begin among these.
+    first: usize,
+    /// How many pieces of constant rate it has; its points are one more.
+    pieces: usize,
     wrap: bool,
+}
+
+/// Points of links, one link after another.
+#[derive(Default)]
+struct Points {
+    /// Where each piece of constant rate begins, in ns, and after those of a link its window's end.
+    times: Vec<u64>,
+    /// Bits per second; 0 at a window's end, so that all three have the same indices.
+    rates: Vec<f64>,
+    /// Bits from a link's beginning up to each time.
+    integrals: Vec<f64>,
+}
+
+/// Links whose points lie side by side, for files that have many of few points.
+#[derive(Default)]
+pub struct LinkTraces {
+    points: Points,
+    /// First point, pieces, and whether it wraps.
+    links: Vec<(usize, usize, bool)>,
 }
 
 /// Why there is no such link.
@@ -70,6 +90,72 @@ pub enum LinkError {
     Rate(usize),
 }
 
+impl LinkTraces {
+    /// Adds a link; see [`LinkTrace::new`].
+    ///
+    /// # Errors
+    /// As [`LinkTrace::new`]; what was added before cannot be used then.
+    pub fn add(
+        &mut self,
+        points: impl Iterator<Item = (Span, f64)>,
+        window: Span,
+        wrap: bool,
+    ) -> Result<(), LinkError> {
+        let Points { times, rates, integrals } = &mut self.points;
+        let first = times.len();
+        for (time, rate) in points {
+            times.push(time.0);
+            rates.push(rate);
+        }
+        let pieces = times.len() - first;
+        if pieces == 0 {
+            return Err(LinkError::Points);
+        }
+        times.push(window.0);
+        rates.push(0.0);
+        integrals.push(0.0);
+        let mut sum = CompensatedSum::default();
+        for (point, at) in (first..first + pieces).enumerate() {
+            let (time, next, rate) = (times[at], times[at + 1], rates[at]);
+            if (point == 0 && time != 0) || next <= time {
+                return Err(LinkError::Time(point));
+            }
+            if !(0.0..f64::INFINITY).contains(&rate) {
+                return Err(LinkError::Rate(point));
+            }
+            sum.add(rate * Span(next - time).seconds());
+            integrals.push(sum.value());
+        }
+        self.links.push((first, pieces, wrap));
+        Ok(())
+    }
+
+    /// The links, in the order in which they were added.
+    pub fn finish(self) -> Vec<LinkTrace> {
+        let Self { mut points, links } = self;
+        points.times.shrink_to_fit();
+        points.rates.shrink_to_fit();
+        points.integrals.shrink_to_fit();
+        let points = Arc::new(points);
+        let link = |(first, pieces, wrap)| LinkTrace { points: points.clone(), first, pieces, wrap };
+        links.into_iter().map(link).collect()
+    }
+}
+
+impl PartialEq for LinkTrace {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |link: &Self| (link.wrap, link.window());
+        parts(self) == parts(other) && self.times() == other.times() && self.rates() == other.rates()
+    }
+}
+
+impl fmt::Debug for LinkTrace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("LinkTrace");
+        shown.field("times", &self.times()).field("rates", &self.rates()).field("wrap", &self.wrap).finish()
+    }
+}
+
 impl LinkTrace {
     /// A link with these rates in bit/s from these times on; the first time is 0, the last before the end of the
     /// window.
@@ -77,34 +163,42 @@ impl LinkTrace {
     /// # Errors
     /// If times or rates are not as they have to be; the number of the point, from 0.
     pub fn new(times: &[Span], rates: &[f64], window: Span, wrap: bool) -> Result<Self, LinkError> {
-        if times.is_empty() || times.len() != rates.len() {
+        if times.len() != rates.len() {
             return Err(LinkError::Points);
         }
-        let mut integrals = vec![0.0];
-        let mut sum = CompensatedSum::default();
-        for (point, (&time, &rate)) in times.iter().zip(rates).enumerate() {
-            let next = times.get(point + 1).copied().unwrap_or(window);
-            if (point == 0 && time != Span::ZERO) || next <= time {
-                return Err(LinkError::Time(point));
-            }
-            if !(0.0..f64::INFINITY).contains(&rate) {
-                return Err(LinkError::Rate(point));
-            }
-            sum.add(rate * Span(next.0 - time.0).seconds());
-            integrals.push(sum.value());
-        }
-        let times = times.iter().chain([&window]).map(|time| time.0).collect();
-        Ok(Self { times, rates: rates.into(), integrals: integrals.into(), wrap })
+        let mut links = LinkTraces::default();
+        links.add(times.iter().copied().zip(rates.iter().copied()), window, wrap)?;
+        links.finish().pop().ok_or(LinkError::Points)
+    }
+
+    /// Where each piece of constant rate begins, in ns, and at last the window's end.
+    fn times(&self) -> &[u64] {
+        &self.points.times[self.first..=self.first + self.pieces]
+    }
+
+    /// Bits per second of each piece.
+    fn rates(&self) -> &[f64] {
+        &self.points.rates[self.first..self.first + self.pieces]
+    }
+
+    /// Bits from the beginning up to each time.
+    fn integrals(&self) -> &[f64] {
+        &self.points.integrals[self.first..=self.first + self.pieces]
+    }
+
+    /// Bits of the whole window.
+    fn whole(&self) -> f64 {
+        self.points.integrals[self.first + self.pieces]
     }
 
     /// How long the trace is before it ends or begins again.
     pub fn window(&self) -> Span {
-        Span(self.times[self.rates.len()])
+        Span(self.points.times[self.first + self.pieces])
     }
 
     /// Mean rate over the window, in bit/s.
     pub fn mean(&self) -> f64 {
-        self.integrals[self.rates.len()] / self.window().seconds()
+        self.whole() / self.window().seconds()
     }
 
     /// The link with all rates multiplied.
@@ -112,8 +206,8 @@ impl LinkTrace {
     /// # Errors
     /// If a rate is no finite number of at least 0 afterwards.
     pub fn scaled(&self, factor: f64) -> Result<Self, LinkError> {
-        let times: Vec<Span> = self.times[..self.rates.len()].iter().map(|&time| Span(time)).collect();
-        let rates: Vec<f64> = self.rates.iter().map(|rate| rate * factor).collect();
+        let times: Vec<Span> = self.times()[..self.pieces].iter().map(|&time| Span(time)).collect();
+        let rates: Vec<f64> = self.rates().iter().map(|rate| rate * factor).collect();
         Self::new(&times, &rates, self.window(), self.wrap)
     }
 
@@ -128,7 +222,7 @@ impl LinkTrace {
 
     /// The index of the piece of constant rate at so many ns of the window.
     fn piece(&self, since: u64) -> usize {
-        self.times.partition_point(|time| *time <= since) - 1
+        self.times().partition_point(|time| *time <= since) - 1
     }
 
     /// When a transfer that begins at `from` has moved `bits`; `None` if that never happens, or only after the end of
@@ -140,13 +234,14 @@ impl LinkTrace {
         let (mut base, since) = self.in_window(from)?;
         let piece = self.piece(since);
         // Within the piece under way, without the integrals.
-        let room = self.rates[piece] * Span(self.times[piece + 1] - since).seconds();
+        let (times, rates, integrals) = (self.times(), self.rates(), self.integrals());
+        let room = rates[piece] * Span(times[piece + 1] - since).seconds();
         if bits <= room {
-            return later(from.0, bits / self.rates[piece]);
+            return later(from.0, bits / rates[piece]);
         }
         // Bits that are still to be moved at the beginning of `after`, as an integral from the beginning of the window.
-        let whole = self.integrals[self.rates.len()];
-        let mut target = self.integrals[piece + 1] + (bits - room);
+        let whole = self.whole();
+        let mut target = integrals[piece + 1] + (bits - room);
         let mut first = piece + 1;
         if target > whole {
             if !self.wrap || whole <= 0.0 {
@@ -164,43 +259,41 @@ impl LinkTrace {
             }
             base = base.checked_add(self.window().0.checked_mul(windows as u64)?)?;
         }
-        let piece = first + self.integrals[first + 1..].partition_point(|integral| *integral < target);
-        let left = target - self.integrals[piece];
+        let piece = first + integrals[first + 1..].partition_point(|integral| *integral < target);
+        let left = target - integrals[piece];
         // What is left may be lost in rounding, before a piece that carries nothing.
-        let seconds = if left > 0.0 { left / self.rates[piece] } else { 0.0 };
-        later(base.checked_add(self.times[piece])?, seconds).map(|end| end.max(from))
+        let seconds = if left > 0.0 { left / rates[piece] } else { 0.0 };
+        later(base.checked_add(times[piece])?, seconds).map(|end| end.max(from))
     }
 
     /// Whether nothing will ever move from a time on.
     fn is_over(&self, from: VirtualTime) -> bool {
-        let whole = self.integrals[self.rates.len()];
         match self.in_window(from) {
-            _ if self.wrap => whole <= 0.0,
-            Some((_, since)) => self.rates[self.piece(since)..].iter().all(|&rate| rate == 0.0),
+            _ if self.wrap => self.whole() <= 0.0,
+            Some((_, since)) => self.rates()[self.piece(since)..].iter().all(|&rate| rate == 0.0),
             None => true,
         }
     }
 
     /// Bits that move from one time to a later one.
     pub fn moved(&self, from: VirtualTime, to: VirtualTime) -> f64 {
-        let whole = self.integrals[self.rates.len()];
         let Some((base, start)) = self.in_window(from) else { return 0.0 };
         if to <= from {
             return 0.0;
         }
         let up_to = |since: u64| {
             let piece = self.piece(since);
-            self.integrals[piece] + self.rates[piece] * Span(since - self.times[piece]).seconds()
+            self.integrals()[piece] + self.rates()[piece] * Span(since - self.times()[piece]).seconds()
         };
         match self.in_window(to) {
             Some((later, end)) if later == base && self.piece(start) == self.piece(end) => {
-                self.rates[self.piece(start)] * Span(end - start).seconds()
+                self.rates()[self.piece(start)] * Span(end - start).seconds()
             }
             Some((later, end)) => {
                 let windows = (later - base) / self.window().0;
-                windows as f64 * whole + (up_to(end) - up_to(start))
+                windows as f64 * self.whole() + (up_to(end) - up_to(start))
             }
-            None => whole - up_to(start),
+            None => self.whole() - up_to(start),
         }
         .max(0.0)
     }

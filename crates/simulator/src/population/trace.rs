@@ -32,6 +32,7 @@ pub(crate) mod join;
 pub mod link;
 mod memo;
 pub mod mobiperf;
+mod names;
 pub mod table;
 
 pub use assign::{Assign, Assignment};

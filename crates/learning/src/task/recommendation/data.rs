@@ -8,6 +8,7 @@ use crate::ratings::triplets::Triplet;
 use crate::ratings::{Dropped, Ids, Part, Ratings, RatingsSplit};
 use crate::task::{On, References};
 use fedgenie_core::id::ClientId;
+use fedgenie_core::text::spreadsheet::cell;
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
@@ -192,8 +193,9 @@ impl Source {
             let mut text = "index,id\n".to_owned();
             for index in 0..ids.len() as u32 {
                 let id = ids.name(index);
+                let id = cell(&id);
                 let quoted =
-                    if id.contains([',', '"', '\n', '\r']) { format!("\"{}\"", id.replace('"', "\"\"")) } else { id };
+                    if id.contains([',', '"']) { format!("\"{}\"", id.replace('"', "\"\"")).into() } else { id };
                 let _ = writeln!(text, "{index},{quoted}");
             }
             Some((name, text))

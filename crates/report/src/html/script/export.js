@@ -99,7 +99,7 @@ function exportPng(figure) {
 function cell(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return String(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const text = value.split(";").map(part => /^\s*[=+\-@＝＋－＠]/.test(part) ? `'${part}` : part).join(";");
   return /[",\n\r']/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 

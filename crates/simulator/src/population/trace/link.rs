@@ -22,11 +22,12 @@
 
 use super::columns::{Columns, Others};
 use super::flaws::Flaws;
+use super::names::Names;
 use super::{Defects, Imported, Own};
-use crate::population::link::LinkTrace;
+use crate::population::link::{LinkTrace, LinkTraces};
 use fedgenie_core::time::Span;
 use fedgenie_learning::data::DataError;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// How long the rate of a trace of a single row is said to hold before it begins again.
@@ -54,11 +55,24 @@ pub struct LinkOptions<'a> {
     pub wrap: bool,
 }
 
+/// The traces of a file, while it is read.
+#[derive(Default)]
+struct Read {
+    names: Names,
+    traces: Vec<Open>,
+    /// The rows of all traces, in the order of the file.
+    rows: Vec<Row>,
+    /// The trace of each row, where rows of one may stand apart.
+    of: Vec<u32>,
+}
+
 /// A trace that is being read.
 struct Open {
-    name: String,
+    /// The line of its first row.
     line: u64,
-    rows: Vec<Row>,
+    /// Its first and its last row so far.
+    first: usize,
+    last: usize,
 }
 
 /// A rate in bit/s from a time on.
@@ -92,8 +106,8 @@ pub fn read_own(
         LinkFormat::Bandwidth => &[name, "time_s", "mbit_per_s", "set"],
     };
     let mut columns = Columns::open(path, wanted, Others::Refused)?;
-    let mut traces: Vec<Open> = Vec::new();
-    let (mut known, mut sets) = (BTreeMap::new(), BTreeSet::new());
+    let mut read = Read::default();
+    let mut sets = BTreeSet::new();
     let (mut defects, mut flaws) = (Defects::default(), Flaws::default());
     let mut current = None;
     loop {
@@ -121,38 +135,34 @@ pub fn read_own(
                 continue;
             }
         };
-        let name = (set.to_owned(), columns.text(0).to_owned());
-        let number = match known.get(&name) {
-            Some(&number) => number,
-            None => {
-                columns.keep_name(0)?;
-                traces.push(Open { name: name.1.clone(), line: row.line, rows: Vec::new() });
-                known.insert(name, traces.len() - 1);
-                traces.len() - 1
-            }
+        let name = [set, columns.text(0)];
+        let is_current = current.is_some_and(|current| read.names.get(current) == name);
+        let Some(number) = current.filter(|_| is_current).or_else(|| read.names.find(name)) else {
+            current = Some(read.begin(name, row, own.mend));
+            columns.keep_name(0)?;
+            continue;
         };
-        let rows = &mut traces[number].rows;
-        let is_apart = current != Some(number) && !rows.is_empty();
+        let (is_apart, above) = (current != Some(number), read.rows[read.traces[number].last]);
         current = Some(number);
         if own.mend {
-            defects.unsorted += usize::from(is_apart || rows.last().is_some_and(|above| row.time < above.time));
-            rows.push(row);
+            defects.unsorted += usize::from(is_apart || row.time < above.time);
+            read.of.push(number as u32);
         } else if is_apart {
             let expected = "a trace's rows to stand together; other rows stand in between: out of order";
             flaws.keep(columns.wrong_field(0, expected), true)?;
-        } else if let Some(expected) = rows.last().and_then(|above| out_of_place(&row, above)) {
+            continue;
+        } else if let Some(expected) = out_of_place(&row, &above) {
             flaws.keep(columns.wrong_field(1, expected), true)?;
-        } else {
-            rows.push(row);
+            continue;
         }
+        read.traces[number].last = read.rows.len();
+        read.rows.push(row);
     }
     if own.mend {
-        for open in &mut traces {
-            open.mend(path, &mut defects, &mut flaws)?;
-        }
+        read.mend(path, &mut defects, &mut flaws)?;
     }
     flaws.end(path)?;
-    if traces.is_empty() {
+    if read.traces.is_empty() {
         if sets.is_empty() {
             return Err(columns.wrong("has a header only; expected at least one row after it"));
         }
@@ -160,11 +170,7 @@ pub fn read_own(
         let set = options.set.unwrap_or_default();
         return Err(columns.wrong(format!("there is no row of the set {set:?}; the file has {sets}")));
     }
-    if own.key.is_some() {
-        traces.sort_by(|one, other| one.name.cmp(&other.name));
-    }
-    let names = own.key.map_or_else(Vec::new, |_| traces.iter().map(|open| open.name.clone()).collect());
-    let value = traces.into_iter().map(|open| open.close(path, options)).collect::<Result<_, _>>()?;
+    let (value, names) = read.close(path, options, own.key.is_some())?;
     Ok((Imported { value, notes: defects.notes(path), defects }, names))
 }
 
@@ -184,18 +190,38 @@ fn out_of_place(row: &Row, above: &Row) -> Option<String> {
     (row.time <= above.time).then(|| format!("a time after {before}, that of the trace's row in line {line}: {what}"))
 }
 
-impl Open {
-    /// Sorts the rows and drops duplicates.
+impl Read {
+    /// Adds a trace with its first row. Returns its number.
+    fn begin(&mut self, name: [&str; 2], row: Row, is_mended: bool) -> usize {
+        let at = self.rows.len();
+        self.traces.push(Open { line: row.line, first: at, last: at });
+        self.rows.push(row);
+        let number = self.names.add(name);
+        if is_mended {
+            self.of.push(number as u32);
+        }
+        number
+    }
+
+    /// Puts the rows of each trace together, sorts them and drops duplicates.
     fn mend(&mut self, path: &Path, defects: &mut Defects, flaws: &mut Flaws) -> Result<(), DataError> {
-        self.rows.sort_by_key(|row| row.time);
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_by_key(|&at| (self.of[at], self.rows[at].time));
         let mut kept: Vec<Row> = Vec::with_capacity(self.rows.len());
-        for row in self.rows.drain(..) {
+        let mut current = None;
+        for at in order {
+            let (row, number) = (self.rows[at], self.of[at] as usize);
+            if current != Some(number) {
+                current = Some(number);
+                self.traces[number].first = kept.len();
+                kept.push(row);
+                continue;
+            }
             match kept.last() {
                 Some(above) if above.time == row.time && above.rate == row.rate => defects.duplicates += 1,
                 Some(above) if above.time == row.time => {
-                    let (time, line) = (row.time.seconds(), above.line);
-                    let message =
-                        format!("two rates of trace {:?} at {time} s; the other is in line {line}", self.name);
+                    let ([_, name], time, line) = (self.names.get(number), row.time.seconds(), above.line);
+                    let message = format!("two rates of trace {name:?} at {time} s; the other is in line {line}");
                     flaws.keep(DataError::Table { path: path.to_owned(), line: row.line, message }, false)?;
                 }
                 _ => kept.push(row),
@@ -205,23 +231,42 @@ impl Open {
         Ok(())
     }
 
-    fn close(self, path: &Path, options: &LinkOptions<'_>) -> Result<LinkTrace, DataError> {
-        let wrong = |message| DataError::Table { path: path.to_owned(), line: self.line, message };
-        let name = &self.name;
-        let rates: Vec<f64> = self.rows.iter().map(|row| row.rate).collect();
-        if rates.iter().all(|&rate| rate == 0.0) {
-            let message = format!("trace {name:?} is 0 all the time, and no transfer on it would end; leave it out");
-            return Err(wrong(message));
+    /// The links, and where they are joined by their names these, both in the names' order.
+    fn close(
+        self,
+        path: &Path,
+        options: &LinkOptions<'_>,
+        is_joined: bool,
+    ) -> Result<(Vec<LinkTrace>, Vec<String>), DataError> {
+        let name = |number: usize| self.names.get(number)[1];
+        let mut order: Vec<usize> = (0..self.traces.len()).collect();
+        if is_joined {
+            order.sort_by_key(|&number| name(number));
         }
-        let begins = self.rows[0].time.0;
-        let times: Vec<Span> = self.rows.iter().map(|row| Span(row.time.0 - begins)).collect();
-        let window = match times[..] {
-            [.., before, last] => Span(last.0 + (last.0 - before.0)),
-            _ => SINGLE,
-        };
-        let wrap = options.wrap || times.len() == 1;
-        LinkTrace::new(&times, &rates, window, wrap)
-            .and_then(|link| if options.scale == 1.0 { Ok(link) } else { link.scaled(options.scale) })
-            .map_err(|error| wrong(format!("trace {name:?}: {error}")))
+        let mut links = LinkTraces::default();
+        for &number in &order {
+            let end = self.traces.get(number + 1).map_or(self.rows.len(), |next| next.first);
+            let Open { line, first, .. } = self.traces[number];
+            add(&mut links, &self.rows[first..end], options).map_err(|message| {
+                let message = format!("trace {:?}{message}", name(number));
+                DataError::Table { path: path.to_owned(), line, message }
+            })?;
+        }
+        let names = if is_joined { order.iter().map(|&number| name(number).to_owned()).collect() } else { Vec::new() };
+        Ok((links.finish(), names))
     }
+}
+
+/// Adds the link of a trace's rows; the error is what there is to say of the trace.
+fn add(links: &mut LinkTraces, rows: &[Row], options: &LinkOptions<'_>) -> Result<(), String> {
+    if rows.iter().all(|row| row.rate == 0.0) {
+        return Err(" is 0 all the time, and no transfer on it would end; leave it out".to_owned());
+    }
+    let begins = rows[0].time.0;
+    let window = match rows {
+        [.., before, last] => Span(last.time.0 - begins + (last.time.0 - before.time.0)),
+        _ => SINGLE,
+    };
+    let points = rows.iter().map(|row| (Span(row.time.0 - begins), row.rate * options.scale));
+    links.add(points, window, options.wrap || rows.len() == 1).map_err(|error| format!(": {error}"))
 }
