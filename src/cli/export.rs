@@ -1,7 +1,8 @@
 //! `fedgenie export`
 
-use super::{ExportArguments, print};
+use super::{ExportArguments, print, tell};
 use fedgenie::error::Error;
+use fedgenie::experiment::stored::Reader;
 use fedgenie::report::{ExportFormat, export};
 use fedgenie::text;
 use std::path::Path;
@@ -13,7 +14,8 @@ pub fn run(arguments: &ExportArguments) -> Result<u8, Error> {
         other => return Err(Error::Usage(format!("found --to {other}; expected csv or parquet"))),
     };
     let into = arguments.out.as_deref().unwrap_or(Path::new("export"));
-    for path in export(&arguments.folders, into, format)? {
+    let reader = Reader::new(&tell).allowing_changed(arguments.allow_changed);
+    for path in export(&arguments.folders, into, format, &reader)? {
         print(&format!("written to {}\n", text::path(&path)))?;
     }
     Ok(0)

@@ -5,7 +5,9 @@ use super::interruption::{Interruption, resumption};
 use super::progress::Show;
 use super::{RunArguments, paragraph, print, print_json, say, threads_of, whole_number};
 use fedgenie::error::Error;
+use fedgenie::experiment::artefacts::Failure;
 use fedgenie::experiment::kept::Found;
+use fedgenie::experiment::stored::Status;
 use fedgenie::experiment::{
     Earlier, Experiment, INTERVAL_SEEDS, Interval, Outputs, Overrides, ResultFolder, RunId, RunSummary, Shard, Summary,
     artefacts, below, compared::answers, execute, table,
@@ -16,7 +18,7 @@ use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
 use fedgenie::text::{self, escaped, message};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,8 +70,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     progress.end();
 
     let total = complete.len() + runs.len();
-    let (mut code, mut is_cancelled, mut full) = (0, false, None);
-    for result in results {
+    let (mut code, mut is_cancelled, mut full, mut failed) = (0, false, None, BTreeMap::new());
+    for (run, result) in runs.iter().zip(results) {
         match result {
             Ok(summary) => complete.push(summary),
             Err(Error::Cancelled) => is_cancelled = true,
@@ -79,6 +81,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
             }
             Err(error @ (Error::Run { .. } | Error::Panicked { .. })) => {
                 say(&format!("fedgenie: error: {}", message(&error.to_string())));
+                failed.extend(Failure::of(&error).map(|failure| (run.name.clone(), failure.error)));
                 code = error.exit_code().max(code);
             }
             Err(error) => return Err(error),
@@ -94,7 +97,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         say(&format!("fedgenie: {kept}{saved}\n{how}"));
         return Ok(code);
     }
-    let (summary, is_written) = match conclude(folder, &experiment, complete) {
+    let (summary, is_written) = match conclude(folder, &experiment, complete, &failed) {
         Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
         concluded => concluded?,
     };
@@ -199,13 +202,19 @@ fn conclude(
     folder: Option<ResultFolder>,
     experiment: &Experiment,
     complete: Vec<RunSummary>,
+    failed: &BTreeMap<String, String>,
 ) -> Result<(Summary, bool), Error> {
-    let Some(folder) = folder else { return Ok((experiment.summarise(complete), false)) };
+    let Some(folder) = folder else { return Ok((experiment.summarise(complete, failed), false)) };
     let path: PathBuf = folder.path().to_owned();
     let draw = |summary: &Summary, into: &std::path::Path| write_with_records(into, &path, experiment, summary);
     Ok(match folder.finish(experiment, &complete, draw)? {
         Some(summary) => (summary, true),
-        None => (experiment.summarise(complete), false),
+        None => {
+            let mut summary = experiment.summarise(complete, failed);
+            // Others are at work on the rest.
+            summary.incomplete.retain(|run| run.status == Status::Failed);
+            (summary, false)
+        }
     })
 }
 

@@ -28,6 +28,8 @@ pub struct Report {
     /// The policies, in order, each with its looks in all figures; where decisions are explained, also the candidates
     /// that were not chosen.
     pub series: Vec<Series>,
+    /// Policies (and points of a sweep) without a complete run, and what became of theirs.
+    pub lacking: Vec<[String; 2]>,
     /// The pictures, in order.
     pub figures: Vec<Figure>,
     /// The name of the one that shows what the experiment is about; empty if none does.

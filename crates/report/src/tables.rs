@@ -1,6 +1,7 @@
 //! Results and verdicts as tables for a text or a spreadsheet.
 
 use super::csv::table_csv;
+use super::lacking::add_verdicts;
 use super::model::{Report, Table, Verdict};
 
 /// How a table is written.
@@ -36,7 +37,9 @@ impl TableFormat {
 
 /// The report's tables that have rows, with the names of their files: `results`, `verdicts`.
 pub fn tables(report: &Report) -> Vec<(&'static str, Table)> {
-    let all = [("results", report.results.clone()), ("verdicts", verdicts(&report.verdicts))];
+    let mut verdicts = verdicts(&report.verdicts);
+    add_verdicts(report, &mut verdicts);
+    let all = [("results", report.results.clone()), ("verdicts", verdicts)];
     all.into_iter().filter(|(_, table)| !table.rows.is_empty()).collect()
 }
 

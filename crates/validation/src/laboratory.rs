@@ -3,7 +3,6 @@
 use super::claim::{Budget, Check, Claim};
 use super::statistic::Measurement;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::kept::Found;
 use fedgenie_experiment::experiment::{
     Earlier, Experiment, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads, artefacts,
     execute,
@@ -12,7 +11,6 @@ use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -179,19 +177,7 @@ impl<'a> Laboratory<'a> {
     /// was put aside the summary is enough: statistics see nothing else.
     fn carry_out_into(&self, folder: &Path, experiment: &Experiment) -> Result<Vec<RunSummary>, Error> {
         let opened = ResultFolder::open(folder, experiment, Earlier::Resume, Shard::WHOLE)?;
-        let kept = experiment.kept(folder, &[]);
-        let found: Vec<(RunId, Option<RunSummary>)> = experiment
-            .runs()
-            .into_iter()
-            .map(|run| {
-                let summary = match kept.find(&run) {
-                    Found::Complete(summary) => Some(*summary),
-                    Found::Missing => None,
-                    Found::Damaged(_) => kept.summary(&run).filter(|_| is_put_aside(folder, &run)),
-                };
-                (run, summary)
-            })
-            .collect();
+        let found = experiment.stored(folder, &|warning| self.progress.warned(warning));
         let missing: Vec<RunId> =
             found.iter().filter(|(_, summary)| summary.is_none()).map(|(run, _)| run.clone()).collect();
         let outputs = Outputs { folder: &opened, files: &RunFileOptions::default(), models: false };
@@ -205,12 +191,6 @@ impl<'a> Laboratory<'a> {
         opened.finish(experiment, &runs, |_, _| Ok(()))?;
         Ok(runs)
     }
-}
-
-/// Whether nothing but its summary is left of a run.
-fn is_put_aside(folder: &Path, run: &RunId) -> bool {
-    let files = fs::read_dir(folder.join(artefacts::RUNS_FOLDER).join(&run.name));
-    files.is_ok_and(|files| files.count() == 1)
 }
 
 /// The folder of an experiment among those of a validation: its name, and what its runs are made of. Another scenario,
