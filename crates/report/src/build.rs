@@ -3,7 +3,7 @@
 use super::figures::{figures, lead, points as of_points};
 use super::folders::notes;
 use super::lacking::{NO_RUN, add_rows, add_to_overview, lacking};
-use super::model::{Experiment, Figure, Report, Series, Table, Why};
+use super::model::{CHANGED, Experiment, Figure, Report, Series, Table, Why};
 use super::settings::add_differing;
 use super::source::Results;
 use super::study::{Quantity, Study, counted};
@@ -141,7 +141,20 @@ impl Report {
         let width = report.results.columns.len();
         report.results.rows.iter_mut().for_each(|row| row.resize(width, String::new()));
         report.tidy();
+        report.mark_changed(results, &prefixes);
         report
+    }
+
+    /// Says of what was made of changed files that it was.
+    fn mark_changed(&mut self, results: &[Results], prefixes: &[String]) {
+        for (results, prefix) in results.iter().zip(prefixes) {
+            let of = |file: &str| if prefix.is_empty() { file.to_owned() } else { format!("{prefix}/{file}") };
+            self.changed.extend(results.all_changed().map(|changed| of(&changed.file)));
+        }
+        if !self.changed.is_empty() {
+            let titles = self.figures.iter_mut().map(|figure| &mut figure.title).chain([&mut self.title]);
+            titles.for_each(|title| title.push_str(" (of changed files)"));
+        }
     }
 
     /// Adds what policies say of their decisions, after all other figures.
@@ -378,25 +391,29 @@ fn result(study: &Study<'_>, (arm, point): (usize, usize), quantity: &Quantity) 
     Some(cell(&quantity.key, &found) + &few)
 }
 
+/// The column of this heading, which is added if there is none.
+fn match_column(table: &mut Table, heading: &str) -> usize {
+    table.columns.iter().position(|known| known == heading).unwrap_or_else(|| {
+        table.columns.push(heading.to_owned());
+        table.columns.len() - 1
+    })
+}
+
 /// Adds a row for each policy and point.
 fn table(study: &Study<'_>, table: &mut Table) {
     if table.columns.is_empty() {
         table.columns = vec!["policy".to_owned(), "seeds".to_owned()];
     }
     let quantities = study.quantities();
-    let columns: Vec<usize> = quantities
-        .iter()
-        .map(|quantity| {
-            let title = title(study, quantity);
-            table.columns.iter().position(|known| *known == title).unwrap_or_else(|| {
-                table.columns.push(title);
-                table.columns.len() - 1
-            })
-        })
-        .collect();
+    let columns: Vec<usize> = quantities.iter().map(|quantity| match_column(table, &title(study, quantity))).collect();
+    let changed = study.results.iter().any(Results::has_changed).then(|| match_column(table, CHANGED));
     for (arm, point) in study.combinations() {
         let runs = study.arms[arm].runs[point].len();
         let mut row = vec![String::new(); table.columns.len()];
+        if let Some(column) = changed {
+            let of = &study.arms[arm];
+            row[column] = study.results[of.folder].changed_of(&[(&of.policy, point)]).join(" ");
+        }
         (row[0], row[1]) = (study.words(arm, point), runs.to_string());
         for (quantity, &column) in quantities.iter().zip(&columns) {
             if let Some(cell) = result(study, (arm, point), quantity) {

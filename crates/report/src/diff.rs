@@ -130,8 +130,7 @@ impl Diff {
         for (results, folder) in results.iter().zip(&diff.folders) {
             diff.notes.extend(results.warnings.iter().map(|warning| format!("{folder}: {warning}")));
             diff.incomplete.extend(in_folder(folder, results.summary.incomplete.iter().cloned()));
-            let of_runs = results.states.iter().flat_map(|state| &state.changed);
-            diff.changed.extend(in_folder(folder, results.changed.iter().chain(of_runs).cloned()));
+            diff.changed.extend(in_folder(folder, results.all_changed().cloned()));
         }
         diff.compare(results);
         diff

@@ -110,6 +110,16 @@ impl Results {
         Self { name, folder, version, scenario, seeds, labels, states, changed, summary, warnings, table }
     }
 
+    /// All files that are not what was written.
+    pub(super) fn all_changed(&self) -> impl Iterator<Item = &Changed> {
+        self.changed.iter().chain(self.states.iter().flat_map(|state| &state.changed))
+    }
+
+    /// Whether there are any.
+    pub(super) fn has_changed(&self) -> bool {
+        self.all_changed().next().is_some()
+    }
+
     /// The names of the changed files that results of these policies at these points are made of.
     pub(super) fn changed_of(&self, of: &[(&str, usize)]) -> Vec<&str> {
         let is_of = |state: &&RunState| of.iter().any(|&(arm, point)| state.arm == arm && state.point == point);

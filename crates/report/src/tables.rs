@@ -2,7 +2,7 @@
 
 use super::csv::table_csv;
 use super::lacking::add_verdicts;
-use super::model::{Report, Table, Verdict};
+use super::model::{CHANGED, Report, Table, Verdict};
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,10 @@ impl TableFormat {
 pub fn tables(report: &Report) -> Vec<(&'static str, Table)> {
     let mut verdicts = verdicts(&report.verdicts);
     add_verdicts(report, &mut verdicts);
+    if !report.changed.is_empty() {
+        verdicts.columns.push(CHANGED.to_owned());
+        verdicts.rows.iter_mut().for_each(|row| row.push(report.changed.join(" ")));
+    }
     let all = [("results", report.results.clone()), ("verdicts", verdicts)];
     all.into_iter().filter(|(_, table)| !table.rows.is_empty()).collect()
 }

@@ -75,12 +75,13 @@ fn in_words_with<'a>(
 }
 
 /// A sentence for each policy, at each point of a sweep, that has no results at all: `has_some` says which have some.
-/// `points` are the points' names.
+/// `points` are the points' names, and `words` says what became of the runs.
 pub fn without_results(
     labels: &[impl AsRef<str>],
     points: &[String],
     has_some: impl Fn(&str, usize) -> bool,
     incomplete: &[Incomplete],
+    words: impl Fn(&mut dyn Iterator<Item = &Incomplete>) -> String,
 ) -> Vec<String> {
     let mut sentences = Vec::new();
     for label in labels.iter().map(AsRef::as_ref) {
@@ -88,12 +89,12 @@ pub fn without_results(
         let lacks = |point: &usize| !has_some(label, *point) && of_point(*point).next().is_some();
         let lacking: Vec<usize> = (0..points.len()).filter(lacks).collect();
         if !lacking.is_empty() && lacking.len() == points.len() {
-            let words = in_words(lacking.iter().flat_map(|&point| of_point(point)));
+            let words = words(&mut lacking.iter().flat_map(|&point| of_point(point)));
             sentences.push(format!("{label} has no complete run: {words}"));
             continue;
         }
         let sentence =
-            |point| format!("{label} has no complete run at {}: {}", points[point], in_words(of_point(point)));
+            |point| format!("{label} has no complete run at {}: {}", points[point], words(&mut of_point(point)));
         sentences.extend(lacking.into_iter().map(sentence));
     }
     sentences
@@ -118,10 +119,10 @@ mod tests {
             run("random", 3, Status::Failed, Some("another")),
             run("random", 4, Status::Missing, None),
         ];
-        let found = without_results(&["bsfl", "random"], &[String::new()], |_, _| false, &all);
+        let found = without_results(&["bsfl", "random"], &[String::new()], |_, _| false, &all, |runs| in_words(runs));
         assert_eq!(found, ["random has no complete run: 3 failed (it diverged, …), 1 is missing"]);
         let names = ["one".to_owned(), "two".to_owned()];
-        let found = without_results(&["random"], &names, |_, _| false, &all[3..]);
+        let found = without_results(&["random"], &names, |_, _| false, &all[3..], |runs| counted(runs));
         assert_eq!(found, ["random has no complete run at one: 1 is missing"]);
     }
 }

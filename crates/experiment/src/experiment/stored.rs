@@ -13,6 +13,7 @@
 //! to be there and to be as long as `run.json` says: a report's cost does not grow with the number of rounds. Pictures
 //! and timelines are nobody's input and are not looked at. `verify` compares everything.
 
+mod agree;
 mod look;
 mod notice;
 
@@ -201,6 +202,7 @@ impl<'a> Reader<'a> {
         }
         let listed = look::Listed::of(folder, &manifest, self.uses_rounds);
         changed.extend(listed.altered(SUMMARY_FILE)?);
+        changed.extend(agree::disagreement(&scenario, &table, &manifest));
         let looked: Vec<(RunState, Option<RunSummary>)> =
             expected(folder, &manifest)?.into_par_iter().map(|state| listed.look(state)).collect::<Result<_, _>>()?;
         let (states, runs): (Vec<_>, Vec<_>) = looked.into_iter().unzip();

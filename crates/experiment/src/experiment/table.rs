@@ -182,7 +182,7 @@ fn unfinished(summary: &Summary, points: &[String]) -> Vec<String> {
         }
     }
     let has_some = |label: &str, point| summary.arms.iter().any(|arm| arm.arm == label && arm.point == point);
-    let mut sentences = without_results(&labels, points, has_some, &summary.incomplete);
+    let mut sentences = without_results(&labels, points, has_some, &summary.incomplete, |runs| in_words(runs));
     for label in labels {
         let words = in_words(summary.incomplete.iter().filter(|run| run.arm == label && has_some(label, run.point)));
         if !words.is_empty() {

@@ -1,7 +1,7 @@
 //! What is to be said of a folder before its results are used.
 
 use super::super::artefacts::{self, Manifest, RUN_FILE};
-use super::super::incomplete::{Incomplete, without_results};
+use super::super::incomplete::{Incomplete, counted, without_results};
 use super::{RunState, Status, Stored};
 use crate::scenario::points;
 use fedgenie_core::text::shortened;
@@ -35,14 +35,22 @@ impl Notice {
     }
 }
 
-/// Names of runs, each with its reason.
+/// Names of runs, those of one reason together: `a-s1, a-s2 (it diverged), b-s1`.
 fn named(runs: &[&RunState]) -> String {
-    let more = if runs.len() > SHOWN { ", …" } else { "" };
-    let named = |run: &&RunState| match &run.reason {
-        Some(reason) => format!("{} ({})", run.name, shortened(reason, REASON)),
-        None => run.name.clone(),
+    let mut groups: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
+    for run in runs.iter().take(SHOWN) {
+        let reason = run.reason.as_deref();
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(&run.name),
+            None => groups.push((reason, vec![&run.name])),
+        }
+    }
+    let group = |(reason, names): &(Option<&str>, Vec<&str>)| {
+        let reason = reason.map_or_else(String::new, |reason| format!(" ({})", shortened(reason, REASON)));
+        format!("{}{reason}", names.join(", "))
     };
-    format!("{}{more}", runs.iter().take(SHOWN).map(named).collect::<Vec<_>>().join(", "))
+    let more = if runs.len() > SHOWN { ", …" } else { "" };
+    format!("{}{more}", groups.iter().map(group).collect::<Vec<_>>().join(", "))
 }
 
 /// What is to be said of runs that have no results, of which none is what an experiment wanted.
@@ -67,7 +75,7 @@ fn told(
     let incomplete: Vec<Incomplete> = lacking.iter().filter_map(|state| Incomplete::of(state)).collect();
     let names = points::names(points);
     let mut notices: Vec<Notice> =
-        without_results(labels, &names, has_some, &incomplete).into_iter().map(plain).collect();
+        without_results(labels, &names, has_some, &incomplete, |runs| counted(runs)).into_iter().map(plain).collect();
     for (status, became, remedy) in
         [(Status::Failed, "failed", "tries them again"), (Status::Missing, "are missing", "makes them")]
     {
@@ -96,8 +104,11 @@ pub(super) fn of(stored: &Stored, is_alone: bool, uses_rounds: bool) -> Vec<Noti
     if !changed.is_empty() {
         let more = if changed.len() > SHOWN { format!(", and {} more", changed.len() - SHOWN) } else { String::new() };
         let (count, shown) = (changed.len(), changed[..changed.len().min(SHOWN)].join(", "));
-        let files = if count == 1 { "1 changed file is".to_owned() } else { format!("{count} changed files are") };
-        notices.push(say(format!("{files} taken as they are: {shown}{more}"), None));
+        let files = match count {
+            1 => "1 changed file is taken as it is".to_owned(),
+            _ => format!("{count} changed files are taken as they are"),
+        };
+        notices.push(say(format!("{files}: {shown}{more}"), None));
     }
     notices.extend(told(arms, points, &stored.states, &command));
     let alone: Vec<&RunState> = stored.states.iter().filter(|run| run.status == Status::SummaryOnly).collect();
