@@ -330,7 +330,7 @@ fn a_report_refuses_what_was_changed_and_reads_nothing_elsewhere() {
     work.write(name, text.replacen("\"rounds\": 30,", "\"rounds\": 31,", 1));
     warned("runs/bsfl-s2/run.json is not the file that was written");
     copy(&work, "out/runs/bsfl-s1/run.json", name);
-    warned("1 of 6 runs are missing: bsfl-s2 (run.json is of the policy \"bsfl\", seed 1, point 0)");
+    warned("1 of 6 runs are missing: bsfl-s2 (run.json is of the policy ");
     work.write(name, &text);
     let answer = work.fedgenie(&["report", "out", "-o", "page.html"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");

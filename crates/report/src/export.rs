@@ -10,8 +10,8 @@
 //! Each row of `comparisons` is a number of a policy at a point, or its difference to another policy, or to itself at
 //! another point: `folder`, `point`, swept paths, `quantity`, `policy`, `against` (empty for the number itself),
 //! `against_point` (empty for the same point), `statistic` (`mean` or `median`), `value`, `low`, `high`, `n`, `status`
-//! (`complete`, or `incomplete` where runs of a policy are missing or failed). A policy without a complete run has a row
-//! without a quantity, `failed` or `missing`.
+//! (`complete`, or `incomplete` where runs of a policy are missing or failed). A policy without a complete run has a
+//! row without a quantity, `failed` or `missing`.
 //!
 //! `changed` in all tables names the changed files that a row is made of.
 //!

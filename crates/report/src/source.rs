@@ -127,8 +127,8 @@ impl Results {
         self.changed.iter().chain(of_runs).map(|changed| changed.file.as_str()).collect()
     }
 
-    /// What became of the runs of a policy at a point: `complete` if there are all, `incomplete` if there are some, else
-    /// `failed` or `missing`.
+    /// What became of the runs of a policy at a point: `complete` if there are all, `incomplete` if there are some,
+    /// else `failed` or `missing`.
     pub(super) fn status_of(&self, arm: &str, point: usize) -> &'static str {
         let is_its = |state: &&RunState| state.arm == arm && state.point == point;
         let found: BTreeSet<&str> = self

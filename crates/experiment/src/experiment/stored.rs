@@ -345,8 +345,8 @@ fn refuse_changed(all: &[Stored]) -> Result<(), Error> {
 }
 
 impl Experiment {
-    /// What a folder has of each run of this experiment, for who goes on with it: the summary of a run that is whole, or
-    /// that was put aside as it was. What is there and cannot be used is told, and none is as good as missing.
+    /// What a folder has of each run of this experiment, for who goes on with it: the summary of a run that is whole,
+    /// or that was put aside as it was. What is there and cannot be used is told, and counts as missing.
     pub fn stored(&self, folder: &Path, say: &dyn Fn(&str)) -> Vec<(RunId, Option<RunSummary>)> {
         let kept = self.kept(folder, &[]);
         let found = |run: RunId| {

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The first of policies, seeds and points that a manifest does not have as the scenario beside it. Policies may be more:
-/// a program adds its own. Of a scenario that cannot be read nothing is said here.
+/// The first of policies, seeds and points that a manifest does not have as the scenario beside it. Policies may be
+/// more: a program adds its own. Of a scenario that cannot be read nothing is said here.
 pub(super) fn disagreement(scenario: &str, table: &toml::Table, manifest: &Manifest) -> Option<Changed> {
     let other = |what: String| Some(Changed::new(MANIFEST_FILE, format!("{what} {SCENARIO_FILE}")));
     let policies = table.get("policy").and_then(toml::Value::as_table);
