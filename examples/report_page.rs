@@ -397,6 +397,8 @@ fn report() -> Report {
         overviews: Vec::new(),
         brief: Table::default(),
         lead: "regret".to_owned(),
+        lacking: Vec::new(),
+        changed: Vec::new(),
         results: Table {
             columns: ["policy", "rounds", "virtual time [s]", "final test loss", "cumulative mean regret"]
                 .map(str::to_owned)

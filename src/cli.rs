@@ -15,6 +15,7 @@ mod verify;
 use clap::{Args, Parser, Subcommand};
 use fedgenie::error::Error;
 use fedgenie::experiment::Threads;
+use fedgenie::experiment::stored::Notice;
 use fedgenie::limits;
 use fedgenie::text::{escaped_json, escaped_lines, message};
 use std::io::Write;
@@ -22,9 +23,9 @@ use std::path::PathBuf;
 
 /// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
 ///
-/// Exit codes: 0 good; 1 a check failed (verify found a difference or a missing run, a claim got an unexpected
-/// verdict); 2 bad usage or bad input; 3 a run failed, or the disk or standard output is full; 4 a defect of FedGenie;
-/// 129, 130 and 143 interrupted (SIGHUP, Ctrl-C, SIGTERM).
+/// Exit codes: 0 good; 1 a check failed (verify found a difference or a missing run, a claim got an unexpected verdict,
+/// a file of a result folder is not what was written); 2 bad usage or bad input; 3 a run failed, or the disk or
+/// standard output is full; 4 a defect of FedGenie; 129, 130 and 143 interrupted (SIGHUP, Ctrl-C, SIGTERM).
 #[derive(Debug, Parser)]
 #[command(name = "fedgenie", version, arg_required_else_help = true)]
 pub struct Arguments {
@@ -172,6 +173,9 @@ struct ReportArguments {
     /// Puts the legends of svg and pdf figures below their plots.
     #[arg(long)]
     legend_below: bool,
+    /// Takes files that are not what was written as they are, and names them among the warnings.
+    #[arg(long)]
+    allow_changed: bool,
 }
 
 #[derive(Debug, Args)]
@@ -185,6 +189,9 @@ struct ExportArguments {
     /// The folder for the tables runs, rounds and comparisons, none of which may be there; by default export.
     #[arg(long, short, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// Takes files that are not what was written as they are, and names them in the column `changed`.
+    #[arg(long)]
+    allow_changed: bool,
 }
 
 #[derive(Debug, Args)]
@@ -198,6 +205,9 @@ struct DiffArguments {
     /// Prints the differences as one JSON document.
     #[arg(long)]
     json: bool,
+    /// Takes files that are not what was written as they are, and names them.
+    #[arg(long)]
+    allow_changed: bool,
 }
 
 #[derive(Debug, Args)]
@@ -293,6 +303,11 @@ fn no_number(option: &str, written: &str, (least, most): (usize, usize)) -> Erro
 fn threads_of(written: Option<&str>) -> Result<Threads, Error> {
     let Some(written) = written else { return Threads::new(0) };
     Threads::new(written.parse().map_err(|_| no_number("threads", written, (0, limits::THREADS)))?)
+}
+
+/// Says what is to be known about a result folder, and what can be done.
+fn tell(notice: &Notice) {
+    say(&format!("fedgenie: warning: {}", message(&notice.advice())));
 }
 
 /// Prints a JSON document.

@@ -69,7 +69,8 @@
 //!
 //! | to | look at |
 //! |---|---|
-//! | run scenarios, read results | [`experiment`] |
+//! | run scenarios | [`experiment`] |
+//! | read result folders | [`experiment::stored::Reader`] |
 //! | write a policy | [`policy::Policy`]; `examples/custom_policy.rs` |
 //! | write a task | [`task::Task`], [`task::TaskSettings`], `Experiment::set_task` |
 //! | write a rule of clusters | [`clusters::ClusterPolicy`], `Experiment::set_clusters` |

@@ -1,7 +1,8 @@
 //! `fedgenie export`
 
-use super::{ExportArguments, print, say};
+use super::{ExportArguments, print, say, tell};
 use fedgenie::error::Error;
+use fedgenie::experiment::stored::Reader;
 use fedgenie::report::{ExportFormat, Exported, export};
 use fedgenie::text::{self, message};
 use std::path::Path;
@@ -13,7 +14,8 @@ pub fn run(arguments: &ExportArguments) -> Result<u8, Error> {
         other => return Err(Error::Usage(format!("found --to {other}; expected csv or parquet"))),
     };
     let into = arguments.out.as_deref().unwrap_or(Path::new("export"));
-    let Exported { paths, warnings } = export(&arguments.folders, into, format)?;
+    let reader = Reader::new(&tell).allowing_changed(arguments.allow_changed);
+    let Exported { paths, warnings } = export(&arguments.folders, into, format, &reader)?;
     for warning in warnings {
         say(&format!("fedgenie: warning: {}", message(&warning)));
     }

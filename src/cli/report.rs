@@ -5,10 +5,12 @@ use fedgenie::error::Error;
 use fedgenie::experiment::artefacts::{FIGURES_FOLDER, PAGE_FILE};
 use fedgenie::experiment::below::own;
 use fedgenie::experiment::note_written;
+use fedgenie::experiment::stored::{Notice, Reader};
 use fedgenie::report::{
     Chart, Figure, FigureFormat, Layout, LayoutWishes, Report, TableFormat, write_figures_as, write_page, write_tables,
 };
 use fedgenie::text::{self, message};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 /// What is written beside a page: figures, tables, or both.
@@ -45,8 +47,14 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
         return Err(Error::Usage(message));
     }
     let layout = layout_of(arguments)?;
-    let mut report = Report::load_against(&arguments.folders, arguments.reference.as_deref())?;
-    for warning in &report.warnings {
+    let told = RefCell::new(Vec::new());
+    let tell = |notice: &Notice| {
+        super::tell(notice);
+        told.borrow_mut().push(notice.sentence());
+    };
+    let reader = Reader::new(&tell).allowing_changed(arguments.allow_changed);
+    let mut report = Report::load_against(&arguments.folders, arguments.reference.as_deref(), &reader)?;
+    for warning in report.warnings.iter().filter(|warning| !told.borrow().contains(warning)) {
         say(&format!("fedgenie: warning: {}", message(warning)));
     }
     if let Some(name) = &arguments.figure {

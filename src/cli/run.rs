@@ -5,7 +5,9 @@ use super::interruption::{Interruption, how_to_report, resumption};
 use super::progress::Show;
 use super::{RunArguments, paragraph, print, print_json, say, threads_of, whole_number};
 use fedgenie::error::Error;
+use fedgenie::experiment::artefacts::Failure;
 use fedgenie::experiment::kept::Found;
+use fedgenie::experiment::stored::Status;
 use fedgenie::experiment::{
     Earlier as Becomes, Experiment, INTERVAL_SEEDS, Interval, LookedAt, Outputs, Overrides, ROUNDS_PER_LOOK,
     ResultFolder, RunId, RunSummary, Shard, Summary, artefacts, below, build, compared::answers, execute, table,
@@ -17,7 +19,7 @@ use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
 use fedgenie::text::{self, escaped, message};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,8 +61,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     progress.end();
 
     let total = complete.len() + runs.len();
-    let (mut code, mut is_cancelled, mut full) = (0, false, None);
-    for result in results {
+    let (mut code, mut is_cancelled, mut full, mut failed) = (0, false, None, BTreeMap::new());
+    for (run, result) in runs.iter().zip(results) {
         match result {
             Ok(summary) => complete.push(summary),
             Err(Error::Cancelled) => is_cancelled = true,
@@ -70,6 +72,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
             }
             Err(error @ (Error::Run { .. } | Error::Panicked { .. })) => {
                 say(&format!("fedgenie: error: {}", message(&error.to_string())));
+                failed.extend(Failure::of(&error).map(|failure| (run.name.clone(), failure.error)));
                 code = error.exit_code().max(code);
             }
             Err(error) => return Err(error),
@@ -88,7 +91,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     if let (Some(folder), true) = (&folder, complete.len() == total) {
         interruption.writing_begins(folder.path());
     }
-    let (summary, is_written, is_drawn) = match conclude(folder, &experiment, complete, &interruption) {
+    let concluded = conclude(folder, &experiment, complete, &failed, &interruption);
+    let (summary, is_written, is_drawn) = match concluded {
         Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
         concluded => concluded?,
     };
@@ -282,9 +286,10 @@ fn conclude(
     folder: Option<ResultFolder>,
     experiment: &Experiment,
     complete: Vec<RunSummary>,
+    failed: &BTreeMap<String, String>,
     interruption: &Interruption,
 ) -> Result<(Summary, bool, bool), Error> {
-    let Some(folder) = folder else { return Ok((experiment.summarise(complete), false, false)) };
+    let Some(folder) = folder else { return Ok((experiment.summarise(complete, failed), false, false)) };
     let (path, mut is_drawn): (PathBuf, bool) = (folder.path().to_owned(), false);
     let draw = |summary: &Summary, into: &std::path::Path| {
         is_drawn = interruption.code().is_none();
@@ -292,7 +297,12 @@ fn conclude(
     };
     Ok(match folder.finish(experiment, &complete, draw)? {
         Some(summary) => (summary, true, is_drawn),
-        None => (experiment.summarise(complete), false, false),
+        None => {
+            let mut summary = experiment.summarise(complete, failed);
+            // Others are at work on the rest.
+            summary.incomplete.retain(|run| run.status == Status::Failed);
+            (summary, false, false)
+        }
     })
 }
 

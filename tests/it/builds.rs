@@ -110,6 +110,13 @@ fn runs_of_another_build_are_kept_if_their_first_rounds_are_the_same() {
     assert_eq!(work.json("out/manifest.json")["other_builds"], json!({ "random-s2": OTHER }));
     let answer = work.fedgenie(&["verify", "out"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (0, "out: 6 runs replayed, no difference\n"), "{answer:?}");
+    // Whoever reads the folder is told.
+    for words in [&["report", "out"][..], &["export", "out", "--to", "csv", "-o", "tables"], &["diff", "out", "whole"]]
+    {
+        let answer = work.fedgenie(words);
+        let says = format!("1 run is of another build ({OTHER}), kept after a look at the first rounds: random-s2");
+        assert!(answer.code == 0 && format!("{}{}", answer.stdout, answer.stderr).contains(&says), "{answer:?}");
+    }
     // Nobody is asked twice.
     let answer = work.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet", "--resume"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
@@ -130,6 +137,9 @@ fn verify_says_that_another_build_wrote_a_folder() {
     let answer = work.fedgenie(&["verify", "out"]);
     let says = format!("out was written by build {OTHER} of FedGenie; this is build ");
     assert!(answer.code == 0 && answer.stdout.contains(&says), "{answer:?}");
+    work.run_into("mine", &[]);
+    let answer = work.fedgenie(&["diff", "mine", "out"]);
+    assert!(answer.stdout.contains("mine and out were made by different builds of FedGenie ("), "{answer:?}");
 }
 
 /// A policy is changed, and the claims are tested again with the runs that were kept.

@@ -1,6 +1,6 @@
 //! “Why these clients” in a report holds what `rounds.jsonl` and the events say.
 
-use super::support::{Workplace, changed};
+use super::support::{Workplace, changed, unheard};
 use fedgenie::report::{Chart, Figure, FigureFormat, LineKind, Report, Why, html, write_figures};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ tau_max = "4 s"
 "#;
 
 fn report(place: &Workplace) -> Report {
-    Report::load(&[place.path("out")]).unwrap()
+    Report::load(&[place.path("out")], &unheard()).unwrap()
 }
 
 fn why<'a>(report: &'a Report, policy: &str) -> &'a Why {

@@ -1,4 +1,4 @@
-//! Result folders that were damaged or falsified: `--resume` repeats, `verify` names, `report` warns; none is led
+//! Result folders that were damaged or falsified: `--resume` repeats, `verify` names, `report` refuses; none is led
 //! elsewhere, and none waits for what has no end.
 
 use super::interruption::wait_for;
@@ -315,10 +315,12 @@ fn pipes_devices_and_links_are_not_opened() {
 // ---------------------------------------------------------------------------------------------- report
 
 #[test]
-fn a_report_warns_of_what_was_changed_and_reads_nothing_elsewhere() {
+fn a_report_refuses_what_was_changed_and_reads_nothing_elsewhere() {
     let work = workplace();
     let warned = |part: &str| {
         let answer = soon(&work, &["report", "out", "-o", "page.html"]);
+        assert!(answer.code == 1 && answer.stderr.contains("bsfl-s2/run.json is not the file that was written"));
+        let answer = soon(&work, &["report", "out", "-o", "page.html", "--allow-changed"]);
         assert_eq!(answer.code, 0, "{answer:?}");
         assert!(answer.stderr.contains(part), "{part}: {answer:?}");
         assert!(work.text("page.html").contains(part.split('/').next().unwrap()), "the page warns as well");
@@ -328,7 +330,7 @@ fn a_report_warns_of_what_was_changed_and_reads_nothing_elsewhere() {
     work.write(name, text.replacen("\"rounds\": 30,", "\"rounds\": 31,", 1));
     warned("runs/bsfl-s2/run.json is not the file that was written");
     copy(&work, "out/runs/bsfl-s1/run.json", name);
-    warned("1 of the runs are of another policy, seed or point than their folder says");
+    warned("1 of 6 runs are missing: bsfl-s2 (run.json is of the policy ");
     work.write(name, &text);
     let answer = work.fedgenie(&["report", "out", "-o", "page.html"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");

@@ -39,6 +39,7 @@ mod harmony_style;
 mod hierarchical;
 mod hindsight;
 mod interruption;
+mod lacking;
 mod limits;
 mod little;
 mod looks;

@@ -1,6 +1,6 @@
 //! Reports show what the records hold: their numbers are worked out again from `rounds.jsonl`.
 
-use super::support::{SCENARIO, Workplace, changed};
+use super::support::{SCENARIO, Workplace, changed, unheard};
 use fedgenie::report::{Chart, Figure, FigureFormat, Interval, LineKind, Report, csv, write_figures};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ meters = ["mean", "realised"]
 
 fn report(place: &Workplace, folders: &[&str]) -> Report {
     let folders: Vec<PathBuf> = folders.iter().map(|folder| place.path(folder)).collect();
-    Report::load(&folders).unwrap()
+    Report::load(&folders, &unheard()).unwrap()
 }
 
 fn figure<'a>(report: &'a Report, id: &str) -> &'a Figure {

@@ -1,5 +1,6 @@
 //! What several tests need: a folder with a scenario, the real binary in it, and runs through the library.
 
+use fedgenie::experiment::stored::{Notice, Reader};
 use fedgenie::experiment::{Experiment, Progress, RunId};
 use fedgenie::id::ClientId;
 use fedgenie::policy::{Policies, Policy, PolicyRng, SelectionRequest, ServerView};
@@ -429,4 +430,10 @@ pub struct Nobody;
 impl Progress for Nobody {
     fn run_ended(&self, _: &RunId, _: usize, _: usize) {}
     fn rounds_played(&self, _: u64) {}
+}
+
+/// A reader of result folders whose notices nobody hears.
+pub fn unheard() -> Reader<'static> {
+    fn ignore(_: &Notice) {}
+    Reader::new(&ignore)
 }

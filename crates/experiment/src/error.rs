@@ -31,6 +31,9 @@ pub enum Error {
     /// The command's arguments are wrong.
     #[error("{0}")]
     Usage(String),
+    /// Files of a result folder are not those that were written. Nothing was made of them.
+    #[error("{0}")]
+    Changed(String),
     /// Threads cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(String),
@@ -87,11 +90,12 @@ fn is_blocked(source: &io::Error) -> bool {
 }
 
 impl Error {
-    /// The exit code: 2 for bad usage or input, 3 for a run that failed or an output that takes no more, 4 for an
-    /// invariant of the program that did not hold.
+    /// The exit code: 1 for files that were changed, 2 for bad usage or input, 3 for a run that failed or an output that
+    /// takes no more, 4 for an invariant of the program that did not hold.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Run { source: RunError::Violated { .. }, .. } => 4,
+            Self::Changed(_) => 1,
             Self::Run { .. } | Self::Panicked { .. } | Self::Cancelled => 3,
             Self::Write { source, .. } if is_blocked(source) => 3,
             _ => 2,

@@ -23,6 +23,7 @@ mod execution;
 pub mod files;
 mod folder;
 pub mod heavy;
+mod incomplete;
 pub mod kept;
 mod last;
 mod outside;
@@ -30,6 +31,7 @@ mod play;
 mod refine;
 mod run_file;
 pub mod sample;
+pub mod stored;
 mod summary;
 mod table;
 mod taken_over;
@@ -47,6 +49,7 @@ pub use estimates::{difference_of, estimate_of};
 pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use heavy::{MedianOf, are_heavy, is_time};
+pub use incomplete::{Incomplete, counted, in_words, without_results};
 pub use summary::{ArmSummary, Comparison, PointComparison, RunSummary, Summary, Traffic};
 pub use table::{INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_until, table};
 pub use taken_over::{LookedAt, ROUNDS_PER_LOOK};
@@ -250,8 +253,9 @@ impl Experiment {
         run_name(&run.arm, (run.point, self.points.len()), run.seed)
     }
 
-    /// What runs come to, in whatever order they are given.
-    pub fn summarise(&self, mut runs: Vec<RunSummary>) -> Summary {
+    /// What runs come to, in whatever order they are given. The others have failed, where there is a reason by the name
+    /// of the run, or are missing.
+    pub fn summarise(&self, mut runs: Vec<RunSummary>, failed: &BTreeMap<String, String>) -> Summary {
         let order: BTreeMap<String, usize> = self.runs().into_iter().map(|run| run.name).zip(0..).collect();
         runs.sort_by_cached_key(|run| order.get(&self.name_of(run)).copied());
         let points: Vec<_> = self.points.iter().map(|(point, _)| point.clone()).collect();
@@ -260,7 +264,15 @@ impl Experiment {
             points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
         let sweep = Sweep::of(&self.resolved.parse().unwrap_or_default(), &settings);
         let (named, labels) = ((sections.name.as_str(), sections.title.as_deref()), self.labels());
-        Summary::new(named, (&points, sweep), (&labels, sections.report.reference.as_deref()), runs)
+        let complete: BTreeSet<String> = runs.iter().map(|run| self.name_of(run)).collect();
+        let others = self.runs().into_iter().filter(|run| !complete.contains(&run.name));
+        let incomplete = others.map(|run| {
+            let reason = failed.get(&run.name).cloned();
+            Incomplete::new(&labels[run.arm], (run.point, run.seed), reason)
+        });
+        let incomplete = incomplete.collect();
+        let reference = sections.report.reference.as_deref();
+        Summary { incomplete, ..Summary::new(named, (&points, sweep), (&labels, reference), runs) }
     }
 
     /// BLAKE3 of every file that population and task read, by its name as far as it is below the folder of data sets or

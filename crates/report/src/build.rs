@@ -2,7 +2,8 @@
 
 use super::figures::{figures, lead, points as of_points};
 use super::folders::notes;
-use super::model::{Experiment, Figure, Report, Series, Table, Why};
+use super::lacking::{NO_RUN, add_rows, add_to_overview, lacking};
+use super::model::{CHANGED, Experiment, Figure, Report, Series, Table, Why};
 use super::settings::add_differing;
 use super::source::Results;
 use super::study::{Quantity, Study, counted};
@@ -10,8 +11,11 @@ use super::style::{self, Labelled};
 use super::verdicts::{overview, overview_of_points, verdicts, verdicts_of_points};
 use super::why;
 use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::artefacts;
 use fedgenie_experiment::experiment::compared::answers;
+use fedgenie_experiment::experiment::stored::{Reader, distinct};
 use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show, warnings as of_runs};
 use fedgenie_experiment::scenario::points;
 use fedgenie_simulator::policy;
@@ -22,18 +26,17 @@ impl Report {
     /// The report on one or several result folders.
     ///
     /// # Errors
-    /// If no folder is given, or one is not there, holds no complete run or was written by another version of the
-    /// records.
-    pub fn load(folders: &[PathBuf]) -> Result<Self, Error> {
-        Self::load_against(folders, None)
+    /// As [`Reader::read`], and if no folder is given, or none holds a complete run.
+    pub fn load(folders: &[PathBuf], reader: &Reader<'_>) -> Result<Self, Error> {
+        Self::load_against(folders, None, reader)
     }
 
     /// As [`Self::load`]; policies are compared with the one of this label, in folders that have it.
     ///
     /// # Errors
     /// As [`Self::load`], and if no folder has such a policy.
-    pub fn load_against(folders: &[PathBuf], reference: Option<&str>) -> Result<Self, Error> {
-        let mut results = folders.iter().map(|folder| Results::load(folder)).collect::<Result<Vec<_>, _>>()?;
+    pub fn load_against(folders: &[PathBuf], reference: Option<&str>, reader: &Reader<'_>) -> Result<Self, Error> {
+        let mut results = Results::load_all(folders, reader)?;
         let is_known =
             results.iter().any(|results| results.labels.iter().any(|label| Some(label.as_str()) == reference));
         for results in &mut results {
@@ -44,6 +47,12 @@ impl Report {
         }
         if results.is_empty() {
             return Err(Error::Usage("give a folder that `fedgenie run --out` wrote".to_owned()));
+        }
+        if let Some(first) = results.first().filter(|_| results.iter().all(|results| results.summary.runs.is_empty())) {
+            let (folder, command) = (text::path(&first.folder), artefacts::completion(&first.folder));
+            let message =
+                format!("{folder} holds no complete run, so there is nothing to report; `{command}` completes it");
+            return Err(Error::Usage(message));
         }
         Ok(Self::of(&results))
     }
@@ -100,9 +109,14 @@ impl Report {
             report.compare_across(&study, folders, &prefixes);
             report.verdicts.extend(verdicts(&study));
             report.verdicts.extend(verdicts_of_points(&study));
-            report.overviews.extend(overview(&study));
+            let lacking = lacking(&study);
+            let mut overview = overview(&study);
+            overview.iter_mut().for_each(|overview| add_to_overview(&lacking, overview));
+            report.overviews.extend(overview);
             report.overviews.extend(overview_of_points(&study));
             table(&study, &mut report.results);
+            add_rows(&lacking, &mut report.results, |words| format!("0 ({words})"));
+            report.lacking.extend(lacking);
             report.brief = brief(&study).filter(|_| blocks.len() == 1).unwrap_or_default();
             for series in of_points::series(&study) {
                 if report.series.iter().all(|known| known.label != series.label) {
@@ -127,7 +141,20 @@ impl Report {
         let width = report.results.columns.len();
         report.results.rows.iter_mut().for_each(|row| row.resize(width, String::new()));
         report.tidy();
+        report.mark_changed(results, &prefixes);
         report
+    }
+
+    /// Says of what was made of changed files that it was.
+    fn mark_changed(&mut self, results: &[Results], prefixes: &[String]) {
+        for (results, prefix) in results.iter().zip(prefixes) {
+            let of = |file: &str| if prefix.is_empty() { file.to_owned() } else { format!("{prefix}/{file}") };
+            self.changed.extend(results.all_changed().map(|changed| of(&changed.file)));
+        }
+        if !self.changed.is_empty() {
+            let titles = self.figures.iter_mut().map(|figure| &mut figure.title).chain([&mut self.title]);
+            titles.for_each(|title| title.push_str(" (of changed files)"));
+        }
     }
 
     /// Adds what policies say of their decisions, after all other figures.
@@ -178,16 +205,7 @@ fn prefixes(results: &[Results]) -> Vec<String> {
     if results.len() == 1 {
         return vec![String::new()];
     }
-    let mut prefixes: Vec<String> = Vec::new();
-    for result in results {
-        let (mut prefix, mut number) = (result.name.clone(), 2);
-        while prefixes.contains(&prefix) {
-            prefix = format!("{} ({number})", result.name);
-            number += 1;
-        }
-        prefixes.push(prefix);
-    }
-    prefixes
+    distinct(results.iter().map(|result| result.name.as_str()))
 }
 
 /// Experiments with the same points.
@@ -247,14 +265,20 @@ fn experiment(results: &Results, prefix: &str) -> Experiment {
         let words = fedgenie_experiment::experiment::number;
         if low < high { format!("{} to {}{unit}", words(low), words(high)) } else { format!("{}{unit}", words(high)) }
     };
-    add("rounds per run", Some(range(&mut summary.runs.iter().map(|run| f64::from(run.rounds)), "")));
-    add("virtual time per run", Some(range(&mut summary.runs.iter().map(|run| run.virtual_time_s), " s")));
+    if !summary.runs.is_empty() {
+        add("rounds per run", Some(range(&mut summary.runs.iter().map(|run| f64::from(run.rounds)), "")));
+        add("virtual time per run", Some(range(&mut summary.runs.iter().map(|run| run.virtual_time_s), " s")));
+    }
     if summary.points.len() > 1 {
         let paths: Vec<&str> = summary.points[0].keys().map(String::as_str).collect();
         add("sweep", Some(format!("{} points over {}", summary.points.len(), paths.join(" and "))));
     }
-    add("runs", Some(summary.runs.len().to_string()));
-    add("version", Some(format!("fedgenie {}", results.version)));
+    let of_all = match summary.incomplete.len() {
+        0 => String::new(),
+        _ => format!(" of {}", results.states.len()),
+    };
+    add("runs", Some(format!("{}{of_all}", summary.runs.len())));
+    add("version", Some(format!("fedgenie {}, build {}", results.version, results.build)));
     let hash = blake3::hash(results.scenario.as_bytes()).to_hex();
     add("scenario digest", Some(hash[..16].to_owned()));
     let all: Vec<u8> =
@@ -333,8 +357,8 @@ fn brief(study: &Study<'_>) -> Option<Table> {
     let mut quantities = study.quantities_by_question();
     quantities.retain(|quantity| quantity.is_main);
     quantities.truncate(most_quantities);
-    let rows = study.combinations();
-    if rows.len() > most_rows || quantities.is_empty() {
+    let (rows, lacking) = (study.combinations(), lacking(study));
+    if rows.len() + lacking.len() > most_rows || quantities.is_empty() {
         return None;
     }
     let row = |(arm, point): (usize, usize)| {
@@ -342,10 +366,12 @@ fn brief(study: &Study<'_>) -> Option<Table> {
         std::iter::once(study.words(arm, point)).chain(cells).collect()
     };
     let columns = quantities.iter().map(|quantity| title(study, quantity));
-    Some(Table {
+    let mut table = Table {
         columns: std::iter::once("policy".to_owned()).chain(columns).collect(),
         rows: rows.into_iter().map(row).collect(),
-    })
+    };
+    add_rows(&lacking, &mut table, |_| NO_RUN.to_owned());
+    Some(table)
 }
 
 /// The heading of a quantity's column.
@@ -365,25 +391,29 @@ fn result(study: &Study<'_>, (arm, point): (usize, usize), quantity: &Quantity) 
     Some(cell(&quantity.key, &found) + &few)
 }
 
+/// The column of this heading, which is added if there is none.
+fn match_column(table: &mut Table, heading: &str) -> usize {
+    table.columns.iter().position(|known| known == heading).unwrap_or_else(|| {
+        table.columns.push(heading.to_owned());
+        table.columns.len() - 1
+    })
+}
+
 /// Adds a row for each policy and point.
 fn table(study: &Study<'_>, table: &mut Table) {
     if table.columns.is_empty() {
         table.columns = vec!["policy".to_owned(), "seeds".to_owned()];
     }
     let quantities = study.quantities();
-    let columns: Vec<usize> = quantities
-        .iter()
-        .map(|quantity| {
-            let title = title(study, quantity);
-            table.columns.iter().position(|known| *known == title).unwrap_or_else(|| {
-                table.columns.push(title);
-                table.columns.len() - 1
-            })
-        })
-        .collect();
+    let columns: Vec<usize> = quantities.iter().map(|quantity| match_column(table, &title(study, quantity))).collect();
+    let changed = study.results.iter().any(Results::has_changed).then(|| match_column(table, CHANGED));
     for (arm, point) in study.combinations() {
         let runs = study.arms[arm].runs[point].len();
         let mut row = vec![String::new(); table.columns.len()];
+        if let Some(column) = changed {
+            let of = &study.arms[arm];
+            row[column] = study.results[of.folder].changed_of(&[(&of.policy, point)]).join(" ");
+        }
         (row[0], row[1]) = (study.words(arm, point), runs.to_string());
         for (quantity, &column) in quantities.iter().zip(&columns) {
             if let Some(cell) = result(study, (arm, point), quantity) {

@@ -1,6 +1,7 @@
 //! Two folders side by side: what differs in their scenarios, then in their results.
 
 use super::folders::{Pairing, notes};
+use super::lacking::NO_RUN;
 use super::settings::{differing, flat};
 use super::source::Results;
 use super::study::{Quantity, Study};
@@ -9,7 +10,8 @@ use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::compared::seeds_needed;
 use fedgenie_experiment::experiment::sample::Sample;
-use fedgenie_experiment::experiment::{number, show};
+use fedgenie_experiment::experiment::stored::{Changed, Reader, distinct};
+use fedgenie_experiment::experiment::{Incomplete, number, show};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -24,6 +26,39 @@ pub struct Diff {
     pub notes: Vec<String>,
     /// The main quantities of every policy, at every point that both have.
     pub results: Vec<ResultDiff>,
+    /// Policies, at points that both have, some of whose runs are missing or failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub complete_runs: Vec<CompleteRuns>,
+    /// The runs of each folder that are missing or failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<InFolder<Incomplete>>,
+    /// The files of each folder that are not what was written, and were taken as they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<InFolder<Changed>>,
+}
+
+/// Something of one of the two folders.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InFolder<T> {
+    /// The folder's name.
+    pub folder: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub of: T,
+}
+
+/// How many runs of a policy at a point are complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CompleteRuns {
+    /// The policy; two labels if each folder has one policy, of another name.
+    pub policy: String,
+    /// The point of the sweep, by its short name; empty without a sweep.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub point: String,
+    /// Of each folder.
+    pub complete: [usize; 2],
+    /// How many there should be.
+    pub expected: [usize; 2],
 }
 
 /// A setting that differs between two resolved scenarios.
@@ -68,17 +103,16 @@ impl Diff {
     /// Compares two result folders.
     ///
     /// # Errors
-    /// If one is not there, holds no complete run or was written by another version of the records.
-    pub fn load(folders: &[PathBuf; 2]) -> Result<Self, Error> {
-        Ok(Self::of(&[Results::load(&folders[0])?, Results::load(&folders[1])?]))
+    /// As [`Reader::read`].
+    pub fn load(folders: &[PathBuf; 2], reader: &Reader<'_>) -> Result<Self, Error> {
+        let results = Results::load_all(folders, reader)?;
+        Ok(Self::of(&results.try_into().expect("of two folders there are two")))
     }
 
     /// Compares two experiments.
     pub fn of(results: &[Results; 2]) -> Self {
-        let folders = match results {
-            [one, other] if one.name == other.name => [format!("{} (1)", one.name), format!("{} (2)", other.name)],
-            [one, other] => [one.name.clone(), other.name.clone()],
-        };
+        let folders = distinct(results.iter().map(|results| results.name.as_str()));
+        let folders: [String; 2] = folders.try_into().expect("of two folders there are two names");
         let flat = results.each_ref().map(|results| flat(results.table()));
         let setting = |path: String| {
             let values = flat.each_ref().map(|settings| settings.get(&path).cloned());
@@ -88,9 +122,17 @@ impl Diff {
             settings: differing(&flat).into_iter().map(setting).collect(),
             notes: notes([&results[0], &results[1]], [&folders[0], &folders[1]]),
             results: Vec::new(),
+            complete_runs: Vec::new(),
+            incomplete: Vec::new(),
+            changed: Vec::new(),
             folders,
         };
         diff.notes.extend(results.iter().flat_map(Results::warnings_of_runs));
+        for (results, folder) in results.iter().zip(&diff.folders) {
+            diff.notes.extend(results.warnings.iter().map(|warning| format!("{folder}: {warning}")));
+            diff.incomplete.extend(in_folder(folder, results.summary.incomplete.iter().cloned()));
+            diff.changed.extend(in_folder(folder, results.all_changed().cloned()));
+        }
         diff.compare(results);
         diff
     }
@@ -139,6 +181,7 @@ impl Diff {
             for &at in &points {
                 let rows = quantities.iter().filter_map(|quantity| compared(results, &studies, (pair, at), quantity));
                 self.results.extend(rows);
+                self.complete_runs.extend(complete_runs(results, &studies, (pair, at)));
             }
         }
         let is_metric = |row: &&ResultDiff| row.quantity.starts_with("final ");
@@ -170,7 +213,7 @@ impl Diff {
         if !self.notes.is_empty() {
             text.push('\n');
         }
-        if self.results.is_empty() {
+        if self.results.is_empty() && self.complete_runs.is_empty() {
             text.push_str("there is no policy and point that both have: no results are compared\n");
             return text;
         }
@@ -183,6 +226,7 @@ impl Diff {
             String::new(),
         ]];
         rows.extend(self.results.iter().map(ResultDiff::cells));
+        rows.extend(self.complete_runs.iter().map(CompleteRuns::cells));
         text.push_str(&aligned(rows, 2));
         let pairs: Vec<usize> =
             self.results.iter().filter(|row| row.is_paired).filter_map(|row| Some(row.difference?.n)).collect();
@@ -194,6 +238,28 @@ impl Diff {
         }
         text
     }
+}
+
+fn in_folder<T>(folder: &str, all: impl Iterator<Item = T>) -> impl Iterator<Item = InFolder<T>> {
+    all.map(move |of| InFolder { folder: folder.to_owned(), of })
+}
+
+/// The label of a policy in both.
+fn label_in(studies: &[Study<'_>; 2], arms: [usize; 2]) -> String {
+    let [one, other] = [0, 1].map(|folder| &studies[folder].arms[arms[folder]].label);
+    if one == other { one.clone() } else { format!("{one} | {other}") }
+}
+
+/// How many runs of a policy are complete at a point; none if all are.
+fn complete_runs(
+    results: &[Results; 2],
+    studies: &[Study<'_>; 2],
+    (arms, points): ([usize; 2], [usize; 2]),
+) -> Option<CompleteRuns> {
+    let complete = [0, 1].map(|folder| studies[folder].arms[arms[folder]].runs[points[folder]].len());
+    let expected = results.each_ref().map(|results| results.seeds.len());
+    let (policy, point) = (label_in(studies, arms), studies[0].point_words(points[0]).to_owned());
+    (complete != expected).then_some(CompleteRuns { policy, point, complete, expected })
 }
 
 /// A quantity of a policy at a point in both; none if neither has it.
@@ -213,9 +279,8 @@ fn compared(
     let pairing = Pairing::of(&results[0], &results[1], &quantity.key);
     let difference = pairing.difference(other, one, horizon);
     let (verdict, is_better) = difference.as_ref().map_or(("", None), |found| judged(found, quantity));
-    let label = |folder: usize| studies[folder].arms[arms[folder]].label.clone();
     Some(ResultDiff {
-        policy: if label(0) == label(1) { label(0) } else { format!("{} | {}", label(0), label(1)) },
+        policy: label_in(studies, arms),
         point: studies[0].point_words(points[0]).to_owned(),
         quantity: quantity.words.clone(),
         unit: quantity.unit,
@@ -228,11 +293,23 @@ fn compared(
     })
 }
 
+/// A policy, and the point where there are several.
+fn whose(policy: &str, point: &str) -> String {
+    if point.is_empty() { policy.to_owned() } else { format!("{policy}, {point}") }
+}
+
+impl CompleteRuns {
+    fn cells(&self) -> Vec<String> {
+        let of = |folder: usize| format!("{} of {}", self.complete[folder], self.expected[folder]);
+        let verdict = if self.complete.contains(&0) { NO_RUN } else { "" };
+        let whose = whose(&self.policy, &self.point);
+        vec![whose, "complete runs".to_owned(), of(0), of(1), String::new(), verdict.to_owned()]
+    }
+}
+
 impl ResultDiff {
     fn cells(&self) -> Vec<String> {
         let value = |value: &Option<Estimate>| value.as_ref().map_or_else(|| "–".to_owned(), show);
-        let whose =
-            if self.point.is_empty() { self.policy.clone() } else { format!("{}, {}", self.policy, self.point) };
         let unit = self.unit.map_or_else(String::new, |unit| format!(" [{unit}]"));
         let sign = if self.difference.is_some_and(|found| found.mean > 0.0) { "+" } else { "" };
         let mut verdict = vec![self.verdict.to_owned()];
@@ -243,7 +320,7 @@ impl ResultDiff {
         }
         let [one, other] = self.values.each_ref().map(value);
         vec![
-            whose,
+            whose(&self.policy, &self.point),
             format!("{}{unit}", self.quantity),
             one,
             other,

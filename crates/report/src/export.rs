@@ -1,14 +1,19 @@
 //! Results as tidy tables for a data frame: a row is one observation, a column one number.
 //!
-//! Each row of `runs` is a run: `folder`, `policy`, `seed`, `point`, a column for each swept path, `ended`, both
-//! digests, and every number of the run.
+//! Each row of `runs` is a run of the experiment, whatever became of it: `folder`, `policy`, `seed`, `point`, a column
+//! for each swept path, `status` (`complete`, `failed`, `missing`, or `summary-only` where there is no more than its
+//! `run.json`), `reason` (why it failed, or cannot be used), `ended`, both digests, and every number of the run.
 //!
 //! Each row of `rounds` is a recorded round of a run: what the run is of, `round`, `opened_s`, `closed_s`, counts of
 //! clients, `reward`, `down_bytes` and `up_bytes` so far, `regret.METER`, metrics.
 //!
 //! Each row of `comparisons` is a number of a policy at a point, or its difference to another policy, or to itself at
 //! another point: `folder`, `point`, swept paths, `quantity`, `policy`, `against` (empty for the number itself),
-//! `against_point` (empty for the same point), `statistic` (`mean` or `median`), `value`, `low`, `high`, `n`.
+//! `against_point` (empty for the same point), `statistic` (`mean` or `median`), `value`, `low`, `high`, `n`, `status`
+//! (`complete`, or `incomplete` where runs of a policy are missing or failed). A policy without a complete run has a
+//! row without a quantity, `failed` or `missing`.
+//!
+//! `changed` in all tables names the changed files that a row is made of.
 //!
 //! Numbers of runs and comparisons are named as in `summary.json`. A cell is empty where something is not known: a
 //! metric of a round that was not evaluated, a time to a target that was not reached, an interval of too few seeds.
@@ -23,7 +28,8 @@ use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::record::Regret;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::artefacts::{ROUNDS_FILE, RUNS_FOLDER};
-use fedgenie_experiment::experiment::{RunSummary, below, run_name};
+use fedgenie_experiment::experiment::stored::{Reader, RunState, Status};
+use fedgenie_experiment::experiment::{ArmSummary, RunSummary, below};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use sheet::{Cell, Column, Kind, Row, Sheet};
@@ -65,9 +71,9 @@ pub struct Exported {
 /// Writes the tables of result folders into a folder. Returns what was written.
 ///
 /// # Errors
-/// If a folder holds no results, a round cannot be read, a file is there already, or cannot be written.
-pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat) -> Result<Exported, Error> {
-    let results = folders.iter().map(|folder| Results::load(folder)).collect::<Result<Vec<_>, _>>()?;
+/// As [`Reader::read`]; if a round cannot be read, a file is there already, or cannot be written.
+pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &Reader<'_>) -> Result<Exported, Error> {
+    let results = Results::load_all(folders, &reader.using_rounds())?;
     let paths = TABLES.map(|table| into.join(format!("{table}.{}", format.ending())));
     if let Some(there) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
         let message = format!("{} is there already; give -o another folder, or delete it", there.display());
@@ -80,12 +86,13 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat) -> Result<
     let points = results.iter().flat_map(|results| &results.summary.points);
     let swept: BTreeSet<String> = points.flat_map(|point| point.keys().cloned()).collect();
     let swept = swept.into_iter().map(|path| Column::new(&path, kind_of(&results, &path))).collect();
-    let export = Export { folders, results, swept };
+    let export = Export { results, swept };
     let [runs, rounds, comparisons] = &paths;
     let (run, round, comparison) = (export.run_columns(), export.round_columns(), export.comparison_columns());
     write(runs, format, run, |sheet| export.runs(sheet))?;
-    write(rounds, format, round, |sheet| export.rounds(sheet))?;
-    write(comparisons, format, comparison, |sheet| export.comparisons(sheet))?;
+    write(rounds, format, round, |sheet| export.rounds(sheet))
+        .and_then(|()| write(comparisons, format, comparison, |sheet| export.comparisons(sheet)))
+        .inspect_err(|_| [runs, rounds].into_iter().for_each(|path| drop(fs::remove_file(path))))?;
     let warnings = export.results.iter().flat_map(Results::warnings_of_runs).collect();
     Ok(Exported { paths: paths.to_vec(), warnings })
 }
@@ -136,8 +143,7 @@ fn write(
 }
 
 /// What is exported.
-struct Export<'a> {
-    folders: &'a [PathBuf],
+struct Export {
     results: Vec<Results>,
     /// The paths of all sweeps.
     swept: Vec<Column>,
@@ -179,11 +185,26 @@ fn compared(first: &[Cell], [name, arm, against, statistic]: [&str; 4], point: O
     row
 }
 
-impl Export<'_> {
-    /// All runs, each with what it is of.
+impl Export {
+    /// All runs that there are, with their folders.
     fn all_runs(&self) -> impl Iterator<Item = (usize, &RunSummary)> {
         let indexed = self.results.iter().enumerate();
         indexed.flat_map(|(folder, results)| results.summary.runs.iter().map(move |run| (folder, run)))
+    }
+
+    /// All runs that there should be, with their folders and what there is.
+    fn all_states(&self) -> impl Iterator<Item = (usize, &RunState, Option<&RunSummary>)> {
+        self.results.iter().enumerate().flat_map(|(folder, results)| {
+            // They are in the same order.
+            let mut runs = results.summary.runs.iter();
+            results.states.iter().map(move |state| {
+                let run = if state.status.has_summary() { runs.next() } else { None };
+                let is_its =
+                    |run: &&RunSummary| (&run.arm, run.seed, run.point) == (&state.arm, state.seed, state.point);
+                assert!(run.as_ref().is_none_or(is_its), "runs are in the order of what there should be");
+                (folder, state, run)
+            })
+        })
     }
 
     /// The values of the swept paths at a point.
@@ -204,7 +225,7 @@ impl Export<'_> {
             .collect()
     }
 
-    fn of_run(&self, folder: usize, run: &RunSummary) -> Row {
+    fn of_run(&self, folder: usize, run: &RunState) -> Row {
         let first = [Cell::text(&self.results[folder].name), Cell::text(&run.arm)];
         let numbers = [Cell::Count(run.seed), Cell::Count(run.point as u64)];
         first.into_iter().chain(numbers).chain(self.settings(folder, run.point)).collect()
@@ -217,22 +238,31 @@ impl Export<'_> {
 
     fn run_columns(&self) -> Vec<Column> {
         let mut all = self.run_keys();
-        all.extend(columns(&["ended", "timeline", "model"], Kind::Text));
+        all.extend(columns(&["status", "reason", "changed", "ended", "timeline", "model"], Kind::Text));
         all.extend(self.numbers().iter().map(|name| Column::new(name, Kind::Number)));
         all
     }
 
     fn runs(&self, sheet: &mut dyn Sheet) -> Result<(), Failed> {
         let names = self.numbers();
-        for (folder, run) in self.all_runs() {
-            let mut row = self.of_run(folder, run);
-            let ended = serde_json::to_value(run.ended).unwrap_or_default();
-            row.extend([ended.as_str().unwrap_or(""), &run.digest.timeline, &run.digest.model].map(Cell::text));
-            let numbers = run.numbers();
+        for (folder, state, run) in self.all_states() {
+            let mut row = self.of_run(folder, state);
+            row.extend([state.status.name(), state.reason.as_deref().unwrap_or("")].map(Cell::text));
+            row.push(self.changed(folder, state));
+            let ended = run.map(|run| serde_json::to_value(run.ended).unwrap_or_default()).unwrap_or_default();
+            let digests = run.map_or([""; 2], |run| [&run.digest.timeline, &run.digest.model]);
+            row.extend(std::iter::once(ended.as_str().unwrap_or("")).chain(digests).map(Cell::text));
+            let numbers = run.map(RunSummary::numbers).unwrap_or_default();
             row.extend(names.iter().map(|name| Cell::number(numbers.get(name).copied())));
             sheet.row(row)?;
         }
         Ok(())
+    }
+
+    /// The changed files that a run's rows are made of.
+    fn changed(&self, folder: usize, run: &RunState) -> Cell {
+        let all = self.results[folder].changed.iter().chain(&run.changed);
+        Cell::text(&all.map(|changed| changed.file.as_str()).collect::<Vec<_>>().join(" "))
     }
 
     /// Metrics of rounds, and indices of the meters in use.
@@ -254,18 +284,22 @@ impl Export<'_> {
         let regret = |&meter: &usize| format!("regret.{}", Regret::default().entries()[meter].0);
         all.extend(meters.iter().map(|meter| Column::new(&regret(meter), Kind::Number)));
         all.extend(metrics.iter().map(|name| Column::new(name, Kind::Number)));
+        all.extend(columns(&["changed"], Kind::Text));
         all
     }
 
     fn rounds(&self, sheet: &mut dyn Sheet) -> Result<(), Failed> {
         let (metrics, meters) = self.measured();
-        for (folder, run) in self.all_runs() {
-            let first = self.of_run(folder, run);
-            let name = run_name(&run.arm, (run.point, self.results[folder].summary.points.len()), run.seed);
-            let file = format!("{RUNS_FOLDER}/{name}/{ROUNDS_FILE}");
-            let path = self.folders[folder].join(&file);
+        for (folder, state, _) in self.all_states().filter(|(_, state, _)| state.status == Status::Complete) {
+            let (first, changed) = (self.of_run(folder, state), self.changed(folder, state));
+            let file = format!("{RUNS_FOLDER}/{}/{ROUNDS_FILE}", state.name);
+            let path = self.results[folder].folder.join(&file);
             let unread = |source| Failed::Other(Error::Read { path: path.clone(), source });
-            let opened = below::open(&self.folders[folder], &file).map_err(unread)?;
+            let opened = match below::open(&self.results[folder].folder, &file) {
+                // It is among what is changed, which is allowed then.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !state.changed.is_empty() => continue,
+                opened => opened.map_err(unread)?,
+            };
             for (index, line) in BufReader::new(opened).lines().enumerate() {
                 let line = line.map_err(unread)?;
                 let round: Round = serde_json::from_str(&line).map_err(|error| {
@@ -282,6 +316,7 @@ impl Export<'_> {
                 let regrets = round.regret.entries();
                 row.extend(meters.iter().map(|&meter| Cell::number(regrets[meter].1)));
                 row.extend(metrics.iter().map(|&name| Cell::number(round.metrics.get(name).copied().flatten())));
+                row.push(changed.clone());
                 sheet.row(row)?;
             }
         }
@@ -296,41 +331,81 @@ impl Export<'_> {
         all.extend(columns(&["statistic"], Kind::Text));
         all.extend(columns(&["value", "low", "high"], Kind::Number));
         all.extend(columns(&["n"], Kind::Count));
+        all.extend(columns(&["status", "changed"], Kind::Text));
         all
+    }
+
+    /// The end of a row of comparisons: what became of the runs that it is of, and which of their files are changed.
+    fn states_of(&self, folder: usize, of: &[(&str, usize)]) -> [Cell; 2] {
+        let results = &self.results[folder];
+        let mut found: Vec<&str> = of.iter().map(|&(arm, point)| results.status_of(arm, point)).collect();
+        found.dedup();
+        let status = if let [only] = found[..] { only } else { "incomplete" };
+        let mut changed = results.changed_of(of);
+        changed.dedup();
+        [Cell::text(status), Cell::text(&changed.join(" "))]
     }
 
     fn comparisons(&self, sheet: &mut dyn Sheet) -> Result<(), Failed> {
         for (folder, results) in self.results.iter().enumerate() {
-            for arm in &results.summary.arms {
-                let first = [Cell::text(&results.name), Cell::Count(arm.point as u64)];
-                let first: Row = first.into_iter().chain(self.settings(folder, arm.point)).collect();
-                let mut add = |against: &str, statistic: &str, name: &str, found: Estimate| {
-                    sheet.row(compared(&first, [name, &arm.arm, against, statistic], None, found))
+            let first = |point: usize| -> Row {
+                let first = [Cell::text(&results.name), Cell::Count(point as u64)];
+                first.into_iter().chain(self.settings(folder, point)).collect()
+            };
+            for (point, label) in (0..results.summary.points.len())
+                .flat_map(|point| results.labels.iter().map(move |label| (point, label)))
+            {
+                let Some(arm) = results.summary.arms.iter().find(|arm| arm.point == point && arm.arm == *label) else {
+                    let mut row = first(point);
+                    row.extend([Cell::Empty, Cell::text(label)]);
+                    row.extend(vec![Cell::Empty; 6]);
+                    row.push(Cell::Count(0));
+                    row.extend(self.states_of(folder, &[(label, point)]));
+                    sheet.row(row)?;
+                    continue;
                 };
-                for (name, &found) in &arm.values {
-                    add("", "mean", name, found)?;
-                }
-                for (name, &found) in &arm.medians {
-                    add("", "median", name, found.into())?;
-                }
-                if let Some(paired) = &arm.paired {
-                    for (name, &found) in &paired.differences {
-                        add(&paired.against, "mean", name, found)?;
-                    }
-                    for (name, &found) in &paired.medians {
-                        add(&paired.against, "median", name, found.into())?;
-                    }
-                }
+                self.comparisons_of(folder, (arm, &first(point)), sheet)?;
             }
             for pair in &results.summary.compared {
-                let first = [Cell::text(&results.name), Cell::Count(pair.point as u64)];
-                let first: Row = first.into_iter().chain(self.settings(folder, pair.point)).collect();
-                let against = Some(pair.against as u64);
+                let (first, against) = (first(pair.point), Some(pair.against as u64));
+                let end = self.states_of(folder, &[(&pair.arm, pair.point), (&pair.arm, pair.against)]);
                 let means = pair.differences.iter().map(|(name, &found)| ("mean", name, found));
                 let medians = pair.medians.iter().map(|(name, &found)| ("median", name, Estimate::from(found)));
                 for (statistic, name, found) in means.chain(medians) {
-                    sheet.row(compared(&first, [name, &pair.arm, &pair.arm, statistic], against, found))?;
+                    let row = compared(&first, [name, &pair.arm, &pair.arm, statistic], against, found);
+                    sheet.row(row.into_iter().chain(end.clone()).collect())?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a policy at a point: its numbers, and their differences to those of another policy.
+    fn comparisons_of(
+        &self,
+        folder: usize,
+        (arm, first): (&ArmSummary, &[Cell]),
+        sheet: &mut dyn Sheet,
+    ) -> Result<(), Failed> {
+        let own = (arm.arm.as_str(), arm.point);
+        let end = self.states_of(folder, &[own]);
+        let mut add = |against: &str, statistic: &str, name: &str, found: Estimate, end: &[Cell; 2]| {
+            let row = compared(first, [name, &arm.arm, against, statistic], None, found);
+            sheet.row(row.into_iter().chain(end.clone()).collect())
+        };
+        for (name, &found) in &arm.values {
+            add("", "mean", name, found, &end)?;
+        }
+        for (name, &found) in &arm.medians {
+            add("", "median", name, found.into(), &end)?;
+        }
+        if let Some(paired) = &arm.paired {
+            let end = self.states_of(folder, &[own, (&paired.against, arm.point)]);
+            for (name, &found) in &paired.differences {
+                add(&paired.against, "mean", name, found, &end)?;
+            }
+            for (name, &found) in &paired.medians {
+                add(&paired.against, "median", name, found.into(), &end)?;
             }
         }
         Ok(())

@@ -52,7 +52,8 @@ fn common_seeds(one: &Results, other: &Results) -> usize {
     one.seeds.iter().filter(|seed| other.seeds.contains(seed)).count()
 }
 
-/// What is to be said about how two experiments are compared, in sentences; nothing if they share their worlds.
+/// What is to be said about how two experiments are compared, in sentences; nothing if they share their worlds
+/// and the program.
 pub(super) fn notes([one, other]: [&Results; 2], [left, right]: [&str; 2]) -> Vec<String> {
     let mut notes = Vec::new();
     let sections = ["population", "task", "training", "protocol"].into_iter();
@@ -68,6 +69,12 @@ pub(super) fn notes([one, other]: [&Results; 2], [left, right]: [&str; 2]) -> Ve
             differing.join(", ")
         )),
         _ => {}
+    }
+    if one.build != other.build {
+        notes.push(format!(
+            "{left} and {right} were made by different builds of FedGenie ({}, {}): the program may be what differs",
+            one.build, other.build
+        ));
     }
     let kinds = [one, other].map(|results| results.kind("task").unwrap_or_else(|| "none".to_owned()));
     if kinds[0] != kinds[1] && common_seeds(one, other) > 1 {

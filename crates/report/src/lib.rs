@@ -20,6 +20,7 @@ mod export;
 mod figures;
 mod folders;
 mod html;
+mod lacking;
 mod model;
 mod settings;
 mod source;
@@ -33,7 +34,7 @@ mod why;
 mod write;
 
 pub use self::csv::{csv, table_csv};
-pub use diff::{Diff, ResultDiff, SettingDiff};
+pub use diff::{CompleteRuns, Diff, InFolder, ResultDiff, SettingDiff};
 pub use export::{ExportFormat, Exported, export};
 pub use html::html;
 pub use model::{

@@ -6,6 +6,9 @@
 use super::style::Style;
 use serde::Serialize;
 
+/// The heading of a column with the changed files that a row is made of.
+pub(super) const CHANGED: &str = "changed";
+
 /// Everything that a report shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
@@ -28,6 +31,10 @@ pub struct Report {
     /// The policies, in order, each with its looks in all figures; where decisions are explained, also the candidates
     /// that were not chosen.
     pub series: Vec<Series>,
+    /// Names of files that were taken although they are not what was written.
+    pub changed: Vec<String>,
+    /// Policies (and points of a sweep) without a complete run, and what became of theirs.
+    pub lacking: Vec<[String; 2]>,
     /// The pictures, in order.
     pub figures: Vec<Figure>,
     /// The name of the one that shows what the experiment is about; empty if none does.

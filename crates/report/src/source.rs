@@ -1,32 +1,34 @@
 //! Results of an experiment, from its folder or straight from its runs.
 
-use fedgenie_core::record::FORMAT_VERSION;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::artefacts::{
-    self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL,
-};
-use fedgenie_experiment::experiment::{Experiment, RunSummary, Summary, below, run_name, warnings};
+use fedgenie_experiment::experiment::stored::{Changed, Notice, Reader, RunState, Status, Stored, name_of, of_runs};
+use fedgenie_experiment::experiment::{Experiment, Incomplete, Summary, build, warnings};
 use fedgenie_experiment::scenario::report::check_reference;
 use fedgenie_experiment::scenario::{Point, Sweep};
-use rayon::prelude::*;
-use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// One experiment, ready for a report.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Name of its folder.
+    /// Name of its folder; of several of one name the second is `NAME (2)`.
     pub name: String,
+    /// The folder.
+    pub folder: PathBuf,
     /// The version of the program that ran it.
     pub version: String,
+    /// The build of that program.
+    pub build: String,
     /// The resolved scenario, TOML.
     pub scenario: String,
     /// The seeds.
     pub seeds: Vec<u64>,
     /// The policies' labels, in order.
     pub labels: Vec<String>,
+    /// Every run of the experiment, and what there is of it.
+    pub states: Vec<RunState>,
+    /// Files of the experiment itself that are not what was written.
+    pub changed: Vec<Changed>,
     /// Runs with their courses, and statistics over them.
     pub summary: Summary,
     /// Warnings about the folder.
@@ -37,18 +39,37 @@ pub struct Results {
 impl Results {
     /// Results of runs that have just ended; `folder` is where they are.
     pub fn of(experiment: &Experiment, summary: &Summary, folder: &Path) -> Self {
-        let mut results = Self {
+        let labels = experiment.labels();
+        let incomplete: BTreeMap<(usize, u64, &str), &Incomplete> =
+            summary.incomplete.iter().map(|run| ((run.point, run.seed, &*run.arm), run)).collect();
+        let state = |run: fedgenie_experiment::experiment::RunId| {
+            let lacking = incomplete.get(&(run.point, run.seed, &*labels[run.arm]));
+            RunState {
+                name: run.name,
+                arm: labels[run.arm].clone(),
+                seed: run.seed,
+                point: run.point,
+                status: lacking.map_or(Status::Complete, |run| run.status),
+                reason: lacking.and_then(|run| run.reason.clone()),
+                changed: Vec::new(),
+            }
+        };
+        let states: Vec<RunState> = experiment.runs().into_iter().map(state).collect();
+        let notices = of_runs(&labels, &summary.points, &states);
+        Self {
             name: name_of(folder),
+            folder: folder.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: build().to_owned(),
             scenario: experiment.resolved.clone(),
             seeds: experiment.seeds.clone(),
-            labels: experiment.first().arms.iter().map(|arm| arm.label.clone()).collect(),
+            labels,
+            states,
+            changed: Vec::new(),
             summary: summary.clone(),
-            warnings: Vec::new(),
+            warnings: notices.into_iter().map(|notice| notice.text).collect(),
             table: experiment.resolved.parse().unwrap_or_default(),
-        };
-        results.note_missing();
-        results
+        }
     }
 
     /// What a careful user should know about the runs, with the folder's name.
@@ -56,93 +77,79 @@ impl Results {
         warnings(&self.summary).into_iter().map(|warning| format!("{}: {warning}", self.name)).collect()
     }
 
-    /// Reads a folder that `run --out` wrote; of a run only its summary and course are read.
+    /// Reads a folder that `run --out` wrote.
     ///
     /// # Errors
-    /// If the folder is not there, holds no complete run or was written by a newer version of the records.
-    pub fn load(folder: &Path) -> Result<Self, Error> {
-        if !folder.is_dir() {
-            let message = format!("there is no folder {}; give one that `fedgenie run --out` wrote", folder.display());
-            return Err(Error::Usage(message));
-        }
-        if !below::is_there(folder, MANIFEST_FILE) && artefacts::is_result_folder(folder) {
-            return Err(Error::Usage(unfinished(folder)));
-        }
-        let manifest = artefacts::read_manifest(folder)?;
-        let warnings = changed(folder, &manifest)?;
-        let Manifest { version, format, arms, seeds, .. } = manifest;
-        if format != FORMAT_VERSION {
-            return Err(Error::Usage(format!(
-                "{} was written by fedgenie {version} with records of format {format}; this is fedgenie {} and reads format \
-                 {FORMAT_VERSION}: run the scenario again",
-                folder.display(),
-                env!("CARGO_PKG_VERSION")
-            )));
-        }
-        let path = folder.join(SCENARIO_FILE);
-        let scenario = below::read_to_string(folder, SCENARIO_FILE)
-            .map_err(|source| Error::Read { path: path.clone(), source })?;
-        let table: toml::Table =
-            scenario.parse().map_err(|error| Error::Usage(format!("{} is not TOML: {error}", path.display())))?;
-        let read: Vec<(&String, Option<RunSummary>)> =
-            manifest.runs.par_iter().map(|name| (name, artefacts::completed(folder, name))).collect();
-        let unreadable = read.iter().filter(|(_, run)| run.is_none()).count();
-        let points = manifest.points.len();
-        let is_known = |run: &RunSummary| run.point < points && arms.contains(&run.arm);
-        let is_in_place = |name: &str, run: &RunSummary| run_name(&run.arm, (run.point, points), run.seed) == name;
-        let (mut runs, mut misplaced) = (Vec::new(), 0);
-        for (name, run) in read {
-            match run {
-                Some(run) if is_known(&run) && is_in_place(name, &run) => runs.push(run),
-                Some(_) => misplaced += 1,
-                None => {}
-            }
-        }
-        if runs.is_empty() && unreadable == 0 && misplaced == 0 {
-            return Err(Error::Usage(format!(
-                "{}: no run succeeded, so there is nothing to report; run the scenario again to see why",
-                folder.display()
-            )));
-        }
-        if runs.is_empty() {
-            return Err(Error::Usage(format!("{} holds no complete run; {}", folder.display(), completion(folder))));
-        }
-        runs.sort_by_key(|run| (run.point, run.seed, arms.iter().position(|arm| *arm == run.arm)));
+    /// As [`Reader::read`].
+    pub fn load(folder: &Path, reader: &Reader<'_>) -> Result<Self, Error> {
+        let read = reader.read(&[folder.to_owned()])?.pop().expect("of one folder there is one");
+        Ok(Self::of_stored(read))
+    }
+
+    /// Reads several folders.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn load_all(folders: &[PathBuf], reader: &Reader<'_>) -> Result<Vec<Self>, Error> {
+        Ok(reader.read(folders)?.into_iter().map(Self::of_stored).collect())
+    }
+
+    /// Of a folder that was read.
+    fn of_stored(stored: Stored) -> Self {
+        let Stored { name, folder, manifest, scenario, table, states, runs, changed, notices } = stored;
         let points: Vec<Point> =
             manifest.points.into_iter().map(|settings| Point { settings: settings.into_iter().collect() }).collect();
         let text = |key: &str| table.get(key).and_then(toml::Value::as_str);
-        let name = text("name").unwrap_or("without a name").to_owned();
+        let scenario_name = text("name").unwrap_or("without a name").to_owned();
         let settings: Vec<BTreeMap<String, String>> =
             points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
         let reference = table.get("report").and_then(|report| report.get("reference")?.as_str());
         let sweep = Sweep::of(&table, &settings);
-        let summary = Summary::new((&name, text("title")), (&points, sweep), (&arms, reference), runs);
-        let mut results =
-            Self { name: name_of(folder), version, scenario, seeds, labels: arms, summary, warnings, table };
-        if misplaced > 0 {
-            let what = format!("{misplaced} of the runs are of another policy, seed or point than their folder says");
-            results.warnings.push(format!("{what}: they are left out"));
-        }
-        if unreadable > 0 {
-            results.warnings.push(format!("{unreadable} of the runs that the manifest lists cannot be read"));
-        }
-        if results.version != env!("CARGO_PKG_VERSION") {
-            let own = env!("CARGO_PKG_VERSION");
-            results.warnings.push(format!("the runs are of fedgenie {}, the report is of {own}", results.version));
-        }
-        if results.summary.runs.iter().any(|run| run.metrics.selections.windows.is_empty()) {
+        let named = (scenario_name.as_str(), text("title"));
+        let summary = Summary::new(named, (&points, sweep), (&manifest.arms, reference), runs);
+        let incomplete = states.iter().filter_map(Incomplete::of).collect();
+        let mut warnings: Vec<String> = notices.into_iter().map(|Notice { text, .. }| text).collect();
+        if summary.runs.iter().any(|run| run.metrics.selections.windows.is_empty()) {
             let what = "some runs come from a version without selection counts over rounds: their figures are left out";
-            results.warnings.push(what.to_owned());
+            warnings.push(what.to_owned());
         }
-        results.note_missing();
-        Ok(results)
+        let (version, build, seeds, labels) = (manifest.version, manifest.build, manifest.seeds, manifest.arms);
+        let summary = Summary { incomplete, ..summary };
+        Self { name, folder, version, build, scenario, seeds, labels, states, changed, summary, warnings, table }
     }
 
-    fn note_missing(&mut self) {
-        let expected = self.summary.points.len() * self.seeds.len() * self.labels.len();
-        let missing = expected.saturating_sub(self.summary.runs.len());
-        if missing > 0 {
-            self.warnings.push(format!("{missing} of {expected} runs are missing: means are over the others"));
+    /// All files that are not what was written.
+    pub(super) fn all_changed(&self) -> impl Iterator<Item = &Changed> {
+        self.changed.iter().chain(self.states.iter().flat_map(|state| &state.changed))
+    }
+
+    /// Whether there are any.
+    pub(super) fn has_changed(&self) -> bool {
+        self.all_changed().next().is_some()
+    }
+
+    /// The names of the changed files that results of these policies at these points are made of.
+    pub(super) fn changed_of(&self, of: &[(&str, usize)]) -> Vec<&str> {
+        let is_of = |state: &&RunState| of.iter().any(|&(arm, point)| state.arm == arm && state.point == point);
+        let of_runs = self.states.iter().filter(is_of).flat_map(|state| &state.changed);
+        self.changed.iter().chain(of_runs).map(|changed| changed.file.as_str()).collect()
+    }
+
+    /// What became of the runs of a policy at a point: `complete` if there are all, `incomplete` if there are some,
+    /// else `failed` or `missing`.
+    pub(super) fn status_of(&self, arm: &str, point: usize) -> &'static str {
+        let is_its = |state: &&RunState| state.arm == arm && state.point == point;
+        let found: BTreeSet<&str> = self
+            .states
+            .iter()
+            .filter(is_its)
+            .map(|state| if state.status.has_summary() { "complete" } else { state.status.name() })
+            .collect();
+        match (found.contains("complete"), found.len()) {
+            (true, 1) => "complete",
+            (true, _) => "incomplete",
+            (false, _) if found.contains("failed") => "failed",
+            (false, _) => "missing",
         }
     }
 
@@ -194,60 +201,4 @@ impl Results {
     pub(super) fn shares_world(&self, other: &Self) -> bool {
         ["population", "task", "protocol"].into_iter().all(|name| self.section(name) == other.section(name))
     }
-}
-
-/// What is read for a report and is not what the manifest says.
-///
-/// # Errors
-/// If the manifest is not of FedGenie, or names what lies elsewhere or is no file.
-fn changed(folder: &Path, manifest: &Manifest) -> Result<Vec<String>, Error> {
-    let Manifest { tool, runs, files, .. } = manifest;
-    if tool != TOOL {
-        let message = format!("{} is of the tool {tool:?}, not of {TOOL}", folder.join(MANIFEST_FILE).display());
-        return Err(Error::Usage(message));
-    }
-    if let Some(name) = runs.iter().find(|name| !below::is_below(name) || name.contains(['/', '\\'])) {
-        let message =
-            format!("{} lists the run {name:?}, which is no name of a run", folder.join(MANIFEST_FILE).display());
-        return Err(Error::Usage(message));
-    }
-    let of_runs: Vec<String> = runs.iter().map(|run| format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).collect();
-    let read = [SCENARIO_FILE, SUMMARY_FILE].into_iter().map(str::to_owned).chain(of_runs).collect::<Vec<_>>();
-    let is_changed = |name: &&String| match (below::digest(folder, name), files.get(*name)) {
-        (Ok((_, found)), Some(digest)) => Ok(found != *digest),
-        (Ok(_), None) => Ok(true),
-        // What cannot be read is told where it is read.
-        (Err(error), _) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        (Err(source), _) => Err(Error::Read { path: folder.join(name), source }),
-    };
-    let looked: Vec<(&String, bool)> =
-        read.par_iter().map(|name| Ok((name, is_changed(&name)?))).collect::<Result<_, Error>>()?;
-    let changed: Vec<&str> = looked.iter().filter(|(_, is)| *is).map(|(name, _)| name.as_str()).collect();
-    let Some(first) = changed.first() else { return Ok(Vec::new()) };
-    let others = match changed.len() {
-        1 => String::new(),
-        count => format!(" (and {} more)", count - 1),
-    };
-    Ok(vec![format!(
-        "{first}{others} is not the file that was written; `fedgenie verify` compares the folder with a replay"
-    )])
-}
-
-/// The error for a folder whose experiment was interrupted.
-fn unfinished(folder: &Path) -> String {
-    let runs = fs::read_dir(folder.join(RUNS_FOLDER)).into_iter().flatten().flatten();
-    let complete = match runs.filter(|run| run.path().join(RUN_FILE).is_file()).count() {
-        1 => "1 run is".to_owned(),
-        count => format!("{count} runs are"),
-    };
-    format!("{} is unfinished: {complete} complete; {}", folder.display(), completion(folder))
-}
-
-fn completion(folder: &Path) -> String {
-    format!("`{}` completes it", artefacts::completion(folder))
-}
-
-fn name_of(folder: &Path) -> String {
-    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    absolute.file_name().map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned())
 }

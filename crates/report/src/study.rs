@@ -19,7 +19,7 @@ pub(super) struct Arm<'a> {
     /// Index of the experiment among all.
     pub folder: usize,
     /// Its name in its experiment.
-    policy: String,
+    pub policy: String,
     /// Indices of the policies that it is compared with, in the study: that of its own world first. Its own index if it
     /// is the reference.
     pub references: Vec<usize>,

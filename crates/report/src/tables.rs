@@ -1,7 +1,8 @@
 //! Results and verdicts as tables for a text or a spreadsheet.
 
 use super::csv::table_csv;
-use super::model::{Report, Table, Verdict};
+use super::lacking::add_verdicts;
+use super::model::{CHANGED, Report, Table, Verdict};
 use fedgenie_core::text;
 
 /// How a table is written.
@@ -37,7 +38,13 @@ impl TableFormat {
 
 /// The report's tables that have rows, with the names of their files: `results`, `verdicts`.
 pub fn tables(report: &Report) -> Vec<(&'static str, Table)> {
-    let all = [("results", report.results.clone()), ("verdicts", verdicts(&report.verdicts))];
+    let mut verdicts = verdicts(&report.verdicts);
+    add_verdicts(report, &mut verdicts);
+    if !report.changed.is_empty() {
+        verdicts.columns.push(CHANGED.to_owned());
+        verdicts.rows.iter_mut().for_each(|row| row.push(report.changed.join(" ")));
+    }
+    let all = [("results", report.results.clone()), ("verdicts", verdicts)];
     all.into_iter().filter(|(_, table)| !table.rows.is_empty()).collect()
 }
 

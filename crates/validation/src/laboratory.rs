@@ -12,7 +12,6 @@ use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -244,10 +243,9 @@ impl<'a> Laboratory<'a> {
     /// What a result folder has of the runs of an experiment; how many of them another build has made, and why others
     /// cannot be used.
     fn look(&self, folder: &Path, opened: &ResultFolder, experiment: &Experiment) -> Result<Looked, Error> {
-        let kept = experiment.kept(folder, &[]);
         let (mut found, mut foreign, mut made_anew) = (Vec::new(), Vec::new(), Vec::new());
-        for run in experiment.runs() {
-            let summary = match kept.find(&run) {
+        for (run, stored) in experiment.stored(folder) {
+            let summary = match stored {
                 Found::Complete(summary) => Some(*summary),
                 Found::OfAnotherBuild(summary, _) if self.takes_over => {
                     foreign.push((run.clone(), *summary));
@@ -257,12 +255,11 @@ impl<'a> Laboratory<'a> {
                     made_anew.push(format!("{}: of another build ({build})", run.name));
                     None
                 }
-                Found::Missing => None,
                 Found::Damaged(why) => {
-                    let summary = kept.summary(&run).filter(|_| is_put_aside(folder, &run));
-                    made_anew.extend(summary.is_none().then(|| format!("{}: {why}", run.name)));
-                    summary
+                    made_anew.push(format!("{}: {why}", run.name));
+                    None
                 }
+                Found::Missing => None,
             };
             found.push((run, summary));
         }
@@ -283,12 +280,6 @@ impl<'a> Laboratory<'a> {
 
 /// Runs with their summaries, as far as a folder has them; how many were taken over; why others are made anew.
 type Looked = (Vec<(RunId, Option<RunSummary>)>, usize, Vec<String>);
-
-/// Whether nothing but its summary is left of a run.
-fn is_put_aside(folder: &Path, run: &RunId) -> bool {
-    let files = fs::read_dir(folder.join(artefacts::RUNS_FOLDER).join(&run.name));
-    files.is_ok_and(|files| files.count() == 1)
-}
 
 /// The folder of an experiment among those of a validation: its name, and what its runs are made of. Another scenario
 /// or other data have another folder; each run says which build made it.

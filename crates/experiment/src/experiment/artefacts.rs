@@ -23,7 +23,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use super::run_file::completed;
 pub use fedgenie_simulator::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, TIMELINE_FILE};
 
 /// The name of the program in its files.
@@ -222,7 +221,7 @@ pub struct Failure {
 
 impl Failure {
     /// Of an error that belongs to the run, and not to the machine.
-    pub(super) fn of(error: &Error) -> Option<Self> {
+    pub fn of(error: &Error) -> Option<Self> {
         match error {
             Error::Run { source: RunError::Io(_), .. } => None,
             Error::Run { source, .. } => Some(Self { error: source.to_string() }),
@@ -235,6 +234,13 @@ impl Failure {
     pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
         let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{FAILURE_FILE}")).ok()?;
         serde_json::from_str(&text).ok()
+    }
+
+    /// The reasons of the runs of an experiment that failed in a folder, by name.
+    pub(super) fn all(folder: &Path, experiment: &Experiment) -> BTreeMap<String, String> {
+        let is_complete = |run: &str| below::is_there(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}"));
+        let runs = experiment.runs().into_iter().map(|run| run.name).filter(|run| !is_complete(run));
+        runs.filter_map(|run| Some((run.clone(), Self::read(folder, &run)?.error))).collect()
     }
 }
 

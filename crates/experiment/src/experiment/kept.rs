@@ -59,7 +59,7 @@ impl KeptRuns<'_> {
     }
 
     /// The summary of a run of this build whose `run.json` is as it was written, whatever became of its other files.
-    pub fn summary(&self, run: &RunId) -> Option<RunSummary> {
+    pub(super) fn summary(&self, run: &RunId) -> Option<RunSummary> {
         let file = RunFile::read(self.folder, &run.name).filter(|file| file.is_whole && file.is_of_this_build())?;
         let label = &self.experiment.points[run.point].1.arms[run.arm].label;
         file.summary().filter(|summary| is_of_another(summary, label, run).is_none())

@@ -11,6 +11,7 @@ use fedgenie_simulator::clusters::{ClusterContext, ClusterFactory, ClusterPolicy
 use fedgenie_simulator::policy::{BuildContext, Policy, PolicySource};
 use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::{DataCache, TaskSettings};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -102,7 +103,7 @@ impl Experiment {
         let runs = execute(self, &runs, Some(outputs), threads, &cache, &super::execution::Silent);
         let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
         let summary = results.finish(self, &runs, |summary, into| draw(into, folder, self, summary))?;
-        Ok(summary.unwrap_or_else(|| self.summarise(runs)))
+        Ok(summary.unwrap_or_else(|| self.summarise(runs, &BTreeMap::new())))
     }
 
     /// Carries out all runs and sums them up; nothing is written.
@@ -113,6 +114,6 @@ impl Experiment {
         let (runs, cache) = (self.runs(), DataCache::default());
         self.check_worlds(&runs, &cache)?;
         let results = execute(self, &runs, None, threads, &cache, &super::execution::Silent);
-        Ok(self.summarise(results.into_iter().collect::<Result<_, _>>()?))
+        Ok(self.summarise(results.into_iter().collect::<Result<_, _>>()?, &BTreeMap::new()))
     }
 }

@@ -73,8 +73,12 @@ pub(super) struct RunFile {
 impl RunFile {
     /// Of a run in a folder, where it is a plain file with JSON.
     pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
-        let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).ok()?;
-        let document: Value = serde_json::from_str(&text).ok()?;
+        Self::of(&below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).ok()?)
+    }
+
+    /// Of the text of one, where it is JSON.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let document: Value = serde_json::from_str(text).ok()?;
         let is_whole = document.get("blake3").and_then(Value::as_str).is_some_and(|digest| {
             let start = text.strip_suffix(&end(digest));
             start.is_some_and(|start| hash(format!("{start}{}", end("")).as_bytes()) == digest)
@@ -136,9 +140,4 @@ impl RunFile {
         }
         document
     }
-}
-
-/// The summary and course of a run that is complete in the folder.
-pub fn completed(folder: &Path, run: &str) -> Option<RunSummary> {
-    RunFile::read(folder, run)?.summary()
 }

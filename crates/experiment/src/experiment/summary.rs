@@ -10,7 +10,7 @@ use super::estimates::{Horizons, differences, estimates, median_differences, med
 use super::heavy::MedianOf;
 use super::until::{BySeed, Until};
 use super::watch::{CONVERGENCE, Converged, Watch, Watched};
-use super::{Curve, CurvePoint, Reached, RunId};
+use super::{Curve, CurvePoint, Incomplete, Reached, RunId};
 use crate::scenario::{Point, Sweep};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::Metric;
@@ -420,6 +420,9 @@ pub struct Summary {
     pub points: Vec<BTreeMap<String, String>>,
     /// All runs.
     pub runs: Vec<RunSummary>,
+    /// Runs without results.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<Incomplete>,
     /// All policies and points.
     pub arms: Vec<ArmSummary>,
     /// Of each policy, every point against the reference among points and against its neighbours.
@@ -432,7 +435,7 @@ pub struct Summary {
 
 impl Summary {
     /// Summarises runs; `labels` gives the order of policies, which are compared with the one called `reference`, or
-    /// with the first if there is none.
+    /// with the first if there is none. Of runs without results nothing is known here.
     pub fn new(
         (scenario, title): (&str, Option<&str>),
         (points, sweep): (&[Point], Sweep),
@@ -481,19 +484,14 @@ impl Summary {
                     let along = axis.map(|axis| sweep.axes[axis].paths.clone());
                     if !differences.is_empty() {
                         let medians = median_differences(&mine, &theirs, &horizons);
-                        compared.push(PointComparison {
-                            arm: label.clone(),
-                            point,
-                            against,
-                            along,
-                            differences,
-                            medians,
-                        });
+                        let arm = label.clone();
+                        compared.push(PointComparison { arm, point, against, along, differences, medians });
                     }
                 }
             }
         }
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
-        Self { scenario: scenario.to_owned(), title: title.map(str::to_owned), points, runs, arms, compared, sweep }
+        let (scenario, title) = (scenario.to_owned(), title.map(str::to_owned));
+        Self { scenario, title, points, runs, incomplete: Vec::new(), arms, compared, sweep }
     }
 }

@@ -1,7 +1,7 @@
 //! The table that a run ends with, and how numbers are shown to people.
 
 use super::until::Until;
-use super::{ArmSummary, Asked, CONVERGENCE, Ended, Reached, RunSummary, Summary, warnings};
+use super::{ArmSummary, Asked, CONVERGENCE, Ended, Reached, RunSummary, Summary, in_words, warnings, without_results};
 use crate::scenario::points;
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::{Estimate, estimate};
@@ -92,20 +92,24 @@ pub fn table(summary: &Summary) -> String {
     }
     let mut text = String::new();
     let names = points::names(&summary.points);
-    let mut point = None;
-    for arm in &summary.arms {
-        if summary.points.len() > 1 && point != Some(arm.point) {
-            rows.push(vec![format!("# {}", escaped(&names[arm.point]))]);
+    for (point, name) in names.iter().enumerate() {
+        let arms: Vec<&ArmSummary> = summary.arms.iter().filter(|arm| arm.point == point).collect();
+        let lacking = lacking_at(summary, point);
+        if summary.points.len() > 1 && !(arms.is_empty() && lacking.is_empty()) {
+            rows.push(vec![format!("# {}", escaped(name))]);
         }
-        point = Some(arm.point);
-        let mut row = vec![arm.arm.clone()];
-        row.extend(columns.iter().map(|(key, _)| show_value(arm, key)));
-        if let Some(compared) = compared {
-            let difference = arm.paired.as_ref().and_then(|paired| paired.difference(compared));
-            let pairs = arm.paired.as_ref().map_or(0, |paired| paired.pairs);
-            row.push(difference.map_or_else(String::new, |estimate| show_difference(&estimate, pairs)));
+        for arm in arms {
+            let mut row = vec![arm.arm.clone()];
+            row.extend(columns.iter().map(|(key, _)| show_value(arm, key)));
+            if let Some(compared) = compared {
+                let difference = arm.paired.as_ref().and_then(|paired| paired.difference(compared));
+                let pairs = arm.paired.as_ref().map_or(0, |paired| paired.pairs);
+                row.push(difference.map_or_else(String::new, |estimate| show_difference(&estimate, pairs)));
+            }
+            rows.push(row);
         }
-        rows.push(row);
+        let dashes = columns.iter().map(|_| "–".to_owned());
+        rows.extend(lacking.into_iter().map(|arm| std::iter::once(arm.to_owned()).chain(dashes.clone()).collect()));
     }
     let widths: Vec<usize> = (0..rows[0].len())
         .map(|column| {
@@ -148,6 +152,9 @@ pub fn table(summary: &Summary) -> String {
     if summary.arms.iter().any(|arm| !arm.medians.is_empty()) {
         text.push_str("times are medians over seeds, as latencies have no variance; their intervals need six seeds\n");
     }
+    for sentence in unfinished(summary, &names) {
+        text.push_str(&format!("{}\n", escaped(&sentence)));
+    }
     for (label, words) in overridden(summary) {
         text.push_str(&format!("{label}: with {words}\n"));
     }
@@ -167,6 +174,37 @@ pub fn table(summary: &Summary) -> String {
 pub fn is_told_who_was_asked(summary: &Summary) -> bool {
     let mean = |arm: &ArmSummary, key: &str| arm.values.get(key).map_or(1.0, |estimate| estimate.mean);
     summary.arms.iter().any(|arm| Asked::is_told(mean(arm, "possible_share"), mean(arm, "unique_share")))
+}
+
+/// Policies that have no results at a point.
+fn lacking_at(summary: &Summary, point: usize) -> Vec<&str> {
+    let mut lacking: Vec<&str> = Vec::new();
+    for run in summary.incomplete.iter().filter(|run| run.point == point) {
+        let has_some = summary.arms.iter().any(|arm| arm.point == point && arm.arm == run.arm);
+        if !has_some && !lacking.contains(&run.arm.as_str()) {
+            lacking.push(&run.arm);
+        }
+    }
+    lacking
+}
+
+/// What became of the runs without results, policy by policy.
+fn unfinished(summary: &Summary, points: &[String]) -> Vec<String> {
+    let mut labels: Vec<&str> = Vec::new();
+    for run in &summary.incomplete {
+        if !labels.contains(&run.arm.as_str()) {
+            labels.push(&run.arm);
+        }
+    }
+    let has_some = |label: &str, point| summary.arms.iter().any(|arm| arm.arm == label && arm.point == point);
+    let mut sentences = without_results(&labels, points, has_some, &summary.incomplete, |runs| in_words(runs));
+    for label in labels {
+        let words = in_words(summary.incomplete.iter().filter(|run| run.arm == label && has_some(label, run.point)));
+        if !words.is_empty() {
+            sentences.push(format!("{label}: {words}, and numbers are of the other runs"));
+        }
+    }
+    sentences
 }
 
 /// Bytes in the largest unit that leaves a whole number: `30 MB`.

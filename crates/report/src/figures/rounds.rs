@@ -79,7 +79,7 @@ pub(super) fn selections(study: &Study<'_>, warnings: &mut Vec<String>) -> Optio
     let width = runs().map(|found| found.rounds_per_window).max()?;
     let (mut panels, mut summary, mut last_round) = (Vec::new(), Vec::new(), 0);
     let (mut found, mut has_short) = (Vec::new(), false);
-    for arm in &study.arms {
+    for arm in study.arms.iter().filter(|arm| arm.all_runs().next().is_some()) {
         match summed(arm, &rows, width) {
             Some(selections) => {
                 last_round = last_round.max(arm.all_runs().map(|run| run.rounds).max().unwrap_or(0));

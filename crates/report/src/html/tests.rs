@@ -73,6 +73,8 @@ fn report() -> Report {
         results: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
         brief: Table::default(),
         lead: String::new(),
+        lacking: Vec::new(),
+        changed: Vec::new(),
         series: vec![Series { label: text("first"), style: Style::of_index(0) }],
         figures: vec![
             figure(Chart::Lines {

@@ -1,8 +1,8 @@
 //! The end of a process's work in a result folder: page, pictures, summary and manifest, of all runs that are there.
 
 use super::super::artefacts::{
-    FAILURE_FILE, MANIFEST_FILE, Manifest, PAGE_FILE, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, STATE_FOLDER, SUMMARY_FILE,
-    listed,
+    FAILURE_FILE, Failure, MANIFEST_FILE, Manifest, PAGE_FILE, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, STATE_FOLDER,
+    SUMMARY_FILE, listed,
 };
 use super::super::files::{sync_folder, write_json};
 use super::super::kept::Found;
@@ -64,7 +64,7 @@ impl ResultFolder {
                 Found::OfAnotherBuild(..) | Found::Missing | Found::Damaged(_) => None,
             },
         });
-        let summary = experiment.summarise(found.collect());
+        let summary = experiment.summarise(found.collect(), &Failure::all(&self.path, experiment));
         let manifest_file = self.path.join(MANIFEST_FILE);
         let unmade = |path: &Path| remove_file(path).map_err(|source| Error::Write { path: path.to_owned(), source });
         unmade(&manifest_file)?;

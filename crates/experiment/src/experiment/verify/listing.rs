@@ -1,6 +1,8 @@
 //! What a manifest says, against the scenario and against the files that are there; and the summary against the runs.
 
-use super::super::artefacts::{MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL, hash, listed};
+use super::super::artefacts::{
+    Failure, MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL, hash, listed,
+};
 use super::super::folder::{is_picture, written};
 use super::super::run_file::RunFile;
 use super::super::{Experiment, RunSummary, below};
@@ -84,7 +86,7 @@ pub(super) fn differs(
         return Some(format!("the manifest lists {name}, which is no run of the scenario"));
     }
     let ordered = |names: &[String]| runs.iter().map(|run| &run.name).filter(|name| names.contains(name)).eq(names);
-    let points = experiment.summarise(Vec::new()).points;
+    let points = experiment.summarise(Vec::new(), &BTreeMap::new()).points;
     let hashes = [&manifest.scenario_hash, &hash(experiment.resolved.as_bytes())];
     let agreed = [
         ("scenario_hash", hashes[0] == hashes[1]),
@@ -145,7 +147,7 @@ fn is_of(name: &str, run: &str) -> bool {
 
 /// What `summary.json` says otherwise than the runs.
 pub(super) fn summary_differs(folder: &Path, experiment: &Experiment, runs: Vec<RunSummary>) -> Option<String> {
-    let replayed = as_read(&experiment.summarise(runs));
+    let replayed = as_read(&experiment.summarise(runs, &Failure::all(folder, experiment)));
     let stored = below::read_to_string(folder, SUMMARY_FILE).ok();
     let stored = stored.and_then(|text| serde_json::from_str::<Value>(&text).ok()).unwrap_or_default();
     (stored != replayed).then(|| describe(SUMMARY_FILE, &stored, &replayed))

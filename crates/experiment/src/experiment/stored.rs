@@ -1,0 +1,375 @@
+//! The one way to what a result folder holds, for `report`, `diff`, `export`, `validate` and programs.
+//!
+//! ```text
+//! folders ─▶ Reader ─▶ every run that the manifest's policies, seeds and points make, each with its Status
+//!                 ├──▶ its sink: what is missing, has failed or was changed, with the command that makes it
+//!                 └──▶ Error::Changed, unless changed files are allowed
+//! ```
+//!
+//! Nobody gets at runs without a [`Reader`], and a reader is not made without somebody to tell.
+//!
+//! *Digests.* Of `scenario.toml`, `summary.json`, `failed.json` and `run.json` the digest is compared with the
+//! manifest's, and of `run.json` with its own; of rounds too, where they are read. A file of a run that is not read has
+//! to be there and to be as long as `run.json` says: a report's cost does not grow with the number of rounds. Pictures
+//! and timelines are nobody's input and are not looked at. `verify` compares everything.
+
+mod agree;
+mod look;
+mod notice;
+
+pub use notice::{Notice, of_runs};
+
+use super::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL};
+use super::kept::Found;
+use super::{Experiment, RunId, RunSummary, below, check_runs, run_name};
+use crate::error::Error;
+use crate::scenario::is_name;
+use fedgenie_core::record::FORMAT_VERSION;
+use fedgenie_core::text;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a folder has of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Its summary, and all files that this names.
+    Complete,
+    /// Its summary, and none of its other files: it was put aside.
+    SummaryOnly,
+    /// The reason why it failed.
+    Failed,
+    /// Nothing that can be used.
+    Missing,
+}
+
+impl Status {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::SummaryOnly => "summary-only",
+            Self::Failed => "failed",
+            Self::Missing => "missing",
+        }
+    }
+
+    /// Whether there is a summary.
+    pub const fn has_summary(self) -> bool {
+        matches!(self, Self::Complete | Self::SummaryOnly)
+    }
+}
+
+/// A file that is not the one that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// Its name below the folder.
+    pub file: String,
+    /// How it shows.
+    pub how: String,
+}
+
+impl Changed {
+    fn new(file: &str, how: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), how: how.into() }
+    }
+
+    fn altered(file: &str) -> Self {
+        Self::new(file, "is not the file that was written")
+    }
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.file, self.how)
+    }
+}
+
+/// A run of an experiment, and what a folder has of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunState {
+    /// Its name.
+    pub name: String,
+    /// The policy's label.
+    pub arm: String,
+    /// The seed.
+    pub seed: u64,
+    /// Index of the sweep's point.
+    pub point: usize,
+    /// What there is.
+    pub status: Status,
+    /// Why it failed, or why what is there cannot be used.
+    pub reason: Option<String>,
+    /// Those of its files that are not what was written.
+    pub changed: Vec<Changed>,
+}
+
+/// What a folder holds.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The folder's name; of several of one name the second is `NAME (2)`.
+    pub name: String,
+    /// The folder.
+    pub folder: PathBuf,
+    /// The manifest, which is of this program and of its records' format.
+    pub manifest: Manifest,
+    /// The resolved scenario.
+    pub scenario: String,
+    /// The same as a table.
+    pub table: toml::Table,
+    /// Every run of the experiment: point by point, seed by seed, policy by policy.
+    pub states: Vec<RunState>,
+    /// The summaries of those that have one, in the same order.
+    pub runs: Vec<RunSummary>,
+    /// Files of the experiment that are not what was written.
+    pub changed: Vec<Changed>,
+    /// What was told of it.
+    pub notices: Vec<Notice>,
+}
+
+/// Reads result folders, and tells what is to be known about them.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    say: &'a dyn Fn(&Notice),
+    allows_changed: bool,
+    uses_rounds: bool,
+}
+
+impl fmt::Debug for Reader<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { say: _, allows_changed, uses_rounds } = self;
+        let mut shown = formatter.debug_struct("Reader");
+        shown.field("allows_changed", allows_changed).field("uses_rounds", uses_rounds).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// One that refuses changed files, and tells everything else before it hands anything out.
+    pub const fn new(say: &'a dyn Fn(&Notice)) -> Self {
+        Self { say, allows_changed: false, uses_rounds: false }
+    }
+
+    /// Whether it takes changed files as they are, and tells which.
+    #[must_use]
+    pub const fn allowing_changed(self, allows_changed: bool) -> Self {
+        Self { allows_changed, ..self }
+    }
+
+    /// For who reads `rounds.jsonl` as well.
+    #[must_use]
+    pub const fn using_rounds(self) -> Self {
+        Self { uses_rounds: true, ..self }
+    }
+
+    /// Reads folders that `run --out` wrote.
+    ///
+    /// # Errors
+    /// If one is not there, is unfinished, is of another program or another format of records, or lists what is no run;
+    /// if a file was changed and that is not allowed.
+    pub fn read(&self, folders: &[PathBuf]) -> Result<Vec<Stored>, Error> {
+        let mut all = folders.iter().map(|folder| self.read_one(folder)).collect::<Result<Vec<_>, _>>()?;
+        let names = distinct(all.iter().map(|stored| stored.name.as_str()));
+        for (stored, name) in all.iter_mut().zip(names) {
+            stored.name = name;
+        }
+        if !self.allows_changed {
+            refuse_changed(&all)?;
+        }
+        let is_alone = all.len() == 1;
+        for stored in &mut all {
+            stored.notices = notice::of(stored, is_alone, self.uses_rounds);
+            stored.notices.iter().for_each(self.say);
+        }
+        Ok(all)
+    }
+
+    fn read_one(&self, folder: &Path) -> Result<Stored, Error> {
+        let manifest = manifest_of(folder)?;
+        let scenario_file = folder.join(SCENARIO_FILE);
+        let scenario = below::read_to_string(folder, SCENARIO_FILE)
+            .map_err(|source| Error::Read { path: scenario_file.clone(), source })?;
+        let table: toml::Table = scenario
+            .parse()
+            .map_err(|error| Error::Usage(format!("{} is not TOML: {error}", text::path(&scenario_file))))?;
+        let mut changed = Vec::new();
+        let digest = artefacts::hash(scenario.as_bytes());
+        if manifest.files.get(SCENARIO_FILE) != Some(&digest) || manifest.scenario_hash != digest {
+            changed.push(Changed::altered(SCENARIO_FILE));
+        }
+        let listed = look::Listed::of(folder, &manifest, self.uses_rounds);
+        changed.extend(listed.altered(SUMMARY_FILE)?);
+        changed.extend(agree::disagreement(&scenario, &table, &manifest));
+        let looked: Vec<(RunState, Option<RunSummary>)> =
+            expected(folder, &manifest)?.into_par_iter().map(|state| listed.look(state)).collect::<Result<_, _>>()?;
+        let (states, runs): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
+        Ok(Stored {
+            name: name_of(folder),
+            folder: folder.to_owned(),
+            manifest,
+            scenario,
+            table,
+            states,
+            runs: runs.into_iter().flatten().collect(),
+            changed,
+            notices: Vec::new(),
+        })
+    }
+}
+
+/// Names, of which each is there once: the second of one name is `NAME (2)`.
+pub fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let (mut own, mut number) = (name.to_owned(), 2);
+        while all.contains(&own) {
+            own = format!("{name} ({number})");
+            number += 1;
+        }
+        all.push(own);
+    }
+    all
+}
+
+/// The name of a folder.
+pub fn name_of(folder: &Path) -> String {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    absolute.file_name().map_or_else(|| "results".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The manifest of a folder that can be read.
+fn manifest_of(folder: &Path) -> Result<Manifest, Error> {
+    if !folder.is_dir() {
+        let message = format!("there is no folder {}; give one that `fedgenie run --out` wrote", folder.display());
+        return Err(Error::Usage(message));
+    }
+    if !below::is_there(folder, MANIFEST_FILE) && artefacts::is_result_folder(folder) {
+        return Err(Error::Usage(unfinished(folder)));
+    }
+    let manifest = artefacts::read_manifest(folder)?;
+    let Manifest { tool, version, format, .. } = &manifest;
+    if tool != TOOL {
+        let message = format!("{} is of the tool {tool:?}, not of {TOOL}", folder.join(MANIFEST_FILE).display());
+        return Err(Error::Usage(message));
+    }
+    if *format != FORMAT_VERSION {
+        return Err(Error::Usage(format!(
+            "{} was written by fedgenie {version} with records of format {format}; this is fedgenie {} and reads format \
+             {FORMAT_VERSION}: run the scenario again",
+            folder.display(),
+            env!("CARGO_PKG_VERSION")
+        )));
+    }
+    Ok(manifest)
+}
+
+/// The error for a folder whose experiment was interrupted.
+fn unfinished(folder: &Path) -> String {
+    let runs = fs::read_dir(folder.join(RUNS_FOLDER)).into_iter().flatten().flatten();
+    let complete = match runs.filter(|run| run.path().join(RUN_FILE).is_file()).count() {
+        1 => "1 run is".to_owned(),
+        count => format!("{count} runs are"),
+    };
+    format!("{} is unfinished: {complete} complete; `{}` completes it", folder.display(), artefacts::completion(folder))
+}
+
+/// Every run that policies, seeds and points of a manifest make, of which nothing is known so far.
+///
+/// # Errors
+/// If they are too many or some are the same, or if the manifest lists another one.
+fn expected(folder: &Path, manifest: &Manifest) -> Result<Vec<RunState>, Error> {
+    let Manifest { arms, seeds, points, runs, failed, .. } = manifest;
+    let path = folder.join(MANIFEST_FILE);
+    let wrong = |what: String| Error::Usage(format!("{} {what}", path.display()));
+    if let Some(label) = arms.iter().find(|label| !is_name(label)) {
+        return Err(wrong(format!("lists the policy {label:?}, which is no name of a policy")));
+    }
+    let count = [points.len(), seeds.len(), arms.len()].into_iter().map(|count| count as u128).product();
+    check_runs(count).map_err(|message| wrong(format!("lists too much: {message}")))?;
+    let mut states = Vec::new();
+    for point in 0..points.len() {
+        for &seed in seeds {
+            states.extend(arms.iter().map(|arm| RunState {
+                name: run_name(arm, (point, points.len()), seed),
+                arm: arm.clone(),
+                seed,
+                point,
+                status: Status::Missing,
+                reason: None,
+                changed: Vec::new(),
+            }));
+        }
+    }
+    let known: BTreeSet<&String> = states.iter().map(|state| &state.name).collect();
+    if known.len() < states.len() {
+        return Err(wrong("lists a policy or a seed twice".to_owned()));
+    }
+    match runs.iter().chain(failed).find(|name| !known.contains(name)) {
+        Some(name) => {
+            Err(wrong(format!("lists the run {name:?}, which is no name of a run of its policies and seeds")))
+        }
+        None => Ok(states),
+    }
+}
+
+/// Most changed files that an error names.
+const NAMED: usize = 5;
+
+/// Refuses changed files, by name.
+fn refuse_changed(all: &[Stored]) -> Result<(), Error> {
+    let changed = |stored: &'_ Stored| -> Vec<(PathBuf, String)> {
+        let of_runs = stored.states.iter().flat_map(|state| &state.changed);
+        let all = stored.changed.iter().chain(of_runs);
+        all.map(|Changed { file, how }| (stored.folder.join(file), how.clone())).collect()
+    };
+    let found: Vec<(PathBuf, String)> = all.iter().flat_map(changed).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<String> =
+        found.iter().take(NAMED).map(|(path, how)| format!("{} {how}", text::path(path))).collect();
+    let more = match found.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let folder = all.iter().find(|stored| found[0].0.starts_with(&stored.folder));
+    let folder = folder.map(|stored| artefacts::shell_quoted(&stored.folder.to_string_lossy())).unwrap_or_default();
+    Err(Error::Changed(format!(
+        "{}{more}; `fedgenie verify {folder}` compares everything with a replay, and --allow-changed takes files as they \
+         are and says so in what it writes",
+        named.join(", ")
+    )))
+}
+
+impl Experiment {
+    /// What a folder has of each run of this experiment, for who goes on with it. A run that was put aside as it was is
+    /// complete: statistics see nothing else than its summary.
+    pub fn stored(&self, folder: &Path) -> Vec<(RunId, Found)> {
+        let kept = self.kept(folder, &[]);
+        let found = |run: RunId| {
+            let found = match kept.find(&run) {
+                Found::Damaged(why) => match kept.summary(&run).filter(|_| look::is_put_aside(folder, &run.name)) {
+                    Some(summary) => Found::Complete(Box::new(summary)),
+                    None => Found::Damaged(why),
+                },
+                found => found,
+            };
+            (run, found)
+        };
+        self.runs().into_iter().map(found).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_one_name_are_told_apart() {
+        let names = ["r", "other", "r", "r (2)", "r"];
+        assert_eq!(distinct(names.into_iter()), ["r", "other", "r (2)", "r (2) (2)", "r (3)"]);
+    }
+}
