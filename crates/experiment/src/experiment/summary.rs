@@ -1,5 +1,7 @@
 //! What an experiment found: one row per run, one per policy and point.
 
+mod read;
+
 use super::ended::{Ended, Named};
 use super::estimates::{Horizons, differences, estimates, median_differences, medians_of, untils};
 use super::heavy::MedianOf;
@@ -14,9 +16,11 @@ use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
 use fedgenie_simulator::run::{Run, RunError};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+pub(super) use read::read_metrics;
+use read::{asked, read_at_bytes, read_references};
 
 /// Bytes moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,35 +153,6 @@ pub struct RunSummary {
     /// What its rounds add up to; not part of `summary.json`.
     #[serde(default, skip_serializing)]
     pub metrics: RunMetrics,
-}
-
-/// Metrics as written: JSON has no NaN, so that the loss of a model that diverged is null.
-pub(super) fn read_metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
-    let written = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
-    Ok(written.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
-}
-
-/// What is there, though it be null.
-fn asked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Converged>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
-}
-
-/// The same by bytes.
-fn read_at_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u64, Named>, D::Error> {
-    // Flattened, the keys come as texts.
-    let written = read_references(deserializer)?;
-    let bytes = |text: String| text.parse().map_err(|_| D::Error::custom("the bytes are no whole number"));
-    written.into_iter().map(|(text, metrics)| Ok((bytes(text)?, metrics))).collect()
-}
-
-/// The same of references.
-fn read_references<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<String, BTreeMap<String, f64>>, D::Error> {
-    #[derive(Deserialize)]
-    struct Metrics(#[serde(deserialize_with = "read_metrics")] BTreeMap<String, f64>);
-    let written = BTreeMap::<String, Metrics>::deserialize(deserializer)?;
-    Ok(written.into_iter().map(|(name, Metrics(values))| (name, values)).collect())
 }
 
 /// A run's summary with its course, as written to its folder.
