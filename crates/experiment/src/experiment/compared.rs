@@ -5,8 +5,8 @@
 //! The *best* has the best mean of those with a value for every seed that any has. Each other is compared with it by
 //! the differences of seeds that both have, with their 95 % interval: Student's t with n − 1 degrees of freedom,
 //! unless [`sample`](super::sample) says otherwise. It is *told apart* if the interval excludes 0 and rests on at
-//! least [`INTERVAL_SEEDS`] pairs. In a regret, which measures against what is known to be best, policies that are shown
-//! the truth are no candidates: they are named beside the others, with what they miss.
+//! least [`INTERVAL_SEEDS`] pairs. In a regret, which measures against what is known to be best, policies that are
+//! shown the truth are no candidates: they are named beside the others, with what they miss.
 //!
 //! # What that means
 //! Two candidates that are equal in truth are told apart in 5 % of studies. Of more, the best was chosen from the same
