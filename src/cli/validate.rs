@@ -90,20 +90,13 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
 
 /// Where runs came from, for people.
 fn told_of_kept(kept: &Kept, folder: &Path) -> String {
-    const SHOWN: usize = 5;
-    let Kept { reused, taken_over, made, made_anew } = kept;
+    let Kept { reused, taken_over, made, made_anew: _ } = kept;
     let mut text = format!("runs: {reused} of {} were there already, in {}\n", reused + made, folder.display());
     if *taken_over > 0 {
         text.push_str(&format!(
             "{taken_over} of them are of another build; their first rounds, one in {ROUNDS_PER_LOOK}, replay to the same \
              digests\n"
         ));
-    }
-    for why in made_anew.iter().take(SHOWN) {
-        text.push_str(&format!("made anew: {why}\n"));
-    }
-    if made_anew.len() > SHOWN {
-        text.push_str(&format!("… and {} other runs were made anew\n", made_anew.len() - SHOWN));
     }
     text
 }

@@ -349,6 +349,11 @@ fn edits_by_hand_are_found() {
     );
     place.write("bad/summary.json", summary.replace("\"bsfl\"", "\"best\""));
     refused("bad/summary.json is not the file that was written");
+    fs::remove_file(place.path("bad/summary.json")).unwrap();
+    let answer = place.fedgenie(&["diff", "good", "bad"]);
+    let said = "bad: summary.json is missing; `fedgenie run bad/scenario.toml --out bad --resume` writes it\n";
+    assert!(answer.code == 0 && answer.stderr.contains(said), "{answer:?}");
+    place.write("bad/summary.json", &summary);
     let failure = place.text("bad/runs/random-s1/failed.json");
     place.write("bad/runs/random-s1/failed.json", "{\"error\": \"no memory\"}");
     refused("bad/runs/random-s1/failed.json is not the file that was written");

@@ -638,10 +638,14 @@ fn a_validation_that_was_interrupted_goes_on_where_it_stopped() {
     let changed = folders[0].join("runs/genie-s2/run.json");
     let text = std::fs::read_to_string(&changed).unwrap();
     std::fs::write(&changed, text.replacen("\"rounds\": ", "\"rounds\": 1", 1)).unwrap();
+    let answer = place.fedgenie(&["validate", "--claims", "claims", "--json", "--quiet", "--out", "kept"]);
+    let said = "fedgenie: warning: run genie-s2: run.json is not the file that was written; it is repeated\n";
+    let runs = serde_json::json!({
+        "reused": 35, "made": 1, "made_anew": ["genie-s2: run.json is not the file that was written"]
+    });
+    assert_eq!((&results(&answer)["runs"], answer.stderr.as_str()), (&runs, said));
     let again = validate(&["--out", "kept"]);
-    let why = "genie-s2: run.json is not the file that was written";
-    let runs = serde_json::json!({ "reused": 35, "made": 1, "made_anew": [why] });
-    assert_eq!((&again["claims"], &again["runs"]), (&whole["claims"], &runs));
+    assert_eq!((&again["claims"], &again["runs"]), (&whole["claims"], &serde_json::json!({ "reused": 36, "made": 0 })));
     // Another scenario under the same name is not taken for this one.
     place.write(SCENARIO, WORLD.replace("sigma = 0.2", "sigma = 0.3"));
     let third = validate(&["--out", "kept"]);

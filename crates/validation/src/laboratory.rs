@@ -244,6 +244,10 @@ impl<'a> Laboratory<'a> {
     /// cannot be used.
     fn look(&self, folder: &Path, opened: &ResultFolder, experiment: &Experiment) -> Result<Looked, Error> {
         let (mut found, mut foreign, mut made_anew) = (Vec::new(), Vec::new(), Vec::new());
+        let anew = |made_anew: &mut Vec<String>, run: &RunId, why: String| {
+            self.progress.warned(&format!("run {}: {why}; it is repeated", run.name));
+            made_anew.push(format!("{}: {why}", run.name));
+        };
         for (run, stored) in experiment.stored(folder) {
             let summary = match stored {
                 Found::Complete(summary) => Some(*summary),
@@ -252,11 +256,11 @@ impl<'a> Laboratory<'a> {
                     None
                 }
                 Found::OfAnotherBuild(_, build) => {
-                    made_anew.push(format!("{}: of another build ({build})", run.name));
+                    anew(&mut made_anew, &run, format!("of another build ({build})"));
                     None
                 }
                 Found::Damaged(why) => {
-                    made_anew.push(format!("{}: {why}", run.name));
+                    anew(&mut made_anew, &run, why);
                     None
                 }
                 Found::Missing => None,
@@ -271,7 +275,7 @@ impl<'a> Laboratory<'a> {
                     let place = found.iter_mut().find(|(known, _)| *known == run);
                     place.into_iter().for_each(|(_, kept)| *kept = Some((*summary).clone()));
                 }
-                Err(what) => made_anew.push(format!("{}: of another build, and differs: {what}", run.name)),
+                Err(what) => anew(&mut made_anew, &run, format!("of another build, and differs: {what}")),
             }
         }
         Ok((found, taken_over, made_anew))

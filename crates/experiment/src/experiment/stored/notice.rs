@@ -1,6 +1,7 @@
 //! What is to be said of a folder before its results are used.
 
-use super::super::artefacts::{self, Manifest, RUN_FILE};
+use super::super::artefacts::{self, Manifest, RUN_FILE, SUMMARY_FILE};
+use super::super::below;
 use super::super::incomplete::{Incomplete, counted, without_results};
 use super::{RunState, Status, Stored};
 use crate::scenario::points;
@@ -120,6 +121,10 @@ pub(super) fn of(stored: &Stored, is_alone: bool, uses_rounds: bool) -> Vec<Noti
             _ => format!("{count} changed files are taken as they are"),
         };
         notices.push(say(format!("{files}: {shown}{more}"), None));
+    }
+    if !below::is_there(&stored.folder, SUMMARY_FILE) {
+        let remedy = command().map(|command| format!("`{command}` writes it"));
+        notices.push(say(format!("{SUMMARY_FILE} is missing"), remedy));
     }
     notices.extend(told(arms, points, &stored.states, &command));
     let alone: Vec<&RunState> = stored.states.iter().filter(|run| run.status == Status::SummaryOnly).collect();
