@@ -96,11 +96,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
         concluded => concluded?,
     };
-    // Otherwise they stand below the table.
-    if arguments.json {
-        for warning in warnings(&summary) {
-            say(&format!("fedgenie: warning: {}", message(&warning)));
-        }
+    for warning in warnings(&summary) {
+        say(&format!("fedgenie: warning: {}", message(&warning)));
     }
     if let (Some(folder), true) = (&arguments.out, is_written) {
         say_left_out(&experiment, &summary, folder);

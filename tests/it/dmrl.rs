@@ -409,16 +409,37 @@ fn what_does_not_fit_is_named_with_its_key() {
 
 #[test]
 fn files_that_do_not_fit_are_named_with_their_line() {
-    for (file, contents, says) in [
-        ("triplets.csv", "user,positive,negative\na,10,40\na,10,50\na,10,30\n", "user a, positive 10: found 3 lines"),
-        ("text.csv", "movie,x\n10,1\n20,nan\n", "text.csv:3: column \"x\": found \"nan\""),
-        ("text.csv", "movie,x\n10,1\n10,2\n", "text.csv:3: item \"10\" has a row already, in line 2"),
-        ("start.safetensors", "nonsense", "start.safetensors: is no safetensors file"),
+    for (file, key, contents, says) in [
+        (
+            "triplets.csv",
+            "triplets",
+            "user,positive,negative\na,10,40\na,10,50\na,10,30\n",
+            "there is no triplet of user",
+        ),
+        (
+            "triplets.csv",
+            "triplets",
+            &format!("{TRIPLETS}a,10,30\n"),
+            "user a, positive 10: found 3 lines one after the other",
+        ),
+        ("triplets.csv", "triplets", "user,positive\n", "triplets.csv:1: there is no column \"negative\""),
+        ("text.csv", "model.dmrl.text", "movie,x\n10,1\n20,nan\n", "text.csv:3: column \"x\": found \"nan\""),
+        (
+            "text.csv",
+            "model.dmrl.text",
+            "movie,x\n10,1\n10,2\n",
+            "text.csv:3: item \"10\" has a row already, in line 2",
+        ),
+        ("image.npy", "model.dmrl.image", "nonsense", "image.npy"),
+        ("start.safetensors", "start", "nonsense", "start.safetensors: is no safetensors file"),
     ] {
         let without_start =
             SCENARIO.replace("start = \"start.safetensors\"\n", "").replace("image = \"image.npy\"\n", "");
-        let text =
-            if file.starts_with("start") { SCENARIO.replace("image = \"image.npy\"\n", "") } else { without_start };
+        let text = match file {
+            "start.safetensors" => SCENARIO.replace("image = \"image.npy\"\n", ""),
+            "image.npy" => SCENARIO.replace("start = \"start.safetensors\"\n", ""),
+            _ => without_start,
+        };
         let place = Workplace::with(&text);
         place.write("ratings.csv", RATINGS);
         place.write("text.csv", TEXT);
@@ -426,6 +447,8 @@ fn files_that_do_not_fit_are_named_with_their_line() {
         place.write(file, contents);
         let answer = place.fedgenie(&["run", "scenario.toml", "--quiet"]);
         assert_eq!(answer.code, 2, "{file}: {answer:?}");
-        assert!(answer.stderr.contains(says), "{answer:?}");
+        for part in [says, &format!(": task.recommendation.{key}: ")] {
+            assert!(answer.stderr.contains(part), "{part:?} is not in {answer:?}");
+        }
     }
 }

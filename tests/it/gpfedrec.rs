@@ -76,6 +76,7 @@ partition = "users"
 model = {{ gpfedrec = {{ dimensions = {D}, hidden = {H}, reg = {reg:?} }} }}
 updated_items = "{updated}"
 triplets = "triplets.csv"
+missing_triplets = "skip"
 start = "start.safetensors"
 [training]
 epochs = 2

@@ -22,225 +22,342 @@ pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
 
 /// By kind and name.
 const DEFINITIONS: [(&str, &str); 38] = [
-    ("section/stop", "
+    (
+        "section/stop",
+        "
 # Definition
-A run ends after the first round at whose end one of these holds: so many rounds have closed, virtual time has come so far,
-clients have moved so many bytes both ways together, the metric of `target` has its value, or that of `plateau` has not
-improved for a while. Metrics are looked at in rounds that are evaluated. What may never be reached (`traffic`, `target`,
-`plateau`) needs `rounds`, `virtual_time` or a budget beside it.
-"),
-    ("section/stop.target", "
+A run ends after the first round at whose end one of these holds: so many rounds have closed, virtual time has come
+so far, clients have moved so many bytes both ways together, the metric of `target` has its value, or that of
+`plateau` has not improved for a while. Metrics are looked at in rounds that are evaluated. What may never be
+reached (`traffic`, `target`, `plateau`) needs `rounds`, `virtual_time` or a budget beside it.
+",
+    ),
+    (
+        "section/stop.target",
+        "
 # Definition
-The target is reached by the first evaluated round in which the metric is at least `at_least`, or at most `at_most`: one of
-the two. A metric that is not a number reaches none.
-"),
-    ("section/stop.plateau", "
+The target is reached by the first evaluated round in which the metric is at least `at_least`, or at most `at_most`:
+one of the two. A metric that is not a number reaches none.
+",
+    ),
+    (
+        "section/stop.plateau",
+        "
 # Definition
-Each evaluated round whose metric is better than the best before by more than `least` is an improvement. The plateau is
-reached when so many `evaluations` in a row were none.
-"),
-    ("section/budget", "
+Each evaluated round whose metric is better than the best before by more than `least` is an improvement. The plateau
+is reached when so many `evaluations` in a row were none.
+",
+    ),
+    (
+        "section/budget",
+        "
 # Definition
-`B` is `traffic`, or `full_rounds` times what the first jobs of all clients move together, down and up. Before each selection
-the cohort is at most ⌊rest/price⌋: the rest is `B` less what clients have moved and what jobs under way have yet to move,
-the price is that of the dearest client who can be chosen. The run ends when the rest pays for fewer than `least` clients.
-Before so many `selections` no target and no plateau ends it.
-"),
-    ("section/population", "
+`B` is `traffic`, or `full_rounds` times what the first jobs of all clients move together, down and up. Before each
+selection the cohort is at most ⌊rest/price⌋: the rest is `B` less what clients have moved and what jobs under way
+have yet to move, the price is that of the dearest client who can be chosen. The run ends when the rest pays for
+fewer than `least` clients. Before so many `selections` no target and no plateau ends it.
+",
+    ),
+    (
+        "section/population",
+        "
 # Definition
-A client is a device with data. A job is three phases: download, compute, upload. How long each takes says either `latency`,
-a law per phase, or `device`, a profile from whose speeds the durations follow. `availability` says when devices are online,
-`interrupted` what becomes of a job whose device goes away, `dropout` how clients are lost with their jobs. Groups have their
-own of all these, or else the population's.
-"),
-    ("section/population.latency", "
+A client is a device with data. A job is three phases: download, compute, upload. How long each takes says either
+`latency`, a law per phase, or `device`, a profile from whose speeds the durations follow. `availability` says when
+devices are online, `interrupted` what becomes of a job whose device goes away, `dropout` how clients are lost with
+their jobs. Groups have their own of all these, or else the population's.
+",
+    ),
+    (
+        "section/population.latency",
+        "
 # Definition
-A job of client `k` takes `D_k + C_k + U_k`, three independent draws from the laws of download, compute and upload, anew for
-each job. A parameter of a law may differ between clients: see `describe value/number`.
-"),
-    ("section/population.device", "
+A job of client `k` takes `D_k + C_k + U_k`, three independent draws from the laws of download, compute and upload,
+anew for each job. A parameter of a law may differ between clients: see `describe value/number`.
+",
+    ),
+    (
+        "section/population.device",
+        "
 # Definition
-With `n` training examples, `e` epochs and `s` examples per second a client computes for `n·e/s`; the model's bits travel at
-the rates of `downlink` and `uplink`. Each duration is multiplied by a draw of its `jitter`.
-"),
-    ("section/population.device.jitter", "
+With `n` training examples, `e` epochs and `s` examples per second a client computes for `n·e/s`; the model's bits
+travel at the rates of `downlink` and `uplink`. Each duration is multiplied by a draw of its `jitter`.
+",
+    ),
+    (
+        "section/population.device.jitter",
+        "
 # Definition
-Laws of factors without a unit, drawn anew for each job: the phase takes the duration of the profile times the factor. A
-phase without one takes exactly the duration.
-"),
-    ("section/population.group", "
+Laws of factors without a unit, drawn anew for each job: the phase takes the duration of the profile times the
+factor. A phase without one takes exactly the duration.
+",
+    ),
+    (
+        "section/population.group",
+        "
 # Definition
-A group is `count` clients with consecutive ids, or a `share` of `population.clients`; the first group has the first ids. What
-a group does not say of its own is the population's.
-"),
-    ("section/training", "
+A group is `count` clients with consecutive ids, or a `share` of `population.clients`; the first group has the first
+ids. What a group does not say of its own is the population's.
+",
+    ),
+    (
+        "section/training",
+        "
 # Definition
-A job makes `epochs` passes over the client's examples in mini-batches of `batch`, in an order drawn for each pass, or so
-many `steps`. In each step the gradient `g` of the mean loss of a batch, plus `proximal`·(w − w_sent), is scaled down to the
-norm `clip` if it is longer, and the `optimizer` moves the weights with the learning rate that `schedule` gives the round.
-"),
-    ("section/privacy", "
+A job makes `epochs` passes over the client's examples in mini-batches of `batch`, in an order drawn for each pass,
+or so many `steps`. In each step the gradient `g` of the mean loss of a batch, plus `proximal`·(w − w_sent), is
+scaled down to the norm `clip` if it is longer, and the `optimizer` moves the weights with the learning rate that
+`schedule` gives the round.
+",
+    ),
+    (
+        "section/privacy",
+        "
 # Definition
-To each number that a client sends back is added an independent draw from the normal distribution of mean 0 and deviation
-`sigma`, which belongs to client and job. `scope` says whether that is of whole tables or of the rows that a job sends anyway.
-"),
-    ("section/regret", "
+To each number that a client sends back is added an independent draw from the normal distribution of mean 0 and
+deviation `sigma`, which belongs to client and job. `scope` says whether that is of whole tables or of the rows that
+a job sends anyway.
+",
+    ),
+    (
+        "section/regret",
+        "
 # Definition
-The reward of round `t` is `min_{k∈A} τ_min/τ_k + (α/m) Σ_{k∈A} g_k` for the set `A` of the `m` selected clients with latencies
-`τ_k`, where `g_k = sign(x_k)|x_k|^β` and `x_k = ρ_k − c_k/t`: `c_k` counts the client's selections before the round, `ρ_k` is
-`m` times its share of the data. A meter adds up, over rounds, the reward of the genie's set less that of the policy's; `fedgenie
-list meter` has them. With `counterfactual`, sets are compared by what their updates were worth in hindsight, less `kappa` times
-the round's time in units of `t_semi`.
-"),
-    ("section/evaluate", "
+The reward of round `t` is `min_{k∈A} τ_min/τ_k + (α/m) Σ_{k∈A} g_k` for the set `A` of the `m` selected clients
+with latencies `τ_k`, where `g_k = sign(x_k)|x_k|^β` and `x_k = ρ_k − c_k/t`: `c_k` counts the client's selections
+before the round, `ρ_k` is `m` times its share of the data. A meter adds up, over rounds, the reward of the genie's
+set less that of the policy's; `fedgenie list meter` has them. With `counterfactual`, sets are compared by what
+their updates were worth in hindsight, less `kappa` times the round's time in units of `t_semi`.
+",
+    ),
+    (
+        "section/evaluate",
+        "
 # Definition
-A round is evaluated if `every` divides its number, or if it is the first to end at or after one of the instants `at` or a
-multiple of `period`; the last round always is. Metrics are those of the model after the round: on test data, on validation
-data where there are some, and with `clients` or `servers` on what belongs to each. Evaluating takes no virtual time, unless a
-task charges for it.
-"),
-    ("section/evaluate.targets", "
+A round is evaluated if `every` divides its number, or if it is the first to end at or after one of the instants
+`at` or a multiple of `period`; the last round always is. Metrics are those of the model after the round: on test
+data, on validation data where there are some, and with `clients` or `servers` on what belongs to each. Evaluating
+takes no virtual time, unless a task charges for it.
+",
+    ),
+    (
+        "section/evaluate.targets",
+        "
 # Definition
-Each is reached by the first evaluated round in which the metric is at least `at_least`, or at most `at_most`. The run goes
-on. Runs that never reach it count with the earliest end of such a run.
-"),
-    ("section/evaluate.converged", "
+Each is reached by the first evaluated round in which the metric is at least `at_least`, or at most `at_most`. The
+run goes on. Runs that never reach it count with the earliest end of such a run.
+",
+    ),
+    (
+        "section/evaluate.converged",
+        "
 # Definition
-The round of convergence is the first at whose end the metric had not improved on its best, by more than `least`, for so many
-`evaluations` in a row.
-"),
-    ("section/record", "
+The round of convergence is the first at whose end the metric had not improved on its best, by more than `least`,
+for so many `evaluations` in a row.
+",
+    ),
+    (
+        "section/record",
+        "
 # Definition
-`rounds.jsonl` has every round whose number `every` divides, and the last. Cumulative values in it are exact all the same, and
-digests are of all rounds.
-"),
-    ("section/report", "
+`rounds.jsonl` has every round whose number `every` divides, and the last. Cumulative values in it are exact all the
+same, and digests are of all rounds.
+",
+    ),
+    (
+        "section/report",
+        "
 # Definition
 Differences are of a policy's number less that of the policy called `reference`, paired by seed.
-"),
-    ("value/seeds", "
+",
+    ),
+    (
+        "value/seeds",
+        "
 Seeds: a number of them, or a list.
 
 # Definition
-`seeds = 20` are the seeds 1 to 20, `seeds = [1, 2, 3]` those of the list. All random numbers of a run belong to its seed.
-"),
-    ("value/data", "
+`seeds = 20` are the seeds 1 to 20, `seeds = [1, 2, 3]` those of the list. All random numbers of a run belong to its
+seed.
+",
+    ),
+    (
+        "value/data",
+        "
 Labelled examples: a folder of a published data set, files, or a generator.
 
 # Definition
-`data = \"fashion-mnist\"` is a folder, whose files tell its format. `data = { csv = { .. } }` and the other kinds of
-`fedgenie list data` name files or draw examples.
-"),
-    ("value/shape", "
+`data = \"fashion-mnist\"` is a folder, whose files tell its format. `data = { csv = { .. } }` and the other kinds
+of `fedgenie list data` name files or draw examples.
+",
+    ),
+    (
+        "value/shape",
+        "
 # Definition
 An example is an image of so many channels, rows and columns, whose numbers stand in this order, columns fastest.
-"),
-    ("value/numbers", "
+",
+    ),
+    (
+        "value/numbers",
+        "
 # Definition
-A list in the order of clients, one number for each; or the name of a CSV file with the columns `client` and `value`, which
-needs rows only of clients that are read.
-"),
-    ("value/ratings", "
+A list in the order of clients, one number for each; or the name of a CSV file with the columns `client` and
+`value`, which needs rows only of clients that are read.
+",
+    ),
+    (
+        "value/ratings",
+        "
 Ratings: a folder of a published data set, files, or a generator.
 
 # Definition
-`data = \"ml-100k\"` is a folder, whose files tell its format. `data = { csv = { .. } }` names columns of a file of one's own,
-`data = { synthetic = { .. } }` draws ratings; `fedgenie list ratings` has all.
-"),
-    ("value/ratings-partition", "
+`data = \"ml-100k\"` is a folder, whose files tell its format. `data = { csv = { .. } }` names columns of a file of
+one's own, `data = { synthetic = { .. } }` draws ratings; `fedgenie list ratings` has all.
+",
+    ),
+    (
+        "value/ratings-partition",
+        "
 Which client holds which ratings for training.
 
 # Definition
-`\"users\"`: each user is a client and holds the user's own. Any other partition deals ratings as it deals examples, so that
-clients may share users: see `fedgenie list partition`.
-"),
-    ("value/transfer", "
+`\"users\"`: each user is a client and holds the user's own. Any other partition deals ratings as it deals examples,
+so that clients may share users: see `fedgenie list partition`.
+",
+    ),
+    (
+        "value/transfer",
+        "
 What of the item table travels, each way.
 
 # Definition
-`down` is what a client is sent, `up` what it sends back: `\"table\"`, the whole, at 4 bytes a number; or `\"rows\"`, those that
-the job moves, with 4 bytes more for the id of each.
-"),
-    ("value/social", "
+`down` is what a client is sent, `up` what it sends back: `\"table\"`, the whole, at 4 bytes a number; or
+`\"rows\"`, those that the job moves, with 4 bytes more for the id of each.
+",
+    ),
+    (
+        "value/social",
+        "
 Ratings with trust between users and categories of items: a folder of a published data set, or a generator.
 
 # Definition
-`data = \"ciao\"` is a folder, whose files tell its format; `data = { synthetic = { .. } }` draws users, items, ratings and
-trust.
-"),
-    ("value/features", "
+`data = \"ciao\"` is a folder, whose files tell its format; `data = { synthetic = { .. } }` draws users, items,
+ratings and trust.
+",
+    ),
+    (
+        "value/features",
+        "
 What users and items begin with in the layers of a graph network.
 
 # Definition
-Each node has a row of numbers: a draw (`\"random\"`), a one at the place of its number of neighbours (`\"degree\"`), ones
-(`\"constant\"`), or its row of a file.
-"),
-    ("value/category-name", "
+Each node has a row of numbers: a draw (`\"random\"`), a one at the place of its number of neighbours
+(`\"degree\"`), ones (`\"constant\"`), or its row of a file.
+",
+    ),
+    (
+        "value/category-name",
+        "
 # Definition
 A text or a whole number, by which files of the data call the category.
-"),
-    ("value/late", "
+",
+    ),
+    (
+        "value/late",
+        "
 # Definition
-`\"drop\"`: a job whose update is not there when its round closes is called off. `{ carry = { staleness = .. } }`: the client
-goes on, and its update joins the aggregation of the round in which it arrives, with the weight that `staleness` gives one so
-old.
-"),
-    ("value/staleness", "
+`\"drop\"`: a job whose update is not there when its round closes is called off. `{ carry = { staleness = .. } }`:
+the client goes on, and its update joins the aggregation of the round in which it arrives, with the weight that
+`staleness` gives one so old.
+",
+    ),
+    (
+        "value/staleness",
+        "
 # Definition
-An update `s` rounds old, 0 if it is fresh, counts `constant` 1; `polynomial` `(1 + s)^−a`; `hinge` 1 up to `s = b`, and beyond it
-`1/(1 + a (s − b))`.
-"),
-    ("value/edge-link", "
+An update `s` rounds old, 0 if it is fresh, counts `constant` 1; `polynomial` `(1 + s)^−a`; `hinge` 1 up to `s = b`,
+and beyond it `1/(1 + a (s − b))`.
+",
+    ),
+    (
+        "value/edge-link",
+        "
 # Definition
-`download` is the law of how long a model travels from the cloud to an edge server, `upload` of the way back; each is drawn
-anew for each model that the server is sent.
-"),
-    ("value/cloud", "
+`download` is the law of how long a model travels from the cloud to an edge server, `upload` of the way back; each
+is drawn anew for each model that the server is sent.
+",
+    ),
+    (
+        "value/cloud",
+        "
 # Definition
-With `cohort` and `policy`, the policy chooses so many edge servers for each round of the cloud, which waits for them, or until
-its `timeout`. With `buffer`, all edge servers work without waiting for each other, and every so many models that arrive make a
-new one, each with the weight of its `staleness`.
-"),
-    ("value/longest-latency", "
+With `cohort` and `policy`, the policy chooses so many edge servers for each round of the cloud, which waits for
+them, or until its `timeout`. With `buffer`, all edge servers work without waiting for each other, and every so many
+models that arrive make a new one, each with the weight of its `staleness`.
+",
+    ),
+    (
+        "value/longest-latency",
+        "
 # Definition
-`τ_max` is a duration, or with `{ quantile = u }` the largest quantile `u` of the effective latency over all clients. A
-latency `τ` has the reward `max(0, 1 − τ/τ_max)`.
-"),
-    ("value/estimate", "
+`τ_max` is a duration, or with `{ quantile = u }` the largest quantile `u` of the effective latency over all
+clients. A latency `τ` has the reward `max(0, 1 − τ/τ_max)`.
+",
+    ),
+    (
+        "value/estimate",
+        "
 # Definition
-The index of a client is an estimate of its reward plus a bonus that falls with the number of its pulls. The estimate is the
-mean of its rewards, a mean with weights `factor^(rounds since)`, the mean of the last `size`, or the prediction of a ridge
-regression on its context.
-"),
-    ("value/actor", "
+The index of a client is an estimate of its reward plus a bonus that falls with the number of its pulls. The
+estimate is the mean of its rewards, a mean with weights `factor^(rounds since)`, the mean of the last `size`, or
+the prediction of a ridge regression on its context.
+",
+    ),
+    (
+        "value/actor",
+        "
 # Definition
-Clients are drawn one after the other without replacement, each with the probability that the actor gives it among those left:
-a network with an output for each client, a network that scores every candidate by itself, or weights `exp(x/temperature)` of
-the standardised numbers `x`.
-"),
-    ("value/softmax", "
+Clients are drawn one after the other without replacement, each with the probability that the actor gives it among
+those left: a network with an output for each client, a network that scores every candidate by itself, or weights
+`exp(x/temperature)` of the standardised numbers `x`.
+",
+    ),
+    (
+        "value/softmax",
+        "
 An actor that draws clients in proportion to the exponential of their numbers, and does not learn.
 
 # Definition
 With standardised numbers `x_i` and temperature `T`, client `i` has the weight `exp(x_i/T)`.
-"),
-    ("value/step", "
+",
+    ),
+    (
+        "value/step",
+        "
 By how much the pacer of Oort moves how long a client may take.
 
 # Definition
-A duration, which is added to the preferred duration (`variant = \"paper\"`); or a number of points, by which the percentile of
-latencies moves (`variant = \"released\"`).
-"),
-    ("value/initial", "
+A duration, which is added to the preferred duration (`variant = \"paper\"`); or a number of points, by which the
+percentile of latencies moves (`variant = \"released\"`).
+",
+    ),
+    (
+        "value/initial",
+        "
 # Definition
-`\"round-robin\"`: server `m` belongs to cluster `m mod count`. `\"single\"`: all belong to cluster 0. A list has the cluster of
-each server, in their order.
-"),
-    ("value/ties", "
+`\"round-robin\"`: server `m` belongs to cluster `m mod count`. `\"single\"`: all belong to cluster 0. A list has
+the cluster of each server, in their order.
+",
+    ),
+    (
+        "value/ties",
+        "
 The order of events of the same instant and class.
 
 # Definition
-`\"fifo\"`: what was scheduled first comes first. `{ shuffle = n }`: an order drawn from a stream of the number `n`. Events of
-different classes have a fixed order: phases end before clients are lost, and both before timers.
-"),
+`\"fifo\"`: what was scheduled first comes first. `{ shuffle = n }`: an order drawn from a stream of the number `n`.
+Events of different classes have a fixed order: phases end before clients are lost, and both before timers.
+",
+    ),
 ];
