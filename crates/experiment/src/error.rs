@@ -90,8 +90,8 @@ fn is_blocked(source: &io::Error) -> bool {
 }
 
 impl Error {
-    /// The exit code: 1 for files that were changed, 2 for bad usage or input, 3 for a run that failed or an output that
-    /// takes no more, 4 for an invariant of the program that did not hold.
+    /// The exit code: 1 for files that were changed, 2 for bad usage or input, 3 for a run that failed or an output
+    /// that takes no more, 4 for an invariant of the program that did not hold.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Run { source: RunError::Violated { .. }, .. } => 4,
