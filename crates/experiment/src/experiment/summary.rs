@@ -2,6 +2,8 @@
 
 mod read;
 
+pub(super) use read::read_metrics;
+
 use super::ended::{Ended, Named};
 use super::estimates::{Horizons, differences, estimates, median_differences, medians_of, untils};
 use super::heavy::MedianOf;
@@ -16,11 +18,9 @@ use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
 use fedgenie_simulator::run::{Run, RunError};
+use read::{asked, read_at_bytes, read_references};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-pub(super) use read::read_metrics;
-use read::{asked, read_at_bytes, read_references};
 
 /// Bytes moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! How fields of `run.json` are read whose numbers may be null, or whose keys are numbers.
+//! Numbers of a summary as they are read from JSON.
 
 use super::{Converged, Named};
 use serde::de::Error;
@@ -6,18 +6,20 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// Metrics as written: JSON has no NaN, so that the loss of a model that diverged is null.
-pub fn read_metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
+pub(in crate::experiment) fn read_metrics<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, f64>, D::Error> {
     let written = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
     Ok(written.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
 }
 
 /// What is there, though it be null.
-pub fn asked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Converged>>, D::Error> {
+pub(super) fn asked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Converged>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
 /// The same by bytes.
-pub fn read_at_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u64, Named>, D::Error> {
+pub(super) fn read_at_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u64, Named>, D::Error> {
     // Flattened, the keys come as texts.
     let written = read_references(deserializer)?;
     let bytes = |text: String| text.parse().map_err(|_| D::Error::custom("the bytes are no whole number"));
@@ -25,7 +27,7 @@ pub fn read_at_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTree
 }
 
 /// The same of references.
-pub fn read_references<'de, D: Deserializer<'de>>(
+pub(super) fn read_references<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, BTreeMap<String, f64>>, D::Error> {
     #[derive(Deserialize)]
