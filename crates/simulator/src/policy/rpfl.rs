@@ -67,7 +67,7 @@ pub struct Config {
     /// Principal components that updates are projected on, at least 1.
     #[serde(default = "two")]
     pub components: u32,
-    /// Clusters, at least 1; never more than clients are selected.
+    /// Clusters, at least 1; never more than there are seats for them.
     #[serde(default = "three")]
     pub clusters: u32,
 }
