@@ -357,7 +357,7 @@ fn the_best_and_what_is_within_traffic_follow_from_the_rounds() {
         let budget = format!("[budget]\ntraffic = \"{} B\"\n", 20 * round + round / 2);
         let work = Workplace::with(&format!("{classes}{evaluate}{budget}"));
         let answer = work.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
-        assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
+        assert!(answer.code == 0 && answer.tells_of_results(), "{answer:?}");
         let (summary, rounds) = (summary(&work), work.lines("out/runs/random-s1/rounds.jsonl"));
         let evaluated: Vec<&Value> =
             rounds.iter().filter(|round| round["metrics"].as_object().is_some_and(|found| !found.is_empty())).collect();

@@ -363,7 +363,7 @@ fn cohorts_that_follow_from_shares_or_budgets_are_in_the_summary() {
     assert_eq!(found, json!({ "protocol.synchronous.cohort": { "least": 2, "mean": 10.0 / 3.0 } }));
     let rounds = changed(&scenario, "traffic = \"20 kB\"", "full_rounds = 2");
     let found = effective(&Workplace::with(&rounds), "random");
-    assert_eq!(found["budget.traffic"], json!("20 kB"));
+    assert_eq!(found["budget.traffic"], json!("20000 B"));
 }
 
 /// The cloud's policy sees edge servers as clients.

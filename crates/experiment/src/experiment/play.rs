@@ -203,7 +203,8 @@ impl Experiment {
         (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy, arm.cohort);
         summary.effective = effective;
-        summary.initial = initial.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let known = initial.into_iter().filter(|(_, value)| !value.is_nan());
+        summary.initial = known.map(|(name, value)| (name.to_owned(), value)).collect();
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;

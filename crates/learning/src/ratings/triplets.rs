@@ -186,8 +186,8 @@ mod tests {
         assert_eq!(read("user,positive,negative\n0,0,2\n1,2,3\n0,1,2\n").unwrap().missing, None);
     }
 
-    /// Users 0 to 2 have two ratings for training each, of which one of user 1 and one of user 2 have no triplet; of the
-    /// two for validation one has.
+    /// Users 0 to 2 have two ratings for training each, of which one of user 1 and one of user 2 have no triplet; of
+    /// the two for validation one has.
     #[test]
     fn ratings_without_a_triplet_are_counted() {
         let folder = tempfile::TempDir::new().unwrap();

@@ -14,14 +14,15 @@
 //! would a client: data size, and the time from the cloud's dispatch to the arrival of the model.
 //!
 //! *Asynchronous cloud*: with `cloud = { buffer = 4 }` edge servers work without waiting for each other, by the laws of
-//! `buffered`; `buffer` is at most the number of edge servers. Whenever a server's model has arrived, the cloud sends it
-//! the newest model, after everything else of that instant. With every `buffer`-th model that arrives the cloud's model changes, and a round is over: rounds are
-//! aggregations. A server's model is as many rounds *stale* as the cloud has made models since it sent that server its
-//! own. With base weights `b_m` of `[aggregation]` (the examples of all clients of server `m`) and the weight `s` of
-//! `staleness`, the change is `Δ = Σ_m b_m s(stale_m) δ_m / Σ_m b_m` over what arrived: what staleness takes away stays
-//! with the old model. `δ_m` is what the server changed in the model that it was sent (`combine = "changes"`, the
-//! default), or its difference to the present one (`"models"`). A model older than `max_staleness` is late and not used.
-//! A server may deliver several times in a round; the draws of its links are numbered by the models that it was sent.
+//! `buffered`; `buffer` is at most the number of edge servers. Whenever a server's model has arrived, the cloud sends
+//! it the newest model, after everything else of that instant. With every `buffer`-th model that arrives the cloud's
+//! model changes, and a round is over: rounds are aggregations. A server's model is as many rounds *stale* as the cloud
+//! has made models since it sent that server its own. With base weights `b_m` of `[aggregation]` (the examples of all
+//! clients of server `m`) and the weight `s` of `staleness`, the change is `Δ = Σ_m b_m s(stale_m) δ_m / Σ_m b_m` over
+//! what arrived: what staleness takes away stays with the old model. `δ_m` is what the server changed in the model that
+//! it was sent (`combine = "changes"`, the default), or its difference to the present one (`"models"`). A model older
+//! than `max_staleness` is late and not used. A server may deliver several times in a round; the draws of its links are
+//! numbered by the models that it was sent.
 //!
 //! With `[clusters]`, the segments of a cluster take in what arrived from servers that were sent that cluster's model.
 //! Rules decide after each aggregation, and a server moves when it is next sent a model. When the run's virtual time is

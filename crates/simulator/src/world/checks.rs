@@ -28,8 +28,8 @@ impl WorldPlan {
         Err(WorldError::scenario(&path, message))
     }
 
-    /// Checks that losses that are looked up are there in all rounds in which they are compared, as far as `[stop]` lets
-    /// a run come, or, where it gives no rounds, as far as they go.
+    /// Checks that losses that are looked up are there in all rounds in which they are compared, as far as `[stop]`
+    /// lets a run come, or, where it gives no rounds, as far as they go.
     pub(super) fn check_told_losses(
         &self,
         clusters: &Clusters,

@@ -46,9 +46,9 @@ const POLICY: &str = "\
 A policy under a label: `[policy.LABEL]`.
 
 # Definition
-Each policy plays a run of its own for each seed, in the same world as the others: same clients, data, latencies. `cohort`
-is the most clients that it may choose at once. `with` are paths of the scenario and the values that they have for this
-policy alone.
+Each policy plays a run of its own for each seed, in the same world as the others: same clients, data, latencies.
+`cohort` is the most clients that it may choose at once. `with` are paths of the scenario and the values that they have
+for this policy alone.
 
 # Inputs
 The label is the policy's kind, or a name of one's own beside `kind`. The other keys are the kind's parameters: see
