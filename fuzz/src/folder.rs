@@ -107,7 +107,7 @@ fn as_compared(text: &[u8]) -> Option<Manifest> {
 
 fn read(name: &str, input: &[u8]) -> Result<(), String> {
     complete(|complete| {
-        let Complete { folder, experiment, threads } = complete;
+        let Complete { folder, experiment, threads, .. } = complete;
         let path = complete.file(name);
         let good = fs::read(&path).unwrap();
         fs::write(&path, input).unwrap();

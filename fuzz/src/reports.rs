@@ -3,6 +3,8 @@
 
 use super::folder::{Complete, complete};
 use super::{assert_told, files, markup};
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::Field;
 use fedgenie::experiment::artefacts::{MANIFEST_FILE, hash};
 use fedgenie::report::{
     Chart, Diff, ExportFormat, Figure, Interval, LayoutWishes, LineKind, Report, TableFormat, csv, export, html,
@@ -10,8 +12,6 @@ use fedgenie::report::{
 };
 use fedgenie::report::{Form, Layout};
 use fedgenie::text::{escaped_json, is_control, spreadsheet};
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
 use serde_json::{Value, json};
 use std::cell::OnceCell;
 use std::fs::{self, File};

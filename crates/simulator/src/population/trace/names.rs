@@ -4,8 +4,16 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A place of the table without a name.
-const EMPTY: u32 = u32::MAX;
+/// A place of the table.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Of the name; the last bits say where the name belongs. Nearly all names that are others have another one.
+    hash: u32,
+    number: u32,
+}
+
+/// A place without a name.
+const EMPTY: Place = Place { hash: 0, number: u32::MAX };
 
 /// Names of two parts; see the [module](self).
 #[derive(Default)]
@@ -13,16 +21,16 @@ pub struct Names {
     letters: String,
     /// Where the parts of each name end.
     ends: Vec<[usize; 2]>,
-    /// Numbers, each where its name's hash says or in the next free place after it; a power of two of them, of which
-    /// half at least are empty.
-    table: Vec<u32>,
+    /// Names, each where its hash says or in the next free place after it; a power of two of places, of which half at
+    /// least are empty.
+    table: Vec<Place>,
 }
 
-fn hash(name: [&str; 2]) -> usize {
+fn hash(name: [&str; 2]) -> u32 {
     // With fixed keys: the same on every run.
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
-    hasher.finish() as usize
+    hasher.finish() as u32
 }
 
 impl Names {
@@ -40,44 +48,44 @@ impl Names {
 
     /// The number of a name.
     pub fn find(&self, name: [&str; 2]) -> Option<usize> {
-        self.place(name).and_then(|place| self.table.get(place)).filter(|&&number| number != EMPTY).map(|&n| n as usize)
-    }
-
-    /// Where a name stands in the table, or would; none while there is no table.
-    fn place(&self, name: [&str; 2]) -> Option<usize> {
         let mask = self.table.len().checked_sub(1)?;
-        let mut place = hash(name) & mask;
-        while self.table[place] != EMPTY && self.get(self.table[place] as usize) != name {
-            place = (place + 1) & mask;
+        let hash = hash(name);
+        let mut at = hash as usize & mask;
+        loop {
+            let place = self.table[at];
+            if place.number == EMPTY.number {
+                return None;
+            }
+            if place.hash == hash && self.get(place.number as usize) == name {
+                return Some(place.number as usize);
+            }
+            at = (at + 1) & mask;
         }
-        Some(place)
     }
 
     /// Adds a name that is not there.
     pub fn add(&mut self, name: [&str; 2]) -> usize {
         if 2 * (self.len() + 1) > self.table.len() {
-            self.grow();
+            let larger = vec![EMPTY; (2 * self.table.len()).max(16)];
+            let places = std::mem::replace(&mut self.table, larger);
+            places.into_iter().filter(|place| place.number != EMPTY.number).for_each(|place| self.put(place));
         }
-        let place = self.place(name);
         for part in name {
             self.letters.push_str(part);
         }
-        let end = self.letters.len();
+        let (end, number) = (self.letters.len(), self.len());
         self.ends.push([end - name[1].len(), end]);
-        let number = self.len() - 1;
-        if let Some(place) = place {
-            self.table[place] = number as u32;
-        }
+        self.put(Place { hash: hash(name), number: number as u32 });
         number
     }
 
-    fn grow(&mut self) {
-        self.table = vec![EMPTY; (2 * self.table.len()).max(16)];
-        for number in 0..self.len() {
-            if let Some(place) = self.place(self.get(number)) {
-                self.table[place] = number as u32;
-            }
+    fn put(&mut self, place: Place) {
+        let mask = self.table.len() - 1;
+        let mut at = place.hash as usize & mask;
+        while self.table[at].number != EMPTY.number {
+            at = (at + 1) & mask;
         }
+        self.table[at] = place;
     }
 }
 
