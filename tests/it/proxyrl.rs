@@ -311,8 +311,8 @@ fn answers_are_charged() {
     }
 }
 
-/// All twelve answer from the same model, after an inference pass; an influence then takes its way up, 0.1 s, as a whole
-/// update does, and a loss does not.
+/// All twelve answer from the same model, after an inference pass; an influence then takes its way up, 0.1 s, as a
+/// whole update does, and a loss does not.
 #[test]
 fn what_does_not_travel_as_numbers_takes_its_time() {
     let waited = |policy: (&str, &str)| {

@@ -223,8 +223,8 @@ pub trait Policy: Stateful + Send {
         Probe::None
     }
 
-    /// Of how many clients at most it wants to know the best set in hindsight before it selects; none if it does not, as
-    /// for every policy that does not [see the truth](Policy::sees_truth).
+    /// Of how many clients at most it wants to know the best set in hindsight before it selects; none if it does not,
+    /// as for every policy that does not [see the truth](Policy::sees_truth).
     /// That is defined where a scenario meters the regret in hindsight of sets, in rounds of one server.
     fn foresees(&self, _ask: &SelectionRequest<'_>) -> Option<usize> {
         None

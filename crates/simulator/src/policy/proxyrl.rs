@@ -55,8 +55,8 @@
 //! - A client that is away has input 0, and is never drawn.
 //! - A round without a finite reward teaches nothing; nor does the last round, after which no state comes.
 //! - The critic of `"shared"` values the mean over candidates of its hidden layer, for any number of them.
-//! - The source says of training before a round that it yields the local loss, and not what travels. The loss is all that
-//!   is made use of, as of the proxy the predicted one, which it says is uploaded.
+//! - The source says of training before a round that it yields the local loss, and not what travels. The loss is all
+//!   that is made use of, as of the proxy the predicted one, which it says is uploaded.
 //! - λ, γ, rates and sizes are not given in the source.
 //!
 //! # Cost

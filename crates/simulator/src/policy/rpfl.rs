@@ -9,9 +9,10 @@
 //!
 //! The second of these, with the seats that the first leaves,
 //!
-//! - centres the last updates of all that were heard and projects them on their first `components` principal components;
-//! - clusters the projections by Lloyd's algorithm, `clusters` of them, at most the seats: the first centre is the point
-//!   farthest from the mean, each next one the point farthest from its nearest centre;
+//! - centres the last updates of all that were heard and projects them on their first `components` principal
+//!   components;
+//! - clusters the projections by Lloyd's algorithm, `clusters` of them, at most the seats: the first centre is the
+//!   point farthest from the mean, each next one the point farthest from its nearest centre;
 //! - gives every cluster one seat, and the other seats in proportion to the clusters' sizes by largest remainders;
 //! - fills a cluster's seats with those of it that can be selected, least selected first, and seats that it cannot fill
 //!   with any others that were heard, by the same rule.
@@ -22,8 +23,9 @@
 //! What each update changed of each trained parameter. Rounds of one server.
 //!
 //! # Explanation
-//! With `[record] explain = true`: `cluster` of each available client, `null` of one that was not heard and where no seat
-//! was left to clusters, and how often it was `selected`. `after`: whether those selected were ever `heard`, 1 or 0.
+//! With `[record] explain = true`: `cluster` of each available client, `null` of one that was not heard and where no
+//! seat was left to clusters, and how often it was `selected`. `after`: whether those selected were ever `heard`, 1 or
+//! 0.
 //!
 //! # Source
 //! C. Feng, D. Feng, G. Huang, Z. Liu, Z. Wang, X.-G. Xia, "Robust Privacy-Preserving Recommendation Systems Driven by

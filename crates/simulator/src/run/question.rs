@@ -81,8 +81,8 @@ impl SelectionStreams {
     }
 }
 
-/// What a server's policy knows of its clients before a selection: no answers to a probe, and no gains, which are worked
-/// out per round; the truth only if it says that it sees it.
+/// What a server's policy knows of its clients before a selection: no answers to a probe, and no gains, which are
+/// worked out per round; the truth only if it says that it sees it.
 pub(super) fn view<'a>(world: &'a World, counts: &'a [u32], policy: &dyn Policy) -> ServerView<'a> {
     ServerView {
         data_sizes: world.population.data_sizes(),

@@ -82,8 +82,8 @@ fn seats(sizes: &[usize], places: usize) -> Vec<usize> {
     seats
 }
 
-/// At most `places` of the clients in `order`, which is who comes first: the seats of each cluster by its own members, then
-/// open seats by anybody. `cluster_of` has the cluster of every client.
+/// At most `places` of the clients in `order`, which is who comes first: the seats of each cluster by its own members,
+/// then open seats by anybody. `cluster_of` has the cluster of every client.
 pub(super) fn seated(cluster_of: &[u32], order: &[ClientId], places: usize) -> Vec<ClientId> {
     let known = || cluster_of.iter().filter(|&&cluster| cluster != NONE);
     let mut sizes = vec![0; known().max().map_or(0, |&last| last as usize + 1)];
