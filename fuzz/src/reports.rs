@@ -1,5 +1,5 @@
-//! What is written of results: tables, differences and figures of a folder one of whose files is another, with the digest
-//! of what it holds now; and figures as they are asked for.
+//! What is written of results: tables, differences and figures of a folder one of whose files is another, with the
+//! digest of what it holds now; and figures as they are asked for.
 
 use super::folder::{Complete, complete};
 use super::{assert_told, files, markup};
@@ -166,8 +166,8 @@ fn report() -> Report {
     REPORT.with(|report| report.get_or_init(load).clone())
 }
 
-/// Lines `option=value`: those of `report`; `numbers`, which a figure shows in the place of its own; `cell`, a text in the
-/// table of results.
+/// Lines `option=value`: those of `report`; `numbers`, which a figure shows in the place of its own; `cell`, a text in
+/// the table of results.
 pub mod figures {
     pub fn corpus() -> Vec<Vec<u8>> {
         let mut inputs: Vec<String> = Vec::new();

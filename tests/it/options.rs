@@ -1,5 +1,5 @@
-//! Every option of every command that takes a value, at the edges of numbers: an answer or an error, never a defect. The
-//! options are those that the program's own help lists, so that a new one is tried as well.
+//! Every option of every command that takes a value, at the edges of numbers: an answer or an error, never a defect.
+//! The options are those that the program's own help lists, so that a new one is tried as well.
 
 use super::support::{Answer, SCENARIO, Workplace, changed};
 use rayon::prelude::*;

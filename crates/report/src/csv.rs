@@ -10,8 +10,8 @@
 //! `low` and `high` are the ends of the 95 % interval, empty where there is none. A line of single seeds is told from
 //! the next by its `label`, `1`, `2`, ….
 //!
-//! A cell or heading that begins with `=`, `+`, `-` or `@` and is no number has an apostrophe before it: spreadsheets would
-//! take it for a formula. Control and direction characters are escapes.
+//! A cell or heading that begins with `=`, `+`, `-` or `@` and is no number has an apostrophe before it: spreadsheets
+//! would take it for a formula. Control and direction characters are escapes.
 
 use super::model::{Chart, Figure, Interval, Line, LineKind, Table};
 use fedgenie_core::text::spreadsheet::cell;
