@@ -59,11 +59,12 @@ impl Interruption {
                         continue;
                     }
                     Stage::Runs(_, progress) => progress.note(&how_to_resume),
-                    Stage::Writing(_) if is_first => {
-                        super::say(
+                    Stage::Writing(folder) if is_first => {
+                        super::say(&format!(
                             "fedgenie: interrupted; all runs are complete, and their report is being written; a second \
-                             signal ends that at once",
-                        );
+                             signal ends that at once, and {} later",
+                            how_to_report(&folder)
+                        ));
                         continue;
                     }
                     Stage::Writing(folder) => super::say(&remedy(&folder, &how_to_resume)),

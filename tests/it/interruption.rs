@@ -254,28 +254,18 @@ fn a_signal_while_the_report_is_written_names_the_command_that_writes_it() {
     for (count, code) in [(1, 143), (2, 143)] {
         let work = Workplace::with(&many_points());
         let process = work.start(&["run", SCENARIO, "--out", "my results", "--quiet"]);
-        wait_for(|| complete(&work, "my results") == 320);
+        wait_for(|| work.path("my results/manifest.json").exists());
         (0..count).for_each(|_| {
             signal(&process, "-TERM");
             std::thread::sleep(Duration::from_millis(20));
         });
         let answer = Answer::of(process);
         assert_eq!(answer.code, code, "{answer:?}");
-        let (report, rest) = ("fedgenie report 'my results'", "--out 'my results' --quiet --resume");
-        let is_complete = work.path("my results/manifest.json").exists();
-        assert!(
-            answer.stderr.contains(if is_complete { report } else { rest })
-                || work.path("my results/report.html").exists(),
-            "{answer:?}"
-        );
-        assert!(
-            answer.stderr.contains("all runs are complete") || answer.stderr.contains("320 of 320 runs are complete"),
-            "{answer:?}"
-        );
-        if is_complete {
-            let answer = work.fedgenie(&["report", "my results"]);
+        assert!(answer.stderr.contains("all runs are complete"), "{answer:?}");
+        assert!(answer.stderr.contains("`fedgenie report 'my results'` writes the report"), "{answer:?}");
+        for words in [["report", "my results"], ["verify", "my results"]] {
+            let answer = work.fedgenie(&words);
             assert_eq!(answer.code, 0, "{answer:?}");
-            assert_eq!(work.fedgenie(&["verify", "my results"]).code, 0);
         }
         work.run_into("my results", &["--resume"]);
         assert!(work.path("my results/report.html").exists());

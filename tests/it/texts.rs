@@ -232,13 +232,14 @@ fn names_of_folders_and_metrics_mean_nothing_to_tools() {
         renamed(&place, folder, "test_score", metric);
     }
     for format in ["md", "latex", "csv", "svg", "html"] {
-        let words = ["report", "--format", format, "-o", format, "--"];
+        let words = ["report", "--allow-changed", "--format", format, "-o", format, "--"];
         let answer = place.fedgenie(&[&words[..], &folders].concat());
         assert_eq!(answer.code, 0, "{answer:?}");
         harmless(&answer.stdout);
         harmless(&answer.stderr);
     }
-    let answer = place.fedgenie(&[&["export", "--to", "csv", "-o", "export", "--"], &folders[..]].concat());
+    let words = ["export", "--allow-changed", "--to", "csv", "-o", "export", "--"];
+    let answer = place.fedgenie(&[&words[..], &folders[..]].concat());
     assert_eq!(answer.code, 0, "{answer:?}");
     let rows = markup::csv(&place.text("export/rounds.csv"));
     assert!(rows[0].iter().any(|name| name == "'=cmd|'/C calc'!A0") && rows[0].iter().any(|name| name == "'-1+2"));
@@ -256,7 +257,7 @@ fn names_of_folders_and_metrics_mean_nothing_to_tools() {
     }
     // Differences, as a table and as a document.
     for json in [&[][..], &["--json"]] {
-        let answer = place.fedgenie(&[&["diff"], json, &["--", folders[0], folders[3]]].concat());
+        let answer = place.fedgenie(&[&["diff", "--allow-changed"], json, &["--", folders[0], folders[3]]].concat());
         assert_eq!(answer.code, 0, "{answer:?}");
         harmless(&answer.stdout);
         let document: Value = serde_json::from_str(&answer.stdout).unwrap_or_default();

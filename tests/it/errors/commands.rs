@@ -1,7 +1,7 @@
 //! Commands: their sentence, their exit code, and what is in the folder afterwards.
 
 use super::{Case, Provoked, contents, told};
-use crate::support::{Answer, Defective, Nobody, PLAIN, SCENARIO, Workplace, changed, within};
+use crate::support::{Answer, Defective, Nobody, PLAIN, SCENARIO, Workplace, changed, unheard, within};
 use fedgenie::error::Error;
 use fedgenie::experiment::{Earlier, Experiment, Outputs, Overrides, ResultFolder, Shard, Threads, execute};
 use fedgenie::recorder::RunFileOptions;
@@ -121,6 +121,21 @@ fn cancelled() -> Error {
     error
 }
 
+/// A file that somebody has edited; nothing is written of the folder's results.
+fn changed_file() -> Error {
+    let place = Workplace::with(PLAIN);
+    place.run_into("out", &[]);
+    let name = "out/runs/random-s1/run.json";
+    place.write(name, place.text(name).replacen("\"rounds\": 12", "\"rounds\": 13", 1));
+    let before = contents(&place.path(""));
+    let answer = place.fedgenie(&["export", "out", "--to", "csv"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{answer:?}");
+    assert!(answer.stderr.contains("out/runs/random-s1/run.json is not the file that was written"), "{answer:?}");
+    let error = unheard().read(&[place.path("out")]).unwrap_err();
+    assert_eq!((error.exit_code(), contents(&place.path(""))), (1, before));
+    error
+}
+
 fn unreadable() -> Provoked {
     let place = Workplace::new();
     place.write(SCENARIO, b"name = \"\xff\"\n");
@@ -144,4 +159,5 @@ pub const CASES: &[Case] = &[
     ("Error::Run", || told(one_of_two())),
     ("Error::Panicked", || told(panicked())),
     ("Error::Cancelled", || told(cancelled())),
+    ("Error::Changed", || told(changed_file())),
 ];

@@ -25,9 +25,9 @@ impl ResultFolder {
     /// `draw` writes (page and pictures, into the folder that it is given), and returns the summary of all complete
     /// runs.
     ///
-    /// `known` are runs that need not be read again. Runs that are damaged, or of another build, are left out. Without a
-    /// manifest a folder is unfinished: it is deleted first. It is written when the summary is, and once more with the
-    /// pictures, so that whatever ends the process meanwhile leaves a folder that a report can be made of.
+    /// `known` are runs that need not be read again. Runs that are damaged, or of another build, are left out. Without
+    /// a manifest a folder is unfinished: it is deleted first. It is written when the summary is, and once more with
+    /// the pictures, so that whatever ends the process meanwhile leaves a folder that a report can be made of.
     ///
     /// # Errors
     /// If a file cannot be read back or written.
