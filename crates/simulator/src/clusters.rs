@@ -59,9 +59,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The source of this file, which opens with what `[clusters]` is.
-pub const DOCUMENTED: &str = include_str!("clusters.rs");
-
 /// Decides which cluster each edge server belongs to.
 pub trait ClusterPolicy: Stateful + Send {
     /// Writes the cluster of each edge server in the next round into `assignment`, which has those of the round that

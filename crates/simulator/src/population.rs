@@ -34,8 +34,9 @@ use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use fedgenie_core::time::{Span, SpanError};
 use phase::ClientLink;
 
-/// Sources of the files that document parts of a population, by what the JSON schema calls these.
-pub const DOCUMENTED: [(&str, &str); 5] = [
+/// Sources of the files that document clients and the clusters of their servers, by what the JSON schema calls these.
+pub const DOCUMENTED: [(&str, &str); 6] = [
+    ("ClustersConfig", include_str!("clusters.rs")),
     ("PlainParameter", include_str!("population/law/parameter.rs")),
     ("TableConfig", include_str!("population/law/table.rs")),
     ("LinkParameter", include_str!("population/law/link.rs")),

@@ -3,13 +3,11 @@
 use fedgenie_core::catalogue::documentation;
 use fedgenie_learning::aggregate;
 use fedgenie_learning::ratings::split;
-use fedgenie_simulator::clusters;
 
 /// What a component of this kind and name is; none if its own file says that. Where its first words are no heading,
 /// they are its summary.
 pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
     let source = match (kind, name) {
-        ("section", "clusters") => clusters::DOCUMENTED,
         ("section", "aggregation") => aggregate::DOCUMENTED,
         ("value", "split") => split::DOCUMENTED,
         _ => {
