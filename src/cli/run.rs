@@ -20,6 +20,7 @@ use fedgenie::report::write_with_records;
 use fedgenie::task::DataCache;
 use fedgenie::text::{self, escaped, message};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,8 +97,11 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
         concluded => concluded?,
     };
-    for warning in warnings(&summary) {
-        say(&format!("fedgenie: warning: {}", message(&warning)));
+    // Where the table goes elsewhere than to a person they are said here as well.
+    if arguments.json || !std::io::stdout().is_terminal() {
+        for warning in warnings(&summary) {
+            say(&format!("fedgenie: warning: {}", message(&warning)));
+        }
     }
     if let (Some(folder), true) = (&arguments.out, is_written) {
         say_left_out(&experiment, &summary, folder);
