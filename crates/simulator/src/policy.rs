@@ -200,8 +200,7 @@ pub trait Policy: Stateful + Send {
         &[]
     }
 
-    /// Whether it is shown the truth, as the genie is: [`ServerView::genie`] and [`ServerView::foreseen`]. What such a
-    /// policy misses is no measure of others, so that it is never called the best by its regret.
+    /// Whether it is shown the truth: [`ServerView::genie`] and [`ServerView::foreseen`]. By regret it is never the best.
     fn sees_truth(&self) -> bool {
         false
     }

@@ -1,5 +1,9 @@
 //! The server of a run, or its cloud: the global model, what is known of the clients, and how a round ends.
 
+mod opening;
+
+pub(super) use opening::RoundUnderWay;
+
 use super::checkpoint::Shared;
 use super::clusters::ClusterDecision;
 use super::engine::{Engine, THE_SERVER};
@@ -59,24 +63,6 @@ pub(super) struct Server<'w> {
     pub is_spent: bool,
     /// When clients have answered to the last evaluation, where they are charged for it.
     pub evaluated: VirtualTime,
-}
-
-/// A round under way, of the server or of the cloud.
-///
-/// [`Server::open_round`] alone makes one, and every way to end a round takes it: a protocol that opens a round without
-/// the round's data does not compile.
-#[derive(Debug)]
-#[must_use]
-pub(super) struct RoundUnderWay {
-    /// When it was opened.
-    opened: VirtualTime,
-}
-
-impl RoundUnderWay {
-    /// When it was opened.
-    pub const fn opened(&self) -> VirtualTime {
-        self.opened
-    }
 }
 
 /// How a round ends.
@@ -240,31 +226,6 @@ impl<'w> Server<'w> {
         let parallel = self.settings.parallel;
         let learning = self.learning.as_ref();
         self.accuracies = learning.and_then(|learning| Accuracies::new(world, learning, wanted, parallel));
-    }
-
-    /// The round under way, or the last one.
-    pub const fn round(&self) -> Round {
-        self.round
-    }
-
-    /// Opens the next round, with the data of that round.
-    pub fn open_round(&mut self, engine: &Engine<'_>) -> RoundUnderWay {
-        assert!(engine.now() >= self.evaluated, "clients have answered to the last evaluation");
-        self.count_rounds(self.round.next());
-        RoundUnderWay { opened: engine.now() }
-    }
-
-    /// Undoes the opening of a round in which nothing happened.
-    pub fn take_back(&mut self, round: RoundUnderWay) {
-        let RoundUnderWay { opened: _ } = round;
-        self.count_rounds(Round(self.round.0 - 1));
-    }
-
-    fn count_rounds(&mut self, round: Round) {
-        self.round = round;
-        if let Some(learning) = &mut self.learning {
-            learning.take_data_of(round);
-        }
     }
 
     /// What is to be found out about updates for a policy and for the records.
