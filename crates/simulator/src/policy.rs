@@ -200,7 +200,7 @@ pub trait Policy: Stateful + Send {
         &[]
     }
 
-    /// Whether it is shown the truth: [`ServerView::genie`] and [`ServerView::foreseen`]. By regret it is never the best.
+    /// Whether it is shown the truth: [`ServerView::genie`], [`ServerView::foreseen`]. By regret it is never the best.
     fn sees_truth(&self) -> bool {
         false
     }

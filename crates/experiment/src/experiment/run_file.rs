@@ -1,5 +1,5 @@
-//! `run.json`: the summary and course of a complete run, the build that made it, the digests of its other files, and its
-//! own.
+//! `run.json`: the summary and course of a complete run, the build that made it, the digests of its other files, and
+//! its own.
 
 mod possible;
 
