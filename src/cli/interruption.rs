@@ -2,9 +2,9 @@
 //!
 //! At the first signal no run is begun any more, and those under way end with their round and are saved; complete runs
 //! are kept. The second one ends the process at once, which loses no complete run either, and of the others what came
-//! after their last checkpoint; so does the first one before any run has begun. When all runs are complete, the first one
-//! leaves out the report, or lets it be finished, and says which command makes it. On systems without these signals the
-//! process just ends.
+//! after their last checkpoint; so does the first one before any run has begun. When all runs are complete, the first
+//! one leaves out the report, or lets it be finished, and says which command makes it. On systems without these
+//! signals the process just ends.
 
 use super::progress::Show;
 use fedgenie::experiment::Threads;

@@ -281,8 +281,8 @@ fn how_to_resume(arguments: &RunArguments) -> String {
     }
 }
 
-/// Ends the work in the folder. Returns the summary of all its runs, whether it was written, and whether the report was:
-/// while other processes are at work there the summary is of this process's runs.
+/// Ends the work in the folder. Returns the summary of all its runs, whether it was written, and whether the report
+/// was: while other processes are at work there the summary is of this process's runs.
 fn conclude(
     folder: Option<ResultFolder>,
     experiment: &Experiment,
