@@ -120,8 +120,8 @@ struct RunArguments {
     /// Continues the experiment in the folder of --out: keeps its complete runs and makes the missing ones.
     #[arg(long, requires = "out")]
     resume: bool,
-    /// With --resume or --shard: keeps runs of another build of FedGenie whose first rounds (one in fifty, at least one)
-    /// replay to the same digests, and makes the others anew. Without it such a folder is refused.
+    /// With --resume or --shard: keeps runs of another build of FedGenie whose first rounds (one in fifty, at least
+    /// one) replay to the same digests, and makes the others anew. Without it such a folder is refused.
     #[arg(long, requires = "out", conflicts_with = "overwrite")]
     accept_checked: bool,
     /// Deletes the experiment in the folder of --out first, if there is one; other files in the folder stay.
@@ -244,8 +244,8 @@ struct ValidateArguments {
     /// folder of claims, unless a file is named.
     #[arg(long, value_name = "DIR|FILE.md")]
     out: Option<PathBuf>,
-    /// Takes runs of another build of FedGenie from the folder of --out as well, if their first rounds (one in fifty, at
-    /// least one) replay to the same digests; without it they are made anew.
+    /// Takes runs of another build of FedGenie from the folder of --out as well, if their first rounds (one in fifty,
+    /// at least one) replay to the same digests; without it they are made anew.
     #[arg(long, requires = "out")]
     accept_checked: bool,
     /// Folder that relative data paths start from.

@@ -1,4 +1,5 @@
-//! Runs of another build of the program: refused, made anew, or kept when their first rounds replay to the same digests.
+//! Runs of another build of the program: refused, made anew, or kept when their first rounds replay to the same
+//! digests.
 //!
 //! Another build is one that wrote other digits; a program that has changed one policy is one under whose label another
 //! policy has played.
