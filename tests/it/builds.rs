@@ -227,6 +227,24 @@ fn equal_scenarios_are_continued_however_they_were_written() {
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
 }
 
+/// Runs of a scenario are not taken for those of another that was written in its place; more seeds are no other one.
+#[test]
+fn a_scenario_that_was_edited_in_its_folder_is_not_continued() {
+    let work = Workplace::with(BANDIT);
+    work.run_into("out", &[]);
+    let scenario = work.text("out/scenario.toml");
+    work.write("out/scenario.toml", changed(&scenario, "cohort = 4", "cohort = 5"));
+    let manifest = work.read("out/manifest.json");
+    let answer = work.fedgenie(&["run", "out/scenario.toml", "--out", "out", "--quiet", "--resume"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+    assert!(answer.stderr.contains("out/scenario.toml was edited after runs of it were made"), "{answer:?}");
+    assert_eq!(work.read("out/manifest.json"), manifest);
+    work.write("out/scenario.toml", changed(&scenario, "seeds = 3", "seeds = 4"));
+    work.run_file("out/scenario.toml", "out", &["--resume"]);
+    let answer = work.fedgenie(&["verify", "out"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (0, "out: 8 runs replayed, no difference\n"), "{answer:?}");
+}
+
 /// What a process that was killed was writing is gone when the folder is complete.
 #[test]
 fn nothing_is_left_of_a_try_that_was_killed() {

@@ -154,6 +154,9 @@ pub(super) struct Marker {
     /// BLAKE3 of every file that population and task were read from.
     #[serde(default)]
     pub(super) data: BTreeMap<String, String>,
+    /// BLAKE3 of the resolved scenario without its seeds; empty where that was not written.
+    #[serde(default)]
+    pub(super) scenario: String,
 }
 
 impl Marker {
@@ -172,6 +175,7 @@ impl Marker {
             origin: Origin::of(experiment),
             // A file that cannot be read ends the experiment before or after this, and says why.
             data: experiment.data_digests().unwrap_or_default(),
+            scenario: without_seeds(&experiment.resolved),
         }
     }
 
@@ -247,6 +251,13 @@ impl Failure {
 /// Files of a run that the manifest lists: all but the timeline, which a replay does not look at.
 pub(super) fn listed() -> impl Iterator<Item = &'static str> {
     super::folder::RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
+}
+
+/// BLAKE3 of a resolved scenario without its seeds, of which an experiment may get more.
+fn without_seeds(resolved: &str) -> String {
+    let mut table: toml::Table = resolved.parse().unwrap_or_default();
+    table.remove("seeds");
+    hash(toml::to_string(&table).unwrap_or_default().as_bytes())
 }
 
 /// BLAKE3 in hexadecimal.

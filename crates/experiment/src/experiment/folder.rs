@@ -83,7 +83,10 @@ impl ResultFolder {
                 return Err(Error::Usage(message));
             }
             _ if earlier == Earlier::Overwrite => erase::erase(path)?,
-            Ok(found) => compare(path, &found, experiment, earlier)?,
+            Ok(found) => {
+                compare(path, &found, experiment, earlier)?;
+                refuse_edited(path, experiment)?;
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.join(RUNS_FOLDER).exists() => {}
             Err(source) => return Err(Error::Read { path: path.join(SCENARIO_FILE), source }),
         }
@@ -179,6 +182,19 @@ fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) 
             path.display(),
             name_in(found),
             first_difference(found, &experiment.resolved)
+        ))),
+    }
+}
+
+/// Refuses a folder whose scenario was edited after runs of it were made, by more than its seeds.
+fn refuse_edited(path: &Path, experiment: &Experiment) -> Result<(), Error> {
+    let written = Marker::read(path).map(|marker| marker.scenario).filter(|written| !written.is_empty());
+    match written.is_some_and(|written| written != Marker::of(experiment).scenario) {
+        false => Ok(()),
+        true => Err(Error::Usage(format!(
+            "{} was edited after runs of it were made, and they are of the scenario as it was; choose a new folder, or \
+             --overwrite",
+            path.join(SCENARIO_FILE).display()
         ))),
     }
 }
