@@ -124,17 +124,20 @@ fn write(
     rows: impl FnOnce(&mut dyn Sheet) -> Result<(), Failed>,
 ) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
-    let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
+    // A table gets its name when it is whole: whatever ends the process leaves none that is cut.
+    let part = path.with_added_extension("part");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part).map_err(failed)?;
     let written = (|| {
         let mut sheet: Box<dyn Sheet> = match format {
             ExportFormat::Csv => Box::new(sheet::Csv::new(file, &columns)?),
             ExportFormat::Parquet => Box::new(parquet::Parquet::new(file, &columns)?),
         };
         rows(&mut *sheet)?;
-        Ok(sheet.finish()?)
+        sheet.finish()?;
+        Ok(fs::rename(&part, path)?)
     })();
     written.map_err(|why| {
-        drop(fs::remove_file(path));
+        drop(fs::remove_file(&part));
         match why {
             Failed::Write(source) => failed(source),
             Failed::Other(error) => error,

@@ -94,12 +94,16 @@ pub(super) fn differs(
         ("seeds", manifest.seeds == experiment.seeds),
         ("points", manifest.points == points),
         ("with", manifest.with == experiment.with),
-        ("other_builds", manifest.other_builds == other_builds(folder, manifest)),
         ("runs", ordered(&manifest.runs)),
         ("failed", ordered(&manifest.failed)),
     ];
     if let Some((key, _)) = agreed.iter().find(|(_, is_same)| !is_same) {
         return Some(format!("{key} of {MANIFEST_FILE} is not what {SCENARIO_FILE} says"));
+    }
+    if manifest.other_builds != other_builds(folder, manifest) {
+        return Some(format!(
+            "other_builds of {MANIFEST_FILE} is not what the runs say that were made by other builds"
+        ));
     }
     files_differ(folder, manifest, missing)
 }
