@@ -82,7 +82,7 @@ fn a_policy_none_of_whose_runs_is_complete_is_named_in_every_table() {
         for part in [
             "random has no complete run: 2 failed\n",
             &format!("2 of 6 runs failed: random-s1, random-s2 ({REASON}"),
-            "`fedgenie run bad/scenario.toml --out bad --resume` tries them again\n",
+            "`fedgenie run bad/scenario.toml --out bad --resume` tries them again, to the same end unless program or data are others\n",
         ] {
             assert!(answer.stderr.contains(part), "{name} does not say {part:?}: {answer:?}");
         }

@@ -284,7 +284,7 @@ fn who_was_asked_is_said_where_few_could_be() {
     let heads = ["mean asked", "mean arrived", "clients used"];
     let place = scarce();
     let what = "random: on average 1 of the 4 clients of a cohort could be asked, the others being away or busy; 1 were \
-                asked, 1 arrived, and 1 of 12 clients were ever asked";
+                asked, 1 arrived in their round, and 1 of 12 clients were ever asked";
     assert_said(&place, what, true);
     let table = run_again(&place);
     assert!(heads.iter().all(|head| table.contains(head)), "{table}");

@@ -15,7 +15,7 @@ use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::artefacts;
 use fedgenie_experiment::experiment::compared::answers;
-use fedgenie_experiment::experiment::stored::{Reader, distinct};
+use fedgenie_experiment::experiment::stored::{Reader, Status, distinct};
 use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show, warnings as of_runs};
 use fedgenie_experiment::scenario::points;
 use fedgenie_simulator::policy;
@@ -50,8 +50,11 @@ impl Report {
         }
         if let Some(first) = results.first().filter(|_| results.iter().all(|results| results.summary.runs.is_empty())) {
             let (folder, command) = (text::path(&first.folder), artefacts::completion(&first.folder));
-            let message =
-                format!("{folder} holds no complete run, so there is nothing to report; `{command}` completes it");
+            let remedy = match first.states.iter().all(|state| state.status == Status::Failed) {
+                true => "all its runs failed, and fail again unless scenario, program or data are others".to_owned(),
+                false => format!("`{command}` completes it"),
+            };
+            let message = format!("{folder} holds no complete run, so there is nothing to report; {remedy}");
             return Err(Error::Usage(message));
         }
         Ok(Self::of(&results))

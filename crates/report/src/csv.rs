@@ -13,11 +13,31 @@
 //! A cell or heading that begins with `=`, `+`, `-` or `@` and is no number has an apostrophe before it: spreadsheets
 //! would take it for a formula. Control and direction characters are escapes.
 
-use super::model::{Chart, Figure, Interval, Line, LineKind, Table};
+use super::model::{CHANGED, Chart, Figure, Interval, Line, LineKind, Table};
 use fedgenie_core::text::spreadsheet::cell;
 
 /// The data of a figure.
 pub fn csv(figure: &Figure) -> String {
+    csv_of(figure, &[])
+}
+
+/// The same of results some of whose files were changed: each row names them.
+pub(super) fn csv_of(figure: &Figure, changed: &[String]) -> String {
+    written(marked(rows_of(figure), changed))
+}
+
+/// Rows, headings first, with a column more that names changed files, if there are any.
+fn marked(mut rows: Vec<Vec<String>>, changed: &[String]) -> Vec<Vec<String>> {
+    if !changed.is_empty() {
+        let files = changed.join(" ");
+        (0..)
+            .zip(&mut rows)
+            .for_each(|(row, cells)| cells.push(if row == 0 { CHANGED.to_owned() } else { files.clone() }));
+    }
+    rows
+}
+
+fn rows_of(figure: &Figure) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = Vec::new();
     match &figure.chart {
         Chart::Lines { lines, marks, .. } => {
@@ -69,12 +89,18 @@ pub fn csv(figure: &Figure) -> String {
             }
         }
     }
-    written(rows)
+    rows
 }
 
 /// A table as CSV, its headings first.
 pub fn table_csv(table: &Table) -> String {
-    written(std::iter::once(table.columns.clone()).chain(table.rows.iter().cloned()))
+    table_csv_of(table, &[])
+}
+
+/// As [`csv_of`], of a table.
+pub(super) fn table_csv_of(table: &Table, changed: &[String]) -> String {
+    let rows = std::iter::once(table.columns.clone()).chain(table.rows.iter().cloned());
+    written(marked(rows.collect(), changed))
 }
 
 fn written(rows: impl IntoIterator<Item = Vec<String>>) -> String {

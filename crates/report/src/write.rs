@@ -1,6 +1,6 @@
 //! A report's files.
 
-use super::csv::{csv, table_csv};
+use super::csv::{csv_of, table_csv_of};
 use super::html;
 use super::model::{Figure, Report};
 use super::source::Results;
@@ -69,7 +69,7 @@ fn write_some(
         let bytes = match format {
             FigureFormat::Svg => draw(Form::Svg),
             FigureFormat::Pdf => draw(Form::Pdf),
-            FigureFormat::Csv => Some(csv(figure).into_bytes()),
+            FigureFormat::Csv => Some(csv_of(figure, &report.changed).into_bytes()),
         };
         let Some(bytes) = bytes else { continue };
         let path = folder.join(format!("{}.{}", figure.id, format.ending()));
@@ -79,7 +79,7 @@ fn write_some(
     let tables = report.why.iter().filter(|_| format == FigureFormat::Csv);
     for why in tables.filter(|why| !why.data.rows.is_empty()) {
         let path = folder.join(format!("{}.{}", why.id, format.ending()));
-        write_file(&path, table_csv(&why.data).as_bytes())?;
+        write_file(&path, table_csv_of(&why.data, &report.changed).as_bytes())?;
         written.push(path);
     }
     Ok(written)

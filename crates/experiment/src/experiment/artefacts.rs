@@ -72,6 +72,9 @@ pub struct Manifest {
     pub format: u32,
     /// BLAKE3 of `scenario.toml`.
     pub scenario_hash: String,
+    /// BLAKE3 of the same without its seeds, of which an experiment may get more; empty where that was not written.
+    #[serde(default)]
+    pub experiment: String,
     /// The policies' labels.
     pub arms: Vec<String>,
     /// What policies override of the scenario outside the sweep: label, path, value.
@@ -109,6 +112,7 @@ impl Manifest {
             other_builds: BTreeMap::new(),
             format: FORMAT_VERSION,
             scenario_hash: hash(experiment.resolved.as_bytes()),
+            experiment: without_seeds(&experiment.resolved),
             arms: experiment.labels(),
             with: experiment.with.clone(),
             seeds: experiment.seeds.clone(),
@@ -154,9 +158,9 @@ pub(super) struct Marker {
     /// BLAKE3 of every file that population and task were read from.
     #[serde(default)]
     pub(super) data: BTreeMap<String, String>,
-    /// BLAKE3 of the resolved scenario without its seeds; empty where that was not written.
+    /// As [`Manifest::experiment`].
     #[serde(default)]
-    pub(super) scenario: String,
+    pub(super) experiment: String,
 }
 
 impl Marker {
@@ -175,7 +179,7 @@ impl Marker {
             origin: Origin::of(experiment),
             // A file that cannot be read ends the experiment before or after this, and says why.
             data: experiment.data_digests().unwrap_or_default(),
-            scenario: without_seeds(&experiment.resolved),
+            experiment: without_seeds(&experiment.resolved),
         }
     }
 
@@ -253,8 +257,8 @@ pub(super) fn listed() -> impl Iterator<Item = &'static str> {
     super::folder::RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
 }
 
-/// BLAKE3 of a resolved scenario without its seeds, of which an experiment may get more.
-fn without_seeds(resolved: &str) -> String {
+/// BLAKE3 of a resolved scenario without its seeds.
+pub(super) fn without_seeds(resolved: &str) -> String {
     let mut table: toml::Table = resolved.parse().unwrap_or_default();
     table.remove("seeds");
     hash(toml::to_string(&table).unwrap_or_default().as_bytes())

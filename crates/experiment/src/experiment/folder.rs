@@ -24,7 +24,7 @@ mod finish;
 mod processes;
 mod runs;
 
-use super::artefacts::{Marker, RUNS_FOLDER, SCENARIO_FILE, hash, is_result_folder};
+use super::artefacts::{Marker, RUNS_FOLDER, SCENARIO_FILE, hash, is_result_folder, read_manifest, without_seeds};
 use super::below;
 use super::files::{sync_folder, write_file, write_json};
 use super::{Experiment, Interval};
@@ -177,19 +177,24 @@ fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) 
             "{} holds this very experiment; choose a new folder, --resume to complete it, or --overwrite to run it again",
             path.display()
         ))),
-        (false, _) => Err(Error::Usage(format!(
-            "{} holds another experiment ({}){}; choose a new folder, --resume to continue the same one, or --overwrite",
-            path.display(),
-            name_in(found),
-            first_difference(found, &experiment.resolved)
-        ))),
+        (false, _) => {
+            let (name, differs) = (name_in(found), first_difference(found, &experiment.resolved));
+            let or = match earlier {
+                Earlier::Resume => "or --overwrite; more seeds are written into the scenario.toml that lies there",
+                Earlier::Refuse | Earlier::Overwrite => "--resume to continue the same one, or --overwrite",
+            };
+            let folder = path.display();
+            Err(Error::Usage(format!("{folder} holds another experiment ({name}){differs}; choose a new folder, {or}")))
+        }
     }
 }
 
 /// Refuses a folder whose scenario was edited after runs of it were made, by more than its seeds.
 fn refuse_edited(path: &Path, experiment: &Experiment) -> Result<(), Error> {
-    let written = Marker::read(path).map(|marker| marker.scenario).filter(|written| !written.is_empty());
-    match written.is_some_and(|written| written != Marker::of(experiment).scenario) {
+    // A folder that was copied may have left its hidden files behind.
+    let marked = Marker::read(path).map(|marker| marker.experiment).filter(|written| !written.is_empty());
+    let written = marked.or_else(|| read_manifest(path).ok().map(|manifest| manifest.experiment));
+    match written.is_some_and(|written| !written.is_empty() && written != without_seeds(&experiment.resolved)) {
         false => Ok(()),
         true => Err(Error::Usage(format!(
             "{} was edited after runs of it were made, and they are of the scenario as it was; choose a new folder, or \

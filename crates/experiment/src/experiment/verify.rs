@@ -142,7 +142,7 @@ pub fn verify_with(
         });
         verdict.difference = what.map(of_experiment);
     }
-    if manifest.is_none() || !verdict.missing.is_empty() {
+    if manifest.is_none() || !verdict.missing.is_empty() || summary_of(folder).is_none() {
         verdict.completion = Some(artefacts::completion_with(folder, data));
     }
     Ok(verdict)
@@ -200,19 +200,24 @@ fn replay(
 /// Names of runs of the experiment that are not there, or that the summary lacks although there is a manifest; of those
 /// that failed nothing is missing.
 fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) -> Vec<String> {
-    let summary: Value = below::read_to_string(folder, SUMMARY_FILE)
-        .ok()
-        .and_then(|text| serde_json::from_str(&text).ok())
-        .unwrap_or_default();
+    let summary = summary_of(folder);
     let key = |run: &Value| Some((run["point"].as_u64()?, run["seed"].as_u64()?, run["arm"].as_str()?.to_owned()));
-    let summarised: BTreeSet<_> = summary["runs"].as_array().into_iter().flatten().filter_map(key).collect();
+    let of_summary = |summary: &Value| summary["runs"].as_array().map(|runs| runs.iter().filter_map(key).collect());
+    let summarised: Option<BTreeSet<_>> = summary.as_ref().and_then(of_summary);
     let is_missing = |run: &RunId| {
         let label = experiment.points[run.point].1.arms[run.arm].label.clone();
         let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
-        let is_summarised = manifest.is_none() || summarised.contains(&(run.point as u64, run.seed, label));
+        // A summary that is not there lacks no run of its own: that it is not there is said.
+        let lists = |known: &BTreeSet<_>| known.contains(&(run.point as u64, run.seed, label));
+        let is_summarised = manifest.is_none() || summarised.as_ref().is_none_or(lists);
         !(has_failed || is_there(folder, run, manifest) && is_summarised)
     };
     experiment.runs().into_iter().filter(is_missing).map(|run| run.name).collect()
+}
+
+/// What a folder's summary says, if it is there.
+fn summary_of(folder: &Path) -> Option<Value> {
+    serde_json::from_str(&below::read_to_string(folder, SUMMARY_FILE).ok()?).ok()
 }
 
 const fn of_experiment(what: String) -> Difference {

@@ -92,7 +92,7 @@ fn scarce(runs: &[&RunSummary]) -> Option<String> {
     }
     Some(format!(
         "on average {} of the {} clients of a cohort could be asked, the others being away or busy; {} were asked, {} \
-         arrived, and {} of {} clients were ever asked",
+         arrived in their round, and {} of {} clients were ever asked",
         number(mean(&mut known.iter().map(|(asked, _)| asked.possible))),
         number(mean(&mut known.iter().map(|(asked, _)| asked.cohort))),
         number(of("asked_mean")),

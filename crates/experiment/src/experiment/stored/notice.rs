@@ -1,6 +1,6 @@
 //! What is to be said of a folder before its results are used.
 
-use super::super::artefacts::{self, Manifest, RUN_FILE, SUMMARY_FILE};
+use super::super::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, SUMMARY_FILE};
 use super::super::below;
 use super::super::incomplete::{Incomplete, counted, without_results};
 use super::{RunState, Status, Stored};
@@ -77,9 +77,10 @@ fn told(
     let names = points::names(points);
     let mut notices: Vec<Notice> =
         without_results(labels, &names, has_some, &incomplete, |runs| counted(runs)).into_iter().map(plain).collect();
-    for (status, became, remedy) in
-        [(Status::Failed, "failed", "tries them again"), (Status::Missing, "are missing", "makes them")]
-    {
+    for (status, became, remedy) in [
+        (Status::Failed, "failed", "tries them again, to the same end unless program or data are others"),
+        (Status::Missing, "are missing", "makes them"),
+    ] {
         let runs: Vec<&RunState> = lacking.iter().copied().filter(|run| run.status == status).collect();
         if runs.is_empty() {
             continue;
@@ -94,7 +95,9 @@ fn told(
 /// Everything that is to be said of a folder.
 pub(super) fn of(stored: &Stored, is_alone: bool, uses_rounds: bool) -> Vec<Notice> {
     let say = |text: String, remedy: Option<String>| Notice { folder: String::new(), text, remedy };
-    let command = || Some(artefacts::completion(&stored.folder));
+    // Of a manifest that is not its scenario's, runs are named that the scenario may not have.
+    let is_listed = !stored.changed.iter().any(|changed| changed.file == MANIFEST_FILE);
+    let command = || is_listed.then(|| artefacts::completion(&stored.folder));
     let mut notices = Vec::new();
     let (Manifest { version, arms, points, .. }, own) = (&stored.manifest, env!("CARGO_PKG_VERSION"));
     if version != own {
@@ -120,7 +123,8 @@ pub(super) fn of(stored: &Stored, is_alone: bool, uses_rounds: bool) -> Vec<Noti
             1 => "1 changed file is taken as it is".to_owned(),
             _ => format!("{count} changed files are taken as they are"),
         };
-        notices.push(say(format!("{files}: {shown}{more}"), None));
+        let remedy = format!("`{}` writes the manifest anew", artefacts::completion(&stored.folder));
+        notices.push(say(format!("{files}: {shown}{more}"), (!is_listed).then_some(remedy)));
     }
     if !below::is_there(&stored.folder, SUMMARY_FILE) {
         let remedy = command().map(|command| format!("`{command}` writes it"));
