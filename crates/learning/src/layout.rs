@@ -242,6 +242,8 @@ pub struct Update {
     pub rows: Vec<u32>,
     /// What it keeps to itself after training; empty if nothing.
     pub private: Vec<f32>,
+    /// What the algorithm leaves with the client, as many and in the same order as `parameters`; empty if nothing.
+    pub memory: Vec<f32>,
     /// Mean loss of its examples during the first epoch, each batch as seen before its step.
     pub first_loss: f64,
     /// Root of the mean of their squares, where it was asked for.
@@ -252,10 +254,11 @@ pub struct Update {
 
 impl Stateful for Update {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { parameters, rows, private, first_loss, loss_rms, diverged } = self;
+        let Self { parameters, rows, private, memory, first_loss, loss_rms, diverged } = self;
         state.field(parameters);
         state.field(rows);
         state.field(private);
+        state.field(memory);
         state.field(first_loss);
         state.field(loss_rms);
         state.field(diverged);
@@ -268,6 +271,7 @@ impl Update {
         self.parameters.clear();
         self.rows.clear();
         self.private.clear();
+        self.memory.clear();
         (self.first_loss, self.loss_rms, self.diverged) = (0.0, None, false);
     }
 
@@ -285,9 +289,23 @@ impl Update {
 
     /// What it has of the model: where each part lies in the vector, and its numbers.
     pub fn parts<'a>(&'a self, layout: &'a Layout) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
+        self.spread(layout, &self.parameters)
+    }
+
+    /// What the algorithm leaves with the client, in the same way; nothing where it leaves nothing.
+    pub fn left<'a>(&'a self, layout: &'a Layout) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
+        let has_some = !self.memory.is_empty();
+        has_some.then(|| self.spread(layout, &self.memory)).into_iter().flatten()
+    }
+
+    fn spread<'a>(
+        &'a self,
+        layout: &'a Layout,
+        numbers: &'a [f32],
+    ) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
         let dense = layout.dense.iter().map(|(range, _)| range.clone());
         let rows = self.rows.iter().map(|&row| layout.row(row));
-        dense.chain(rows).scan(&self.parameters[..], |rest, range| {
+        dense.chain(rows).scan(numbers, |rest, range| {
             let (part, after) = rest.split_at(range.len());
             *rest = after;
             Some((range, part))

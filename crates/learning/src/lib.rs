@@ -2,7 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
-pub mod aggregate;
+pub mod algorithm;
 pub mod data;
 pub mod dense;
 pub mod dmrl;
@@ -12,7 +12,9 @@ pub mod layout;
 pub mod matrix_factorisation;
 pub mod model;
 pub mod ncf;
+pub mod private;
 pub mod ranking;
 pub mod ratings;
+pub mod state;
 pub mod task;
 pub mod trainer;

@@ -11,15 +11,15 @@
 
 mod clusters;
 pub mod labelled;
-mod private;
 pub mod rating_graph;
 pub mod recommendation;
 
 pub use clusters::{ClusterNetworks, read_clusters};
 pub use labelled::Labelled;
-pub use private::{PrivateTable, PrivateView};
 pub use rating_graph::RatingGraph;
 pub use recommendation::Recommendation;
+
+pub use crate::private::{PrivateTable, PrivateView};
 
 use crate::data::partition::{ClassCounts, Skew};
 use crate::layout::{Layout, Update};

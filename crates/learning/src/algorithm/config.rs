@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AggregationConfig {
-    /// How much each update counts.
-    #[serde(default)]
-    pub weighting: Weighting,
+    /// How much each update counts; by data size unless an algorithm says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weighting: Option<Weighting>,
     /// What the server makes of the mean change.
     #[serde(default)]
     pub server: ServerConfig,
@@ -45,6 +45,15 @@ pub enum Weighting {
 }
 
 impl Weighting {
+    /// The name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DataSize => "data-size",
+            Self::Uniform => "uniform",
+            Self::TotalSize => "total-size",
+        }
+    }
+
     /// The weight of an update by so many examples, before its age is taken into account.
     pub fn of(self, examples: usize) -> f64 {
         match self {
@@ -55,6 +64,11 @@ impl Weighting {
 }
 
 impl AggregationConfig {
+    /// How much each update counts.
+    pub fn weighting(&self) -> Weighting {
+        self.weighting.unwrap_or_default()
+    }
+
     /// Checks the ranges.
     ///
     /// # Errors

@@ -33,7 +33,15 @@ impl PrivateTable {
     /// # Panics
     /// If there is no such client, or nobody keeps anything.
     pub fn set(&mut self, client: ClientId, values: &[f32]) {
-        self.kept[client.index()] = Some(values.into());
+        self.put(client, values.into());
+    }
+
+    /// The same of values that others may share.
+    ///
+    /// # Panics
+    /// As [`PrivateTable::set`].
+    pub fn put(&mut self, client: ClientId, values: Arc<[f32]>) {
+        self.kept[client.index()] = Some(values);
     }
 
     /// Clients with an entry, and what they keep, ascending.

@@ -35,18 +35,13 @@
 //! number of its job), divided by the total weight once, added to `w` and rounded to `f32`: the order of the
 //! contributions does not matter.
 
-mod config;
-pub mod server;
-
-pub use config::{AggregationConfig, RowDivisor, Weighting};
-pub use server::{ServerConfig, ServerOptimizer};
-
+use super::{Combine, OfNumbers, RowDivisor, Weighting};
 use crate::layout::{Layout, Scope};
 use fedgenie_core::id::{ClientId, JobNumber};
 use std::ops::Range;
 
 /// The source of this file, which opens with what `[aggregation]` does.
-pub const DOCUMENTED: &str = include_str!("aggregate.rs");
+pub const DOCUMENTED: &str = include_str!("fold.rs");
 
 /// One client's part in an aggregation, or an edge server's.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +62,12 @@ pub struct Contribution<'a> {
     pub parameters: &'a [f32],
     /// The rows that it moved, ascending.
     pub rows: &'a [u32],
+    /// Steps of the job; none of what is the result of no job, such as an edge server's model.
+    pub steps: Option<u64>,
+    /// The learning rate of the job's round.
+    pub rate: f64,
+    /// The coefficient that a policy gave the change, in the place of a weight; of all contributions, or of none.
+    pub weight: Option<f64>,
 }
 
 impl Contribution<'_> {
@@ -76,7 +77,7 @@ impl Contribution<'_> {
     }
 
     fn weight(&self, weighting: Weighting) -> f64 {
-        self.base_weight(weighting) * self.staleness_weight
+        self.weight.unwrap_or_else(|| self.base_weight(weighting)) * self.staleness_weight
     }
 }
 
@@ -106,6 +107,7 @@ pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>])
         weighting: Weighting::DataSize,
         aging: Aging::Relative,
         rows: RowDivisor::Selected,
+        combine: None,
     }
     .changes(global, contributions, 0, |_, parameters, changes| {
         for (parameter, change) in parameters.iter_mut().zip(changes) {
@@ -114,26 +116,38 @@ pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>])
     });
 }
 
-/// How changes are averaged.
-struct Fold<'a> {
-    layout: &'a Layout,
+/// How changes are combined.
+pub(super) struct Fold<'a> {
+    pub layout: &'a Layout,
     /// The cluster whose model moves.
-    cluster: u32,
-    weighting: Weighting,
-    aging: Aging,
-    rows: RowDivisor,
+    pub cluster: u32,
+    pub weighting: Weighting,
+    pub aging: Aging,
+    pub rows: RowDivisor,
+    /// The weighted mean if none.
+    pub combine: Option<&'a dyn Combine>,
 }
 
-/// Contributions in ascending order, and what their weights are divided by.
+/// A contribution, with the factor of each of its changes.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    contribution: &'a Contribution<'a>,
+    /// Of parameters that are trained.
+    trained: f64,
+    /// Of the others.
+    others: f64,
+}
+
+/// Contributions in ascending order, and what the sum of their changes is divided by.
 struct Weighed<'a> {
-    ordered: Vec<&'a Contribution<'a>>,
+    ordered: Vec<Part<'a>>,
     total: f64,
 }
 
 impl Fold<'_> {
     /// Hands the mean change Δ to `fold`, piece by piece: the index of the piece's first parameter, its parameters and
     /// their changes. `fold` is not called where there is no weight, and for rows that nobody moved.
-    fn changes(
+    pub fn changes(
         &self,
         global: &mut [f32],
         contributions: &[Contribution<'_>],
@@ -184,24 +198,40 @@ impl Fold<'_> {
             assert!(rows.is_sorted_by(|one, next| one < next), "{client} sent rows out of order");
             assert!(staleness_weight.is_finite() && *staleness_weight >= 0.0, "{client} has no proper weight");
         }
+        let with = contributions.iter().filter(|contribution| contribution.weight.is_some()).count();
+        assert!(with == 0 || with == contributions.len(), "all contributions have a coefficient, or none");
     }
 
     /// None without any weight.
     fn weigh<'a>(&self, ordered: Vec<&'a Contribution<'a>>, population_examples: u64) -> Option<Weighed<'a>> {
-        let total = self.total(ordered.iter().copied());
-        if total == 0.0 {
+        let mut total = self.total(ordered.iter().copied());
+        let weights: Vec<f64> = ordered.iter().map(|contribution| contribution.weight(self.weighting)).collect();
+        if weights.iter().all(|weight| *weight == 0.0) || total == 0.0 {
             return None;
         }
-        if self.weighting != Weighting::TotalSize {
-            return Some(Weighed { ordered, total });
+        if self.weighting == Weighting::TotalSize && !has_coefficients(&ordered) {
+            let most = ordered.iter().map(|contribution| contribution.examples as u64).max();
+            assert!(most <= Some(population_examples), "a contributor is part of the population");
+            total = population_examples as f64;
         }
-        let most = ordered.iter().map(|contribution| contribution.examples as u64).max();
-        assert!(most <= Some(population_examples), "a contributor is part of the population");
-        Some(Weighed { ordered, total: population_examples as f64 })
+        let factors = self.combine.and_then(|combine| combine.factors(&ordered, &weights));
+        let part = |(index, (contribution, weight)): (usize, (&'a Contribution<'a>, f64))| {
+            let factor = factors.as_ref().map_or(1.0, |factors| factors[index]);
+            Part { contribution, trained: weight * factor, others: weight }
+        };
+        let mut ordered: Vec<Part<'a>> = ordered.into_iter().zip(weights).enumerate().map(part).collect();
+        if self.combine.is_some_and(|combine| combine.of_numbers().is_some()) {
+            ordered.retain(|part| part.others != 0.0);
+        }
+        Some(Weighed { ordered, total })
     }
 
-    /// The sum of weights of these contributions, with age left out where it discounts.
+    /// The sum of weights of these contributions, with age left out where it discounts; 1 where a policy gave
+    /// coefficients, which are no shares.
     fn total<'a>(&self, contributions: impl Iterator<Item = &'a Contribution<'a>> + Clone) -> f64 {
+        if contributions.clone().any(|contribution| contribution.weight.is_some()) {
+            return 1.0;
+        }
         let total: f64 = contributions.clone().map(|contribution| contribution.weight(self.weighting)).sum();
         match self.aging {
             Aging::Discounting if total > 0.0 => {
@@ -220,22 +250,36 @@ impl Fold<'_> {
         Weighed { ordered, total }: &Weighed<'_>,
         fold: &mut impl FnMut(usize, &mut [f32], &[f64]),
     ) {
+        let mut column = Vec::new();
         for (block, parameters) in global[part.clone()].chunks_mut(BLOCK_PARAMETERS).enumerate() {
             let offset = block * BLOCK_PARAMETERS;
             let start = part.start + offset..part.start + offset + parameters.len();
             let after = sent + offset..sent + offset + parameters.len();
+            let changed = |part: &Part<'_>| {
+                let Contribution { parameters, start: before, .. } = *part.contribution;
+                (&parameters[after.clone()], &before[start.clone()])
+            };
             let mut sums = [0.0_f64; BLOCK_PARAMETERS];
-            for contribution in ordered {
-                let weight = contribution.weight(self.weighting);
-                add_changes(
-                    &mut sums,
-                    weight,
-                    &contribution.parameters[after.clone()],
-                    &contribution.start[start.clone()],
-                );
-            }
             let changes = &mut sums[..parameters.len()];
-            changes.iter_mut().for_each(|sum| *sum /= total);
+            if let Some(rule) = self.combine.and_then(Combine::of_numbers) {
+                for (index, change) in changes.iter_mut().enumerate() {
+                    column.clear();
+                    column.extend(ordered.iter().map(|part| {
+                        let (after, before) = changed(part);
+                        f64::from(after[index]) - f64::from(before[index])
+                    }));
+                    *change = rule.combine(&mut column);
+                }
+            } else {
+                let trained = self.layout.trained().saturating_sub(start.start).min(parameters.len());
+                for part in ordered {
+                    let (after, before) = changed(part);
+                    let (of_trained, of_others) = changes.split_at_mut(trained);
+                    add_changes(of_trained, part.trained, &after[..trained], &before[..trained]);
+                    add_changes(of_others, part.others, &after[trained..], &before[trained..]);
+                }
+                changes.iter_mut().for_each(|sum| *sum /= total);
+            }
             fold(start.start, parameters, changes);
         }
     }
@@ -250,14 +294,14 @@ impl Fold<'_> {
     ) {
         // For each row, who sent it and where its values are: a counting sort, which keeps the order of contributions.
         let mut ends = vec![0_u32; self.layout.rows() + 1];
-        for contribution in ordered {
+        for Part { contribution, .. } in ordered {
             contribution.rows.iter().for_each(|&row| ends[row as usize + 1] += 1);
         }
         for row in 1..ends.len() {
             ends[row] += ends[row - 1];
         }
         let mut senders = vec![(0_u32, 0_u32); ends.last().map_or(0, |&end| end as usize)];
-        for (index, contribution) in (0..).zip(ordered) {
+        for (index, Part { contribution, .. }) in (0..).zip(ordered) {
             let mut place = self.layout.dense_len();
             for &row in contribution.rows {
                 let next = &mut ends[row as usize];
@@ -277,20 +321,48 @@ impl Fold<'_> {
             let range = self.layout.row(row);
             sums.clear();
             sums.resize(range.len(), 0.0);
-            for &(index, place) in of_row {
-                let contribution = ordered[index as usize];
-                let after = &contribution.parameters[place as usize..][..range.len()];
-                add_changes(&mut sums, contribution.weight(self.weighting), after, &contribution.start[range.clone()]);
+            let sent = of_row.iter().map(|&(index, place)| {
+                let part = &ordered[index as usize];
+                let after = &part.contribution.parameters[place as usize..][..range.len()];
+                (part, after, &part.contribution.start[range.clone()])
+            });
+            if let Some(rule) = self.combine.and_then(Combine::of_numbers) {
+                let count = if self.rows == RowDivisor::Selected { ordered.len() } else { of_row.len() };
+                combine_row(rule, count, &mut sums, sent.map(|(_, after, before)| (after, before)));
+                fold(range.start, &mut global[range], &sums);
+                continue;
             }
+            sent.for_each(|(part, after, before)| add_changes(&mut sums, part.trained, after, before));
             let total = match self.rows {
                 RowDivisor::Selected => *total,
-                RowDivisor::Touched => self.total(of_row.iter().map(|&(index, _)| ordered[index as usize])),
+                RowDivisor::Touched => self.total(of_row.iter().map(|&(index, _)| ordered[index as usize].contribution)),
             };
             if total > 0.0 {
                 sums.iter_mut().for_each(|sum| *sum /= total);
                 fold(range.start, &mut global[range], &sums);
             }
         }
+    }
+}
+
+/// Whether a policy gave coefficients.
+fn has_coefficients(contributions: &[&Contribution<'_>]) -> bool {
+    contributions.iter().any(|contribution| contribution.weight.is_some())
+}
+
+/// The changes of a row of which some of `count` updates have values after and before; those of the others are 0.
+fn combine_row<'a>(
+    rule: &dyn OfNumbers,
+    count: usize,
+    changes: &mut [f64],
+    sent: impl Iterator<Item = (&'a [f32], &'a [f32])> + Clone,
+) {
+    let mut column = Vec::with_capacity(count);
+    for (index, change) in changes.iter_mut().enumerate() {
+        column.clear();
+        column.extend(sent.clone().map(|(after, before)| f64::from(after[index]) - f64::from(before[index])));
+        column.resize(count, 0.0);
+        *change = rule.combine(&mut column);
     }
 }
 

@@ -13,6 +13,9 @@ fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: 
         start,
         parameters,
         rows: &[],
+        steps: None,
+        rate: 1.0,
+        weight: None,
     }
 }
 

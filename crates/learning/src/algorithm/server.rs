@@ -43,7 +43,8 @@
 //! # server = { adam = { lr = 0.01 } }
 //! ```
 
-use super::{AggregationConfig, Aging, Contribution, Fold, RowDivisor, Weighting};
+use super::fold::Fold;
+use super::{AggregationConfig, Aging, Combine, Contribution, RowDivisor, Weighting};
 use crate::layout::Layout;
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
@@ -51,6 +52,7 @@ use fedgenie_core::math::float::sqrt;
 use fedgenie_core::state::{State, Stateful};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What scenarios can name as server.
 pub static CATALOGUE: Catalogue =
@@ -183,18 +185,21 @@ pub struct ServerOptimizer {
     aging: Aging,
     server: ServerConfig,
     rows: RowDivisor,
-    layout: Layout,
-    /// `b` or `m`; empty for `average`.
-    first: Vec<f64>,
+    /// The weighted mean if none.
+    combine: Option<Arc<dyn Combine>>,
+    layout: Arc<Layout>,
+    /// `b` or `m`; empty for `average`. A clone shares it until one of both steps.
+    first: Arc<Vec<f64>>,
     /// `v`; empty without it.
-    second: Vec<f64>,
+    second: Arc<Vec<f64>>,
 }
 
 /// What it remembers.
 impl Stateful for ServerOptimizer {
     fn exchange(&mut self, state: &mut State<'_>) {
-        state.fields(&mut self.first);
-        state.fields(&mut self.second);
+        let Self { weighting: _, aging: _, server: _, rows: _, combine: _, layout: _, first, second } = self;
+        state.fields(Arc::make_mut(first));
+        state.fields(Arc::make_mut(second));
     }
 }
 
@@ -203,7 +208,8 @@ impl ServerOptimizer {
     ///
     /// # Panics
     /// If the settings do not pass their [check](AggregationConfig::check).
-    pub fn new(config: &AggregationConfig, layout: Layout) -> Self {
+    pub fn new(config: &AggregationConfig, layout: impl Into<Arc<Layout>>) -> Self {
+        let layout = layout.into();
         assert_eq!(config.check(), Ok(()), "settings are checked before");
         let trained = layout.trained();
         let (first, second) = match config.server {
@@ -214,14 +220,21 @@ impl ServerOptimizer {
             }
         };
         Self {
-            weighting: config.weighting,
+            weighting: config.weighting(),
             aging: Aging::default(),
             server: config.server.clone(),
             rows: config.rows,
+            combine: None,
             layout,
-            first,
-            second,
+            first: Arc::new(first),
+            second: Arc::new(second),
         }
+    }
+
+    /// The server, with another combination of changes.
+    #[must_use]
+    pub fn with_combination(self, combine: Option<Arc<dyn Combine>>) -> Self {
+        Self { combine, ..self }
     }
 
     /// The server, with another meaning of staleness weights.
@@ -243,9 +256,11 @@ impl ServerOptimizer {
         population_examples: u64,
         cluster: u32,
     ) {
-        let Self { weighting, aging, server, rows, layout, first, second } = self;
+        let Self { weighting, aging, server, rows, combine, layout, first, second } = self;
         let trained = layout.trained();
-        let fold = Fold { layout, cluster, weighting: *weighting, aging: *aging, rows: *rows };
+        let (first, second) = (Arc::make_mut(first), Arc::make_mut(second));
+        let combine = combine.as_deref();
+        let fold = Fold { layout, cluster, weighting: *weighting, aging: *aging, rows: *rows, combine };
         fold.changes(global, contributions, population_examples, |start, parameters, changes| {
             let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
             let (changes, statistics_changes) = changes.split_at(parameters.len());

@@ -1,18 +1,18 @@
 //! Steps by hand, and what every server keeps to.
 
 use super::*;
-use crate::aggregate::federated_average;
+use crate::algorithm::fold::federated_average;
 use approx::assert_relative_eq;
 use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::rng::{Purpose, Streams};
 
 fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: &'a [f32]) -> Contribution<'a> {
     let (client, number) = (ClientId(client), JobNumber(1));
-    Contribution { client, number, cluster: 0, examples, staleness_weight: 1.0, start, parameters, rows: &[] }
+    Contribution { client, number, cluster: 0, examples, staleness_weight: 1.0, start, parameters, rows: &[], steps: None, rate: 1.0, weight: None }
 }
 
 const fn config(weighting: Weighting, server: ServerConfig) -> AggregationConfig {
-    AggregationConfig { weighting, server, rows: RowDivisor::Selected }
+    AggregationConfig { weighting: Some(weighting), server, rows: RowDivisor::Selected }
 }
 
 /// A model of one parameter that starts at 1, after each of some mean changes.
