@@ -248,17 +248,20 @@ pub struct Update {
     pub loss_rms: Option<f64>,
     /// Whether a parameter or a loss is not finite; training stops at the first such loss.
     pub diverged: bool,
+    /// Steps of its optimizer that the job made.
+    pub steps: u64,
 }
 
 impl Stateful for Update {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { parameters, rows, private, first_loss, loss_rms, diverged } = self;
+        let Self { parameters, rows, private, first_loss, loss_rms, diverged, steps } = self;
         state.field(parameters);
         state.field(rows);
         state.field(private);
         state.field(first_loss);
         state.field(loss_rms);
         state.field(diverged);
+        state.field(steps);
     }
 }
 
@@ -268,7 +271,7 @@ impl Update {
         self.parameters.clear();
         self.rows.clear();
         self.private.clear();
-        (self.first_loss, self.loss_rms, self.diverged) = (0.0, None, false);
+        (self.first_loss, self.loss_rms, self.diverged, self.steps) = (0.0, None, false, 0);
     }
 
     /// The client's whole model: that which it was sent, with what it changed. Copied into `buffer` only where the

@@ -386,6 +386,11 @@ pub struct Job<'a> {
     pub start: &'a [f32],
     /// What it kept; none if no update of it was ever aggregated.
     pub private: Option<&'a [f32]>,
+    /// Whole epochs in place of those of the settings; none as the settings say. Never given where they count steps.
+    pub epochs: Option<u32>,
+    /// Numbers added to every gradient, one for each parameter of the layout: after clipping, before the proximal term
+    /// and decay. Of tables, to the rows that the job moves, in each of its steps.
+    pub correction: Option<&'a [f32]>,
 }
 
 /// What all jobs of a run have in common.

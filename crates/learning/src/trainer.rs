@@ -273,6 +273,7 @@ impl Trainer<'_> {
                     break 'training;
                 }
                 settings.optimizer.step(&mut update.parameters[..trained], gradient, lr_factor, &extra, moments);
+                update.steps += 1;
                 steps_left -= u32::from(steps_left != u32::MAX);
             }
         }
