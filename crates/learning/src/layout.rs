@@ -250,11 +250,13 @@ pub struct Update {
     pub loss_rms: Option<f64>,
     /// Whether a parameter or a loss is not finite; training stops at the first such loss.
     pub diverged: bool,
+    /// Steps of its optimizer that the job made.
+    pub steps: u64,
 }
 
 impl Stateful for Update {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { parameters, rows, private, memory, first_loss, loss_rms, diverged } = self;
+        let Self { parameters, rows, private, memory, first_loss, loss_rms, diverged, steps } = self;
         state.field(parameters);
         state.field(rows);
         state.field(private);
@@ -262,6 +264,7 @@ impl Stateful for Update {
         state.field(first_loss);
         state.field(loss_rms);
         state.field(diverged);
+        state.field(steps);
     }
 }
 
@@ -272,7 +275,7 @@ impl Update {
         self.rows.clear();
         self.private.clear();
         self.memory.clear();
-        (self.first_loss, self.loss_rms, self.diverged) = (0.0, None, false);
+        (self.first_loss, self.loss_rms, self.diverged, self.steps) = (0.0, None, false, 0);
     }
 
     /// The client's whole model: that which it was sent, with what it changed. Copied into `buffer` only where the

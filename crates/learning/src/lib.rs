@@ -18,3 +18,4 @@ pub mod ratings;
 pub mod state;
 pub mod task;
 pub mod trainer;
+pub mod training;

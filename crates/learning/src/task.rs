@@ -24,7 +24,8 @@ pub use crate::private::{PrivateTable, PrivateView};
 use crate::data::partition::{ClassCounts, Skew};
 use crate::layout::{Layout, Update};
 use crate::model::weights::Tensor;
-use crate::trainer::{LocalTraining, spread};
+use crate::algorithm::Combine;
+use crate::trainer::LocalTraining;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
 use rayon::prelude::*;
@@ -99,11 +100,21 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// One client's training: from what it was sent and what it keeps to its update.
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update);
 
-    /// Lets the server compare the updates of a round before it averages them, one for each client and the model that
-    /// it was sent, ascending by client and job. `weights` are those of the average, before they are divided by their
-    /// sum. None where updates are averaged as they are.
-    fn relate(&self, _sent: &[(ClientId, &[f32])], _updates: &[&Update], _weights: &[f64]) -> Option<Related> {
+    /// How the updates of this model are combined, where it has a way of its own.
+    fn combination(&self) -> Option<&dyn Combine> {
         None
+    }
+
+    /// Replaces `gradient` by the mean gradient of the loss alone over all examples of a client at the model that it was
+    /// sent, a number for each parameter of the layout. False where that is not defined.
+    fn gradient(
+        &self,
+        _job: &Job<'_>,
+        _context: &Context<'_>,
+        _worker: &mut Worker,
+        _gradient: &mut Vec<f32>,
+    ) -> bool {
+        false
     }
 
     /// The measures of data, in the order in which the task declares them. NaN where there is nothing to measure on.
@@ -338,16 +349,6 @@ impl dyn Task {
     }
 }
 
-/// What a server makes of the updates of a round together: see [`Task::relate`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Related {
-    /// The weight of each update in the average, instead of the one that it had; their sum is the same, and an update
-    /// without weight stays without.
-    pub weights: Vec<f64>,
-    /// What each client keeps, instead of what its update says.
-    pub private: Vec<Vec<f32>>,
-}
-
 /// References by name, each with values of metrics by name.
 pub type References = Vec<(&'static str, Vec<(String, f64)>)>;
 
@@ -386,6 +387,11 @@ pub struct Job<'a> {
     pub start: &'a [f32],
     /// What it kept; none if no update of it was ever aggregated.
     pub private: Option<&'a [f32]>,
+    /// Whole epochs in place of those of the settings; none as the settings say. Never given where they count steps.
+    pub epochs: Option<u32>,
+    /// Numbers added to every gradient, one for each parameter of the layout: after clipping, before the proximal term
+    /// and decay. Of tables, to the rows that the job moves, in each of its steps.
+    pub correction: Option<&'a [f32]>,
 }
 
 /// What all jobs of a run have in common.
@@ -462,15 +468,4 @@ impl Worker {
         let kept = self.kept.get_or_insert_with(|| Box::new(T::default()));
         kept.downcast_mut().expect("a worker serves one task")
     }
-}
-
-/// Trains all jobs, on all cores of the current pool if `parallel`; update `i` is that of job `i`.
-///
-/// # Panics
-/// If the numbers of jobs and updates differ.
-pub fn train(task: &dyn Task, context: &Context<'_>, jobs: &[Job<'_>], parallel: bool, updates: &mut [Update]) {
-    let operations = || jobs.iter().map(|job| task.operations(job.client, context.settings)).sum();
-    spread(jobs, updates, parallel.then(operations), Worker::default, |worker, job, update| {
-        task.train(job, context, worker, update);
-    });
 }

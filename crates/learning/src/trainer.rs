@@ -137,6 +137,13 @@ impl LocalTraining {
         optimizer::check_regularisation(self.clip.map(f64::from), Some(f64::from(self.proximal)))
     }
 
+    /// The learning rate of a round, counted from 1.
+    pub fn rate(&self, round: Round) -> f64 {
+        let (OptimizerConfig::Sgd { lr, .. } | OptimizerConfig::Adam { lr, .. } | OptimizerConfig::AdamW { lr, .. }) =
+            *self.optimizer.config();
+        lr * self.schedule.factor(round.0)
+    }
+
     /// Examples that a client with this many goes through, the same ones several times if need be.
     pub fn examples(&self, size: usize) -> f64 {
         match self.length {
@@ -273,6 +280,7 @@ impl Trainer<'_> {
                     break 'training;
                 }
                 settings.optimizer.step(&mut update.parameters[..trained], gradient, lr_factor, &extra, moments);
+                update.steps += 1;
                 steps_left -= u32::from(steps_left != u32::MAX);
             }
         }

@@ -69,7 +69,7 @@ impl Task for Graphs {
             loss += error * error / count;
         }
         update.parameters.extend(job.start.iter().zip(slope).map(|(&weight, slope)| weight - 0.5 * slope as f32));
-        update.first_loss = loss;
+        (update.first_loss, update.steps) = (loss, 1);
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {

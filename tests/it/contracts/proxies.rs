@@ -76,6 +76,7 @@ impl Task for Rows {
         update.clear();
         update.private = task.private_of(job.client, job.private, context.streams);
         update.rows = items(job.client);
+        update.steps = 1;
         for row in update.rows.clone() {
             let item = &job.start[self.layout.row(row)];
             let wrong = error(&update.private, item);

@@ -30,6 +30,8 @@ pub struct Outcome {
     pub loss_rms: f64,
     /// Whether a loss or a parameter is not finite; training stops at the first such loss.
     pub diverged: bool,
+    /// Steps that it made.
+    pub steps: u64,
 }
 
 /// What a thread reuses from job to job.
@@ -76,7 +78,7 @@ impl Worker {
             Length::Steps(steps) => (u32::MAX, steps),
         };
         let (mut sum, mut squares, mut met) = (0.0, 0.0, 0_usize);
-        let mut is_finite = true;
+        let (mut is_finite, mut steps) = (true, 0);
         'training: for epoch in 0..epochs {
             if settings.batch < order.len() {
                 draws.shuffle(order);
@@ -98,11 +100,12 @@ impl Worker {
                     break 'training;
                 }
                 settings.optimizer.step(parameters, gradient, job.lr_factor, &extra, moments);
+                steps += 1;
                 steps_left -= u32::from(steps_left != u32::MAX);
             }
         }
         let count = met.max(1) as f64;
-        let mut outcome = Outcome { loss: sum / count, loss_rms: sqrt(squares / count), diverged: false };
+        let mut outcome = Outcome { loss: sum / count, loss_rms: sqrt(squares / count), diverged: false, steps };
         outcome.diverged = !(is_finite && outcome.loss.is_finite() && parameters.iter().all(|x| x.is_finite()));
         if outcome.diverged {
             // All NaNs become one.

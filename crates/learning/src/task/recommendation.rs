@@ -43,8 +43,9 @@ pub use kind::Kind;
 pub use multimodal::Multimodal;
 
 use super::{
-    Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Related, Task, Worker, evaluate_apart,
+    Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Task, Worker, evaluate_apart,
 };
+use crate::algorithm::Combine;
 use crate::data::partition::{Partition, Skew};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::matrix_factorisation::{self as mf, Footprint, Moves};
@@ -333,8 +334,8 @@ impl Task for Recommendation {
         self.do_job(job, context, worker.keep(), update);
     }
 
-    fn relate(&self, sent: &[(ClientId, &[f32])], updates: &[&Update], weights: &[f64]) -> Option<Related> {
-        matches!(self.settings.kind, Kind::Guided { .. }).then(|| self.guide(sent, updates, weights))
+    fn combination(&self) -> Option<&dyn Combine> {
+        matches!(self.settings.kind, Kind::Guided { .. }).then_some(self as &dyn Combine)
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {

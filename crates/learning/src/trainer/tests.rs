@@ -34,7 +34,7 @@ fn two_full_steps_by_hand() {
         TrainingJob { client: ClientId(0), round: Round(1), number: JobNumber(1), start: &[0.0, 0.0], examples: &[0] };
     let settings = descent(2, 5, 0.25);
     let update = &trained(&[job], &LinearRegression::new(1), &data, &settings)[0];
-    assert_eq!(*update, Update { parameters: vec![1.0, 1.0], first_loss: 4.0, ..Update::default() });
+    assert_eq!(*update, Update { parameters: vec![1.0, 1.0], first_loss: 4.0, steps: 2, ..Update::default() });
 }
 
 #[test]

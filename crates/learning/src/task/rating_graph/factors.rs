@@ -329,6 +329,7 @@ impl Task for RatingFactors {
                     break 'training;
                 }
                 settings.optimizer.step(parameters, gradient, lr_factor, &extra, moments);
+                update.steps += 1;
                 steps_left -= u32::from(steps_left != u32::MAX);
             }
         }

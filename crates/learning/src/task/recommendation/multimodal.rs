@@ -355,7 +355,7 @@ impl Task for Multimodal {
         let outcome = worker.train((shape, &self.features), objective, settings, &todo, &mut update.parameters);
         update.first_loss = outcome.loss;
         update.loss_rms = loss_rms.then_some(outcome.loss_rms);
-        update.diverged = outcome.diverged;
+        (update.diverged, update.steps) = (outcome.diverged, outcome.steps);
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {

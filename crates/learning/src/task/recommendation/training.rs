@@ -107,5 +107,6 @@ impl Recommendation {
         update.first_loss = rows.loss;
         update.loss_rms = loss_rms.then_some(rows.loss_rms);
         update.diverged = rows.diverged || !update.first_loss.is_finite();
+        update.steps = rows.steps;
     }
 }

@@ -188,7 +188,7 @@ impl<'w> Learning<'w> {
     ) {
         let job = |&JobKey { client, number }: &JobKey| {
             let private = self.private.get(client).map(|kept| &**kept);
-            Job { client, round, number, start, private }
+            Job { client, round, number, start, private, epochs: None, correction: None }
         };
         let jobs: Vec<Job<'_>> = jobs.iter().map(job).collect();
         if updates.len() < jobs.len() {
@@ -253,7 +253,7 @@ impl<'w> Learning<'w> {
         let number = JobNumber::from(turn);
         let job = |&client: &ClientId| {
             let private = self.private.get(client).map(|kept| &**kept);
-            Job { client, round, number, start, private }
+            Job { client, round, number, start, private, epochs: None, correction: None }
         };
         let jobs: Vec<Job<'_>> = clients.iter().map(job).collect();
         let mut updates = vec![Update::default(); jobs.len()];

@@ -51,7 +51,8 @@ impl Work {
     /// The work as the task sees it.
     pub fn job(&self) -> task::Job<'_> {
         let Self { client, round, number, ref sent, .. } = *self;
-        task::Job { client, round, number, start: &sent.model, private: sent.private.as_deref() }
+        let private = sent.private.as_deref();
+        task::Job { client, round, number, start: &sent.model, private, epochs: None, correction: None }
     }
 }
 
