@@ -76,14 +76,14 @@
 //! | write a rule of clusters | [`clusters::ClusterPolicy`], `Experiment::set_clusters` |
 //! | play a run round by round | [`world::World`], [`run::Run`], [`recorder::Sink`] |
 //! | compute rewards, genies, regret | [`oracle`] |
-//! | train models | [`trainer`], [`model`], [`aggregate`] |
+//! | train models | [`trainer`], [`model`], [`algorithm`], [`learned`] |
 
 pub use fedgenie_core::{
     catalogue, config, id, kernel, law, limits, math, metric, oracle, record, rng, state, text, time, units,
 };
 pub use fedgenie_experiment::{error, experiment, scenario};
 pub use fedgenie_learning::{
-    aggregate, data, dense, lanes, layout, matrix_factorisation, model, ranking, ratings, trainer,
+    algorithm, data, dense, lanes, layout, learned, matrix_factorisation, model, ranking, ratings, trainer,
 };
 #[cfg(feature = "report")]
 pub use fedgenie_report as report;

@@ -42,7 +42,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::limits;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::regret::Meter;
-use fedgenie_learning::aggregate::AggregationConfig;
+use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig};
 use fedgenie_simulator::clusters::ClustersConfig;
 use fedgenie_simulator::policy::{self, Known, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
@@ -93,6 +93,9 @@ pub struct Sections {
     /// Aggregation: how updates are weighted, and what the server makes of their mean.
     #[serde(default)]
     pub aggregation: AggregationConfig,
+    /// Algorithm: how clients' updates come about and are combined; federated averaging without it.
+    #[serde(default, skip_serializing_if = "AlgorithmsConfig::is_empty")]
+    pub algorithm: AlgorithmsConfig,
     /// Policies, which are read by their labels.
     #[serde(default, skip_serializing)]
     #[schemars(skip)]

@@ -10,7 +10,7 @@
 
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_learning::aggregate::{AggregationConfig, Contribution, ServerOptimizer};
+use fedgenie_learning::algorithm::{AggregationConfig, Contribution, ServerOptimizer};
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::matrix_factorisation::{self as mf, Moves, Negatives, first_epoch};
 use fedgenie_learning::model::weights::{Tensor, to_safetensors};

@@ -69,6 +69,9 @@ use fedgenie_core::id::ClientId;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+/// The source of this file, which opens with what `[algorithm]` is.
+pub const DOCUMENTED: &str = include_str!("algorithm.rs");
+
 /// Parameters of an algorithm, as a scenario writes them.
 pub trait AlgorithmSettings {
     /// Checks the parameters, and whether the algorithm is defined where it is to be used.
@@ -195,6 +198,11 @@ pub struct Related {
     pub weights: Vec<f64>,
     /// What each client keeps, instead of what its update says.
     pub private: Vec<Vec<f32>>,
+}
+
+/// The weighting of `[aggregation]` where that is left out, as the entries say.
+pub fn weighting_of(entries: &AlgorithmsConfig) -> Weighting {
+    entries.entries().iter().find_map(|entry| entry.settings().weighting()).unwrap_or_default()
 }
 
 /// The algorithm of a scenario: at most one rule for each part.

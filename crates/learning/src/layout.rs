@@ -225,6 +225,18 @@ impl Layout {
         NUMBER * (self.dense_len() + rows * (width + 1)) as u64
     }
 
+    /// Numbers, without ids of rows, in so many bytes of the whole vector or of the dense parts and rows.
+    pub fn numbers_in(&self, bytes: u64) -> u64 {
+        let all = bytes / NUMBER;
+        match self.tables.first() {
+            Some(table) if bytes != self.whole_bytes() => {
+                let rows = all.saturating_sub(self.dense_len() as u64) / (table.width as u64 + 1);
+                all - rows
+            }
+            _ => all,
+        }
+    }
+
     /// Bytes of the dense parts and of these rows, with their ids.
     pub fn bytes_of(&self, rows: &[u32]) -> u64 {
         let numbers: usize = rows.iter().map(|&row| 1 + self.table_of(row as usize).width).sum();
@@ -301,11 +313,7 @@ impl Update {
         has_some.then(|| self.spread(layout, &self.memory)).into_iter().flatten()
     }
 
-    fn spread<'a>(
-        &'a self,
-        layout: &'a Layout,
-        numbers: &'a [f32],
-    ) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
+    fn spread<'a>(&'a self, layout: &'a Layout, numbers: &'a [f32]) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
         let dense = layout.dense.iter().map(|(range, _)| range.clone());
         let rows = self.rows.iter().map(|&row| layout.row(row));
         dense.chain(rows).scan(numbers, |rest, range| {

@@ -9,13 +9,14 @@ pub mod dmrl;
 pub mod graph_network;
 pub mod lanes;
 pub mod layout;
+pub mod learned;
 pub mod matrix_factorisation;
 pub mod model;
 pub mod ncf;
 pub mod private;
 pub mod ranking;
 pub mod ratings;
-pub mod state;
+
 pub mod task;
 pub mod trainer;
 pub mod training;

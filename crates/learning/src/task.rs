@@ -21,10 +21,10 @@ pub use recommendation::Recommendation;
 
 pub use crate::private::{PrivateTable, PrivateView};
 
+use crate::algorithm::Combine;
 use crate::data::partition::{ClassCounts, Skew};
 use crate::layout::{Layout, Update};
 use crate::model::weights::Tensor;
-use crate::algorithm::Combine;
 use crate::trainer::LocalTraining;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
@@ -105,15 +105,14 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether [`Task::gradient`] is defined.
+    fn has_gradient(&self) -> bool {
+        false
+    }
+
     /// Replaces `gradient` by the mean gradient of the loss alone over all examples of a client at the model that it was
     /// sent, a number for each parameter of the layout. False where that is not defined.
-    fn gradient(
-        &self,
-        _job: &Job<'_>,
-        _context: &Context<'_>,
-        _worker: &mut Worker,
-        _gradient: &mut Vec<f32>,
-    ) -> bool {
+    fn gradient(&self, _job: &Job<'_>, _context: &Context<'_>, _worker: &mut Worker, _gradient: &mut Vec<f32>) -> bool {
         false
     }
 

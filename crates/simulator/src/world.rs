@@ -26,7 +26,7 @@ use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::aggregate::AggregationConfig;
+use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig};
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
@@ -55,6 +55,8 @@ pub struct WorldPlan {
     pub ties: Ties,
     /// How updates are folded into the global model.
     pub aggregation: AggregationConfig,
+    /// The entries of the algorithm.
+    pub algorithm: AlgorithmsConfig,
     /// The reward, where the scenario has a `[regret]` section.
     pub reward: Option<Reward>,
     /// The regret meters asked for.
@@ -127,6 +129,8 @@ pub struct Training {
     pub payload_bytes: u64,
     /// How updates are folded into the global model.
     pub aggregation: AggregationConfig,
+    /// The rules of jobs and of the combination.
+    pub algorithm: Algorithm,
 }
 
 /// When models travel and change.
@@ -153,6 +157,7 @@ struct Foundation {
     hindsight: Option<Hindsight>,
     clusters: Option<Clusters>,
     local: LocalTraining,
+    algorithm: Algorithm,
     budget: Budget,
     warnings: Vec<String>,
 }
@@ -190,6 +195,7 @@ impl WorldPlan {
             hindsight,
             clusters,
             local,
+            algorithm,
             budget,
             mut warnings,
         } = self.foundation(seed, cache)?;
@@ -202,6 +208,7 @@ impl WorldPlan {
             inference_share: self.inference_share,
             payload_bytes,
             aggregation: self.aggregation.clone(),
+            algorithm,
         };
         let protocol = Protocol { rule, ties: self.ties, edge_links, clusters };
         let shares = population.shares();
@@ -299,7 +306,8 @@ impl WorldPlan {
                 "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
             return Err(WorldError::scenario("regret", message));
         }
-        let sends_parts = task.as_ref().is_some_and(|task| !task.sends_all());
+        let algorithm = self.algorithm(&rule, task.as_deref())?;
+        let sends_parts = task.as_ref().is_some_and(|task| !task.sends_all()) || algorithm.sends_more();
         if !self.meters.is_empty() && sends_parts && population.has_links() {
             let message = "mean speeds are not defined where transfers over links take as long as the rows of a job need, \
                            which differ from job to job; give latency instead of device, send whole tables, or take \
@@ -329,7 +337,7 @@ impl WorldPlan {
         }
         let budget = self.budget(
             (&rule, population.len()),
-            (task.as_deref(), payload_bytes),
+            (task.as_deref(), payload_bytes, &algorithm),
             (&local, &streams),
             &mut warnings,
         )?;
@@ -351,6 +359,7 @@ impl WorldPlan {
             hindsight,
             clusters,
             local,
+            algorithm,
             budget,
             warnings,
         })

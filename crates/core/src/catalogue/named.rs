@@ -69,6 +69,8 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> Schema {
+        // Known by its own name too, for those that look up what each component takes.
+        let _ = generator.subschema_for::<T>();
         let one = T::json_schema(generator);
         let mut properties = serde_json::Map::new();
         for variant in one.get("oneOf").and_then(Value::as_array).into_iter().flatten() {

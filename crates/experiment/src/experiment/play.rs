@@ -1,6 +1,6 @@
 //! One run from its first round, or from where an earlier process left it, to its end.
 
-use super::artefacts::POLICY_FILES;
+use super::artefacts::{MEMORY_FILE, POLICY_FILES};
 use super::checkpoint::Checkpoints;
 use super::execution::Threads;
 use super::last::LastRounds;
@@ -190,6 +190,9 @@ impl Experiment {
         };
         if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
             files::write_file(file, &contents)?;
+            if let Some(contents) = run.memory_file() {
+                files::write_file(&file.with_file_name(MEMORY_FILE), &contents)?;
+            }
         }
         write_policy(policy_file.as_deref(), &run)?;
         let Course { curve, watch, last, .. } = course;

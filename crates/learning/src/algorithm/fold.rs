@@ -138,6 +138,14 @@ struct Part<'a> {
     others: f64,
 }
 
+impl<'a> Part<'a> {
+    /// What it has in a piece of the model, and what it was sent: `places` in what was sent back, and in the model.
+    fn changed(&self, places: &(Range<usize>, Range<usize>)) -> (&'a [f32], &'a [f32]) {
+        let Contribution { parameters, start, .. } = *self.contribution;
+        (&parameters[places.0.clone()], &start[places.1.clone()])
+    }
+}
+
 /// Contributions in ascending order, and what the sum of their changes is divided by.
 struct Weighed<'a> {
     ordered: Vec<Part<'a>>,
@@ -255,17 +263,14 @@ impl Fold<'_> {
             let offset = block * BLOCK_PARAMETERS;
             let start = part.start + offset..part.start + offset + parameters.len();
             let after = sent + offset..sent + offset + parameters.len();
-            let changed = |part: &Part<'_>| {
-                let Contribution { parameters, start: before, .. } = *part.contribution;
-                (&parameters[after.clone()], &before[start.clone()])
-            };
+            let sent = (after, start.clone());
             let mut sums = [0.0_f64; BLOCK_PARAMETERS];
             let changes = &mut sums[..parameters.len()];
             if let Some(rule) = self.combine.and_then(Combine::of_numbers) {
                 for (index, change) in changes.iter_mut().enumerate() {
                     column.clear();
                     column.extend(ordered.iter().map(|part| {
-                        let (after, before) = changed(part);
+                        let (after, before) = part.changed(&sent);
                         f64::from(after[index]) - f64::from(before[index])
                     }));
                     *change = rule.combine(&mut column);
@@ -273,7 +278,7 @@ impl Fold<'_> {
             } else {
                 let trained = self.layout.trained().saturating_sub(start.start).min(parameters.len());
                 for part in ordered {
-                    let (after, before) = changed(part);
+                    let (after, before) = part.changed(&sent);
                     let (of_trained, of_others) = changes.split_at_mut(trained);
                     add_changes(of_trained, part.trained, &after[..trained], &before[..trained]);
                     add_changes(of_others, part.others, &after[trained..], &before[trained..]);
@@ -335,7 +340,9 @@ impl Fold<'_> {
             sent.for_each(|(part, after, before)| add_changes(&mut sums, part.trained, after, before));
             let total = match self.rows {
                 RowDivisor::Selected => *total,
-                RowDivisor::Touched => self.total(of_row.iter().map(|&(index, _)| ordered[index as usize].contribution)),
+                RowDivisor::Touched => {
+                    self.total(of_row.iter().map(|&(index, _)| ordered[index as usize].contribution))
+                }
             };
             if total > 0.0 {
                 sums.iter_mut().for_each(|sum| *sum /= total);

@@ -29,7 +29,7 @@ pub struct Memory {
 impl Stateful for Memory {
     fn exchange(&mut self, state: &mut State<'_>) {
         let Self { server, sent, clients } = self;
-        state.fields(Arc::make_mut(server));
+        state.fields(Arc::make_mut(server).as_mut_slice());
         state.field(Arc::make_mut(clients));
         // Jobs under way have a copy of their own.
         *sent = sent.as_ref().map(|_| rounded(server));

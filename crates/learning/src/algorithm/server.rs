@@ -198,8 +198,8 @@ pub struct ServerOptimizer {
 impl Stateful for ServerOptimizer {
     fn exchange(&mut self, state: &mut State<'_>) {
         let Self { weighting: _, aging: _, server: _, rows: _, combine: _, layout: _, first, second } = self;
-        state.fields(Arc::make_mut(first));
-        state.fields(Arc::make_mut(second));
+        state.fields(Arc::make_mut(first).as_mut_slice());
+        state.fields(Arc::make_mut(second).as_mut_slice());
     }
 }
 

@@ -57,8 +57,9 @@ impl AlgorithmSettings for Config {
         scene.refuses_own()?;
         if scene.weighting != Weighting::Uniform {
             let found = scene.weighting.name();
-            let message =
-                format!("gives all updates the same weight; [aggregation] says weighting = {found:?}: write \"uniform\"");
+            let message = format!(
+                "gives all updates the same weight; [aggregation] says weighting = {found:?}: write \"uniform\""
+            );
             return Err(Complaint::new("", message));
         }
         match scene.weighs_age {

@@ -42,9 +42,7 @@ pub use holdings::Holdings;
 pub use kind::Kind;
 pub use multimodal::Multimodal;
 
-use super::{
-    Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Task, Worker, evaluate_apart,
-};
+use super::{Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Task, Worker, evaluate_apart};
 use crate::algorithm::Combine;
 use crate::data::partition::{Partition, Skew};
 use crate::layout::{Layout, Scope, Segment, Update};

@@ -407,8 +407,8 @@ fn job_of(
     let World { population, streams, training, .. } = world;
     let transfer = world.transfer(client, number);
     let shares = match world.one_price() {
-        Some(_) => [1.0; 2],
-        None => transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64),
+        Some(_) if !training.algorithm.sends_more() => [1.0; 2],
+        _ => transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64),
     };
     Ok((population.draw(streams, purpose, client, number, shares)?, transfer))
 }

@@ -143,6 +143,11 @@ impl Run<'_> {
         self.server.learning.as_ref().map(Learning::file)
     }
 
+    /// What the algorithm remembers as the contents of a safetensors file, where it remembers anything.
+    pub fn memory_file(&self) -> Option<Vec<u8>> {
+        self.server.learning.as_ref().and_then(Learning::memory_file)
+    }
+
     /// The weights of the policy's networks now as the contents of a safetensors file, where it has networks: of edge
     /// servers, under names that begin with `edge0.` and so on.
     pub fn policy_file(&self) -> Option<Vec<u8>> {

@@ -2,14 +2,41 @@
 
 use super::{WorldError, WorldPlan, initially, servers};
 use crate::clusters::{ClusterModel, Clusters};
-use crate::protocol::Rule;
+use crate::protocol::{Rule, Staleness};
 use crate::task::TaskError;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::algorithm::{Algorithm, Scene};
 use fedgenie_learning::task::Task;
 
 impl WorldPlan {
+    /// The algorithm, if it is defined for the rest of the scenario.
+    pub(super) fn algorithm(&self, rule: &Rule, task: Option<&dyn Task>) -> Result<Algorithm, WorldError> {
+        let weighs = |staleness: Staleness| staleness != Staleness::Constant;
+        let (has_edges, weighs_age) = match rule {
+            Rule::Rounds(rule) => (false, rule.carry.is_some_and(weighs)),
+            Rule::Buffered(rule) => (false, weighs(rule.staleness)),
+            Rule::Hierarchical(rule) => (true, rule.buffer.is_some_and(|buffer| weighs(buffer.staleness))),
+        };
+        let scene = Scene {
+            optimizer: self.training.optimizer.config(),
+            proximal: f64::from(self.training.proximal),
+            has_noise: self.training.noise.is_some(),
+            weighting: self.aggregation.weighting(),
+            server: &self.aggregation.server,
+            protocol: self.protocol.kind(),
+            has_edges,
+            has_clusters: self.clusters.is_some(),
+            weighs_age,
+            task: self.task.name(),
+            has_model: task.is_some_and(|task| !task.layout().is_empty()),
+            has_gradient: task.is_some_and(|task| task.has_gradient()),
+            has_own_combination: task.is_some_and(|task| task.combination().is_some()),
+        };
+        Ok(Algorithm::new(&self.algorithm, &scene).map_err(|complaint| complaint.below("algorithm"))?)
+    }
+
     /// Checks that the task has the losses that rule and regret of clusters compare.
     pub(super) fn check_losses(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<(), WorldError> {
         let is_measured = self.task.trains() && self.task.measures().of_data.iter().any(|found| found.name == "loss");

@@ -1,7 +1,7 @@
 //! One run's files: written below the folder of the process, and given their names when the run has ended.
 
 use super::super::artefacts::{
-    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MODEL_FILE, POLICY_FILES, ROUNDS_FILE, RUN_FILE,
+    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MEMORY_FILE, MODEL_FILE, POLICY_FILES, ROUNDS_FILE, RUN_FILE,
     RUNS_FOLDER, TIMELINE_FILE,
 };
 use super::super::checkpoint::{self, Checkpoints};
@@ -21,12 +21,13 @@ use std::fs;
 use std::io;
 
 /// Files of a run's folder in the order in which they get their names.
-pub(crate) const RUN_FILES: [&str; 11] = [
+pub(crate) const RUN_FILES: [&str; 12] = [
     ROUNDS_FILE,
     MARKS_FILE,
     EVENTS_FILE,
     TIMELINE_FILE,
     MODEL_FILE,
+    MEMORY_FILE,
     POLICY_FILES[0],
     POLICY_FILES[1],
     ID_FILES[0],

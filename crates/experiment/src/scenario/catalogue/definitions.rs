@@ -1,14 +1,15 @@
 //! Definitions of sections and values that are documented nowhere else: what `describe` begins with.
 
 use fedgenie_core::catalogue::documentation;
-use fedgenie_learning::aggregate;
+use fedgenie_learning::algorithm;
 use fedgenie_learning::ratings::split;
 
 /// What a component of this kind and name is; none if its own file says that. Where its first words are no heading,
 /// they are its summary.
 pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
     let source = match (kind, name) {
-        ("section", "aggregation") => aggregate::DOCUMENTED,
+        ("section", "aggregation") => algorithm::fold::DOCUMENTED,
+        ("section", "algorithm") => algorithm::DOCUMENTED,
         ("value", "split") => split::DOCUMENTED,
         _ => {
             let found = DEFINITIONS.iter().find(|(known, _)| known.split_once('/') == Some((kind, name)));

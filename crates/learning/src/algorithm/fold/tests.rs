@@ -1,6 +1,7 @@
 //! Averages by hand, weights, rows of tables.
 
 use super::*;
+use crate::algorithm::{AggregationConfig, ServerConfig, ServerOptimizer};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 
 fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: &'a [f32]) -> Contribution<'a> {
@@ -86,6 +87,9 @@ fn the_order_of_arrival_does_not_change_a_bit() {
                 start: &sent[29 - index as usize],
                 parameters: &sent[index as usize],
                 rows: &[],
+                steps: None,
+                rate: 1.0,
+                weight: None,
             })
             .collect();
         let mut expected = global.clone();

@@ -8,7 +8,19 @@ use fedgenie_core::rng::{Purpose, Streams};
 
 fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: &'a [f32]) -> Contribution<'a> {
     let (client, number) = (ClientId(client), JobNumber(1));
-    Contribution { client, number, cluster: 0, examples, staleness_weight: 1.0, start, parameters, rows: &[], steps: None, rate: 1.0, weight: None }
+    Contribution {
+        client,
+        number,
+        cluster: 0,
+        examples,
+        staleness_weight: 1.0,
+        start,
+        parameters,
+        rows: &[],
+        steps: None,
+        rate: 1.0,
+        weight: None,
+    }
 }
 
 const fn config(weighting: Weighting, server: ServerConfig) -> AggregationConfig {

@@ -36,10 +36,10 @@
 //! [`Pull`]: crate::ncf::Pull
 
 use super::Recommendation;
+use crate::algorithm::{Combine, Related};
 use crate::layout::{Layout, Update};
 use crate::model::weights::Tensor;
 use crate::ncf::items_of;
-use crate::algorithm::{Combine, Related};
 use crate::task::PrivateView;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
@@ -144,8 +144,8 @@ impl Recommendation {
         shape.tensors().into_iter().map(one).collect()
     }
 
-    /// Relates updates by their changes; see [`Task::relate`](crate::task::Task::relate).
-    pub(super) fn guide(&self, sent: &[(ClientId, &[f32])], updates: &[&Update], weights: &[f64]) -> Related {
+    /// Relates updates by their changes.
+    fn guide(&self, sent: &[(ClientId, &[f32])], updates: &[&Update], weights: &[f64]) -> Related {
         let changes: Vec<Change> =
             sent.iter().zip(updates).map(|(&(_, start), update)| Change::of(&self.layout, start, update)).collect();
         let neighbours = neighbours(&changes, weights);
@@ -182,6 +182,12 @@ impl Change {
         let piece = self.pieces.partition_point(|(range, _)| range.start <= place).checked_sub(1)?;
         let (range, at) = &self.pieces[piece];
         (place < range.end).then(|| &self.numbers[at + place - range.start..][..count])
+    }
+}
+
+impl Combine for Recommendation {
+    fn relate(&self, sent: &[(ClientId, &[f32])], updates: &[&Update], weights: &[f64]) -> Option<Related> {
+        Some(self.guide(sent, updates, weights))
     }
 }
 

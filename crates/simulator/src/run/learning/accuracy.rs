@@ -7,7 +7,8 @@ use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::Place;
 use fedgenie_core::state::{State, Stateful};
-use fedgenie_learning::task::{ModelState, Need, On, PrivateView};
+use fedgenie_learning::task::{ModelState, Need, On};
+use std::sync::Arc;
 
 /// What is known of the servers of a run whose policies ask; NaN where it is unknown.
 pub(in crate::run) struct Accuracies {
@@ -128,27 +129,18 @@ impl Learning<'_> {
     /// # Errors
     /// If the task lacks what it measures.
     pub fn accuracy_at_edge(
-        &mut self,
+        &self,
         round: Round,
         edge: &EdgeState<'_>,
-        model: &[f32],
+        model: &Arc<[f32]>,
         on: AccuracyOn,
         parallel: bool,
     ) -> Result<f64, RunError> {
         self.check(round, Need::Aggregation(&edge.aggregated))?;
-        self.check(round, Need::Measures { round, servers: self.memories.len() })?;
+        self.check(round, Need::Measures { round, servers: self.state.memories.len() })?;
         // What the server will remember if its model reaches the cloud.
-        let mut memories = std::mem::take(&mut self.memories);
-        let memory = &mut memories[edge.edge.index()];
-        let before = memory.clone();
-        self.task.remember(round, edge.edge, &edge.aggregated, memory);
-        let mut moved = self.moved.clone();
-        edge.rows.iter().for_each(|&row| moved[row as usize] = round);
-        let private = PrivateView::of(&self.private);
-        let state = ModelState { model, private, round, moved: &moved, memories: &memories };
-        let found = self.accuracy_of((edge.edge, edge.members), &state, on, parallel);
-        memories[edge.edge.index()] = before;
-        self.memories = memories;
-        Ok(found)
+        let mut state = self.state.at_edge(edge.cluster, model.clone(), &edge.rows, round);
+        state.remember_at(&state.open(round, self.task), edge.edge, &edge.aggregated);
+        Ok(self.accuracy_of((edge.edge, edge.members), &state.current(edge.cluster), on, parallel))
     }
 }

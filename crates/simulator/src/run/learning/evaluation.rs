@@ -40,7 +40,7 @@ pub(in crate::run) struct Evaluated<'a> {
 impl Learning<'_> {
     /// The current model of a cluster, for the task.
     pub(in crate::run) fn current(&self, cluster: u32) -> ModelState<'_> {
-        self.state(&self.models[cluster as usize], PrivateView::of(&self.private))
+        self.state.current(cluster)
     }
 
     /// Loss of a model on the candidates' own data; NaN where the task has no loss.
@@ -53,8 +53,8 @@ impl Learning<'_> {
         candidates: &[ClientId],
         parallel: bool,
     ) -> Result<Vec<(ClientId, f64)>, RunError> {
-        self.check(self.round.next(), Need::Losses(candidates))?;
-        let state = self.state(model, PrivateView::of(&self.private));
+        self.check(self.state.round.next(), Need::Losses(candidates))?;
+        let state = self.state.view(model, PrivateView::of(&self.state.private));
         let one = |&client: &ClientId| (client, self.task.client_loss(client, &state));
         Ok(if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() })
     }
@@ -69,8 +69,8 @@ impl Learning<'_> {
     /// # Errors
     /// If it is missing.
     pub fn told_loss(&self, edge: EdgeId, cluster: u32) -> Result<f64, RunError> {
-        let told = self.task.told_loss(self.round, edge, cluster);
-        told.map_err(|message| RunError::Task { round: self.round, message })
+        let round = self.state.round;
+        self.task.told_loss(round, edge, cluster).map_err(|message| RunError::Task { round, message })
     }
 
     /// Mean losses of all clusters' models on the training examples of an edge server's clients, or on its test
@@ -78,13 +78,14 @@ impl Learning<'_> {
     pub fn losses_of_server(&self, edge: EdgeId, members: &[ClientId], on: LossesOn, parallel: bool) -> Vec<f64> {
         let measures = &self.world.measures;
         let Some(loss) = measures.of_data.iter().position(|measure| measure.name == "loss") else {
-            return vec![f64::NAN; self.models.len()];
+            return vec![f64::NAN; self.state.models.len()];
         };
         let on = match on {
             LossesOn::Train => On::Server(edge, members),
             LossesOn::Test => On::ServerTest(edge, members, self.test_of(edge).unwrap_or_default()),
         };
-        let states: Vec<ModelState<'_>> = (0..).zip(&self.models).map(|(cluster, _)| self.current(cluster)).collect();
+        let states: Vec<ModelState<'_>> =
+            (0..).zip(&self.state.models).map(|(cluster, _)| self.current(cluster)).collect();
         let mut values = vec![self.no_values(); states.len()];
         match self.task.evaluate_each(on, &states, parallel, &mut values) > 0.0 {
             true => values.into_iter().map(|values| values[loss]).collect(),
@@ -111,7 +112,7 @@ impl Learning<'_> {
         clients: &[ClientId],
         parallel: bool,
     ) -> Vec<f64> {
-        let state = self.state(model, PrivateView::of(&self.private));
+        let state = self.state.view(model, PrivateView::of(&self.state.private));
         let jobs: Vec<JobKey> = clients.iter().map(|&client| JobKey { client, number: turn.into() }).collect();
         let answers = self.task.answers_of(kind, &jobs, &self.world.context(), &state, parallel);
         assert_eq!(answers.len(), kind.numbers * jobs.len(), "an answer has the numbers that its kind declares");
@@ -128,8 +129,8 @@ impl Learning<'_> {
             };
             let instead = [(client, &*kept)];
             let instead = if kept.is_empty() { &[][..] } else { &instead[..] };
-            let private = PrivateView { table: &self.private, instead };
-            let state = ModelState { round: Round(round.0.saturating_sub(1)), ..self.state(&sent.model, private) };
+            let private = PrivateView { table: &self.state.private, instead };
+            let state = ModelState { round: Round(round.0.saturating_sub(1)), ..self.state.view(&sent.model, private) };
             self.answer(kind, JobKey { client, number }, &state)
         };
         if parallel { work.par_iter().map(one).collect() } else { work.iter().map(one).collect() }
@@ -174,7 +175,7 @@ impl Learning<'_> {
         let measures = &self.world.measures;
         let place = if measures.has_valid { Place::Valid } else { Place::Test };
         // With cluster models, metrics are means over these.
-        if let (Some(measured), Some(main), true) = (measured, measures.main(), self.models.len() == 1) {
+        if let (Some(measured), Some(main), true) = (measured, measures.main(), self.state.models.len() == 1) {
             let name = main.metric(place, None);
             if let Some((_, value)) = measured.iter().find(|(known, _)| *known == name) {
                 return Ok(main.better.quality(*value));
@@ -229,14 +230,14 @@ impl Learning<'_> {
         let measures = &self.world.measures;
         let mut metrics = Metrics::new();
         let has_tests = !scopes.is_empty() && self.test_of(EdgeId(0)).is_some();
-        let is_split = has_tests && self.models.len() > 1;
+        let is_split = has_tests && self.state.models.len() > 1;
         let of_servers = match servers || is_split {
             true => self.of_servers(state, scopes, parallel),
             false => Vec::new(),
         };
         let mut of_model = vec![f64::NAN; measures.of_model.len()];
         let mut held_out = vec![self.no_values(); if measures.has_valid { 2 } else { 1 }];
-        if self.models.len() == 1 || scopes.is_empty() {
+        if self.state.models.len() == 1 || scopes.is_empty() {
             self.task.evaluate_whole(state, parallel, &mut held_out, &mut of_model);
         } else {
             held_out = self.on_held_out(state, scopes, is_split, parallel);
@@ -309,7 +310,7 @@ impl Learning<'_> {
             _ => unreachable!("there are one or two held-out parts"),
         };
         let mut parts = vec![Vec::new(); all.len()];
-        for (cluster, model) in (0..).zip(&self.models) {
+        for (cluster, model) in (0..).zip(&self.state.models) {
             let mine = scopes.iter().filter(|(_, of)| *of == cluster);
             let weight: usize = mine.map(|(members, _)| self.examples_of(members)).sum();
             if weight > 0 {
@@ -324,7 +325,7 @@ impl Learning<'_> {
     /// The cluster of each client; empty where there is one.
     fn clusters_of_clients(&self, scopes: &[ServerScope<'_>]) -> Vec<u32> {
         let mut cluster_of = Vec::new();
-        if self.models.len() > 1 {
+        if self.state.models.len() > 1 {
             cluster_of.resize(self.world.population.len(), 0);
             for (members, cluster) in scopes {
                 members.iter().for_each(|client| cluster_of[client.index()] = *cluster);
@@ -336,7 +337,7 @@ impl Learning<'_> {
     /// The measures under the model of a cluster; none where there is nothing to measure on.
     fn measured(&self, on: On<'_>, state: &ModelState<'_>, cluster: u32, parallel: bool) -> Option<Weighted> {
         let mut values = self.no_values();
-        let model = if cluster == 0 { state.model } else { &self.models[cluster as usize] };
+        let model = if cluster == 0 { state.model } else { &self.state.models[cluster as usize] };
         let weight = self.task.evaluate(on, &ModelState { model, ..*state }, parallel, &mut values);
         (weight > 0.0).then_some((values, weight))
     }

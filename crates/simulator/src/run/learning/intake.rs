@@ -6,9 +6,11 @@ use crate::run::jobs::Job;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
-use fedgenie_learning::aggregate::Contribution;
+use fedgenie_learning::algorithm::JobMemory;
 use fedgenie_learning::layout::{Layout, Update};
-use fedgenie_learning::task::{self, ProbeKind};
+use fedgenie_learning::learned::Arrival;
+use fedgenie_learning::task::{Job as TaskJob, ProbeKind};
+use fedgenie_learning::training::Assignment;
 use std::sync::Arc;
 
 /// What a client begins its job with.
@@ -18,6 +20,8 @@ pub(in crate::run) struct Sent {
     pub model: Arc<[f32]>,
     /// What it kept at that moment.
     pub private: Option<Arc<[f32]>>,
+    /// What it was sent and remembered of the algorithm.
+    pub memory: JobMemory,
     /// The cluster of the model.
     pub cluster: u32,
 }
@@ -48,11 +52,12 @@ impl Work {
         Some(Self { client, turn, round, number, sent, staleness, staleness_weight, up_bytes, latency })
     }
 
-    /// The work as the task sees it.
-    pub fn job(&self) -> task::Job<'_> {
+    /// The work as the task and the algorithm see it.
+    pub fn assignment(&self) -> Assignment<'_> {
         let Self { client, round, number, ref sent, .. } = *self;
         let private = sent.private.as_deref();
-        task::Job { client, round, number, start: &sent.model, private, epochs: None, correction: None }
+        let job = TaskJob { client, round, number, start: &sent.model, private, epochs: None, correction: None };
+        Assignment { job, memory: sent.memory.clone() }
     }
 }
 
@@ -171,17 +176,18 @@ impl EdgeModel {
         part
     }
 
-    /// What `part` of it weighs. The cloud numbers edge servers as if they were clients.
-    pub fn contribution<'a>(&'a self, part: &'a Update, starts: &'a [Arc<[f32]>]) -> Contribution<'a> {
-        Contribution {
+    /// `part` of it, for folding. The cloud numbers edge servers as if they were clients.
+    pub fn arrival<'a>(&'a self, part: &'a Update, starts: &'a [Arc<[f32]>]) -> Arrival<'a> {
+        Arrival {
             client: ClientId(self.edge.0),
             number: self.number,
             cluster: self.cluster,
             examples: self.examples,
-            staleness_weight: self.staleness_weight,
+            age: self.staleness_weight,
+            weight: None,
+            rate: None,
             start: self.start.as_deref().unwrap_or(&*starts[self.cluster as usize]),
-            parameters: &part.parameters,
-            rows: &part.rows,
+            update: part,
         }
     }
 }

@@ -50,11 +50,8 @@ impl Learner {
             Weighting::TotalSize => Weighting::DataSize,
             Weighting::DataSize | Weighting::Uniform => weighting,
         };
-        let at_edge = AggregationConfig {
-            weighting: Some(at_edge),
-            server: ServerConfig::default(),
-            rows: aggregation.rows,
-        };
+        let at_edge =
+            AggregationConfig { weighting: Some(at_edge), server: ServerConfig::default(), rows: aggregation.rows };
         let layout = Arc::new(layout.clone());
         let make = |config: &AggregationConfig| {
             ServerOptimizer::new(config, layout.clone()).with_combination(algorithm.combine.clone())
@@ -236,7 +233,8 @@ impl State {
         if let Some(rule) = &learner.algorithm.job {
             let mut left: Vec<&Arrival<'_>> = arrivals.iter().collect();
             left.sort_unstable_by_key(|arrival| (arrival.client, arrival.number));
-            let left: Vec<(ClientId, &Update)> = left.into_iter().map(|arrival| (arrival.client, arrival.update)).collect();
+            let left: Vec<(ClientId, &Update)> =
+                left.into_iter().map(|arrival| (arrival.client, arrival.update)).collect();
             self.memory.take(&**rule, &learner.layout, &left, learner.clients);
         }
         Ok(Folded { is_new: true, rows, private })
