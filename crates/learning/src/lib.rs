@@ -9,6 +9,7 @@ pub mod dmrl;
 pub mod graph_network;
 pub mod lanes;
 pub mod layout;
+pub mod local;
 pub mod matrix_factorisation;
 pub mod model;
 pub mod ncf;
