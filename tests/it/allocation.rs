@@ -3,9 +3,7 @@
 use super::support::{SETTINGS, world};
 use fedgenie::data::{Dataset, Shape, Targets};
 use fedgenie::id::{ClientId, JobNumber, Round};
-use fedgenie::matrix_factorisation::{
-    BprTraining, Job, Moves, Negatives, Outcome, RowOptimizer, RowRegularisation, Worker,
-};
+use fedgenie::matrix_factorisation::{BprTraining, Job, Moves, Negatives, Outcome, RowRegularisation, Worker};
 use fedgenie::model::families::{MlpActivation, lenet5, mlp, resnet18, simple_cnn};
 use fedgenie::model::{Batch, LinearRegression, Model, Scratch, SoftmaxRegression};
 use fedgenie::rng::{Purpose, Streams};
@@ -134,7 +132,7 @@ fn steps_on_rows_do_not_allocate() {
                     dimensions: D,
                     length: Length::Steps(steps),
                     batch: 7,
-                    optimizer: RowOptimizer::new(&config).unwrap(),
+                    optimizer: Optimizer::new(&config).unwrap(),
                     extra,
                     moves: Moves::Touched,
                 };
@@ -145,6 +143,7 @@ fn steps_on_rows_do_not_allocate() {
                     ends: &[25, 40],
                     negatives: Negatives::Drawn,
                     lr_factor: 1.0,
+                    correction: None,
                     order: streams.stream(Purpose::BatchOrder, 0, 1),
                     draws: streams.stream(Purpose::TrainingNoise, 0, 1),
                 };

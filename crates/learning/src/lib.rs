@@ -10,6 +10,7 @@ pub mod graph_network;
 pub mod lanes;
 pub mod layout;
 pub mod learned;
+pub mod local;
 pub mod matrix_factorisation;
 pub mod model;
 pub mod ncf;

@@ -25,7 +25,7 @@ use crate::algorithm::Combine;
 use crate::data::partition::{ClassCounts, Skew};
 use crate::layout::{Layout, Update};
 use crate::model::weights::Tensor;
-use crate::trainer::LocalTraining;
+use crate::trainer::{DenseJob, LocalTraining};
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
 use rayon::prelude::*;
@@ -100,6 +100,14 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// One client's training: from what it was sent and what it keeps to its update.
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update);
 
+    /// Replaces `gradient` by the mean gradient of the loss alone over a client's own examples at the model that it was
+    /// sent, as the mini-batches of the job's first epoch see them: neither clipped nor corrected, without proximal term
+    /// and decay. One number for each of the layout, zeros at statistics and at rows without slope. False where that is
+    /// not defined, as it is without examples.
+    fn gradient(&self, _job: &Job<'_>, _context: &Context<'_>, _worker: &mut Worker, _gradient: &mut Vec<f32>) -> bool {
+        false
+    }
+
     /// How the updates of this model are combined, where it has a way of its own.
     fn combination(&self) -> Option<&dyn Combine> {
         None
@@ -107,12 +115,6 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
 
     /// Whether [`Task::gradient`] is defined.
     fn has_gradient(&self) -> bool {
-        false
-    }
-
-    /// Replaces `gradient` by the mean gradient of the loss alone over all examples of a client at the model that it was
-    /// sent, a number for each parameter of the layout. False where that is not defined.
-    fn gradient(&self, _job: &Job<'_>, _context: &Context<'_>, _worker: &mut Worker, _gradient: &mut Vec<f32>) -> bool {
         false
     }
 
@@ -393,6 +395,16 @@ pub struct Job<'a> {
     pub correction: Option<&'a [f32]>,
 }
 
+impl<'a> Job<'a> {
+    /// The job as one whose steps move all parameters, of which the first `trained` are trained.
+    pub(crate) fn dense(&self, context: &Context<'a>, trained: usize) -> DenseJob<'a> {
+        let Self { client, round, number, start, epochs, correction, .. } = *self;
+        let Context { settings, streams, loss_rms } = *context;
+        let job = DenseJob::new(settings, streams, (client, round, number), (start, trained));
+        DenseJob { epochs, correction, loss_rms, ..job }
+    }
+}
+
 /// What all jobs of a run have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
@@ -468,3 +480,6 @@ impl Worker {
         kept.downcast_mut().expect("a worker serves one task")
     }
 }
+
+#[cfg(test)]
+mod job_tests;

@@ -17,7 +17,7 @@ use crate::data::partition::{ClassCounts, Partition, Skew, TestSplit};
 use crate::layout::{Layout, Scope, Update};
 use crate::model::weights::{Tensor, tensors_of};
 use crate::model::{Batch, Evaluation, Model, Scratch, evaluate, evaluate_each};
-use crate::trainer::{self, LocalTraining, Trainer, TrainingJob};
+use crate::trainer::{self, LocalTraining, Trainer};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Measure, Measures};
 use fedgenie_core::rng::{Purpose, Streams};
@@ -112,6 +112,11 @@ impl Labelled {
         found.examples as f64
     }
 
+    fn trainer<'a>(&'a self, context: &Context<'a>) -> Trainer<'a> {
+        let Context { settings, streams, .. } = *context;
+        Trainer { model: &*self.model, data: &self.data.train, settings, streams }
+    }
+
     /// The examples of a client.
     pub fn of_client(&self, client: ClientId) -> Batch<'_> {
         Batch { data: &self.data.train, examples: self.partition.client(client) }
@@ -155,15 +160,15 @@ impl Task for Labelled {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let Context { settings, streams, loss_rms } = *context;
-        let Job { client, round, number, start, .. } = *job;
-        let job = TrainingJob { client, round, number, start, examples: self.partition.client(client) };
-        Trainer { model: &*self.model, data: &self.data.train, settings, streams }.train_one(
-            &job,
-            loss_rms,
-            worker.keep(),
-            update,
-        );
+        let dense = job.dense(context, self.layout.trained());
+        let examples = self.partition.client(job.client);
+        self.trainer(context).do_job(&dense, (job.client, job.number), examples, worker.keep(), update);
+    }
+
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        let dense = job.dense(context, self.layout.trained());
+        let examples = self.partition.client(job.client);
+        self.trainer(context).gradient(&dense, (job.client, job.number), examples, worker.keep(), gradient)
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
@@ -262,3 +267,6 @@ impl Task for Labelled {
         )]
     }
 }
+
+#[cfg(test)]
+mod tests;

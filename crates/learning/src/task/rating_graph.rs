@@ -62,7 +62,7 @@ use crate::graph_network::{self, Network, Pairs, Prepared, Scratch, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
-use crate::trainer::LocalTraining;
+use crate::trainer::{DenseJob, LocalTraining};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
@@ -223,10 +223,19 @@ impl RatingGraph {
         (0..self.prepared.len()).map(ClientId::from_index).collect()
     }
 
+    fn training(&self, client: ClientId) -> &Pairs {
+        self.holdings.clients()[client.index()].part(Part::Train)
+    }
+
+    /// A batch of all ratings has their own order.
+    fn dense<'a>(&self, job: &Job<'a>, context: &Context<'a>) -> DenseJob<'a> {
+        DenseJob { keeps_whole: true, ..job.dense(context, self.shape.parameters()) }
+    }
+
     /// The loss of each training rating of a client.
     fn losses(&self, client: ClientId, model: &[f32], scratch: &mut Scratch) -> Vec<f64> {
         let network = self.network(client);
-        let pairs = self.holdings.clients()[client.index()].part(Part::Train);
+        let pairs = self.training(client);
         network.embed(model, scratch);
         let errors = network.errors(model, pairs, &all(pairs), scratch);
         errors.iter().map(|&error| f64::from(error) * f64::from(error)).collect()
@@ -278,20 +287,14 @@ impl Task for RatingGraph {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let Context { settings, streams, loss_rms } = *context;
-        let Job { client, round, number, start, .. } = *job;
-        let todo = graph_network::Job {
-            start,
-            pairs: self.holdings.clients()[client.index()].part(Part::Train),
-            lr_factor: settings.schedule.factor(round.0) as f32,
-            order: streams.stream(Purpose::BatchOrder, client.0, number.0),
-        };
-        update.clear();
         let worker: &mut graph_network::Worker = worker.keep();
-        let outcome = worker.train(&self.network(client), settings, &todo, &mut update.parameters);
-        update.first_loss = outcome.loss;
-        update.loss_rms = loss_rms.then_some(outcome.loss_rms);
-        (update.diverged, update.steps) = (outcome.diverged, outcome.steps);
+        worker.train(&self.network(job.client), self.training(job.client), &self.dense(job, context), update);
+    }
+
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        let worker: &mut graph_network::Worker = worker.keep();
+        let pairs = self.training(job.client);
+        worker.gradient(&self.network(job.client), pairs, &self.dense(job, context), gradient)
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {

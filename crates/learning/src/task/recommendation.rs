@@ -293,7 +293,7 @@ impl Task for Recommendation {
                     Kind::Guided { .. } => Footprint::default().with_all_positives(),
                     _ => Footprint::default(),
                 };
-                { found }.of(&self.training(context.settings), &bare, self.source.items())
+                { found }.of(&self.training(context.settings, None), &bare, self.source.items())
             }
         };
         let bytes = |sent, rows: usize| match sent {
@@ -330,6 +330,11 @@ impl Task for Recommendation {
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
         self.do_job(job, context, worker.keep(), update);
+    }
+
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        let training::Kept { slopes, .. } = worker.keep();
+        self.mean_gradient(job, context.streams, slopes, gradient)
     }
 
     fn combination(&self) -> Option<&dyn Combine> {

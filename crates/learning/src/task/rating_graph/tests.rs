@@ -6,6 +6,7 @@ use crate::graph_network::Kind;
 use crate::ratings::SplitConfig;
 use crate::ratings::social::dealt::Dealt;
 use crate::ratings::social::{SocialConfig, SocialPartition, SocialSource, SyntheticSocial};
+use crate::task::job_tests::check;
 use crate::task::{JobKey, PrivateTable};
 use crate::trainer::OptimizerConfig;
 use fedgenie_core::id::{JobNumber, Round};
@@ -187,5 +188,19 @@ fn factors_learn_more_than_the_mean() {
         let count = task.evaluate(On::Test, &state(&model), false, &mut values);
         let mean = task.references()[0].1[0].1;
         assert!(values[0] < mean && count == 360.0, "{kind:?}: {values:?}, {mean}, {first}");
+    }
+}
+
+#[test]
+fn jobs_have_gradients_corrections_and_epochs() {
+    let streams = Streams::new(3);
+    for kind in [Kind::Gcn, Kind::Gat { heads: 2 }] {
+        let shape = Shape { kind, ..SHAPE };
+        let task = RatingGraph::new(shape, holdings(3, Some(4), true), &Features::Random, None, &streams);
+        check(&task, ClientId(2), true, true);
+    }
+    for kind in [FactorKind::Mf, FactorKind::SoRec { trust: 0.01 }, FactorKind::SoReg { trust: 0.5 }] {
+        let settings = Settings { kind, factors: 4, lambda: 0.25, range: [1.0, 5.0] };
+        check(&RatingFactors::new(settings, holdings(4, None, true), None), ClientId(0), true, true);
     }
 }

@@ -6,7 +6,6 @@ use crate::matrix_factorisation::{
 use crate::ncf::{self, Losses, NetworkScores, Outcome, Pull, Shape, xavier};
 use crate::ranking::ScoreItems;
 use crate::ratings::triplets::Triplet;
-use crate::trainer::Optimizer;
 use fedgenie_core::math::float;
 use fedgenie_core::rng::{Purpose, Streams};
 
@@ -58,18 +57,18 @@ impl Trainers {
     pub fn train(
         &mut self,
         kind: &Kind,
-        (settings, optimizer): (&BprTraining, &Optimizer),
+        settings: &BprTraining,
         (job, Beside { weights, targets }): (&mf::Job<'_>, Beside<'_>),
     ) -> &mut Outcome {
         let Self { rows, networks, halves, neighbours, outcome } = self;
         match kind {
             Kind::Products { .. } => rows.train(settings, job, &mut outcome.rows),
-            Kind::Network(shape) => networks.train(shape, (settings, optimizer), (job, weights), outcome),
+            Kind::Network(shape) => networks.train(shape, settings, (job, weights), outcome),
             Kind::Private => halves.train(rows, settings, job, &mut outcome.rows),
             Kind::Neighbours => neighbours.train(rows, settings, job, &mut outcome.rows),
             Kind::Guided { shape, pull } => {
                 let pull = Some(Pull { weight: *pull, targets });
-                networks.train_pulled(shape, (settings, optimizer), (job, weights, pull), outcome);
+                networks.train_pulled(shape, settings, (job, weights, pull), outcome);
             }
         }
         outcome

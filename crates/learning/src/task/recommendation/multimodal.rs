@@ -24,7 +24,7 @@
 
 use super::{HeldOut, Source};
 use crate::data::partition::{Partition, Skew};
-use crate::dmrl::{self, Examples, Features, ItemScores, Network, Objective, Pairs, Shape};
+use crate::dmrl::{self, Features, ItemScores, Network, Objective, Pairs, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::model::weights::Tensor;
 use crate::ranking::{Ranker, ScoreItems};
@@ -269,6 +269,13 @@ impl Multimodal {
         }
     }
 
+    /// What a job trains on.
+    fn data_of(&self, &Job { client, number, .. }: &Job<'_>, context: &Context<'_>) -> dmrl::Data<'_> {
+        let Settings { shape, objective, .. } = &self.settings;
+        let draws = context.streams.stream(Purpose::TrainingNoise, client.0, number.0);
+        dmrl::Data { shape, features: &self.features, objective, pairs: self.pairs(client), draws }
+    }
+
     /// The measures by each of the held-out parts, for which users' items are scored once. Returns their weights.
     fn ranked<const PARTS: usize>(
         &self,
@@ -298,14 +305,13 @@ impl Multimodal {
     /// Tells the loss of each of a client's training examples, with fixed negatives.
     fn each_loss(&self, client: ClientId, model: &[f32], worker: &mut dmrl::Worker, mut tell: impl FnMut(f64)) {
         let Settings { shape, objective, .. } = &self.settings;
-        let dmrl::Worker { scratch, examples, losses, .. } = worker;
+        let dmrl::Worker { scratch, examples, order, losses, .. } = worker;
         let network = Network { shape, features: &self.features };
         let pairs = self.pairs(client);
         let mut draws = self.streams.stream(Purpose::Example, client.0, OF_CLIENT);
-        Examples::list(examples, &pairs, shape.items, objective.negatives);
-        for begin in (0..examples.order.len()).step_by(TOGETHER) {
-            let places = begin..examples.order.len().min(begin + TOGETHER);
-            let batch = examples.batch(&pairs, shape.items, objective.negatives, places, &mut draws);
+        examples.list(&pairs, shape.items, objective.negatives, order);
+        for chosen in order.chunks(TOGETHER) {
+            let batch = examples.batch(&pairs, shape.items, objective.negatives, chosen, &mut draws);
             network.losses(model, batch, objective, losses, scratch);
             losses.iter().for_each(|&loss| tell(f64::from(loss)));
         }
@@ -340,22 +346,13 @@ impl Task for Multimodal {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let Context { settings, streams, loss_rms } = *context;
-        let Job { client, round, number, start, .. } = *job;
-        let Settings { shape, objective, .. } = &self.settings;
-        let todo = dmrl::Job {
-            start,
-            pairs: self.pairs(client),
-            lr_factor: settings.schedule.factor(round.0) as f32,
-            order: streams.stream(Purpose::BatchOrder, client.0, number.0),
-            draws: streams.stream(Purpose::TrainingNoise, client.0, number.0),
-        };
-        update.clear();
         let worker: &mut dmrl::Worker = worker.keep();
-        let outcome = worker.train((shape, &self.features), objective, settings, &todo, &mut update.parameters);
-        update.first_loss = outcome.loss;
-        update.loss_rms = loss_rms.then_some(outcome.loss_rms);
-        (update.diverged, update.steps) = (outcome.diverged, outcome.steps);
+        worker.train(self.data_of(job, context), &job.dense(context, self.layout.len()), update);
+    }
+
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        let worker: &mut dmrl::Worker = worker.keep();
+        worker.gradient(self.data_of(job, context), &job.dense(context, self.layout.len()), gradient)
     }
 
     fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {

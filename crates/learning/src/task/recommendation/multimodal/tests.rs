@@ -4,7 +4,7 @@ use super::*;
 use crate::dmrl::tests::reference::Tensors;
 use crate::ratings::tests::split_of;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
-use crate::task::PrivateTable;
+use crate::task::{PrivateTable, job_tests};
 use crate::trainer::{Length, OptimizerConfig};
 use fedgenie_core::id::{JobNumber, Round};
 use serde_json::{Value, json};
@@ -213,4 +213,12 @@ fn a_job_that_diverges_says_so() {
     let (update, _) = train(&task, ClientId(2), Length::Epochs(30), 1e30);
     assert!(update.diverged);
     assert!(update.parameters.iter().all(|number| !number.is_nan() || number.to_bits() == f32::NAN.to_bits()));
+}
+
+#[test]
+fn jobs_have_gradients_corrections_and_epochs() {
+    // The distance correlation of a batch is no mean over its examples.
+    job_tests::check(&task(&drawn(), 20, json!("users"), None), ClientId(2), false, true);
+    let split = split_of(&[(0, 0, 1.0), (0, 1, 1.0), (0, 2, 1.0), (1, 1, 1.0), (2, 2, 1.0), (1, 0, 1.0)], 1);
+    job_tests::check_none(&task(&split, 3, json!("users"), None), ClientId(0));
 }

@@ -4,6 +4,7 @@ use super::super::*;
 use super::{SMALL, local, task, train};
 use crate::ncf::{Proxy, Shape};
 use crate::task::PrivateTable;
+use crate::task::job_tests::check;
 use crate::trainer::{Length, Noise, NoiseScope};
 use fedgenie_core::id::{JobNumber, Round};
 use fedgenie_core::math::special::normal_quantile;
@@ -100,6 +101,43 @@ fn noise_is_on_what_travels() {
             }
         }
     }
+}
+
+#[test]
+fn jobs_have_gradients_corrections_and_epochs() {
+    for kind in kinds() {
+        for transfer in [ROWS, [Sent::Table; 2]] {
+            for moves in [Moves::Touched, Moves::Interacted] {
+                let settings = Settings { kind: kind.clone(), transfer, moves, cutoffs: vec![5], ..SMALL };
+                let task = task(settings, json!("users"), 12, None);
+                // A private score moves before items do.
+                check(&task, ClientId(5), true, kind != Kind::Private);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_gradient_of_private_scores_is_that_of_products() {
+    let (private, products) = (of_kind(Kind::Private, ROWS), of_kind(Kind::Products { deviation: 0.1 }, ROWS));
+    let (streams, settings) = (Streams::new(1), local(Length::Epochs(1)));
+    let model = (&private as &dyn Task).initial_model(0, &streams);
+    let context = Context { settings: &settings, streams: &streams, loss_rms: false };
+    let job = Job {
+        client: ClientId(5),
+        round: Round(7),
+        number: JobNumber(7),
+        start: &model,
+        private: Some(&[0.5, -0.25, 0.75]),
+        epochs: None,
+        correction: None,
+    };
+    let [one, other] = [&private, &products].map(|task| {
+        let mut gradient = Vec::new();
+        assert!(task.gradient(&job, &context, &mut Worker::default(), &mut gradient));
+        gradient
+    });
+    assert!(one == other && one.iter().any(|slope| slope.abs() > 1e-3));
 }
 
 /// A job whose only step has all examples meets them at the model that was sent.
