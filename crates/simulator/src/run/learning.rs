@@ -70,7 +70,7 @@ impl<'w> Learning<'w> {
         let layout = task.layout();
         let server = || ServerOptimizer::new(&world.training.aggregation, layout.clone()).with_aging(aging);
         let clients = (0..world.population.len()).map(ClientId::from_index);
-        let keeps = clients.into_iter().any(|client| task.private_len(client) > 0);
+        let keeps = task.private().is_some_and(|state| clients.into_iter().any(|client| state.len(client) > 0));
         Self {
             world,
             task,
@@ -323,7 +323,8 @@ impl<'w> Learning<'w> {
                 let ages = self.relate(&work, current.as_deref());
                 let contributions = contributions(self.task, &work, &self.updates, &ages, current.as_deref());
                 let rows: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).collect();
-                let new = step(&mut self.servers, &self.models, &contributions, self.task.all_examples(), round)?;
+                let new =
+                    step(&mut self.servers, &self.models, &contributions, self.task.describe().all_examples, round)?;
                 let moved = moved_rows(&rows);
                 let is_new = new.is_some();
                 self.adopt(round, new, &moved);
@@ -343,7 +344,8 @@ impl<'w> Learning<'w> {
                 let contributions: Vec<Contribution<'_>> =
                     models.iter().zip(&parts).map(|(model, part)| model.contribution(part, &starts)).collect();
                 let rows: Vec<&[u32]> = parts.iter().map(|part| &*part.rows).collect();
-                let new = step(&mut self.servers, &self.models, &contributions, self.task.all_examples(), round)?;
+                let new =
+                    step(&mut self.servers, &self.models, &contributions, self.task.describe().all_examples, round)?;
                 let moved = moved_rows(&rows);
                 let is_new = new.is_some();
                 self.adopt(round, new, &moved);
@@ -371,10 +373,11 @@ impl<'w> Learning<'w> {
         for (_, clients) in arrived {
             self.check(round, Need::Aggregation(clients))?;
         }
+        let Some(script) = self.task.script() else { return Ok(()) };
         for (index, memory) in self.memories.iter_mut().enumerate() {
             let server = EdgeId::from_index(index);
             let clients = arrived.iter().find(|(edge, _)| *edge == server).map_or(&[][..], |(_, clients)| clients);
-            self.task.remember(round, server, clients, memory);
+            script.remember(round, server, clients, memory);
         }
         Ok(())
     }
@@ -384,7 +387,8 @@ impl<'w> Learning<'w> {
     /// # Errors
     /// What it lacks.
     fn check(&self, round: Round, need: Need<'_>) -> Result<(), RunError> {
-        self.task.check(need).map_err(|message| RunError::Task { round, message })
+        let checked = self.task.script().map_or(Ok(()), |script| script.check(need));
+        checked.map_err(|message| RunError::Task { round, message })
     }
 
     /// Checks that the task can measure the current models.

@@ -49,10 +49,8 @@ pub(super) fn transfer(
     client: ClientId,
     number: JobNumber,
 ) -> [u64; 2] {
-    match task {
-        Some(task) if !task.sends_all() => task.transfer(JobKey { client, number }, context),
-        _ => [payload_bytes; 2],
-    }
+    let partial = task.and_then(Task::partial);
+    partial.map_or([payload_bytes; 2], |partial| partial.transfer(JobKey { client, number }, context))
 }
 
 impl BudgetPlan {
@@ -149,7 +147,7 @@ impl World {
 
     /// What every job costs, if all cost the same.
     pub fn one_price(&self) -> Option<u64> {
-        let is_same = self.task.as_ref().is_none_or(|task| task.sends_all());
+        let is_same = self.task.as_ref().is_none_or(|task| task.partial().is_none());
         is_same.then(|| self.training.payload_bytes.saturating_mul(2))
     }
 

@@ -100,7 +100,7 @@ impl Learning<'_> {
             AccuracyOn::Train => On::Server(server, members),
         };
         let mut values = vec![f64::NAN; measures.of_data.len()];
-        match self.task.evaluate(on, state, parallel, &mut values) > 0.0 {
+        match self.task.measure(on, state, parallel, &mut values) > 0.0 {
             true => main.better.quality(values[measures.main]),
             false => f64::NAN,
         }
@@ -141,7 +141,9 @@ impl Learning<'_> {
         let mut memories = std::mem::take(&mut self.memories);
         let memory = &mut memories[edge.edge.index()];
         let before = memory.clone();
-        self.task.remember(round, edge.edge, &edge.aggregated, memory);
+        if let Some(script) = self.task.script() {
+            script.remember(round, edge.edge, &edge.aggregated, memory);
+        }
         let mut moved = self.moved.clone();
         edge.rows.iter().for_each(|&row| moved[row as usize] = round);
         let private = PrivateView::of(&self.private);
