@@ -225,7 +225,9 @@ fn data_move_between_servers() {
     // Nobody is told: the same clients are asked, and take as long.
     assert_eq!((&rounds[2]["selected"], &rounds[2]["closed_s"]), (&without[2]["selected"], &without[2]["closed_s"]));
 
-    let examples = |server: u32| (0..3).map(|client| task.examples(source(3 * server + client))).sum::<usize>() as f64;
+    let examples = |server: u32| {
+        (0..3).map(|client| task.describe().examples_of(source(3 * server + client))).sum::<usize>() as f64
+    };
     let mut expected = vec![0.0; before.len()];
     let asked: Vec<u32> =
         rounds[2]["arrived"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();

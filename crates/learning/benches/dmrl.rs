@@ -96,16 +96,17 @@ fn main() {
     tell(
         "dmrl-evaluation",
         times(runs, || {
-            task.evaluate(On::Test, &state, true, &mut values);
+            task.measure(On::Test, &state, true, &mut values);
         }),
     );
     let mut of_valid = values.clone();
-    tell("dmrl-both-together", times(runs, || task.evaluate_both(&state, true, [&mut values, &mut of_valid])));
+    let mut both = [values.clone(), values.clone()];
+    tell("dmrl-both-together", times(runs, || task.measure_all(&state, true, &mut both, &mut [])));
     tell(
         "dmrl-both-apart",
         times(runs, || {
-            task.evaluate(On::Test, &state, true, &mut values);
-            task.evaluate(On::Valid, &state, true, &mut of_valid);
+            task.measure(On::Test, &state, true, &mut values);
+            task.measure(On::Valid, &state, true, &mut of_valid);
         }),
     );
 }

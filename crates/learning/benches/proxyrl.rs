@@ -91,7 +91,7 @@ fn main() {
     let number = JobNumber(1);
     let keys: Vec<JobKey> = (0..USERS).map(|client| JobKey { client: ClientId::from_index(client), number }).collect();
     let clients: Vec<ClientId> = keys.iter().step_by(USERS / COHORT).take(COHORT).map(|key| key.client).collect();
-    let predicted = *task.probes().iter().find(|kind| kind.name == "predicted-loss").expect("there is a proxy");
+    let predicted = *task.probe_kinds().iter().find(|kind| kind.name == "predicted-loss").expect("there is a proxy");
     let job = |&client: &ClientId| Job {
         client,
         round: Round(1),
@@ -106,7 +106,7 @@ fn main() {
     let mut server = ServerOptimizer::new(&AggregationConfig::default(), task.layout().clone());
     let (mut answers, mut model) = (Vec::new(), Vec::new());
     let round = times(20, || {
-        answers = task.answers_of(&predicted, &keys, &context, &state, true);
+        answers = own.answers(&predicted, &keys, &context, &state, true);
         task::train(task, &context, &jobs, true, &mut updates);
         let contribution = |(job, update)| {
             let (&Job { client, number, start, .. }, Update { parameters, rows, .. }): (&Job<'_>, &Update) =
@@ -116,10 +116,10 @@ fn main() {
         };
         let contributions: Vec<Contribution<'_>> = jobs.iter().zip(&updates).map(contribution).collect();
         model.clone_from(&start);
-        server.apply(&mut model, &contributions, task.all_examples(), 0);
+        server.apply(&mut model, &contributions, task.describe().all_examples, 0);
     });
-    let (mut test, mut valid) = ([0.0; 6], [0.0; 6]);
-    let ranking = times(10, || task.evaluate_both(&state, true, [&mut test, &mut valid]));
+    let mut values = [vec![0.0; 6], vec![0.0; 6]];
+    let ranking = times(10, || task.measure_all(&state, true, &mut values, &mut []));
     let threads = rayon::current_num_threads();
     for (case, [median, best]) in [("round", round), ("ranking", ranking)] {
         if json {

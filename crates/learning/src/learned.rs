@@ -172,7 +172,8 @@ impl State {
     /// The start of a run: `clusters` is the number of cluster models, `servers` that of servers that select clients.
     pub fn new(task: &dyn Task, learner: &Learner, clusters: u32, servers: usize, streams: &Streams) -> Self {
         let clients = learner.clients;
-        let keeps = (0..clients).any(|client| task.private_len(ClientId::from_index(client)) > 0);
+        let ids = || (0..clients).map(ClientId::from_index);
+        let keeps = task.private().is_some_and(|state| ids().any(|client| state.len(client) > 0));
         let rule = learner.algorithm.job.as_deref();
         Self {
             round: Round(0),
@@ -260,7 +261,7 @@ impl State {
             Tier::Server => {
                 let mut servers = self.servers.clone();
                 let all = (0..).zip(servers.iter_mut().zip(&self.models));
-                let examples = task.all_examples();
+                let examples = task.describe().all_examples;
                 let models: Result<Vec<Arc<[f32]>>, NotFinite> =
                     all.map(|(cluster, (server, old))| one(server, old, examples, cluster)).collect();
                 (self.models, self.servers) = (models?, servers);
@@ -299,10 +300,11 @@ impl State {
     pub fn remember(&mut self, open: &OpenRound<'_>, arrived: &[(EdgeId, Vec<ClientId>)]) {
         let OpenRound { round, task } = *open;
         self.round = round;
+        let Some(script) = task.script() else { return };
         for (index, memory) in Arc::make_mut(&mut self.memories).iter_mut().enumerate() {
             let server = EdgeId::from_index(index);
             let clients = arrived.iter().find(|(edge, _)| *edge == server).map_or(&[][..], |(_, clients)| clients);
-            task.remember(round, server, clients, memory);
+            script.remember(round, server, clients, memory);
         }
     }
 
@@ -310,7 +312,9 @@ impl State {
     pub fn remember_at(&mut self, open: &OpenRound<'_>, server: EdgeId, clients: &[ClientId]) {
         let OpenRound { round, task } = *open;
         self.round = round;
-        task.remember(round, server, clients, &mut Arc::make_mut(&mut self.memories)[server.index()]);
+        if let Some(script) = task.script() {
+            script.remember(round, server, clients, &mut Arc::make_mut(&mut self.memories)[server.index()]);
+        }
     }
 
     /// A model of this state, for the task to be evaluated.

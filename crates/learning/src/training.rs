@@ -60,7 +60,8 @@ fn train_under(
         return;
     }
     if rule.needs_gradient() {
-        let is_known = task.gradient(&job, context, of_task, gradient);
+        let losses = task.losses();
+        let is_known = losses.is_some_and(|losses| losses.gradient(&job, context, of_task, gradient));
         assert!(is_known && gradient.len() == layout.len(), "a task without gradients is refused before");
     }
     let mut left = std::mem::take(&mut update.memory);

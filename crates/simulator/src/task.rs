@@ -21,8 +21,9 @@ pub mod softmax_regression;
 
 pub use fedgenie_learning::data::source::DataCache;
 pub use fedgenie_learning::task::{
-    Context, Job, JobKey, Labelled, ModelState, Need, On, PrivateTable, PrivateView, ProbeKind, Recommendation,
-    References, Task, Worker,
+    Appendix, Ask, Context, DealtData, Description, Job, JobKey, Labelled, Losses, ModelState, Need, On,
+    PartialTransfer, PrivateState, PrivateTable, PrivateView, ProbeKind, Probes, Recommendation, References, Script,
+    Task, Worker,
 };
 
 use crate::clusters::ClusterModel;
@@ -205,7 +206,7 @@ pub trait Material {
 /// A task that needs no data to be spread.
 impl<T: Task> Material for T {
     fn whole_bytes(&self) -> u64 {
-        Task::whole_bytes(self)
+        self.layout().whole_bytes()
     }
 
     fn deal(self: Box<Self>, _: usize, _: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {

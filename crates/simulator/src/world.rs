@@ -245,7 +245,7 @@ impl WorldPlan {
     /// What is measured of a task: on validation data only where there are any.
     fn measures(&self, task: Option<&dyn Task>) -> Measures {
         let mut measures = self.task.measures();
-        measures.has_valid &= task.is_some_and(Task::has_valid);
+        measures.has_valid &= task.is_some_and(|task| task.describe().has_valid);
         measures
     }
 
@@ -285,13 +285,10 @@ impl WorldPlan {
                 let declared = is_declared.then(|| plan.build(&work(None), &streams)).transpose()?;
                 let sizes = declared.as_ref().map_or(&[][..], Population::data_sizes);
                 let task = material.deal(clients, sizes, &streams)?;
+                assert_eq!(task.describe().examples.len(), clients, "a task describes each of its clients");
                 let population = match declared {
                     Some(population) => population,
-                    None => {
-                        let ids = (0..clients).map(ClientId::from_index);
-                        let sizes: Vec<u32> = ids.map(|client| task.examples(client) as u32).collect();
-                        plan.build(&work(Some(&sizes)), &streams)?
-                    }
+                    None => plan.build(&work(Some(&task.describe().examples)), &streams)?,
                 };
                 (population, Some(task))
             }
@@ -307,7 +304,7 @@ impl WorldPlan {
             return Err(WorldError::scenario("regret", message));
         }
         let algorithm = self.algorithm(&rule, task.as_deref())?;
-        let sends_parts = task.as_ref().is_some_and(|task| !task.sends_all()) || algorithm.sends_more();
+        let sends_parts = task.as_ref().is_some_and(|task| task.partial().is_some()) || algorithm.sends_more();
         if !self.meters.is_empty() && sends_parts && population.has_links() {
             let message = "mean speeds are not defined where transfers over links take as long as the rows of a job need, \
                            which differ from job to job; give latency instead of device, send whole tables, or take \
@@ -319,7 +316,7 @@ impl WorldPlan {
         let edge_links = self.edge_links(&rule, &streams)?;
         let mut warnings = population.notes().to_vec();
         warnings.extend(heavy_tails(&population, &rule));
-        warnings.extend(task.iter().flat_map(|task| task.warnings()));
+        warnings.extend(task.iter().flat_map(|task| task.describe().warnings.iter().cloned()));
         if let Some(clusters) = &clusters {
             self.check_losses(clusters, task.as_deref())?;
             self.check_told_losses(clusters, task.as_deref(), &rule)?;
@@ -434,7 +431,7 @@ impl World {
 
     /// The test examples of a server, where the task deals them to servers.
     pub fn test_of(&self, server: EdgeId) -> Option<&[u32]> {
-        let dealt = || self.task.as_ref().map(|task| task.test_of_servers(&self.members(), &self.streams));
+        let dealt = || Some(self.task.as_ref()?.dealt()?.test_of_servers(&self.members(), &self.streams));
         let all = self.server_tests.get_or_init(|| dealt().unwrap_or_default());
         all.get(server.index()).map(|examples| &**examples)
     }
@@ -458,7 +455,7 @@ impl World {
     pub fn initial_measures(&self) -> Vec<f64> {
         let mut values = vec![f64::NAN; self.measures.of_data.len()];
         if let Some(task) = self.task.as_deref() {
-            initially(task, &self.streams, self.servers(), |state| task.evaluate(On::Test, state, false, &mut values));
+            initially(task, &self.streams, self.servers(), |state| task.measure(On::Test, state, false, &mut values));
         }
         values
     }

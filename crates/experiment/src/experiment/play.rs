@@ -20,6 +20,7 @@ use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
 use fedgenie_simulator::protocol::Rule;
 use fedgenie_simulator::recorder::{NoSink, Sink};
 use fedgenie_simulator::run::{Run, RunError, RunSettings};
+use fedgenie_simulator::task::Appendix;
 use fedgenie_simulator::world::World;
 use std::path::Path;
 
@@ -212,10 +213,12 @@ impl Experiment {
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
         if let Some(task) = &world.task {
-            summary.data = task.counts().into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-            summary.graph = task.graph();
+            let counts = task.describe().counts.iter();
+            summary.data = counts.map(|&(name, count)| (name.to_owned(), count)).collect();
+            let Appendix { references, graph, .. } = task.appendix();
+            summary.graph = graph;
             let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), values.into_iter().collect());
-            summary.reference = task.references().into_iter().map(named).collect();
+            summary.reference = references.into_iter().map(named).collect();
         }
         Ok(Some(summary))
     }

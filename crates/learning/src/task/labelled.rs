@@ -11,9 +11,9 @@
 pub mod test_split;
 
 use super::clusters::{ClusterNetworks, tensors_of_clusters};
-use super::{Context, Job, ModelState, On, PrivateView, Task, Worker};
-use crate::data::Split;
-use crate::data::partition::{ClassCounts, Partition, Skew, TestSplit};
+use super::{Ask, Context, DealtData, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
+use crate::data::partition::{ClassCounts, Partition, TestSplit};
+use crate::data::{Dataset, Split};
 use crate::layout::{Layout, Scope, Update};
 use crate::model::weights::{Tensor, tensors_of};
 use crate::model::{Batch, Evaluation, Model, Scratch, evaluate, evaluate_each};
@@ -39,7 +39,7 @@ pub struct Labelled {
     /// The networks of clusters, where there are any.
     clusters: Option<ClusterNetworks>,
     layout: Layout,
-    skew: Skew,
+    description: Description,
     test_examples: Vec<u32>,
     /// Whether there is an accuracy.
     classifies: bool,
@@ -57,7 +57,7 @@ impl Labelled {
         Self {
             layout: model.layout(),
             clusters: None,
-            skew: partition.skew(&data.train),
+            description: describe(&data.train, &partition),
             test_examples: (0..data.test.examples() as u32).collect(),
             classifies: data.train.classes().is_some(),
             data,
@@ -103,13 +103,13 @@ impl Labelled {
         }
     }
 
-    /// Writes the measures, and returns the number of examples.
-    fn measured(&self, found: Evaluation, values: &mut [f64]) -> f64 {
-        values[0] = found.loss();
+    /// Writes the measures, and the number of examples.
+    fn write(&self, found: Evaluation, ask: &mut Ask<'_>) {
+        ask.values[0] = found.loss();
         if self.classifies {
-            values[1] = found.accuracy();
+            ask.values[1] = found.accuracy();
         }
-        found.examples as f64
+        ask.weight = found.examples as f64;
     }
 
     fn trainer<'a>(&'a self, context: &Context<'a>) -> Trainer<'a> {
@@ -121,6 +121,27 @@ impl Labelled {
     pub fn of_client(&self, client: ClientId) -> Batch<'_> {
         Batch { data: &self.data.train, examples: self.partition.client(client) }
     }
+}
+
+/// What is known of a partition of training examples.
+fn describe(train: &Dataset, partition: &Partition) -> Description {
+    let sizes = (0..partition.clients()).map(|client| partition.size(ClientId::from_index(client)));
+    Description {
+        skew: Some(partition.skew(train)),
+        warnings: absent_classes(train).into_iter().collect(),
+        ..Description::of(sizes)
+    }
+}
+
+/// A warning of classes without training examples.
+fn absent_classes(train: &Dataset) -> Option<String> {
+    let (labels, classes) = train.classes()?;
+    let mut counts = vec![0_usize; classes];
+    labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+    let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
+    let first = without.first()?;
+    let count = without.len();
+    Some(format!("{count} of {classes} classes have no training example, class {first} first; is a label wrong?"))
 }
 
 impl Task for Labelled {
@@ -147,12 +168,8 @@ impl Task for Labelled {
         }
     }
 
-    fn examples(&self, client: ClientId) -> usize {
-        self.partition.size(client)
-    }
-
-    fn all_examples(&self) -> u64 {
-        self.partition.examples() as u64
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
@@ -165,34 +182,52 @@ impl Task for Labelled {
         self.trainer(context).do_job(&dense, (job.client, job.number), examples, worker.keep(), update);
     }
 
+    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+        // One pass over the examples for neighbours under several models.
+        for asks in asks.chunk_by_mut(|one, next| one.on == next.on) {
+            if asks[0].on == On::Model {
+                continue;
+            }
+            let models: Vec<&[f32]> = asks.iter().map(|ask| ask.state.model).collect();
+            let found = evaluate_each(&*self.model, &models, &self.batches(asks[0].on), parallel);
+            found.into_iter().zip(asks).for_each(|(found, ask)| self.write(found, ask));
+        }
+    }
+
+    fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
+        if self.clusters.is_none() {
+            return tensors_of(&*self.model, models[0]);
+        }
+        tensors_of_clusters(&*self.model, models)
+    }
+
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+
+    fn dealt(&self) -> Option<&dyn DealtData> {
+        Some(self)
+    }
+}
+
+impl Losses for Labelled {
+    fn has_gradient(&self) -> bool {
+        true
+    }
+
     fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
         let dense = job.dense(context, self.layout.trained());
         let examples = self.partition.client(job.client);
         self.trainer(context).gradient(&dense, (job.client, job.number), examples, worker.keep(), gradient)
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        match on {
-            On::Model => 0.0,
-            data => {
-                self.measured(evaluate_each(&*self.model, &[state.model], &self.batches(data), parallel)[0], values)
-            }
-        }
-    }
-
-    fn test_of_servers(&self, servers: &[Vec<ClientId>], streams: &Streams) -> Vec<Vec<u32>> {
-        self.deal_test(servers, streams)
-    }
-
-    fn evaluate_each(&self, on: On<'_>, states: &[ModelState<'_>], parallel: bool, values: &mut [Vec<f64>]) -> f64 {
-        let models: Vec<&[f32]> = states.iter().map(|state| state.model).collect();
-        let found = evaluate_each(&*self.model, &models, &self.batches(on), parallel);
-        let weights = found.iter().zip(values).map(|(found, values)| self.measured(*found, values));
-        weights.last().unwrap_or(0.0)
-    }
-
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
         evaluate(&*self.model, state.model, self.of_client(client), false).loss()
+    }
+
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
+        let trainer::Worker { scratch, .. } = worker.keep();
+        trainer::squared_losses(&*self.model, state.model, self.of_client(client), scratch)
     }
 
     fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
@@ -212,21 +247,22 @@ impl Task for Labelled {
         }
         !self.test_examples.is_empty()
     }
+}
 
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
-        let trainer::Worker { scratch, .. } = worker.keep();
-        trainer::squared_losses(&*self.model, state.model, self.of_client(client), scratch)
+impl DealtData for Labelled {
+    fn categories(&self) -> Option<Vec<Vec<u64>>> {
+        let (classes_of, classes) = self.data.train.classes()?;
+        let of = |client| {
+            let mut counts = vec![0; classes];
+            let examples = self.partition.client(ClientId::from_index(client)).iter();
+            examples.for_each(|&example| counts[usize::from(classes_of[example as usize])] += 1);
+            counts
+        };
+        Some((0..self.partition.clients()).map(of).collect())
     }
 
-    fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
-        if self.clusters.is_none() {
-            return tensors_of(&*self.model, models[0]);
-        }
-        tensors_of_clusters(&*self.model, models)
-    }
-
-    fn skew(&self) -> Option<&Skew> {
-        Some(&self.skew)
+    fn test_of_servers(&self, servers: &[Vec<ClientId>], streams: &Streams) -> Vec<Vec<u32>> {
+        self.deal_test(servers, streams)
     }
 
     fn class_counts(&self, members: &[ClientId], test: &[u32]) -> Option<ClassCounts> {
@@ -239,32 +275,9 @@ impl Task for Labelled {
         Some(ClassCounts { train: of_train, test: of_test })
     }
 
-    fn categories(&self) -> Option<Vec<Vec<u64>>> {
-        let (classes_of, classes) = self.data.train.classes()?;
-        let of = |client| {
-            let mut counts = vec![0; classes];
-            let examples = self.partition.client(ClientId::from_index(client)).iter();
-            examples.for_each(|&example| counts[usize::from(classes_of[example as usize])] += 1);
-            counts
-        };
-        Some((0..self.partition.clients()).map(of).collect())
-    }
-
     fn with_data_of(&self, sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         let partition = self.partition.rearranged(sources);
-        Some(Arc::new(Self { skew: partition.skew(&self.data.train), partition, ..self.clone() }))
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let Some((labels, classes)) = self.data.train.classes() else { return Vec::new() };
-        let mut counts = vec![0_usize; classes];
-        labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
-        let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
-        let [first, ..] = without[..] else { return Vec::new() };
-        vec![format!(
-            "{} of {classes} classes have no training example, class {first} first; is a label wrong?",
-            without.len()
-        )]
+        Some(Arc::new(Self { description: describe(&self.data.train, &partition), partition, ..self.clone() }))
     }
 }
 

@@ -18,46 +18,12 @@
 //! Start: stream (ModelInit, 0, 0). Features: streams (Example, user, 15) and (Example, item, 16). A job: stream
 //! (BatchOrder, client, job). Sums over ratings are in `f64`, in the order of clients.
 
-/// What tasks on these data tell of what clients hold, whatever they learn.
-macro_rules! of_holdings {
-    () => {
-        fn has_valid(&self) -> bool {
-            self.holdings.has_valid()
-        }
-
-        fn tables(&self) -> Vec<(&'static str, String)> {
-            self.holdings.maps()
-        }
-
-        fn references(&self) -> References {
-            self.holdings.references()
-        }
-
-        fn counts(&self) -> Vec<(&'static str, u64)> {
-            self.holdings.count()
-        }
-
-        fn graph(&self) -> Option<serde_json::Value> {
-            Some(self.holdings.described())
-        }
-
-        fn skew(&self) -> Option<&Skew> {
-            Some(self.holdings.skew())
-        }
-
-        fn warnings(&self) -> Vec<String> {
-            self.holdings.warnings()
-        }
-    };
-}
-
 pub mod factors;
 mod holdings;
 
 pub use holdings::{ClientGraph, Holdings};
 
-use super::{Context, Job, ModelState, On, PrivateView, References, Task, Worker, evaluate_apart};
-use crate::data::partition::Skew;
+use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
 use crate::graph_network::{self, Network, Pairs, Prepared, Scratch, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::model::weights::Tensor;
@@ -122,8 +88,8 @@ impl Sums {
         sums
     }
 
-    /// Writes the measures in their order, and gives the number of ratings.
-    pub fn write<'a>(all: impl Iterator<Item = &'a Self>, values: &mut [f64]) -> f64 {
+    /// Writes the measures in their order, and the number of ratings.
+    pub fn write<'a>(all: impl Iterator<Item = &'a Self>, ask: &mut Ask<'_>) {
         let mut total = Self::default();
         for sums in all {
             total.squares += sums.squares;
@@ -133,8 +99,8 @@ impl Sums {
         let loss = total.squares / total.count;
         // One NaN, whatever it comes from.
         let measured = [sqrt(loss), total.absolute / total.count, loss];
-        values.iter_mut().zip(measured).for_each(|(to, from)| *to = if from.is_nan() { f64::NAN } else { from });
-        total.count
+        ask.values.iter_mut().zip(measured).for_each(|(to, from)| *to = if from.is_nan() { f64::NAN } else { from });
+        ask.weight = total.count;
     }
 }
 
@@ -232,8 +198,21 @@ impl RatingGraph {
         DenseJob { keeps_whole: true, ..job.dense(context, self.shape.parameters()) }
     }
 
+    /// Writes the measures on one kind of data.
+    fn measure(&self, ask: &mut Ask<'_>, parallel: bool) {
+        let (clients, part) = match ask.on {
+            On::Test => (self.everybody(), Part::Test),
+            On::Valid => (self.everybody(), Part::Valid),
+            On::Client(client) => (vec![client], Part::Test),
+            On::Server(_, members) | On::ServerTest(_, members, _) => (members.to_vec(), Part::Test),
+            On::Model => return ask.values.fill(f64::NAN),
+        };
+        let sums = self.sums(&clients, [part], ask.state.model, parallel);
+        Sums::write(sums.iter().flatten(), ask);
+    }
+
     /// The loss of each training rating of a client.
-    fn losses(&self, client: ClientId, model: &[f32], scratch: &mut Scratch) -> Vec<f64> {
+    fn rating_losses(&self, client: ClientId, model: &[f32], scratch: &mut Scratch) -> Vec<f64> {
         let network = self.network(client);
         let pairs = self.training(client);
         network.embed(model, scratch);
@@ -267,22 +246,19 @@ impl Task for RatingGraph {
         }
     }
 
-    fn examples(&self, client: ClientId) -> usize {
-        self.holdings.examples(client)
+    fn describe(&self) -> &Description {
+        self.holdings.describe()
     }
 
-    fn categories(&self) -> Option<Vec<Vec<u64>>> {
-        Some(self.holdings.categories())
-    }
-
-    fn all_examples(&self) -> u64 {
-        self.holdings.all_examples()
+    fn appendix(&self) -> Appendix {
+        self.holdings.appendix()
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
         let graph = &self.holdings.clients()[client.index()].graph;
         let of_pass = 6 * (graph.nodes() * self.shape.parameters() + 2 * graph.edges() * self.shape.hidden);
-        let steps = settings.examples(self.examples(client)) / settings.batch.min(self.examples(client).max(1)) as f64;
+        let examples = self.holdings.examples(client);
+        let steps = settings.examples(examples) / settings.batch.min(examples.max(1)) as f64;
         steps * of_pass as f64
     }
 
@@ -291,44 +267,18 @@ impl Task for RatingGraph {
         worker.train(&self.network(job.client), self.training(job.client), &self.dense(job, context), update);
     }
 
-    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
-        let worker: &mut graph_network::Worker = worker.keep();
-        let pairs = self.training(job.client);
-        worker.gradient(&self.network(job.client), pairs, &self.dense(job, context), gradient)
-    }
-
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        let (clients, part) = match on {
-            On::Test => (self.everybody(), Part::Test),
-            On::Valid => (self.everybody(), Part::Valid),
-            On::Client(client) => (vec![client], Part::Test),
-            On::Server(_, members) | On::ServerTest(_, members, _) => (members.to_vec(), Part::Test),
-            On::Model => {
-                values.fill(f64::NAN);
-                return 0.0;
+    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+        for asks in asks.chunk_by_mut(|test, valid| test.goes_with(valid)) {
+            match asks {
+                [test, valid] => {
+                    let parts = [Part::Test, Part::Valid];
+                    let sums = self.sums(&self.everybody(), parts, test.state.model, parallel);
+                    Sums::write(sums.iter().map(|[of_test, _]| of_test), test);
+                    Sums::write(sums.iter().map(|[_, of_valid]| of_valid), valid);
+                }
+                asks => asks.iter_mut().for_each(|ask| self.measure(ask, parallel)),
             }
-        };
-        let sums = self.sums(&clients, [part], state.model, parallel);
-        Sums::write(sums.iter().flatten(), values)
-    }
-
-    fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
-        if !self.has_valid() {
-            return evaluate_apart(self, state, parallel, [test, valid]);
         }
-        let sums = self.sums(&self.everybody(), [Part::Test, Part::Valid], state.model, parallel);
-        Sums::write(sums.iter().map(|[of_test, _]| of_test), test);
-        Sums::write(sums.iter().map(|[_, of_valid]| of_valid), valid);
-    }
-
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
-        let worker: &mut graph_network::Worker = worker.keep();
-        self.losses(client, state.model, &mut worker.scratch).iter().map(|loss| loss * loss).sum()
-    }
-
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
-        let losses = self.losses(client, state.model, &mut Scratch::default());
-        losses.iter().sum::<f64>() / losses.len() as f64
     }
 
     fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
@@ -341,7 +291,41 @@ impl Task for RatingGraph {
             .collect()
     }
 
-    of_holdings!();
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+
+    fn dealt(&self) -> Option<&dyn DealtData> {
+        Some(self)
+    }
+}
+
+impl Losses for RatingGraph {
+    fn has_gradient(&self) -> bool {
+        true
+    }
+
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        let worker: &mut graph_network::Worker = worker.keep();
+        let pairs = self.training(job.client);
+        worker.gradient(&self.network(job.client), pairs, &self.dense(job, context), gradient)
+    }
+
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+        let losses = self.rating_losses(client, state.model, &mut Scratch::default());
+        losses.iter().sum::<f64>() / losses.len() as f64
+    }
+
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
+        let worker: &mut graph_network::Worker = worker.keep();
+        self.rating_losses(client, state.model, &mut worker.scratch).iter().map(|loss| loss * loss).sum()
+    }
+}
+
+impl DealtData for RatingGraph {
+    fn categories(&self) -> Option<Vec<Vec<u64>>> {
+        Some(self.holdings.categories())
+    }
 }
 
 #[cfg(test)]

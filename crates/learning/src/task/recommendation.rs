@@ -42,9 +42,12 @@ pub use holdings::Holdings;
 pub use kind::Kind;
 pub use multimodal::Multimodal;
 
-use super::{Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Task, Worker, evaluate_apart};
+use super::{
+    Appendix, Ask, Context, Description, Job, JobKey, Losses, ModelState, PartialTransfer, PrivateState, PrivateView,
+    ProbeKind, Probes, Task, Worker,
+};
 use crate::algorithm::Combine;
-use crate::data::partition::{Partition, Skew};
+use crate::data::partition::Partition;
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::matrix_factorisation::{self as mf, Footprint, Moves};
 use crate::model::weights::Tensor;
@@ -121,12 +124,7 @@ pub struct Recommendation {
     long_tail: Vec<u32>,
     /// Triplets of validation pairs from a table, ascending by user.
     valid_triplets: Vec<Triplet>,
-    /// Numbers that describe users, where each is a client.
-    metadata: Option<Vec<Vec<f64>>>,
-    /// Whether each user is a client.
-    is_by_user: bool,
-    /// What a careful user should know about the files.
-    notes: Vec<String>,
+    description: Description,
 }
 
 impl Recommendation {
@@ -179,9 +177,7 @@ impl Recommendation {
             probes: settings.probes(),
             long_tail: source.long_tail(),
             valid_triplets,
-            metadata: None,
-            notes: Vec::new(),
-            is_by_user,
+            description: describe(&source, is_by_user),
             source,
             start,
             first_network,
@@ -192,14 +188,16 @@ impl Recommendation {
 
     /// With numbers that describe users, each of whom is a client.
     #[must_use]
-    pub fn with_metadata(self, metadata: Option<Vec<Vec<f64>>>) -> Self {
-        Self { metadata, ..self }
+    pub fn with_metadata(mut self, metadata: Option<Vec<Vec<f64>>>) -> Self {
+        self.description.user_features = metadata;
+        self
     }
 
     /// With what a careful user should know about the files.
     #[must_use]
-    pub fn with_notes(self, notes: Vec<String>) -> Self {
-        Self { notes, ..self }
+    pub fn with_notes(mut self, notes: Vec<String>) -> Self {
+        self.description.warnings.extend(notes);
+        self
     }
 
     /// Who holds what.
@@ -232,6 +230,22 @@ impl Recommendation {
     }
 }
 
+/// What is known of ratings that lie at clients, at their own users if `is_by_user`.
+fn describe(source: &Source, is_by_user: bool) -> Description {
+    let clients = (0..source.holdings.clients()).map(ClientId::from_index);
+    let mut description = source.describe(clients.map(|client| source.holdings.examples(client)));
+    description.has_noise = true;
+    if is_by_user {
+        description.selects_without_examples = false;
+        let without = description.examples.iter().filter(|&&examples| examples == 0).count();
+        if without > 0 {
+            let warning = format!("{without} users have no rating for training, and are never selected");
+            description.warnings.push(warning);
+        }
+    }
+    description
+}
+
 impl Task for Recommendation {
     fn layout(&self) -> &Layout {
         &self.layout
@@ -249,42 +263,73 @@ impl Task for Recommendation {
         }
     }
 
-    fn private_len(&self, client: ClientId) -> usize {
-        self.kept_len(client)
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
-    fn init_private(&self, client: ClientId, _streams: &Streams, private: &mut [f32]) {
-        let (rows, network) = private.split_at_mut(self.rows_len(client));
-        self.first_rows(client, rows);
-        network.copy_from_slice(&self.first_network);
-    }
-
-    fn examples(&self, client: ClientId) -> usize {
-        self.source.holdings.examples(client)
-    }
-
-    fn is_candidate(&self, client: ClientId) -> bool {
-        !self.is_by_user || self.examples(client) > 0
-    }
-
-    fn user_features(&self) -> Option<Vec<Vec<f64>>> {
-        self.metadata.clone()
-    }
-
-    fn all_examples(&self) -> u64 {
-        self.source.holdings.all_examples()
+    fn appendix(&self) -> Appendix {
+        self.source.appendix()
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
-        settings.examples(self.examples(client)) * self.settings.kind.operations(self.settings.dimensions)
+        settings.examples(self.description.examples_of(client))
+            * self.settings.kind.operations(self.settings.dimensions)
     }
 
-    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [u64; 2] {
-        let whole = self.whole_bytes();
-        if self.sends_all() {
-            return [whole; 2];
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
+        self.do_job(job, context, worker.keep(), update);
+    }
+
+    fn combination(&self) -> Option<&dyn Combine> {
+        matches!(self.settings.kind, Kind::Guided { .. }).then_some(self as &dyn Combine)
+    }
+
+    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+        for asks in asks.chunk_by_mut(|one, next| one.is_same_model(next)) {
+            self.measure(asks, parallel);
         }
-        let extent = match self.examples(job.client) {
+    }
+
+    fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
+        let (users, d) = (self.source.data.user_ids.len(), self.settings.dimensions);
+        let mut rows = vec![0.0; users * d];
+        for (user, row) in (0..).zip(rows.chunks_exact_mut(d)) {
+            self.write_row(user, private, row);
+        }
+        let (mut weights, items) = self.parts(models[0]);
+        let tensor = |name: &str, rows, values| Tensor { name: name.to_owned(), shape: vec![rows, d], values };
+        let mut tensors =
+            vec![tensor(TENSORS[0], self.source.items(), items.to_vec()), tensor(TENSORS[1], users, rows)];
+        for (name, shape) in self.settings.kind.tensors(d) {
+            let (values, rest) = weights.split_at(shape.iter().product());
+            tensors.push(Tensor { name, shape, values: values.to_vec() });
+            weights = rest;
+        }
+        tensors.extend(self.private_networks(private));
+        tensors
+    }
+
+    fn partial(&self) -> Option<&dyn PartialTransfer> {
+        (self.settings.transfer != [Sent::Table; 2]).then_some(self)
+    }
+
+    fn private(&self) -> Option<&dyn PrivateState> {
+        Some(self)
+    }
+
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+
+    fn probes(&self) -> Option<&dyn Probes> {
+        Some(self)
+    }
+}
+
+impl PartialTransfer for Recommendation {
+    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [u64; 2] {
+        let whole = self.layout.whole_bytes();
+        let extent = match self.description.examples_of(job.client) {
             0 => mf::Extent { met: 0, moved: 0 },
             _ => {
                 let bare = self.job(job, context.streams, &[], &[]);
@@ -309,108 +354,34 @@ impl Task for Recommendation {
     }
 
     fn update_bytes(&self, update: &Update, context: &Context<'_>) -> u64 {
-        if training::sends_table(context.settings) { self.whole_bytes() } else { self.layout.bytes_of(&update.rows) }
+        if training::sends_table(context.settings) {
+            self.layout.whole_bytes()
+        } else {
+            self.layout.bytes_of(&update.rows)
+        }
+    }
+}
+
+impl PrivateState for Recommendation {
+    fn len(&self, client: ClientId) -> usize {
+        self.kept_len(client)
     }
 
-    fn answer_bytes(&self, kind: &ProbeKind, job: JobKey, _context: &Context<'_>) -> Option<u64> {
-        (kind.name == answers::INFLUENCE).then(|| self.gradient_bytes(job))
+    fn init(&self, client: ClientId, _streams: &Streams, private: &mut [f32]) {
+        let (rows, network) = private.split_at_mut(self.rows_len(client));
+        self.first_rows(client, rows);
+        network.copy_from_slice(&self.first_network);
     }
+}
 
-    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
-        self.slope_of_held_out(state, slope)
-    }
-
-    fn has_noise(&self) -> bool {
+impl Losses for Recommendation {
+    fn has_gradient(&self) -> bool {
         true
-    }
-
-    fn sends_all(&self) -> bool {
-        self.settings.transfer == [Sent::Table; 2]
-    }
-
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        self.do_job(job, context, worker.keep(), update);
     }
 
     fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
         let training::Kept { slopes, .. } = worker.keep();
         self.mean_gradient(job, context.streams, slopes, gradient)
-    }
-
-    fn combination(&self) -> Option<&dyn Combine> {
-        matches!(self.settings.kind, Kind::Guided { .. }).then_some(self as &dyn Combine)
-    }
-
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        match on {
-            On::Model => {
-                self.measure_model(state, parallel, None, values);
-                0.0
-            }
-            _ => self.measure(on, state, parallel, values),
-        }
-    }
-
-    fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
-        match &self.source.valid {
-            Some(of_valid) => {
-                let parts = [&self.source.test, of_valid];
-                self.ranked(self.source.everybody(), parts, state, parallel, [test, valid]);
-            }
-            None => evaluate_apart(self, state, parallel, [test, valid]),
-        }
-    }
-
-    fn evaluate_whole(&self, state: &ModelState<'_>, parallel: bool, held_out: &mut [Vec<f64>], of_model: &mut [f64]) {
-        let test = &self.source.test;
-        let participants = match (held_out, &self.source.valid) {
-            ([of_test, of_valid], Some(valid)) => {
-                self.ranked(self.source.everybody(), [test, valid], state, parallel, [of_test, of_valid]).1
-            }
-            (held_out, _) => {
-                held_out[1..].iter_mut().for_each(|values| values.fill(f64::NAN));
-                self.ranked(self.source.everybody(), [test], state, parallel, [&mut held_out[0]]).1
-            }
-        };
-        if !of_model.is_empty() {
-            self.measure_model(state, parallel, Some(participants), of_model);
-        }
-    }
-
-    fn probes(&self) -> &[ProbeKind] {
-        &self.probes
-    }
-
-    fn answer(&self, kind: &ProbeKind, client: ClientId, state: &ModelState<'_>, answer: &mut Vec<f64>) {
-        self.tell(kind, Self::next_job(client, state), state, answer);
-    }
-
-    fn answer_of(
-        &self,
-        kind: &ProbeKind,
-        job: JobKey,
-        _context: &Context<'_>,
-        state: &ModelState<'_>,
-        answer: &mut Vec<f64>,
-    ) {
-        self.tell(kind, job, state, answer);
-    }
-
-    fn answers_of(
-        &self,
-        kind: &ProbeKind,
-        jobs: &[JobKey],
-        _context: &Context<'_>,
-        state: &ModelState<'_>,
-        parallel: bool,
-    ) -> Vec<f64> {
-        self.tell_all(kind, jobs, state, parallel)
-    }
-
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
-        let mut sum = 0.0;
-        self.each_loss(client, state, |loss| sum += loss * loss);
-        sum
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
@@ -422,56 +393,14 @@ impl Task for Recommendation {
         sum / f64::from(count)
     }
 
-    fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
-        let (users, d) = (self.source.data.user_ids.len(), self.settings.dimensions);
-        let mut rows = vec![0.0; users * d];
-        for (user, row) in (0..).zip(rows.chunks_exact_mut(d)) {
-            self.write_row(user, private, row);
-        }
-        let (mut weights, items) = self.parts(models[0]);
-        let tensor = |name: &str, rows, values| Tensor { name: name.to_owned(), shape: vec![rows, d], values };
-        let mut tensors =
-            vec![tensor(TENSORS[0], self.source.items(), items.to_vec()), tensor(TENSORS[1], users, rows)];
-        for (name, shape) in self.settings.kind.tensors(d) {
-            let (values, rest) = weights.split_at(shape.iter().product());
-            tensors.push(Tensor { name, shape, values: values.to_vec() });
-            weights = rest;
-        }
-        tensors.extend(self.private_networks(private));
-        tensors
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
+        let mut sum = 0.0;
+        self.each_loss(client, state, |loss| sum += loss * loss);
+        sum
     }
 
-    fn has_valid(&self) -> bool {
-        self.source.valid.is_some()
-    }
-
-    fn tables(&self) -> Vec<(&'static str, String)> {
-        self.source.maps()
-    }
-
-    fn references(&self) -> References {
-        self.source.references()
-    }
-
-    fn counts(&self) -> Vec<(&'static str, u64)> {
-        self.source.count()
-    }
-
-    fn skew(&self) -> Option<&Skew> {
-        Some(&self.source.skew)
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.source.dirt();
-        warnings.extend(self.notes.iter().cloned());
-        if self.is_by_user {
-            let clients = (0..self.source.holdings.clients()).map(ClientId::from_index);
-            let without = clients.filter(|&client| self.examples(client) == 0).count();
-            if without > 0 {
-                warnings.push(format!("{without} users have no rating for training, and are never selected"));
-            }
-        }
-        warnings
+    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
+        self.slope_of_held_out(state, slope)
     }
 }
 

@@ -31,7 +31,8 @@ pub(super) struct Scopes<'w> {
 impl<'w> Scopes<'w> {
     pub fn new(world: &'w World) -> Self {
         let clients = world.population.len();
-        let can_be_chosen = |client: &ClientId| world.task.as_ref().is_none_or(|task| task.is_candidate(*client));
+        let can_be_chosen =
+            |client: &ClientId| world.task.as_ref().is_none_or(|task| task.describe().is_candidate(*client));
         let scope = |members: Cow<'w, [ClientId]>| {
             let members = match members.iter().all(can_be_chosen) {
                 true => members,

@@ -346,7 +346,8 @@ impl<'w> Learning<'w> {
     /// # Errors
     /// What it lacks.
     fn check(&self, round: Round, need: Need<'_>) -> Result<(), RunError> {
-        self.task.check(need).map_err(|message| RunError::Task { round, message })
+        let checked = self.task.script().map_or(Ok(()), |script| script.check(need));
+        checked.map_err(|message| RunError::Task { round, message })
     }
 
     /// Checks that the task can measure the current models.

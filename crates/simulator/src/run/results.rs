@@ -48,13 +48,13 @@ impl Run<'_> {
     pub fn skew(&self) -> Option<Skew> {
         let world = self.engine.world;
         let task = world.task.as_ref()?;
-        let skew = task.skew()?.clone();
+        let skew = task.describe().skew.clone()?;
         let members = match &world.protocol.rule {
             Rule::Hierarchical(rule) if rule.members.len() <= MOST_SIZES => &rule.members[..],
             Rule::Hierarchical(_) | Rule::Rounds(_) | Rule::Buffered(_) => return Some(skew),
         };
         let one = |(server, members): (usize, &Vec<ClientId>)| {
-            task.class_counts(members, world.test_of(EdgeId::from_index(server)).unwrap_or_default())
+            task.dealt()?.class_counts(members, world.test_of(EdgeId::from_index(server)).unwrap_or_default())
         };
         Some(Skew { servers: members.iter().enumerate().filter_map(one).collect(), ..skew })
     }

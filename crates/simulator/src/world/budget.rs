@@ -52,13 +52,12 @@ pub(super) fn transfer(
 ) -> [u64; 2] {
     let Some(task) = task else { return [payload_bytes; 2] };
     let job = JobKey { client, number };
-    let of_model = if task.sends_all() { [payload_bytes; 2] } else { task.transfer(job, context) };
+    let of_model = task.partial().map_or([payload_bytes; 2], |partial| partial.transfer(job, context));
     if !algorithm.sends_more() {
         return of_model;
     }
     // The ids of rows travel once.
-    let numbers = of_model.map(|bytes| task.layout().numbers_in(bytes));
-    let beside = algorithm.beside(numbers);
+    let beside = algorithm.beside(of_model.map(|bytes| task.layout().numbers_in(bytes)));
     [of_model[0].saturating_add(beside[0]), of_model[1].saturating_add(beside[1])]
 }
 
@@ -157,7 +156,7 @@ impl World {
 
     /// What every job costs, if all cost the same.
     pub fn one_price(&self) -> Option<u64> {
-        let is_same = self.task.as_ref().is_none_or(|task| task.sends_all());
+        let is_same = self.task.as_ref().is_none_or(|task| task.partial().is_none());
         is_same.then(|| self.price(ClientId(0), JobNumber(1)))
     }
 

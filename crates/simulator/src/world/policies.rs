@@ -53,8 +53,8 @@ impl World {
             take,
             data_sizes,
             in_rounds: matches!(self.protocol.rule, Rule::Rounds(_)),
-            trains: self.task.as_ref().is_some_and(|task| task.has_losses()),
-            probes: self.task.as_ref().map_or(&[], |task| task.probes()),
+            trains: self.task.as_ref().is_some_and(|task| task.describe().has_losses),
+            probes: self.task.as_ref().map_or(&[], |task| task.probe_kinds()),
             devices: &WorldDevices {
                 population: &self.population,
                 task: self.task.as_deref(),
@@ -100,7 +100,7 @@ impl World {
     fn content(&self, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, Complaint> {
         let (task, name) = (self.task.as_deref(), self.task_name);
         let has_model = task.is_some_and(|task| !task.layout().is_empty());
-        let has_losses = task.is_some_and(|task| task.has_losses());
+        let has_losses = task.is_some_and(|task| task.describe().has_losses);
         let Wants { loss_rms, quality, deviation, update, change, model_quality, edge_accuracy } = policy.wants();
         let wanted = [
             ("loss_rms", loss_rms, has_losses),
@@ -129,7 +129,7 @@ impl World {
             let message = format!("compares losses of clients, and this task ({name}) has none; take another task");
             return Err(Complaint::new("", message));
         }
-        let known: Vec<&str> = task.map_or(&[][..], |task| task.probes()).iter().map(|kind| kind.name).collect();
+        let known: Vec<&str> = task.map_or(&[][..], |task| task.probe_kinds()).iter().map(|kind| kind.name).collect();
         let brought = policy.wants_answer();
         if let Some(kind) = policy.probe_kinds().iter().chain(&brought).find(|kind| !known.contains(kind)) {
             let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
@@ -247,10 +247,10 @@ impl Devices for WorldDevices<'_> {
     }
 
     fn categories(&self) -> Option<Vec<Vec<u64>>> {
-        self.task.and_then(Task::categories)
+        self.task?.dealt()?.categories()
     }
 
     fn features(&self) -> Option<Vec<Vec<f64>>> {
-        self.task.and_then(Task::user_features)
+        self.task?.describe().user_features.clone()
     }
 }

@@ -9,7 +9,7 @@
 //! 0.
 //!
 //! # Inputs
-//! A task that knows that slope (`Task::slope`), as those of rows with a class or a number do. `kappa` is 0: a mean has
+//! A task that knows that slope (`Losses::slope`), as those of rows with a class or a number do. `kappa` is 0: a mean has
 //! no price of time.
 //!
 //! # Source

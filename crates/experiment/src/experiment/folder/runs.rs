@@ -99,7 +99,7 @@ impl ResultFolder {
         let unfinished = self.process.path.join(&run.name);
         let failed = |source| Error::Write { path: unfinished.clone(), source };
         files.finish().map_err(failed)?;
-        for (name, table) in world.task.iter().flat_map(|task| task.tables()) {
+        for (name, table) in world.task.iter().flat_map(|task| task.appendix().tables) {
             assert!(ID_FILES.contains(&name), "a run has no file {name}");
             write_file(&unfinished.join(name), table.as_bytes())?;
         }

@@ -29,13 +29,12 @@
 //! the order of ratings, then of trust; sums of losses in `f64`.
 
 use super::{Holdings, Sums, all};
-use crate::data::partition::Skew;
 use crate::lanes::functions;
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::local::Tally;
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
-use crate::task::{Context, Job, ModelState, On, PrivateView, References, Task, Worker};
+use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
 use crate::trainer::{Buffers, DenseJob, LocalTraining, Slopes};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
@@ -307,16 +306,16 @@ impl Task for RatingFactors {
         }
     }
 
-    fn examples(&self, client: ClientId) -> usize {
-        self.holdings.examples(client)
+    fn describe(&self) -> &Description {
+        self.holdings.describe()
     }
 
-    fn all_examples(&self) -> u64 {
-        self.holdings.all_examples()
+    fn appendix(&self) -> Appendix {
+        self.holdings.appendix()
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
-        settings.examples(self.examples(client)) * 6.0 * self.settings.factors as f64
+        settings.examples(self.holdings.examples(client)) * 6.0 * self.settings.factors as f64
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
@@ -325,32 +324,19 @@ impl Task for RatingFactors {
         self.dense(job, context).train(order, &mut Ratings(self), buffers, update);
     }
 
-    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
-        let Kept { order, buffers } = worker.keep();
-        self.list(job.client, order);
-        self.dense(job, context).gradient(order, &mut Ratings(self), buffers, gradient)
-    }
-
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _parallel: bool, values: &mut [f64]) -> f64 {
-        let part = match on {
-            On::Test | On::Client(_) | On::Server(..) | On::ServerTest(..) => Part::Test,
-            On::Valid => Part::Valid,
-            On::Model => {
-                values.fill(f64::NAN);
-                return 0.0;
-            }
-        };
-        let sums = Sums::of(self.errors(part, state.model));
-        Sums::write([&sums].into_iter(), values)
-    }
-
-    fn squared_losses(&self, _client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
-        self.errors(Part::Train, state.model).map(|error| error * error * error * error).sum()
-    }
-
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
-        let sum: f64 = self.errors(Part::Train, state.model).map(|error| error * error).sum();
-        sum / self.examples(client) as f64
+    fn evaluate(&self, asks: &mut [Ask<'_>], _parallel: bool) {
+        for ask in asks {
+            let part = match ask.on {
+                On::Test | On::Client(_) | On::Server(..) | On::ServerTest(..) => Part::Test,
+                On::Valid => Part::Valid,
+                On::Model => {
+                    ask.values.fill(f64::NAN);
+                    continue;
+                }
+            };
+            let sums = Sums::of(self.errors(part, ask.state.model));
+            Sums::write([&sums].into_iter(), ask);
+        }
     }
 
     fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
@@ -365,7 +351,30 @@ impl Task for RatingFactors {
             .collect()
     }
 
-    of_holdings!();
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+}
+
+impl Losses for RatingFactors {
+    fn has_gradient(&self) -> bool {
+        true
+    }
+
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        let Kept { order, buffers } = worker.keep();
+        self.list(job.client, order);
+        self.dense(job, context).gradient(order, &mut Ratings(self), buffers, gradient)
+    }
+
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+        let sum: f64 = self.errors(Part::Train, state.model).map(|error| error * error).sum();
+        sum / self.holdings.examples(client) as f64
+    }
+
+    fn squared_losses(&self, _client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
+        self.errors(Part::Train, state.model).map(|error| error * error * error * error).sum()
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 
 use super::{Recommendation, Settings};
 use crate::matrix_factorisation::first_epoch;
-use crate::task::{JobKey, ModelState, ProbeKind};
+use crate::task::{Context, JobKey, ModelState, ProbeKind, Probes};
 use fedgenie_core::id::{ClientId, JobNumber};
 use rayon::prelude::*;
 
@@ -20,7 +20,7 @@ use rayon::prelude::*;
 const SUMMED: &str = "summed-loss";
 const PREDICTED: &str = "predicted-loss";
 const EMBEDDING: &str = "embedding";
-pub(super) const INFLUENCE: &str = "influence";
+const INFLUENCE: &str = "influence";
 
 impl Settings {
     /// What clients can be asked.
@@ -32,25 +32,41 @@ impl Settings {
     }
 }
 
-impl Recommendation {
-    /// A client's answer in the round whose job is `key`.
-    pub(super) fn tell(&self, kind: &ProbeKind, key: JobKey, state: &ModelState<'_>, answer: &mut Vec<f64>) {
-        match kind.name {
-            SUMMED => answer.push(self.sums(state, &[key], false)[0][0]),
-            PREDICTED => answer.push(self.sums(state, &[key], false)[0][1]),
-            INFLUENCE => answer.extend(self.influences(state, &[key], false)),
-            _ => self.embedding(key.client, state, answer),
-        }
+impl Probes for Recommendation {
+    fn kinds(&self) -> &[ProbeKind] {
+        &self.probes
     }
 
-    /// All clients' answers in the rounds whose jobs are `keys`, one after the other.
-    pub(super) fn tell_all(
+    fn answer(
         &self,
         kind: &ProbeKind,
-        keys: &[JobKey],
+        job: JobKey,
+        _context: &Context<'_>,
+        state: &ModelState<'_>,
+        answer: &mut Vec<f64>,
+    ) {
+        answer.extend(self.tell(kind, &[job], state, false));
+    }
+
+    fn answers(
+        &self,
+        kind: &ProbeKind,
+        jobs: &[JobKey],
+        _context: &Context<'_>,
         state: &ModelState<'_>,
         parallel: bool,
     ) -> Vec<f64> {
+        self.tell(kind, jobs, state, parallel)
+    }
+
+    fn bytes(&self, kind: &ProbeKind, job: JobKey, _context: &Context<'_>) -> Option<u64> {
+        (kind.name == INFLUENCE).then(|| self.gradient_bytes(job))
+    }
+}
+
+impl Recommendation {
+    /// The answers of all clients in the rounds whose jobs are `keys`, one after the other.
+    fn tell(&self, kind: &ProbeKind, keys: &[JobKey], state: &ModelState<'_>, parallel: bool) -> Vec<f64> {
         let of = |which: usize| self.sums(state, keys, parallel).iter().map(|sums| sums[which]).collect();
         match kind.name {
             SUMMED => of(0),

@@ -6,7 +6,7 @@ use crate::matrix_factorisation::{UserRows, with_neighbours};
 use crate::ranking::Means;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::task::{ModelState, On, PrivateView};
+use crate::task::{Ask, ModelState, On, PrivateView};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::Purpose;
 
@@ -47,26 +47,41 @@ impl Recommendation {
         }
     }
 
-    /// The measures of data; see [`Task::evaluate`](crate::task::Task::evaluate).
-    pub(super) fn measure(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        let Some((users, held_out)) = self.source.asked(on) else {
-            values.fill(f64::NAN);
-            return 0.0;
-        };
-        let ([weight], _) = self.ranked(users, [held_out], state, parallel, [values]);
-        weight
+    /// The measures of one model. Users are scored once for test and validation data that stand together, and those
+    /// with trained homes, of which the measures of the model alone are, once with the test data before.
+    pub(super) fn measure(&self, asks: &mut [Ask<'_>], parallel: bool) {
+        let mut participants = None;
+        for asks in asks.chunk_by_mut(|test, valid| self.source.valid.is_some() && test.goes_with(valid)) {
+            match (asks, &self.source.valid) {
+                ([test, valid], Some(of_valid)) => {
+                    let parts = [&self.source.test, of_valid];
+                    participants = Some(self.ranked(self.source.everybody(), parts, parallel, [test, valid]));
+                }
+                ([ask], _) if ask.on == On::Model => {
+                    self.measure_model(ask.state, parallel, participants.take(), ask.values);
+                }
+                ([ask], _) => match self.source.asked(ask.on) {
+                    Some((users, held_out)) => {
+                        let means = self.ranked(users, [held_out], parallel, [&mut *ask]);
+                        participants = if ask.on == On::Test { Some(means) } else { participants };
+                    }
+                    None => ask.values.fill(f64::NAN),
+                },
+                _ => unreachable!("test data go with validation data alone"),
+            }
+        }
     }
 
-    /// The measures by each of the held-out parts, for which users' items are scored once. Returns their weights, and
-    /// the means by the first part over users whose homes have trained.
+    /// The measures by each of the held-out parts, for which users' items are scored once. Returns the means by the
+    /// first part over users whose homes have trained.
     pub(super) fn ranked<const PARTS: usize>(
         &self,
         users: impl Iterator<Item = u32>,
         parts: [&HeldOut; PARTS],
-        state: &ModelState<'_>,
         parallel: bool,
-        values: [&mut [f64]; PARTS],
-    ) -> ([f64; PARTS], Means) {
+        asks: [&mut Ask<'_>; PARTS],
+    ) -> Means {
+        let state = asks[0].state;
         let (weights, table) = self.parts(state.model);
         let rows = Rows { task: self, private: state.private, table };
         let scores = self.settings.kind.scores(self.settings.dimensions, (weights, table), &rows);
@@ -75,8 +90,11 @@ impl Recommendation {
             home.is_some_and(|(client, _)| state.private.get(client).is_some())
         };
         let (means, participants) = self.source.rank_some(users, parts, &*scores, parallel, has_trained);
-        means.iter().zip(values).for_each(|(means, values)| values.copy_from_slice(&means.values));
-        (means.map(|means| means.users as f64), participants)
+        for (means, ask) in means.iter().zip(asks) {
+            ask.values.copy_from_slice(&means.values);
+            ask.weight = means.users as f64;
+        }
+        participants
     }
 
     /// The positives that a user is seen with where the user's row counts; none where users are seen alone.

@@ -166,7 +166,7 @@ impl Recommendation {
         }
     }
 
-    /// The slope of `F` by all parameters that travel; see [`Task::slope`](crate::task::Task::slope).
+    /// The slope of `F` by all parameters that travel; see [`Losses::slope`](crate::task::Losses::slope).
     pub(super) fn slope_of_held_out(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
         let d = self.settings.dimensions;
         let networks = self.parts(state.model).0.len();

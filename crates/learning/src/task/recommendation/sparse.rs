@@ -14,7 +14,7 @@
 
 use super::{Recommendation, Sent, Settings};
 use crate::ranking::{Means, Ranker};
-use crate::task::{JobKey, ModelState};
+use crate::task::{Ask, JobKey, ModelState, On};
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::metric::{Better, Measure};
@@ -57,7 +57,8 @@ impl Recommendation {
         }
         let participants = participants.unwrap_or_else(|| {
             let mut values = vec![f64::NAN; Ranker::count(self.settings.cutoffs.len())];
-            self.ranked(self.source.everybody(), [&self.source.test], state, parallel, [&mut values]).1
+            let mut ask = Ask::new(On::Test, state, &mut values);
+            self.ranked(self.source.everybody(), [&self.source.test], parallel, [&mut ask])
         });
         found.extend(participants.values);
         if self.settings.kind.has_proxy() {

@@ -4,7 +4,7 @@ mod kinds;
 
 use super::*;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
-use crate::task::PrivateTable;
+use crate::task::{On, PrivateTable};
 use crate::trainer::{Length, OptimizerConfig};
 use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use serde_json::{Value, json};
@@ -78,13 +78,15 @@ fn bytes_are_known_before_a_job_is_trained() {
                 for length in [Length::Epochs(1), Length::Epochs(3), Length::Steps(1), Length::Steps(50)] {
                     let settings = local(length);
                     let context = Context { settings: &settings, streams: &streams, loss_rms: false };
-                    for client in (0..clients).map(ClientId::from_index).filter(|&client| task.examples(client) > 0) {
+                    for client in
+                        (0..clients).map(ClientId::from_index).filter(|&client| task.holdings().examples(client) > 0)
+                    {
                         let update = train(&task, client, &settings);
                         let [down, up] = task.transfer(JobKey { client, number: JobNumber(7) }, &context);
                         assert_eq!(down, 40 * 3 * 4);
                         assert_eq!(up, task.layout().bytes_of(&update.rows), "{partition}, {moves:?}, {length:?}");
                         assert_eq!(update.parameters.len(), update.rows.len() * 3);
-                        assert_eq!(update.private.len(), task.private_len(client));
+                        assert_eq!(update.private.len(), PrivateState::len(&task, client));
                         let is_positive = |item| task.holdings().positives(client).contains(item);
                         assert!(moves == Moves::Touched || update.rows.iter().all(is_positive));
                     }
@@ -131,7 +133,7 @@ fn the_client_with_most_ratings_of_a_user_is_its_home() {
         assert_eq!((home.index(), holdings.users(home)[place]), (first, user));
         assert!(holdings.residents(home).contains(&user));
     }
-    assert_eq!(u64::from(ratings), task.all_examples());
+    assert_eq!(u64::from(ratings), task.describe().all_examples);
 }
 
 #[test]
@@ -144,7 +146,7 @@ fn what_a_client_keeps_decides_where_its_users_items_stand() {
         let private = PrivateView::of(table);
         let state = ModelState { model: &model, private, round: Round(0), moved: &[], memories: &[] };
         let mut values = vec![0.0; 6];
-        let weight = task.evaluate(on, &state, parallel, &mut values);
+        let weight = (&task as &dyn Task).measure(on, &state, parallel, &mut values);
         (weight, values.iter().map(|value| value.to_bits()).collect::<Vec<_>>())
     };
     let before = measured(On::Test, &table, false);
@@ -152,7 +154,7 @@ fn what_a_client_keeps_decides_where_its_users_items_stand() {
     let state =
         ModelState { model: &model, private: PrivateView::of(&table), round: Round(0), moved: &[], memories: &[] };
     let (mut test, mut valid) = ([0.0; 6], [0.0; 6]);
-    task.evaluate_both(&state, true, [&mut test, &mut valid]);
+    task.evaluate(&mut [Ask::new(On::Test, &state, &mut test), Ask::new(On::Valid, &state, &mut valid)], true);
     assert!(test[0].is_finite() && valid[0].is_finite());
     let both = [test, valid].map(|values| values.map(f64::to_bits).to_vec());
     assert_eq!(both, [before.1.clone(), measured(On::Valid, &table, false).1]);
@@ -186,5 +188,5 @@ fn a_clients_loss_is_that_of_its_positives_with_fixed_negatives() {
     let client = ClientId(1);
     assert!((task.client_loss(client, &state) - std::f64::consts::LN_2).abs() < 1e-12);
     let squares = task.squared_losses(client, &state, &mut Worker::default());
-    assert!((squares - task.examples(client) as f64 * std::f64::consts::LN_2.powi(2)).abs() < 1e-9);
+    assert!((squares - task.holdings().examples(client) as f64 * std::f64::consts::LN_2.powi(2)).abs() < 1e-9);
 }

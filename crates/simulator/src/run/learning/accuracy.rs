@@ -101,7 +101,7 @@ impl Learning<'_> {
             AccuracyOn::Train => On::Server(server, members),
         };
         let mut values = vec![f64::NAN; measures.of_data.len()];
-        match self.task.evaluate(on, state, parallel, &mut values) > 0.0 {
+        match self.task.measure(on, state, parallel, &mut values) > 0.0 {
             true => main.better.quality(values[measures.main]),
             false => f64::NAN,
         }

@@ -9,7 +9,7 @@ use crate::run::{Metrics, RunError};
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::{Measure, Place, Statistic, between};
 use fedgenie_core::oracle::utility::ModelScore;
-use fedgenie_learning::task::{JobKey, ModelState, Need, On, PrivateView, ProbeKind};
+use fedgenie_learning::task::{JobKey, ModelState, Need, On, PrivateView, ProbeKind, Script};
 use rayon::prelude::*;
 
 /// The clients of an edge server, and the cluster of its model.
@@ -55,13 +55,15 @@ impl Learning<'_> {
     ) -> Result<Vec<(ClientId, f64)>, RunError> {
         self.check(self.state.round.next(), Need::Losses(candidates))?;
         let state = self.state.view(model, PrivateView::of(&self.state.private));
-        let one = |&client: &ClientId| (client, self.task.client_loss(client, &state));
+        let losses = self.task.losses();
+        let loss = |client| losses.map_or(f64::NAN, |losses| losses.client_loss(client, &state));
+        let one = |&client: &ClientId| (client, loss(client));
         Ok(if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() })
     }
 
     /// Whether losses of clusters' models are looked up.
     pub fn tells_losses(&self) -> bool {
-        self.task.tells_losses()
+        self.task.script().is_some_and(Script::tells_losses)
     }
 
     /// Loss of a cluster's model for an edge server, which is looked up.
@@ -70,7 +72,8 @@ impl Learning<'_> {
     /// If it is missing.
     pub fn told_loss(&self, edge: EdgeId, cluster: u32) -> Result<f64, RunError> {
         let round = self.state.round;
-        self.task.told_loss(round, edge, cluster).map_err(|message| RunError::Task { round, message })
+        let told = self.task.script().map_or(Ok(f64::NAN), |script| script.told_loss(round, edge, cluster));
+        told.map_err(|message| RunError::Task { round, message })
     }
 
     /// Mean losses of all clusters' models on the training examples of an edge server's clients, or on its test
@@ -87,7 +90,7 @@ impl Learning<'_> {
         let states: Vec<ModelState<'_>> =
             (0..).zip(&self.state.models).map(|(cluster, _)| self.current(cluster)).collect();
         let mut values = vec![self.no_values(); states.len()];
-        match self.task.evaluate_each(on, &states, parallel, &mut values) > 0.0 {
+        match self.task.measure_each(on, &states, parallel, &mut values) > 0.0 {
             true => values.into_iter().map(|values| values[loss]).collect(),
             false => vec![f64::NAN; states.len()],
         }
@@ -100,7 +103,7 @@ impl Learning<'_> {
 
     /// A question that clients know by a name.
     pub fn probe(&self, name: &str) -> Option<ProbeKind> {
-        self.task.probes().iter().find(|kind| kind.name == name).copied()
+        self.task.probe_kinds().iter().find(|kind| kind.name == name).copied()
     }
 
     /// The clients' answers to a question before a selection, one after the other.
@@ -114,7 +117,8 @@ impl Learning<'_> {
     ) -> Vec<f64> {
         let state = self.state.view(model, PrivateView::of(&self.state.private));
         let jobs: Vec<JobKey> = clients.iter().map(|&client| JobKey { client, number: turn.into() }).collect();
-        let answers = self.task.answers_of(kind, &jobs, &self.world.context(), &state, parallel);
+        let probes = self.task.probes().expect("a kind is one of the task's");
+        let answers = probes.answers(kind, &jobs, &self.world.context(), &state, parallel);
         assert_eq!(answers.len(), kind.numbers * jobs.len(), "an answer has the numbers that its kind declares");
         answers
     }
@@ -123,10 +127,7 @@ impl Learning<'_> {
     pub(super) fn answers_to(&self, kind: &ProbeKind, work: &[Work], parallel: bool) -> Vec<Vec<f64>> {
         let one = |work: &Work| {
             let Work { client, number, round, ref sent, .. } = *work;
-            let kept = match self.task.private_len(client) {
-                0 => Vec::new(),
-                _ => self.task.private_of(client, sent.private.as_deref(), &self.world.streams),
-            };
+            let kept = self.task.private_of(client, sent.private.as_deref(), &self.world.streams);
             let instead = [(client, &*kept)];
             let instead = if kept.is_empty() { &[][..] } else { &instead[..] };
             let private = PrivateView { table: &self.state.private, instead };
@@ -138,14 +139,15 @@ impl Learning<'_> {
 
     fn answer(&self, kind: &ProbeKind, job: JobKey, state: &ModelState<'_>) -> Vec<f64> {
         let mut answer = Vec::with_capacity(kind.numbers);
-        self.task.answer_of(kind, job, &self.world.context(), state, &mut answer);
+        let probes = self.task.probes().expect("a kind is one of the task's");
+        probes.answer(kind, job, &self.world.context(), state, &mut answer);
         assert_eq!(answer.len(), kind.numbers, "an answer has the numbers that its kind declares");
         answer
     }
 
     /// Bytes of an answer that does not travel as its numbers.
     pub fn answer_bytes(&self, kind: &ProbeKind, client: ClientId, turn: Turn) -> Option<u64> {
-        self.task.answer_bytes(kind, JobKey { client, number: turn.into() }, &self.world.context())
+        self.task.probes()?.bytes(kind, JobKey { client, number: turn.into() }, &self.world.context())
     }
 
     fn no_values(&self) -> Vec<f64> {
@@ -157,7 +159,7 @@ impl Learning<'_> {
         let measures = &self.world.measures;
         let mut values = self.no_values();
         let on = if measures.has_valid { On::Valid } else { On::Test };
-        self.task.evaluate(on, state, parallel, &mut values);
+        self.task.measure(on, state, parallel, &mut values);
         let main = measures.main().expect("a task that is judged measures something");
         let loss = measures.of_data.iter().position(|measure| measure.name == "loss");
         ModelScore {
@@ -238,11 +240,11 @@ impl Learning<'_> {
         let mut of_model = vec![f64::NAN; measures.of_model.len()];
         let mut held_out = vec![self.no_values(); if measures.has_valid { 2 } else { 1 }];
         if self.state.models.len() == 1 || scopes.is_empty() {
-            self.task.evaluate_whole(state, parallel, &mut held_out, &mut of_model);
+            self.task.measure_all(state, parallel, &mut held_out, &mut of_model);
         } else {
             held_out = self.on_held_out(state, scopes, is_split, parallel);
             if !of_model.is_empty() {
-                self.task.evaluate(On::Model, state, parallel, &mut of_model);
+                self.task.measure(On::Model, state, parallel, &mut of_model);
             }
         }
         if is_split {
@@ -304,18 +306,13 @@ impl Learning<'_> {
         if is_split && !has_valid {
             return all;
         }
-        let evaluate = |state: &ModelState<'_>, all: &mut [Vec<f64>]| match all {
-            [test, valid] => self.task.evaluate_both(state, parallel, [test, valid]),
-            [test] => drop(self.task.evaluate(On::Test, state, parallel, test)),
-            _ => unreachable!("there are one or two held-out parts"),
-        };
         let mut parts = vec![Vec::new(); all.len()];
         for (cluster, model) in (0..).zip(&self.state.models) {
             let mine = scopes.iter().filter(|(_, of)| *of == cluster);
             let weight: usize = mine.map(|(members, _)| self.examples_of(members)).sum();
             if weight > 0 {
                 let model = if cluster == 0 { state.model } else { model };
-                evaluate(&ModelState { model, ..*state }, &mut all);
+                self.task.measure_all(&ModelState { model, ..*state }, parallel, &mut all, &mut []);
                 parts.iter_mut().zip(&all).for_each(|(parts, values)| parts.push((values.clone(), weight as f64)));
             }
         }
@@ -338,7 +335,7 @@ impl Learning<'_> {
     fn measured(&self, on: On<'_>, state: &ModelState<'_>, cluster: u32, parallel: bool) -> Option<Weighted> {
         let mut values = self.no_values();
         let model = if cluster == 0 { state.model } else { &self.state.models[cluster as usize] };
-        let weight = self.task.evaluate(on, &ModelState { model, ..*state }, parallel, &mut values);
+        let weight = self.task.measure(on, &ModelState { model, ..*state }, parallel, &mut values);
         (weight > 0.0).then_some((values, weight))
     }
 

@@ -132,16 +132,16 @@ impl<'w> Learning<'w> {
                 continue;
             }
             let mut values = vec![f64::NAN; of_place.len()];
-            self.task.evaluate(on, state, false, &mut values);
+            self.task.measure(on, state, false, &mut values);
             let weighted = of_place.iter().zip(values).filter_map(|(measure, value)| Some(weight(measure)? * value));
             sum += weighted.sum::<f64>();
         }
         if sum.is_nan() { f64::NEG_INFINITY } else { sum }
     }
 
-    /// What a client's update adds to the measures of its server, where these are sums: see [`task::Task::adds`].
+    /// What a client's update adds to the measures of its server, where these are sums: see [`task::Script::adds`].
     pub fn adds(&self, client: ClientId) -> Option<f64> {
-        self.task.adds(client)
+        self.task.script()?.adds(client)
     }
 
     /// Whether a client has anything to train on.
@@ -183,14 +183,17 @@ impl<'w> Learning<'w> {
     /// what they keep now. Where they know no such probe, the loss on their own data times their examples.
     pub fn answers_of(&self, kind: &str, start: &[f32], jobs: &[JobKey], parallel: bool) -> Vec<f64> {
         let (state, context) = (self.state.view(start, PrivateView::of(&self.state.private)), self.world.context());
-        let kind = self.probe(kind);
-        let one = |&job: &JobKey| match &kind {
-            Some(kind) => {
+        let (known, losses) = (self.probe(kind).zip(self.task.probes()), self.task.losses());
+        let one = |&job: &JobKey| match &known {
+            Some((kind, probes)) => {
                 let mut answer = Vec::new();
-                self.task.answer_of(kind, job, &context, &state, &mut answer);
+                probes.answer(kind, job, &context, &state, &mut answer);
                 answer.first().copied().unwrap_or(f64::NAN)
             }
-            None => self.task.client_loss(job.client, &state) * self.task.examples(job.client) as f64,
+            None => {
+                let loss = losses.map_or(f64::NAN, |losses| losses.client_loss(job.client, &state));
+                loss * self.task.examples(job.client) as f64
+            }
         };
         if parallel { jobs.par_iter().map(one).collect() } else { jobs.iter().map(one).collect() }
     }
@@ -201,7 +204,8 @@ impl<'w> Learning<'w> {
     /// If the task does not know it: then the world is refused.
     pub fn slope(&self, start: &[f32]) -> Vec<f32> {
         let mut slope = Vec::new();
-        let is_known = self.task.slope(&self.state.view(start, PrivateView::of(&self.state.private)), &mut slope);
+        let state = self.state.view(start, PrivateView::of(&self.state.private));
+        let is_known = self.task.losses().is_some_and(|losses| losses.slope(&state, &mut slope));
         assert!(is_known && slope.len() == self.layout.len(), "a slope by every parameter");
         slope
     }
@@ -292,7 +296,8 @@ impl<'w> Learning<'w> {
     /// The sum of the squared losses of a model on each client's own examples.
     pub fn squared_losses(&self, parameters: &[f32], clients: &[ClientId], parallel: bool) -> Vec<f64> {
         let state = self.state.view(parameters, PrivateView::of(&self.state.private));
-        let one = |worker: &mut Worker, &client: &ClientId| self.task.squared_losses(client, &state, worker);
+        let Some(losses) = self.task.losses() else { return vec![f64::NAN; clients.len()] };
+        let one = |worker: &mut Worker, &client: &ClientId| losses.squared_losses(client, &state, worker);
         if parallel {
             clients.par_iter().map_init(Worker::default, one).collect()
         } else {

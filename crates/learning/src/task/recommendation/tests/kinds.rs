@@ -3,8 +3,8 @@
 use super::super::*;
 use super::{SMALL, local, task, train};
 use crate::ncf::{Proxy, Shape};
-use crate::task::PrivateTable;
 use crate::task::job_tests::check;
+use crate::task::{On, PrivateTable};
 use crate::trainer::{Length, Noise, NoiseScope};
 use fedgenie_core::id::{JobNumber, Round};
 use fedgenie_core::math::special::normal_quantile;
@@ -43,7 +43,7 @@ fn networks_travel_with_rows() {
     for kind in kinds() {
         let dense = weights(&kind);
         let task = of_kind(kind.clone(), ROWS);
-        assert_eq!(task.whole_bytes(), 4 * (dense + 40 * 3));
+        assert_eq!(task.layout().whole_bytes(), 4 * (dense + 40 * 3));
         for length in [Length::Epochs(2), Length::Steps(1)] {
             let settings = local(length);
             let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false };
@@ -91,7 +91,7 @@ fn noise_is_on_what_travels() {
                 NoiseScope::Table => model[dense..].to_vec(),
             };
             if scope == NoiseScope::Table {
-                assert_eq!((update.rows.len(), up), (40, task.whole_bytes()));
+                assert_eq!((update.rows.len(), up), (40, task.layout().whole_bytes()));
             }
             let noise: Vec<f64> =
                 update.parameters[dense..].iter().zip(&expected).map(|(one, other)| f64::from(one - other)).collect();
@@ -160,33 +160,34 @@ fn answers_are_the_losses_that_a_job_meets() {
         let context = Context { settings: &settings, streams: &streams, loss_rms: false };
         let jobs: Vec<JobKey> =
             (0..12).map(|client| JobKey { client: ClientId(client), number: JobNumber(7) }).collect();
-        let summed = *task.probes().iter().find(|kind| kind.name == "summed-loss").unwrap();
+        let dynamic: &dyn Task = &task;
+        let kinds = dynamic.probe_kinds();
+        let summed = *kinds.iter().find(|kind| kind.name == "summed-loss").unwrap();
         for parallel in [false, true] {
-            let answers = task.answers_of(&summed, &jobs, &context, &state, parallel);
+            let answers = task.answers(&summed, &jobs, &context, &state, parallel);
             for (answer, &JobKey { client, number }) in answers.iter().zip(&jobs) {
                 let private = kept.get(client).map(|kept| &**kept);
                 let job =
                     Job { client, round: Round(7), number, start: &model, private, epochs: None, correction: None };
                 let mut update = Update::default();
                 task.train(&job, &context, &mut Worker::default(), &mut update);
-                let expected = update.first_loss * task.examples(client) as f64;
+                let expected = update.first_loss * dynamic.examples(client) as f64;
                 assert!((answer - expected).abs() < 1e-4 * expected, "{kind:?}: {answer}, {expected}");
-                // One by one, and by the name that says nothing of the job.
-                let (mut one, mut next) = (Vec::new(), Vec::new());
-                task.answer_of(&summed, JobKey { client, number }, &context, &state, &mut one);
-                task.answer(&summed, client, &state, &mut next);
-                assert_eq!((one[0], next[0]), (*answer, *answer));
+                // One by one.
+                let mut one = Vec::new();
+                task.answer(&summed, JobKey { client, number }, &context, &state, &mut one);
+                assert_eq!(one, [*answer]);
             }
         }
-        let predicted = task.probes().iter().find(|kind| kind.name == "predicted-loss");
+        let predicted = kinds.iter().find(|kind| kind.name == "predicted-loss");
         assert_eq!(predicted.is_some(), kind.has_proxy());
         if let Some(predicted) = predicted {
-            let answers = task.answers_of(predicted, &jobs, &context, &state, false);
-            let truth = task.answers_of(&summed, &jobs, &context, &state, false);
+            let answers = task.answers(predicted, &jobs, &context, &state, false);
+            let truth = task.answers(&summed, &jobs, &context, &state, false);
             assert!(answers.iter().all(|answer| answer.is_finite()) && answers != truth);
         }
-        let embedding = *task.probes().iter().find(|kind| kind.name == "embedding").unwrap();
-        assert_eq!(task.answers_of(&embedding, &jobs[5..6], &context, &state, false), [0.5, -0.25, 0.75]);
+        let embedding = *kinds.iter().find(|kind| kind.name == "embedding").unwrap();
+        assert_eq!(task.answers(&embedding, &jobs[5..6], &context, &state, false), [0.5, -0.25, 0.75]);
     }
 }
 
@@ -206,13 +207,14 @@ fn ages_and_shares_of_items_by_hand() {
             let private = PrivateView::of(kept);
             let state = ModelState { model: &model, private, round: Round(12), moved: &moved, memories: &[] };
             let (mut held_out, mut of_model) = (vec![vec![0.0; 6]; 2], vec![0.0; names.len()]);
-            task.evaluate_whole(&state, parallel, &mut held_out, &mut of_model);
+            let dynamic: &dyn Task = &task;
+            dynamic.measure_all(&state, parallel, &mut held_out, &mut of_model);
             let mut alone = vec![0.0; names.len()];
-            task.evaluate(On::Model, &state, parallel, &mut alone);
+            dynamic.measure(On::Model, &state, parallel, &mut alone);
             let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&of_model), bits(&alone));
             let mut test = vec![0.0; 6];
-            task.evaluate(On::Test, &state, parallel, &mut test);
+            dynamic.measure(On::Test, &state, parallel, &mut test);
             assert_eq!(test, held_out[0]);
             (held_out, of_model)
         };
@@ -234,7 +236,7 @@ fn ages_and_shares_of_items_by_hand() {
         let private = PrivateView::of(&kept);
         let state = ModelState { model: &model, private, round: Round(12), moved: &moved, memories: &[] };
         let mut alone = vec![0.0; 6];
-        task.evaluate(On::Client(ClientId(4)), &state, false, &mut alone);
+        (&task as &dyn Task).measure(On::Client(ClientId(4)), &state, false, &mut alone);
         assert_eq!(of_model[place("test_participant_auc")..][..6], alone[..]);
         if kind.has_proxy() {
             let correlation = of_model[place("proxy_rank_correlation")];
@@ -296,11 +298,11 @@ fn slopes_of_held_out_pairs_are_those_of_differences() {
         // Where a hidden number changes its sign in between, a difference is no slope.
         assert!(wrong <= model.len() / 10, "{kind:?}: {wrong} of {}", model.len());
         // A client's influence is the fall of that loss along the client's gradient.
-        let influence = *task.probes().iter().find(|kind| kind.name == "influence").unwrap();
+        let influence = *task.kinds().iter().find(|kind| kind.name == "influence").unwrap();
         let settings = local(Length::Epochs(1));
         let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false };
         let key = JobKey { client: ClientId(2), number: JobNumber(4) };
-        let found = task.answers_of(&influence, &[key], &context, &state, false)[0];
+        let found = task.answers(&influence, &[key], &context, &state, false)[0];
         let mut triplets = Vec::new();
         mf::first_epoch(&task.job(key, &Streams::new(1), &[], &[]), 40, &mut triplets);
         let mut rows = vec![0.0_f64; model.len()];
@@ -320,6 +322,6 @@ fn slopes_of_held_out_pairs_are_those_of_differences() {
         }
         let expected: f64 = rows.iter().zip(&slope).map(|(row, &slope)| row * f64::from(slope)).sum();
         assert!((found - expected).abs() < 2e-3 * (1.0 + expected.abs()), "{kind:?}: {found}, {expected}");
-        assert!(task.answer_bytes(&influence, key, &context).unwrap() > 0);
+        assert!(task.bytes(&influence, key, &context).unwrap() > 0);
     }
 }
