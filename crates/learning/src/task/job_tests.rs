@@ -36,7 +36,7 @@ impl Case<'_> {
     fn gradient(&self, settings: &LocalTraining) -> Vec<f32> {
         let context = Context { settings, streams: &self.streams, loss_rms: true };
         let mut gradient = vec![7.0; 3];
-        let is_defined = self.task.gradient(&self.job(None, None), &context, &mut Worker::default(), &mut gradient);
+        let is_defined = self.task.losses().is_some_and(|losses| losses.gradient(&self.job(None, None), &context, &mut Worker::default(), &mut gradient));
         assert!(is_defined && gradient.len() == self.start.len());
         gradient
     }
@@ -102,5 +102,6 @@ pub(super) fn check_none(task: &dyn Task, client: ClientId) {
     let settings = sgd(Length::Epochs(1), 4, 0.1);
     let context = Context { settings: &settings, streams: &case.streams, loss_rms: false };
     assert_eq!(task.examples(client), 0);
-    assert!(!task.gradient(&case.job(None, None), &context, &mut Worker::default(), &mut Vec::new()));
+    let losses = task.losses().unwrap();
+    assert!(!losses.gradient(&case.job(None, None), &context, &mut Worker::default(), &mut Vec::new()));
 }
