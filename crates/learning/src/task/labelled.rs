@@ -17,7 +17,7 @@ use crate::data::{Dataset, Split};
 use crate::layout::{Layout, Scope, Update};
 use crate::model::weights::{Tensor, tensors_of};
 use crate::model::{Batch, Evaluation, Model, Scratch, evaluate, evaluate_each};
-use crate::trainer::{self, LocalTraining, Trainer};
+use crate::trainer::{self, LocalTraining, Trainer, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Measure, Measures};
 use fedgenie_core::rng::{Purpose, Streams};
@@ -112,9 +112,12 @@ impl Labelled {
         ask.weight = found.examples as f64;
     }
 
-    fn trainer<'a>(&'a self, context: &Context<'a>) -> Trainer<'a> {
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, wanted: Wanted<'_>) {
         let Context { settings, streams, .. } = *context;
-        Trainer { model: &*self.model, data: &self.data.train, settings, streams }
+        let trainer = Trainer { model: &*self.model, data: &self.data.train, settings, streams };
+        let dense = job.dense(context, self.layout.trained());
+        let examples = self.partition.client(job.client);
+        trainer.do_job(&dense, (job.client, job.number), examples, worker.keep(), wanted);
     }
 
     /// The examples of a client.
@@ -177,9 +180,7 @@ impl Task for Labelled {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let dense = job.dense(context, self.layout.trained());
-        let examples = self.partition.client(job.client);
-        self.trainer(context).do_job(&dense, (job.client, job.number), examples, worker.keep(), update);
+        self.run(job, context, worker, Wanted::Update(update));
     }
 
     fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
@@ -216,9 +217,8 @@ impl Losses for Labelled {
     }
 
     fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
-        let dense = job.dense(context, self.layout.trained());
-        let examples = self.partition.client(job.client);
-        self.trainer(context).gradient(&dense, (job.client, job.number), examples, worker.keep(), gradient)
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.examples(job.client) > 0
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {

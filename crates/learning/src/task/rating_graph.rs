@@ -28,7 +28,7 @@ use crate::graph_network::{self, Network, Pairs, Prepared, Scratch, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
-use crate::trainer::{DenseJob, LocalTraining};
+use crate::trainer::{DenseJob, LocalTraining, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
@@ -193,9 +193,11 @@ impl RatingGraph {
         self.holdings.clients()[client.index()].part(Part::Train)
     }
 
-    /// A batch of all ratings has their own order.
-    fn dense<'a>(&self, job: &Job<'a>, context: &Context<'a>) -> DenseJob<'a> {
-        DenseJob { keeps_whole: true, ..job.dense(context, self.shape.parameters()) }
+    /// Does a job; a batch of all ratings has their own order.
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, wanted: Wanted<'_>) {
+        let dense = DenseJob { keeps_whole: true, ..job.dense(context, self.shape.parameters()) };
+        let worker: &mut graph_network::Worker = worker.keep();
+        worker.run(&self.network(job.client), self.training(job.client), &dense, wanted);
     }
 
     /// Writes the measures on one kind of data.
@@ -263,8 +265,7 @@ impl Task for RatingGraph {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let worker: &mut graph_network::Worker = worker.keep();
-        worker.train(&self.network(job.client), self.training(job.client), &self.dense(job, context), update);
+        self.run(job, context, worker, Wanted::Update(update));
     }
 
     fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
@@ -306,9 +307,8 @@ impl Losses for RatingGraph {
     }
 
     fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
-        let worker: &mut graph_network::Worker = worker.keep();
-        let pairs = self.training(job.client);
-        worker.gradient(&self.network(job.client), pairs, &self.dense(job, context), gradient)
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.examples(job.client) > 0
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {

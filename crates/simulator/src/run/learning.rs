@@ -410,7 +410,7 @@ fn arrivals<'a>(
         examples: task.examples(work.client),
         age: work.staleness_weight,
         weight: None,
-        rate: Some(world.training.local.rate(work.round)),
+        rate: Some(f64::from(world.training.local.rate(work.round))),
         start: current.map_or(&*work.sent.model, |current| &*current[work.sent.cluster as usize]),
         update,
     };

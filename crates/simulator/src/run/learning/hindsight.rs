@@ -101,7 +101,7 @@ impl<'w> Learning<'w> {
             examples: self.task.examples(client),
             age: 1.0,
             weight: None,
-            rate: Some(self.world.training.local.rate(round)),
+            rate: Some(f64::from(self.world.training.local.rate(round))),
             start,
             update,
         });
