@@ -10,6 +10,7 @@ pub mod graph_network;
 pub mod lanes;
 pub mod layout;
 pub mod matrix_factorisation;
+pub mod metric;
 pub mod model;
 pub mod ncf;
 pub mod ranking;

@@ -26,6 +26,7 @@ use crate::layout::{Layout, Update};
 use crate::model::weights::Tensor;
 use crate::trainer::{LocalTraining, spread};
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
+use fedgenie_core::metric::MetricId;
 use fedgenie_core::rng::Streams;
 use rayon::prelude::*;
 use std::any::Any;
@@ -348,8 +349,8 @@ pub struct Related {
     pub private: Vec<Vec<f32>>,
 }
 
-/// References by name, each with values of metrics by name.
-pub type References = Vec<(&'static str, Vec<(String, f64)>)>;
+/// References by name, each with values of metrics.
+pub type References = Vec<(&'static str, Vec<(MetricId, f64)>)>;
 
 /// A number or vector that a client can be asked for before a selection.
 #[derive(Clone, Copy, Debug, PartialEq)]

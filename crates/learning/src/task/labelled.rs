@@ -3,11 +3,12 @@
 //! # Definition
 //! All parameters of the model travel, both ways; clients keep nothing. Where edge servers have cluster models, the
 //! model is one whose scores are sums of a shared network and of the cluster's, or one for each cluster. Measures:
-//! `loss`, the mean over examples, and `accuracy`, the share of examples whose class is predicted, where there are
-//! classes. A client's own data are its training examples, an edge server's those of its clients.
+//! [`LOSS`], [`ACCURACY`] where there are classes, and what the scenario adds. A client's own data are its training
+//! examples, an edge server's those of its clients. Validation data are training rows that nobody trains on.
 //!
 //! Test examples are divided among servers as [`test_split`] says.
 
+mod measured;
 pub mod test_split;
 
 use super::clusters::{ClusterNetworks, tensors_of_clusters};
@@ -15,11 +16,11 @@ use super::{Context, Job, ModelState, On, PrivateView, Task, Worker};
 use crate::data::Split;
 use crate::data::partition::{ClassCounts, Partition, Skew, TestSplit};
 use crate::layout::{Layout, Scope, Update};
+use crate::metric::Definition;
 use crate::model::weights::{Tensor, tensors_of};
-use crate::model::{Batch, Evaluation, Model, Scratch, evaluate, evaluate_each};
+use crate::model::{Batch, Model, Scratch, evaluate, evaluate_each};
 use crate::trainer::{self, LocalTraining, Trainer, TrainingJob};
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::{Measure, Measures};
 use fedgenie_core::rng::{Purpose, Streams};
 use std::sync::Arc;
 
@@ -41,8 +42,10 @@ pub struct Labelled {
     layout: Layout,
     skew: Skew,
     test_examples: Vec<u32>,
-    /// Whether there is an accuracy.
-    classifies: bool,
+    /// Training rows for validation, ascending.
+    valid_examples: Vec<u32>,
+    /// What is measured, in the order of the values.
+    metrics: Vec<&'static Definition>,
 }
 
 impl std::fmt::Debug for Labelled {
@@ -59,7 +62,8 @@ impl Labelled {
             clusters: None,
             skew: partition.skew(&data.train),
             test_examples: (0..data.test.examples() as u32).collect(),
-            classifies: data.train.classes().is_some(),
+            valid_examples: Vec::new(),
+            metrics: Self::metrics(data.train.classes().is_some(), &[]),
             data,
             model: model.into(),
             partition,
@@ -78,13 +82,19 @@ impl Labelled {
         self
     }
 
-    /// What is measured where examples have classes, or numbers.
-    pub fn measures(classifies: bool) -> Measures {
-        let mut of_data = vec![Measure::loss("loss")];
-        if classifies {
-            of_data.push(Measure::share("accuracy"));
-        }
-        Measures { main: of_data.len() - 1, of_data, of_model: Vec::new(), has_valid: false }
+    /// With these metrics beside those that are always measured.
+    #[must_use]
+    pub fn with_metrics(mut self, more: &[&'static Definition]) -> Self {
+        self.metrics = Self::metrics(self.data.train.classes().is_some(), more);
+        self
+    }
+
+    /// With validation data: training rows of no client, ascending.
+    #[must_use]
+    pub fn with_validation(mut self, rows: Vec<u32>) -> Self {
+        self.skew = self.partition.skew_without(&self.data.train, &rows);
+        self.valid_examples = rows;
+        self
     }
 
     /// Whether scores are sums of a shared network and of the cluster's.
@@ -95,21 +105,13 @@ impl Labelled {
     /// The lists of examples that data consist of.
     fn batches<'a>(&'a self, on: On<'a>) -> Vec<Batch<'a>> {
         match on {
-            On::Test | On::Valid => vec![Batch { data: &self.data.test, examples: &self.test_examples }],
+            On::Test => vec![Batch { data: &self.data.test, examples: &self.test_examples }],
+            On::Valid => vec![Batch { data: &self.data.train, examples: &self.valid_examples }],
             On::Client(client) => vec![self.of_client(client)],
             On::Server(_, members) => members.iter().map(|&client| self.of_client(client)).collect(),
             On::ServerTest(_, _, examples) => vec![Batch { data: &self.data.test, examples }],
             On::Model => Vec::new(),
         }
-    }
-
-    /// Writes the measures, and returns the number of examples.
-    fn measured(&self, found: Evaluation, values: &mut [f64]) -> f64 {
-        values[0] = found.loss();
-        if self.classifies {
-            values[1] = found.accuracy();
-        }
-        found.examples as f64
     }
 
     /// The examples of a client.
@@ -170,7 +172,9 @@ impl Task for Labelled {
         match on {
             On::Model => 0.0,
             data => {
-                self.measured(evaluate_each(&*self.model, &[state.model], &self.batches(data), parallel)[0], values)
+                let batches = self.batches(data);
+                let found = evaluate_each(&*self.model, &[state.model], &batches, parallel)[0];
+                self.measured(found, (state.model, &batches), parallel, values)
             }
         }
     }
@@ -181,8 +185,10 @@ impl Task for Labelled {
 
     fn evaluate_each(&self, on: On<'_>, states: &[ModelState<'_>], parallel: bool, values: &mut [Vec<f64>]) -> f64 {
         let models: Vec<&[f32]> = states.iter().map(|state| state.model).collect();
-        let found = evaluate_each(&*self.model, &models, &self.batches(on), parallel);
-        let weights = found.iter().zip(values).map(|(found, values)| self.measured(*found, values));
+        let batches = self.batches(on);
+        let found = evaluate_each(&*self.model, &models, &batches, parallel);
+        let each = found.iter().zip(models).zip(values);
+        let weights = each.map(|((found, model), values)| self.measured(*found, (model, &batches), parallel, values));
         weights.last().unwrap_or(0.0)
     }
 
@@ -194,18 +200,21 @@ impl Task for Labelled {
         const BLOCK: usize = 256;
         slope.clear();
         slope.resize(state.model.len(), 0.0);
-        let batch = Batch { data: &self.data.test, examples: &self.test_examples };
+        let batch = match self.valid_examples.is_empty() {
+            true => Batch { data: &self.data.test, examples: &self.test_examples },
+            false => Batch { data: &self.data.train, examples: &self.valid_examples },
+        };
         let (mut gradient, mut scratch) = (vec![0.0; self.model.trained()], Scratch::default());
         // Masks of dropout are the same in every round.
         let mut noise = Streams::new(0).stream(Purpose::TrainingNoise, 0, 0);
         for block in batch.chunks(BLOCK) {
-            let share = block.examples.len() as f32 / self.test_examples.len() as f32;
+            let share = block.examples.len() as f32 / batch.examples.len() as f32;
             // A pass may change a model's statistics.
             let mut parameters = state.model.to_vec();
             self.model.loss_and_gradient(&mut parameters, block, &mut gradient, &mut noise, &mut scratch);
             slope.iter_mut().zip(&gradient).for_each(|(sum, slope)| *sum += share * slope);
         }
-        !self.test_examples.is_empty()
+        !batch.examples.is_empty()
     }
 
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
@@ -247,13 +256,15 @@ impl Task for Labelled {
 
     fn with_data_of(&self, sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         let partition = self.partition.rearranged(sources);
-        Some(Arc::new(Self { skew: partition.skew(&self.data.train), partition, ..self.clone() }))
+        let skew = partition.skew_without(&self.data.train, &self.valid_examples);
+        Some(Arc::new(Self { skew, partition, ..self.clone() }))
     }
 
     fn warnings(&self) -> Vec<String> {
         let Some((labels, classes)) = self.data.train.classes() else { return Vec::new() };
         let mut counts = vec![0_usize; classes];
         labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+        self.valid_examples.iter().for_each(|&row| counts[usize::from(labels[row as usize])] -= 1);
         let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
         let [first, ..] = without[..] else { return Vec::new() };
         vec![format!(

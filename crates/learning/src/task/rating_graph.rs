@@ -60,13 +60,17 @@ use super::{Context, Job, ModelState, On, PrivateView, References, Task, Worker,
 use crate::data::partition::Skew;
 use crate::graph_network::{self, Network, Pairs, Prepared, Scratch, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
+use crate::metric::loss::LOSS;
+use crate::metric::mae::MAE;
+use crate::metric::rmse::RMSE;
+use crate::metric::{Definition, Errors};
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
 use crate::trainer::LocalTraining;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
-use fedgenie_core::metric::{Measure, Measures};
+use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::{Purpose, Streams};
 use rayon::prelude::*;
 
@@ -87,9 +91,12 @@ pub enum Features {
     Table(Vec<f32>),
 }
 
+/// What is measured on data, in the order of the values.
+const METRICS: [&Definition; 3] = [&RMSE, &MAE, &LOSS];
+
 /// What is measured on data.
 pub fn measures(has_valid: bool) -> Measures {
-    let of_data = ["rmse", "mae", "loss"].map(Measure::loss).to_vec();
+    let of_data = METRICS.map(|metric| metric.measure).to_vec();
     Measures { of_data, of_model: Vec::new(), has_valid, main: 0 }
 }
 
@@ -103,39 +110,11 @@ pub struct RatingGraph {
     start: Option<Vec<f32>>,
 }
 
-/// Sums over ratings.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums {
-    squares: f64,
-    absolute: f64,
-    count: f64,
-}
-
-impl Sums {
-    pub fn of(errors: impl Iterator<Item = f64>) -> Self {
-        let mut sums = Self::default();
-        for error in errors {
-            sums.squares += error * error;
-            sums.absolute += error.abs();
-            sums.count += 1.0;
-        }
-        sums
-    }
-
-    /// Writes the measures in their order, and gives the number of ratings.
-    pub fn write<'a>(all: impl Iterator<Item = &'a Self>, values: &mut [f64]) -> f64 {
-        let mut total = Self::default();
-        for sums in all {
-            total.squares += sums.squares;
-            total.absolute += sums.absolute;
-            total.count += sums.count;
-        }
-        let loss = total.squares / total.count;
-        // One NaN, whatever it comes from.
-        let measured = [sqrt(loss), total.absolute / total.count, loss];
-        values.iter_mut().zip(measured).for_each(|(to, from)| *to = if from.is_nan() { f64::NAN } else { from });
-        total.count
-    }
+/// Writes the measures of sums in their order, and gives the number of ratings.
+pub(super) fn measure<'a>(all: impl Iterator<Item = &'a Errors>, values: &mut [f64]) -> f64 {
+    let total = Errors::total(all);
+    values.iter_mut().zip(METRICS).for_each(|(value, metric)| *value = metric.of_errors(&total));
+    total.count
 }
 
 /// The numbers of all ratings of a list.
@@ -201,14 +180,14 @@ impl RatingGraph {
         parts: [Part; PARTS],
         model: &[f32],
         parallel: bool,
-    ) -> Vec<[Sums; PARTS]> {
+    ) -> Vec<[Errors; PARTS]> {
         let one = |scratch: &mut Scratch, client: &ClientId| {
             let network = self.network(*client);
             network.embed(model, scratch);
             parts.map(|part| {
                 let pairs = self.holdings.clients()[client.index()].part(part);
                 let errors = network.errors(model, pairs, &all(pairs), scratch);
-                Sums::of(errors.iter().map(|&error| f64::from(error)))
+                Errors::of(errors.iter().map(|&error| f64::from(error)))
             })
         };
         if parallel {
@@ -306,7 +285,7 @@ impl Task for RatingGraph {
             }
         };
         let sums = self.sums(&clients, [part], state.model, parallel);
-        Sums::write(sums.iter().flatten(), values)
+        measure(sums.iter().flatten(), values)
     }
 
     fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
@@ -314,8 +293,8 @@ impl Task for RatingGraph {
             return evaluate_apart(self, state, parallel, [test, valid]);
         }
         let sums = self.sums(&self.everybody(), [Part::Test, Part::Valid], state.model, parallel);
-        Sums::write(sums.iter().map(|[of_test, _]| of_test), test);
-        Sums::write(sums.iter().map(|[_, of_valid]| of_valid), valid);
+        measure(sums.iter().map(|[of_test, _]| of_test), test);
+        measure(sums.iter().map(|[_, of_valid]| of_valid), valid);
     }
 
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {

@@ -28,10 +28,11 @@
 //! Start: stream (ModelInit, 0, 0), users, items, trust. A job: stream (BatchOrder, 0, job). Plain `f32` arithmetic, in
 //! the order of ratings, then of trust; sums of losses in `f64`.
 
-use super::{Holdings, Sums, all};
+use super::{Holdings, all, measure};
 use crate::data::partition::Skew;
 use crate::lanes::functions;
 use crate::layout::{Layout, Scope, Segment, Update};
+use crate::metric::Errors;
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
 use crate::task::{Context, Job, ModelState, On, PrivateView, References, Task, Worker};
@@ -351,8 +352,8 @@ impl Task for RatingFactors {
                 return 0.0;
             }
         };
-        let sums = Sums::of(self.errors(part, state.model));
-        Sums::write([&sums].into_iter(), values)
+        let sums = Errors::of(self.errors(part, state.model));
+        measure([&sums].into_iter(), values)
     }
 
     fn squared_losses(&self, _client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
