@@ -3,7 +3,7 @@
 use super::support::{SCENARIO, SETTINGS, Workplace, changed, line_of, world};
 use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round, Turn};
-use fedgenie::metric::Measures;
+use fedgenie::metric::{Measures, MetricId, Place};
 use fedgenie::policy::{
     BuildContext, DeclaredDevice, Devices, Feedback, JobReport, PolicyConfig, PolicyRng, PolicySource, RoundReport,
     SelectionRequest, ServerView, Waited,
@@ -363,7 +363,7 @@ impl Devices for Nothing {
 fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
     let config: PolicyConfig =
         serde_json::from_str(r#"{ "fedacs": { "target": 1.0, "metric": "test_rmse" } }"#).unwrap();
-    let measures = Measures { of_data: vec![fedgenie::metric::Measure::loss("rmse")], ..Measures::default() };
+    let measures = Measures { of_data: vec![fedgenie::metric::Measure::error("rmse")], ..Measures::default() };
     let (everyone, sizes): (Vec<ClientId>, _) = ((0..6).map(ClientId).collect(), [1; 6]);
     let context = BuildContext {
         clients: 6,
@@ -418,7 +418,7 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
             duration: Span(1),
             down_bytes: selected.len() as u64,
             up_bytes: selected.len() as u64,
-            metrics: &[("test_rmse", 2.0)],
+            metrics: &[(MetricId::new(Place::Test, "rmse"), 2.0)],
             quality: None,
             edge_accuracy: None,
         }));

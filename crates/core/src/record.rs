@@ -7,6 +7,7 @@ mod encode;
 mod words;
 
 use crate::id::{ClientId, EdgeId, Round, Turn};
+use crate::metric::MetricId;
 use crate::state::{State, Stateful};
 use crate::time::{Span, VirtualTime};
 use serde::{Deserialize, Serialize};
@@ -302,8 +303,8 @@ pub enum Record<'a> {
     Metric {
         /// The round after which it was measured.
         round: Round,
-        /// Its name.
-        name: &'static str,
+        /// The metric.
+        metric: MetricId,
         /// Its value.
         value: f64,
     },
@@ -366,7 +367,7 @@ impl Record<'_> {
             Self::Closed { round, time, reward, regret, down_bytes, up_bytes } => {
                 Record::Closed { round, time, reward, regret, down_bytes, up_bytes }
             }
-            Self::Metric { round, name, value } => Record::Metric { round, name, value },
+            Self::Metric { round, metric, value } => Record::Metric { round, metric, value },
         }
     }
 }

@@ -14,6 +14,7 @@ pub use timeline::Timeline;
 
 use crate::clusters::Weighed;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
+use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::{DropReason, Phase, Record, Regret};
 use fedgenie_core::state::State;
 use fedgenie_core::time::VirtualTime;
@@ -250,7 +251,7 @@ pub struct RoundSummary<'a> {
     /// Cumulative regret.
     pub regret: Regret,
     /// Metrics measured after the round.
-    pub metrics: &'a [(&'static str, f64)],
+    pub metrics: &'a [(MetricId, f64)],
     /// Bytes to clients so far.
     pub down_bytes: u64,
     /// Bytes from clients so far.
@@ -310,7 +311,7 @@ impl RoundSummary<'_> {
         }
         object.insert("regret".to_owned(), json!(self.regret));
         let metrics: Map<String, Value> =
-            self.metrics.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+            self.metrics.iter().map(|(id, value)| (id.to_string(), json!(value))).collect();
         object.insert("metrics".to_owned(), Value::Object(metrics));
         object.insert("down_bytes".to_owned(), json!(self.down_bytes));
         object.insert("up_bytes".to_owned(), json!(self.up_bytes));

@@ -21,7 +21,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::law::AnyLaw;
-use fedgenie_core::metric::Measures;
+use fedgenie_core::metric::{Measures, MetricId};
 use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
@@ -113,7 +113,7 @@ pub struct World {
 }
 
 /// Names and values of metrics.
-pub type Metrics = Vec<(&'static str, f64)>;
+pub type Metrics = Vec<(MetricId, f64)>;
 
 /// When data move, and the task with the data moved.
 pub type Moved = (Drift, Arc<dyn Task>);

@@ -92,7 +92,7 @@ struct Settings;
 
 impl TaskSettings for Settings {
     fn measures(&self) -> Measures {
-        Measures { of_data: vec![Measure::loss("rmse")], ..Measures::default() }
+        Measures { of_data: vec![Measure::error("rmse")], ..Measures::default() }
     }
 
     fn trains(&self) -> bool {
@@ -165,7 +165,7 @@ impl Policy for HowMany {
     fn observe(&mut self, feedback: &Feedback<'_>) {
         let Feedback::Round(round) = feedback else { return };
         // An edge server's policy is told no metric.
-        let rmse = round.metrics.iter().find(|(name, _)| *name == "test_rmse").map_or(1.0, |(_, value)| *value);
+        let rmse = round.metrics.iter().find(|(id, _)| id.is_called("test_rmse")).map_or(1.0, |(_, value)| *value);
         assert!(round.down_bytes > 0);
         self.sizes.add(self.chosen, 1.0 - rmse - (round.down_bytes + round.up_bytes) as f64 / 1_000.0);
         round.selected.iter().for_each(|client| self.clients.add(client.index(), 1.0 - rmse));

@@ -147,7 +147,7 @@ struct Settings;
 
 impl TaskSettings for Settings {
     fn measures(&self) -> Measures {
-        let (of_data, of_model) = (vec![Measure::loss("loss")], vec![Measure::loss("item_staleness")]);
+        let (of_data, of_model) = (vec![Measure::loss("loss")], vec![Measure::error("item_staleness")]);
         Measures { of_data, of_model, ..Measures::default() }
     }
 

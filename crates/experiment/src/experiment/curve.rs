@@ -1,14 +1,14 @@
 //! A run's course, thinned so that its memory does not grow with the number of rounds.
 
 use fedgenie_core::math::float;
+use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
 use fedgenie_core::state::{State, Stateful};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 /// One kept round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CurvePoint<M = Vec<(Cow<'static, str>, f64)>> {
+pub struct CurvePoint<M = Vec<(MetricId, f64)>> {
     /// The round.
     pub round: u32,
     /// When it closed, in seconds.
@@ -35,10 +35,7 @@ impl Stateful for CurvePoint {
         state.field(time_s);
         state.field(bytes);
         state.field(regret);
-        let mut named: Vec<(String, f64)> =
-            std::mem::take(metrics).into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
-        state.field(&mut named);
-        *metrics = named.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        state.field(metrics);
         state.field(unique_clients);
         state.field(jain);
     }
@@ -142,6 +139,7 @@ fn after(round: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fedgenie_core::metric::Place;
 
     #[test]
     fn a_long_curve_stays_short_and_ends_at_the_end() {
@@ -178,7 +176,8 @@ mod tests {
     fn curve(rounds: u32, is_evaluated: impl Fn(u32) -> bool) -> Vec<CurvePoint> {
         let mut curve = Curve::default();
         for round in 1..=rounds {
-            let metrics = if is_evaluated(round) { vec![("test_loss".into(), 1.0)] } else { Vec::new() };
+            let metrics =
+                if is_evaluated(round) { vec![(MetricId::new(Place::Test, "loss"), 1.0)] } else { Vec::new() };
             curve.push(CurvePoint {
                 round,
                 time_s: 0.0,

@@ -8,7 +8,7 @@ use super::ended::{Ended, Evaluated, Named};
 use crate::scenario::{PlateauConfig, Sections, StopConfig, TargetConfig};
 use converged::Convergence;
 use fedgenie_core::id::Round;
-use fedgenie_core::metric::{Better, Metric};
+use fedgenie_core::metric::{Better, Metric, MetricId, named};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::run::{Accounts, End, Run};
@@ -105,13 +105,13 @@ impl Reached {
     }
 
     /// Takes in the metrics of a round while the target has not been reached.
-    fn see(&mut self, metrics: &[(&'static str, f64)], (round, now): (Round, VirtualTime), accounts: &Accounts) {
+    fn see(&mut self, metrics: &[(MetricId, f64)], (round, now): (Round, VirtualTime), accounts: &Accounts) {
         if self.round.is_some() {
             return;
         }
         if self.target.is_reached(metrics) {
             self.note(round, now, accounts);
-        } else if metrics.iter().any(|(name, _)| *name == self.target.metric) {
+        } else if metrics.iter().any(|(id, _)| id.is_called(&self.target.metric)) {
             self.note_since((round, now), accounts);
         }
     }
@@ -195,14 +195,13 @@ impl Stateful for Plateau<'_> {
 impl<'a> Plateau<'a> {
     /// Before the first evaluation of one of these metrics.
     fn new(config: &'a PlateauConfig, metrics: &[Metric]) -> Self {
-        let metric = metrics.iter().find(|metric| metric.name == config.metric);
-        let better = metric.map_or(Better::Higher, |metric| metric.better);
+        let better = named(metrics, &config.metric).map_or(Better::Higher, |metric| metric.better);
         Self { config, better, best: None, evaluations: 0 }
     }
 
     /// Takes in the metrics of a round; none where it was not evaluated.
-    fn see(&mut self, metrics: &[(&'static str, f64)]) {
-        if let Some(&(_, value)) = metrics.iter().find(|(name, _)| *name == self.config.metric) {
+    fn see(&mut self, metrics: &[(MetricId, f64)]) {
+        if let Some(&(_, value)) = metrics.iter().find(|(id, _)| id.is_called(&self.config.metric)) {
             self.observe(value);
         }
     }
@@ -287,7 +286,7 @@ impl<'a> Watch<'a> {
 
     /// Takes in a round between the evaluations at which these targets were not reached and reached; those that it
     /// reaches are no longer sought.
-    pub fn refine(&mut self, sought: &mut Vec<usize>, metrics: &[(&'static str, f64)], run: &Run<'_>) {
+    pub fn refine(&mut self, sought: &mut Vec<usize>, metrics: &[(MetricId, f64)], run: &Run<'_>) {
         sought.retain(|&target| {
             let (reached, found) = (&mut self.reached[target], (run.round(), run.now()));
             let is_reached = reached.target.is_reached(metrics);
@@ -306,7 +305,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What is known at the end of a run, whose last round may have been evaluated after it had closed.
-    pub fn end(mut self, metrics: &[(&'static str, f64)], at: (Round, VirtualTime), accounts: &Accounts) -> Watched {
+    pub fn end(mut self, metrics: &[(MetricId, f64)], at: (Round, VirtualTime), accounts: &Accounts) -> Watched {
         self.evaluated.observe(metrics, bytes(accounts));
         self.reached.iter_mut().for_each(|reached| reached.see(metrics, at, accounts));
         let (best, at_bytes) = self.evaluated.into_parts();

@@ -38,7 +38,6 @@ use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::limits;
 use fedgenie_core::math::float::{ln, sqrt};
-use fedgenie_core::metric::Better;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_learning::model::weights::Tensor;
@@ -130,18 +129,6 @@ impl Plan {
                 wrong("an actor that learns is rewarded by what every round measures; give every = 1 in [evaluate]")
             }
         }
-    }
-
-    /// Which values are better of the metric that the key `accuracy` names.
-    ///
-    /// # Errors
-    /// If there is no such metric.
-    pub fn check_metric(&self, context: &BuildContext<'_>, name: &str) -> Result<Better, Complaint> {
-        context.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.better).ok_or_else(|| {
-            let known: Vec<&str> = context.metrics.iter().map(|metric| &*metric.name).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Complaint::new("accuracy", format!("found {name:?}; the metrics of this scenario are: {known}"))
-        })
     }
 
     /// Whether weights change.

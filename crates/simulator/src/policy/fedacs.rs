@@ -68,7 +68,7 @@ use super::{
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
-use fedgenie_core::metric::Better;
+use fedgenie_core::metric::{Better, MetricId, asked, value_of};
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::record::Outcome;
 use fedgenie_core::rng::StreamRng;
@@ -127,12 +127,7 @@ impl PolicySettings for Config {
             let message = "fedacs learns from the rounds of one server; take synchronous, over-selection or deadline";
             return Err(Complaint::new("", message));
         }
-        let Some(metric) = context.metrics.iter().find(|metric| metric.name == self.metric) else {
-            let known: Vec<&str> = context.metrics.iter().map(|metric| &*metric.name).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message = format!("found {:?}; the metrics of this scenario are: {known}", self.metric);
-            return Err(Complaint::new("metric", message));
-        };
+        let metric = asked(context.metrics, "metric", &self.metric)?;
         if !context.evaluates_every_round {
             let message = "fedacs is rewarded by what every round measures; give every = 1 in [evaluate]";
             return Err(Complaint::new("", message));
@@ -162,7 +157,7 @@ impl PolicySettings for Config {
             return Err(Complaint::new("", message));
         }
         Ok(Box::new(FedAcs {
-            metric: self.metric.clone(),
+            metric: metric.id,
             better: metric.better,
             target: check("target", target, f64::MIN_POSITIVE.., "a number above 0")?,
             budget: check("budget", budget, f64::MIN_POSITIVE.., "a positive amount of traffic")?,
@@ -231,7 +226,7 @@ impl Arms {
 }
 
 struct FedAcs {
-    metric: String,
+    metric: MetricId,
     better: Better,
     target: f64,
     budget: f64,
@@ -315,8 +310,7 @@ impl FedAcs {
 
     /// (14) and (15).
     fn learn(&mut self, report: &RoundReport<'_>) {
-        let value = report.metrics.iter().find(|(name, _)| *name == self.metric).map(|&(_, value)| value);
-        let value = value.filter(|value| value.is_finite());
+        let value = value_of(report.metrics, self.metric).filter(|value| value.is_finite());
         let (Some(value), Some(arm)) = (value, report.selected.len().checked_sub(1)) else { return };
         if arm >= self.most {
             return;

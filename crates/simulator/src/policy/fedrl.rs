@@ -53,7 +53,7 @@ use super::{
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::Better;
+use fedgenie_core::metric::{Better, MetricId, asked, value_of};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_learning::model::weights::Tensor;
@@ -119,9 +119,10 @@ impl PolicySettings for Config {
             let message = "fedrl compares losses of clients that train, and there are none; choose a task that trains";
             return Err(Complaint::new("", message));
         }
-        let better = plan.check_rounds(context).and_then(|()| plan.check_metric(context, &self.accuracy))?;
+        plan.check_rounds(context)?;
+        let accuracy = asked(context.metrics, "accuracy", &self.accuracy)?;
         Ok(Box::new(FedRl {
-            accuracy: (self.accuracy.clone(), better),
+            accuracy: (accuracy.id, accuracy.better),
             answers: self.answers,
             before: f64::NAN,
             network: ActorCritic::new(plan),
@@ -132,8 +133,8 @@ impl PolicySettings for Config {
 
 struct FedRl {
     answers: Answers,
-    /// Name of the metric, and which values of it are better.
-    accuracy: (String, Better),
+    /// The metric, and which values of it are better.
+    accuracy: (MetricId, Better),
     /// Accuracy after the round before; NaN before the first.
     before: f64,
     network: ActorCritic,
@@ -178,9 +179,8 @@ impl Policy for FedRl {
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
         if let Feedback::Round(report) = feedback {
-            let (name, better) = &self.accuracy;
-            let found = report.metrics.iter().find(|(known, _)| known == name);
-            let now = found.map_or(f64::NAN, |(_, value)| better.quality(*value));
+            let (metric, better) = self.accuracy;
+            let now = value_of(report.metrics, metric).map_or(f64::NAN, |value| better.quality(value));
             self.network.reward(now - self.before);
             self.before = now;
         }

@@ -1,6 +1,7 @@
 //! What a policy is told of its decisions: jobs, updates, rounds. Statistics of updates are computed if it wants them.
 
 use fedgenie_core::id::{ClientId, Round, Turn};
+use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::{Outcome, PhaseSpans};
 use fedgenie_core::time::Span;
 use schemars::JsonSchema;
@@ -154,7 +155,7 @@ pub struct RoundReport<'a> {
     /// Bytes from them.
     pub up_bytes: u64,
     /// Metrics measured after the round, if any.
-    pub metrics: &'a [(&'static str, f64)],
+    pub metrics: &'a [(MetricId, f64)],
     /// The quality of the server's models, if wanted; none of an edge server's.
     pub quality: Option<ModelQuality>,
     /// The accuracy of the server's own models, if wanted and known.

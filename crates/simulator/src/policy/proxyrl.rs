@@ -74,20 +74,21 @@ pub use config::{Actor, Config, Contribution, Softmax};
 use super::actor_critic::ActorCritic;
 use super::{Answers, Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, SelectionRequest, ServerView};
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::Better;
+use fedgenie_core::metric::{Better, MetricId, Place, value_of};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::{State, Stateful};
+use fedgenie_learning::metric::item_staleness::ITEM_STALENESS;
 use fedgenie_learning::model::weights::Tensor;
 
 /// The metric that (17) calls staleness.
-const STALENESS: &str = "item_staleness";
+const STALENESS: MetricId = ITEM_STALENESS.measure.at(Place::Model);
 
 struct ProxyRl {
     contribution: Contribution,
     answers: Answers,
     lambda: f64,
-    /// Name of the metric, and which values of it are better.
-    accuracy: (String, Better),
+    /// The metric, if there is one, and which values of it are better.
+    accuracy: Option<(MetricId, Better)>,
     network: ActorCritic,
     /// Who is asked for this selection, ascending.
     asked: Vec<ClientId>,
@@ -130,11 +131,11 @@ impl ProxyRl {
 
     /// (17).
     fn reward(&self, report: &RoundReport<'_>) -> f64 {
-        let of = |name: &str| report.metrics.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |found| found.1);
-        let (accuracy, better) = &self.accuracy;
+        let of = |metric| value_of(report.metrics, metric).unwrap_or(f64::NAN);
+        let accuracy = self.accuracy.map_or(f64::NAN, |(metric, better)| better.quality(of(metric)));
         // What does not count need not be there.
         let weighed = |weight: f64, value: f64| if weight == 0.0 { 0.0 } else { weight * value };
-        weighed(self.lambda, better.quality(of(accuracy))) - weighed(1.0 - self.lambda, of(STALENESS))
+        weighed(self.lambda, accuracy) - weighed(1.0 - self.lambda, of(STALENESS))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::population::Group;
 use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
 use fedgenie_core::id::{ClientId, EdgeId, Round};
+use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
 use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::data::partition::Skew;
@@ -78,7 +79,7 @@ impl Run<'_> {
     }
 
     /// Metrics of the last round, empty if it was not evaluated.
-    pub fn metrics(&self) -> &[(&'static str, f64)] {
+    pub fn metrics(&self) -> &[(MetricId, f64)] {
         &self.server.metrics
     }
 

@@ -9,14 +9,13 @@ use super::clusters::ClusterDecision;
 use super::engine::{Engine, THE_SERVER};
 use super::hindsight::{Found, HindsightMeter, OpenRound};
 use super::learning::{Accuracies, Intake, Learning, Measured, ServerScope, Sought, Trained};
-use super::{Accounts, RunError, RunSettings, evaluations};
+use super::{Accounts, Metrics, RunError, RunSettings, evaluations};
 use crate::metrics::{Offers, Participation};
 use crate::policy::{AccuracyOn, Explanation, Feedback, ModelQuality, Policy, RoundReport};
 use crate::recorder::{ClusterState, HindsightRound, RoundJobs, RoundMark, RoundSummary, RoundUpdates, ServerRound};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::math::sum::CompensatedSum;
-use fedgenie_core::metric::interned;
 use fedgenie_core::record::{Record, Regret};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
@@ -37,7 +36,7 @@ pub(super) struct Server<'w> {
     pub offers: Offers,
     pub learning: Option<Learning<'w>>,
     /// Of the last round, if it was evaluated.
-    pub metrics: Vec<(&'static str, f64)>,
+    pub metrics: Metrics,
     /// The measures of each edge server, if servers were evaluated in the last round.
     pub server_measures: Vec<Option<Vec<f64>>>,
     /// Of the last round, where there is a reward.
@@ -207,9 +206,7 @@ impl<'w> Server<'w> {
             learning.exchange(state, models);
             learning.take_data_of(*round);
         }
-        let mut named: Vec<(String, f64)> = metrics.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        state.field(&mut named);
-        *metrics = named.into_iter().map(|(name, value)| (interned(&name), value)).collect();
+        state.field(metrics);
         state.field(server_measures);
         state.field(reward);
         state.field(regret);
@@ -300,9 +297,9 @@ impl<'w> Server<'w> {
             }
         }
         self.regret.hindsight = self.hindsight.close_round();
-        for &(name, value) in &self.metrics {
-            if self.learning.as_ref().is_some_and(|learning| learning.is_digested(name)) {
-                engine.note(&Record::Metric { round, name, value })?;
+        for &(metric, value) in &self.metrics {
+            if engine.world.measures.is_digested(metric) {
+                engine.note(&Record::Metric { round, metric, value })?;
             }
         }
         self.note_updates(&trained);

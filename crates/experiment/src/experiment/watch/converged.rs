@@ -1,7 +1,7 @@
 //! Convergence: the first round at whose end a metric had not improved for a number of evaluations. It is noted, and
 //! the run goes on.
 
-use super::super::ended::Named;
+use super::super::ended::{Named, by_name};
 use super::super::summary::read_metrics;
 use super::Plateau;
 use crate::scenario::PlateauConfig;
@@ -88,7 +88,7 @@ impl Converged {
             edge_up_bytes: has_edges.then_some(edge_up_bytes),
             compute_s: compute.seconds(),
             probe_compute_s: probe_compute.seconds(),
-            metrics: run.metrics().iter().map(|&(name, value)| (name.to_owned(), value)).collect(),
+            metrics: by_name(run.metrics().iter().copied()),
         }
     }
 

@@ -28,10 +28,11 @@
 //! Start: stream (ModelInit, 0, 0), users, items, trust. A job: stream (BatchOrder, 0, job). Plain `f32` arithmetic, in
 //! the order of ratings, then of trust; sums of losses in `f64`.
 
-use super::{Holdings, Sums, all};
+use super::{Holdings, all, measure};
 use crate::lanes::functions;
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::local::Told;
+use crate::metric::Errors;
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
 use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
@@ -325,8 +326,8 @@ impl Task for RatingFactors {
                     continue;
                 }
             };
-            let sums = Sums::of(self.errors(part, ask.state.model));
-            Sums::write([&sums].into_iter(), ask);
+            let sums = Errors::of(self.errors(part, ask.state.model));
+            measure([&sums].into_iter(), ask);
         }
     }
 

@@ -26,6 +26,7 @@ use super::{HeldOut, Source};
 use crate::data::partition::Partition;
 use crate::dmrl::{self, Features, ItemScores, Network, Objective, Pairs, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
+use crate::metric::loss::LOSS;
 use crate::model::weights::Tensor;
 use crate::ranking::{Ranker, ScoreItems};
 use crate::ratings::RatingsSplit;
@@ -34,7 +35,7 @@ use crate::ratings::triplets::Triplet;
 use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
 use crate::trainer::{LocalTraining, Wanted};
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::{Measure, Measures};
+use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::{Purpose, Streams};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,9 +61,8 @@ pub struct Settings {
 impl Settings {
     /// What is measured; `quality` names the measure by which models are compared. None if there is no such measure.
     pub fn measures(cutoffs: &[usize], quality: &str, has_valid: bool) -> Option<Measures> {
-        let names = Ranker::names(cutoffs);
-        let mut of_data: Vec<Measure> = names.iter().map(|name| Measure::share(name)).collect();
-        of_data.push(Measure::loss("loss"));
+        let mut of_data = Ranker::measures(cutoffs);
+        of_data.push(LOSS.measure);
         let main = of_data.iter().position(|measure| measure.name == quality)?;
         Some(Measures { of_data, of_model: Vec::new(), has_valid, main })
     }

@@ -119,7 +119,7 @@ fn utilities_are_those_of_clients_that_are_asked_alone() {
             let mut run = scripted(&alone, &[ids(&[client])]);
             run.step().unwrap();
             let &(name, loss) = &run.metrics()[0];
-            assert_eq!(name, "test_loss");
+            assert_eq!(name.to_string(), "test_loss");
             start - loss
         })
         .collect();

@@ -5,7 +5,7 @@ use crate::policy::{AccuracyOn, EdgeAccuracy};
 use crate::run::{Metrics, RunError};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
-use fedgenie_core::metric::Place;
+use fedgenie_core::metric::{Place, value_of};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_learning::task::{ModelState, Need, On};
 use std::sync::Arc;
@@ -113,11 +113,10 @@ impl Learning<'_> {
     /// If the task lacks what it measures.
     pub fn accuracy(&self, on: AccuracyOn, measured: &Metrics, parallel: bool) -> Result<f64, RunError> {
         let main = self.world.measures.main();
-        if let (AccuracyOn::Test, Some(main)) = (on, main) {
-            let name = main.metric(Place::Test, None);
-            if let Some((_, value)) = measured.iter().find(|(known, _)| *known == name) {
-                return Ok(main.better.quality(*value));
-            }
+        if let (AccuracyOn::Test, Some(main)) = (on, main)
+            && let Some(value) = value_of(measured, main.at(Place::Test))
+        {
+            return Ok(main.better.quality(value));
         }
         self.check_measures()?;
         let everyone: Vec<ClientId> = (0..self.world.population.len()).map(ClientId::from_index).collect();

@@ -127,7 +127,7 @@ impl<'w> Learning<'w> {
         ];
         let mut sum = 0.0;
         for (place, on, of_place) in places {
-            let weight = |measure: &Measure| weights.get(measure.metric(place, None)).copied();
+            let weight = |measure: &Measure| weights.get(&measure.at(place).to_string()).copied();
             if !of_place.iter().any(|measure| weight(measure).is_some()) {
                 continue;
             }
