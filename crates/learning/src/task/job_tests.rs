@@ -36,7 +36,9 @@ impl Case<'_> {
     fn gradient(&self, settings: &LocalTraining) -> Vec<f32> {
         let context = Context { settings, streams: &self.streams, loss_rms: true };
         let mut gradient = vec![7.0; 3];
-        let is_defined = self.task.losses().is_some_and(|losses| losses.gradient(&self.job(None, None), &context, &mut Worker::default(), &mut gradient));
+        let is_defined = self.task.losses().is_some_and(|losses| {
+            losses.gradient(&self.job(None, None), &context, &mut Worker::default(), &mut gradient)
+        });
         assert!(is_defined && gradient.len() == self.start.len());
         gradient
     }

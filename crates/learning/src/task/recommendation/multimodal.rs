@@ -388,7 +388,7 @@ impl Losses for Multimodal {
 
     fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
         self.run(job, context, worker, Wanted::Gradient(gradient));
-        self.examples(job.client) > 0
+        self.describe().examples_of(job.client) > 0
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
