@@ -336,6 +336,9 @@ mod tests {
         chosen: char,
         places: BTreeMap<u32, String>,
         seen: BTreeSet<(u32, u32)>,
+        text: Cow<'static, str>,
+        queue: VecDeque<u32>,
+        boxed: Box<u32>,
     }
 
     #[derive(Clone, Debug, Default, PartialEq, Stateful)]
@@ -358,6 +361,9 @@ mod tests {
             chosen: 'b',
             places: BTreeMap::from([(3, "three".to_owned()), (5, String::new())]),
             seen: BTreeSet::from([(1, 2), (1, 3)]),
+            text: Cow::Borrowed("borrowed"),
+            queue: VecDeque::from([5, 6]),
+            boxed: Box::new(7),
         }
     }
 
