@@ -48,7 +48,7 @@ use crate::layout::Layout;
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::float::sqrt;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -177,25 +177,24 @@ impl ServerConfig {
 }
 
 /// A server's optimizer with what it remembers from round to round of one run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub struct ServerOptimizer {
+    #[state(skip = "from the scenario")]
     weighting: Weighting,
+    #[state(skip = "from the scenario")]
     aging: Aging,
+    #[state(skip = "from the scenario")]
     server: ServerConfig,
+    #[state(skip = "from the scenario")]
     rows: RowDivisor,
+    #[state(skip = "from the task")]
     layout: Layout,
     /// `b` or `m`; empty for `average`.
+    #[state(each)]
     first: Vec<f64>,
     /// `v`; empty without it.
+    #[state(each)]
     second: Vec<f64>,
-}
-
-/// What it remembers.
-impl Stateful for ServerOptimizer {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.fields(&mut self.first);
-        state.fields(&mut self.second);
-    }
 }
 
 impl ServerOptimizer {
