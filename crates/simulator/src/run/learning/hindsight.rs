@@ -7,7 +7,7 @@ use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use fedgenie_learning::aggregate::{Contribution, ServerOptimizer};
 use fedgenie_learning::layout::Update;
@@ -16,13 +16,16 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// An edge server in the middle of a round of the cloud.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub(in crate::run) struct EdgeState<'w> {
     /// Which.
+    #[state(skip = "from the scenario")]
     pub edge: EdgeId,
     /// All its clients.
+    #[state(skip = "from the scenario")]
     pub members: &'w [ClientId],
     /// The cluster whose model it has.
+    #[state(skip = "saved with the edge server")]
     pub cluster: u32,
     /// The rows of tables that its clients have moved in this round of the cloud.
     pub rows: Vec<u32>,
@@ -31,28 +34,18 @@ pub(in crate::run) struct EdgeState<'w> {
 }
 
 /// What the aggregation of a round begins with, apart from the model that it sends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub(in crate::run) struct Snapshot<'w> {
+    #[state(skip = "from the scenario")]
     optimizer: ServerOptimizer,
     private: PrivateTable,
+    #[state(each)]
     moved: Vec<Round>,
+    #[state(each(each))]
     memories: Vec<Vec<f64>>,
     /// None of the one server.
+    #[state(each)]
     edge: Option<EdgeState<'w>>,
-}
-
-/// An edge server's: what it averages with follows from the scenario.
-impl Stateful for Snapshot<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { optimizer: _, private, moved, memories, edge } = self;
-        state.field(private);
-        state.fields(moved);
-        memories.iter_mut().for_each(|memory| state.fields(memory));
-        if let Some(EdgeState { edge: _, members: _, cluster: _, rows, aggregated }) = edge {
-            state.field(rows);
-            state.field(aggregated);
-        }
-    }
 }
 
 impl Snapshot<'_> {
