@@ -3,8 +3,8 @@
 //! # Definition
 //! The state of a component is the state of its fields, in the order of their declaration: `#[derive(Stateful)]` saves
 //! and loads all but those that carry an attribute with a reason. [`State::field`] appends the bytes of a field while
-//! saving, and reads them while loading. Numbers are little endian, floats by their bits, lists with their length before
-//! them. A state is bound to the version of the program that saved it; it has no version of its own.
+//! saving, and reads them while loading. Numbers are little endian, floats by their bits, lists with their length
+//! before them. A state is bound to the version of the program that saved it; it has no version of its own.
 //!
 //! # Example
 //! ```
@@ -25,8 +25,8 @@
 //! assert!(State::load(&mut Mean::default(), &bytes[1..]).is_err());
 //! ```
 //!
-//! A component whose state is not that of its fields implements [`Stateful`] by hand, and names all fields in a pattern,
-//! so that a new one does not compile before it is saved or left out.
+//! Where the derive does not fit, an implementation by hand names all fields in a pattern, so that a new field does not
+//! compile before it is saved or left out.
 
 pub use fedgenie_derive::Stateful;
 

@@ -1,6 +1,6 @@
 //! The derive macro for components whose state can be saved and loaded.
 //!
-//! `fedgenie_core::state` exports it beside the trait; `fedgenie::state` does the same for programs that use the facade.
+//! `fedgenie_core::state` exports it beside the trait, as `fedgenie::state` does for programs that use the facade.
 
 mod attributes;
 mod expand;
@@ -11,8 +11,8 @@ use proc_macro::TokenStream;
 ///
 /// # Definition
 /// A field belongs to the state unless an attribute says otherwise. So a new field is saved without another line, and
-/// it does not compile if its type cannot be saved. An enum saves the number of its variant before the variant's fields;
-/// loading makes the variant with `Default` in each field, then loads the fields.
+/// it does not compile if its type cannot be saved. An enum saves the number of its variant before the fields of the
+/// variant; loading makes the variant with `Default` in each field, then loads the fields.
 ///
 /// ```
 /// use fedgenie_core::state::{State, Stateful};

@@ -23,7 +23,8 @@ struct Entry<E> {
     event: E,
 }
 
-/// Pending events, smallest key first. Its state has dead entries as well: handles outside go on to name what they named.
+/// Pending events, smallest key first. The state has dead entries as well: handles outside name the same events after
+/// it was loaded.
 #[derive(Debug, Stateful)]
 #[state(check = Self::is_sound)]
 pub struct EventQueue<E> {
