@@ -6,10 +6,11 @@ use fedgenie::experiment::{Experiment, Overrides, Threads, table};
 use fedgenie::id::ClientId;
 use fedgenie::policy::{BuildContext, Feedback, Policy, PolicyRng, SelectionRequest, ServerView};
 use fedgenie::report::write_with_records;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use std::path::Path;
 
 /// Selects the clients that answered fastest the last time; those never asked come first.
+#[derive(Stateful)]
 struct Fastest {
     seconds: Vec<f64>,
 }
@@ -17,12 +18,6 @@ struct Fastest {
 impl Fastest {
     fn build(context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(Self { seconds: vec![0.0; context.clients] }))
-    }
-}
-
-impl Stateful for Fastest {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.seconds);
     }
 }
 

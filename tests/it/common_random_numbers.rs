@@ -4,6 +4,7 @@ use super::support::{Workplace, changed, play, world};
 use fedgenie::id::ClientId;
 use fedgenie::policy::{Policy, PolicyRng, Probe, SelectionRequest, ServerView};
 use fedgenie::rng::StreamRng;
+use fedgenie::state::Stateful;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -126,12 +127,10 @@ fn a_later_seed_or_a_longer_run_changes_nothing_before() {
 }
 
 /// Chooses the clients in turn, and throws away some random numbers in every round.
+#[derive(Stateful)]
 struct Wasteful {
+    #[state(skip = "from the test")]
     draws: u32,
-}
-
-impl fedgenie::state::Stateful for Wasteful {
-    fn exchange(&mut self, _: &mut fedgenie::state::State<'_>) {}
 }
 
 impl Policy for Wasteful {

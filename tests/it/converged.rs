@@ -6,7 +6,7 @@ use fedgenie::id::ClientId;
 use fedgenie::policy::{Answers, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
 use fedgenie::rng::StreamRng;
 use fedgenie::run::{Accounts, Run};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use serde_json::{Value, json};
 
 /// Rounds of 4 s, in each of which two clients move 1,000 B each way and compute for 2 s. The metric is the value of
@@ -120,15 +120,11 @@ fn what_cannot_be_judged_is_refused() {
 // ---------------------------------------------------------------------------------------------- computing
 
 /// Asks everybody before each selection, and chooses the first ones.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Stateful)]
 enum Asking {
     Nothing,
     Losses,
     Training,
-}
-
-impl Stateful for Asking {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for Asking {

@@ -8,7 +8,7 @@ use fedgenie::record::{DropReason, Outcome, Phase, Record};
 use fedgenie::recorder::{RoundJobs, RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
 use fedgenie::scenario::tree;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::DataCache;
 use fedgenie::world::World;
 use flate2::read::MultiGzDecoder;
@@ -241,11 +241,13 @@ pub fn world(scenario: &str, seed: u64) -> World {
 }
 
 /// Chooses what it was told to, whatever the state of the world; remembers who was available.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub struct Script {
     /// The selection of each turn; the last one is repeated.
+    #[state(skip = "from the test")]
     pub rounds: Vec<Vec<u32>>,
     /// Who could be chosen in each round.
+    #[state(skip = "read by the test")]
     pub available: Arc<Mutex<Vec<Vec<u32>>>>,
 }
 
@@ -253,10 +255,6 @@ impl Script {
     pub fn new(rounds: &[&[u32]]) -> Self {
         Self { rounds: rounds.iter().map(|round| round.to_vec()).collect(), available: Arc::default() }
     }
-}
-
-impl fedgenie::state::Stateful for Script {
-    fn exchange(&mut self, _: &mut fedgenie::state::State<'_>) {}
 }
 
 impl Policy for Script {
@@ -413,11 +411,8 @@ pub fn labelled(world: &World) -> &fedgenie::task::Labelled {
 }
 
 /// A policy with a defect that shows in this turn; until then it chooses the first candidate.
+#[derive(Stateful)]
 pub struct Defective(pub u32);
-
-impl Stateful for Defective {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl Policy for Defective {
     fn select(

@@ -7,7 +7,7 @@ use fedgenie::experiment::{Experiment, Summary, Threads};
 use fedgenie::id::ClientId;
 use fedgenie::policy::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
 use fedgenie::scenario::tree;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use std::path::Path;
 
 /// Devices are alike, so that whoever selects everybody in turn misses nothing.
@@ -81,12 +81,10 @@ fn an_ordinary_policy_without_regret_is_the_best_and_the_genie_is_not_a_candidat
 }
 
 /// A policy of a program that takes the fastest, if it is shown who that is, and else the first.
+#[derive(Stateful)]
 struct Outside {
+    #[state(skip = "from the test")]
     knows: bool,
-}
-
-impl Stateful for Outside {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for Outside {

@@ -181,8 +181,8 @@ pub enum Probe {
 
 /// A client-selection policy.
 ///
-/// Its [`Stateful::exchange`] names all that it remembers from selection to selection: a policy that is made anew and
-/// loads what another one saved decides as that one would have.
+/// Its state is its memory from selection to selection, which `#[derive(Stateful)]` saves: a new policy that has loaded
+/// the state of another one decides as that one would have.
 pub trait Policy: Stateful + Send {
     /// What it wants to be told about updates, beside their losses. If the task lacks any of it, or of what
     /// [`Policy::probe_kinds`] and [`Policy::needs_losses`] say, the policy is refused before the run begins.

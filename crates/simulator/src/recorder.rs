@@ -16,7 +16,7 @@ use crate::clusters::Weighed;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::{DropReason, Phase, Record, Regret};
-use fedgenie_core::state::State;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -163,13 +163,15 @@ impl HindsightRound {
 }
 
 /// Who belongs to which cluster.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Stateful)]
 pub struct ClusterState {
     /// The cluster of each edge server in the next round.
+    #[state(each)]
     pub assignment: Vec<u32>,
     /// How many servers have moved so far, each move counted.
     pub reassignments: u64,
     /// What the assignment was decided by, if it was to be decided after this round.
+    #[state(skip = "recorded with the round")]
     pub reassign: Option<Reassignment>,
 }
 

@@ -9,7 +9,7 @@ use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
 use fedgenie::policy::{Feedback, Policy, PolicyRng, SelectionRequest, ServerView};
 use fedgenie::rng::Streams;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::{
     Ask, Context, DataCache, Description, Job, Material, On, PrivateView, Task, TaskError, TaskSettings, Worker,
 };
@@ -110,7 +110,7 @@ impl TaskSettings for Settings {
 }
 
 /// Arms with mean rewards and counts.
-#[derive(Default)]
+#[derive(Default, Stateful)]
 struct Arms(Vec<f64>, Vec<u32>);
 
 impl Arms {
@@ -130,20 +130,11 @@ impl Arms {
 }
 
 /// Upper confidence bounds for how many, and for whom: a round is worth what its error says, less its traffic.
+#[derive(Stateful)]
 struct HowMany {
     sizes: Arms,
     clients: Arms,
     chosen: usize,
-}
-
-impl Stateful for HowMany {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        for Arms(means, counts) in [&mut self.sizes, &mut self.clients] {
-            state.field(means);
-            state.field(counts);
-        }
-        state.field(&mut self.chosen);
-    }
 }
 
 impl Policy for HowMany {

@@ -4,18 +4,17 @@ use super::{PROTOCOLS, experiment, run};
 use fedgenie::experiment::Threads;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{DeviationFrom, Policy, PolicyRng, SelectionRequest, ServerView, Wants};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 
 /// Wants this much and selects the first clients.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Stateful)]
 struct Wanting {
+    #[state(skip = "from the test")]
     wants: Wants,
+    #[state(skip = "from the test")]
     kinds: &'static [&'static str],
+    #[state(skip = "from the test")]
     losses: bool,
-}
-
-impl Stateful for Wanting {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for Wanting {

@@ -3,7 +3,7 @@
 use super::{PROTOCOLS, experiment, run};
 use fedgenie::id::{ClientId, Turn};
 use fedgenie::policy::{DeviationFrom, Feedback, Policy, PolicyRng, SelectionRequest, ServerView, Wants};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -21,17 +21,14 @@ struct Told {
 }
 
 /// Selects those whose last update was worth most: quality gained, plus examples times losses, less deviation.
+#[derive(Stateful)]
 struct Curious {
     worth: Vec<f64>,
+    #[state(skip = "read by the test")]
     told: Arc<Mutex<Vec<Told>>>,
     /// Which policy of all runs it is: runs are carried out side by side.
+    #[state(skip = "from the test")]
     run: usize,
-}
-
-impl Stateful for Curious {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.worth);
-    }
 }
 
 impl Policy for Curious {

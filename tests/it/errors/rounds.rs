@@ -10,7 +10,7 @@ use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
 use fedgenie::rng::StreamRng;
 use fedgenie::run::{Run, RunError};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::DataCache;
 use fedgenie::time::Span;
 use std::io;
@@ -61,11 +61,8 @@ fn away(scenario: &str, until: u32) -> RunError {
 }
 
 /// Waits before its second selection for longer than runs last.
+#[derive(Stateful)]
 struct Waiting;
-
-impl Stateful for Waiting {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl Policy for Waiting {
     fn probes(&self) -> bool {

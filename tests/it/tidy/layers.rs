@@ -49,6 +49,11 @@ fn modules_use_only_modules_above_them() {
             for (index, _) in code.match_indices("fedgenie_") {
                 let name: String = code[index + 9..].chars().take_while(|letter| letter.is_alphanumeric()).collect();
                 let Some(rank) = rank_of_crate(&name) else { continue };
+                // What a macro writes is no import of its own, nor is the name that a crate has for itself.
+                let is_text = code[..index].matches('"').count() % 2 == 1;
+                if is_text || code == format!("extern crate self as fedgenie_{name};") {
+                    continue;
+                }
                 seen += 1;
                 assert!(rank < own_rank, "{}:{line}: {own_crate} uses {name}, which is above it", source.path);
             }

@@ -26,6 +26,7 @@ use fedgenie_simulator::world::World;
 use std::path::Path;
 
 /// What is noticed of a run beside what its sink keeps.
+#[derive(Stateful)]
 struct Course<'a> {
     curve: Curve,
     watch: Watch<'a>,
@@ -34,18 +35,6 @@ struct Course<'a> {
     /// Rounds that have closed at this instant, where nothing else ends the run.
     standstill: u32,
     before: VirtualTime,
-}
-
-impl Stateful for Course<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { curve, watch, last, refine, standstill, before } = self;
-        state.field(curve);
-        state.field(watch);
-        state.field(last);
-        state.field(refine);
-        state.field(standstill);
-        state.field(before);
-    }
 }
 
 impl Course<'_> {

@@ -49,7 +49,7 @@ use crate::layout::Layout;
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::float::sqrt;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -181,9 +181,13 @@ impl ServerConfig {
 /// A server's optimizer with what it remembers from round to round of one run.
 #[derive(Clone, Debug)]
 pub struct ServerOptimizer {
+    #[state(skip = "from the scenario")]
     weighting: Weighting,
+    #[state(skip = "from the scenario")]
     aging: Aging,
+    #[state(skip = "from the scenario")]
     server: ServerConfig,
+    #[state(skip = "from the scenario")]
     rows: RowDivisor,
     /// The weighted mean if none.
     combine: Option<Arc<dyn Combine>>,

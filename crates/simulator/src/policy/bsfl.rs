@@ -46,7 +46,7 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::reward::{Reward, bottleneck};
 use fedgenie_core::oracle::{Instance, Solver, SolverConfig};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,20 +137,21 @@ impl Config {
     }
 }
 
+#[derive(Stateful)]
 struct Bsfl {
+    #[state(skip = "from the scenario")]
     reward: Reward,
+    #[state(skip = "from the scenario")]
     cohort: usize,
+    #[state(skip = "buffers of the solver")]
     solver: Box<dyn Solver>,
     speeds: SampleMeans,
+    #[state(skip = "a buffer of one selection")]
     bounds: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     gains: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
-}
-
-impl Stateful for Bsfl {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.speeds);
-    }
 }
 
 impl Policy for Bsfl {

@@ -32,7 +32,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::top_m;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -100,18 +100,17 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct CsUcb {
+    #[state(skip = "from the scenario")]
     tau_max: f64,
+    #[state(skip = "from the scenario")]
     cohort: usize,
     rewards: SampleMeans,
+    #[state(skip = "a buffer of one selection")]
     scores: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
-}
-
-impl Stateful for CsUcb {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.rewards);
-    }
 }
 
 impl Policy for CsUcb {

@@ -28,7 +28,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::GenieSolver;
 use fedgenie_core::oracle::reward::Reward;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,14 +55,14 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct GeniePolicy {
+    #[state(skip = "from the scenario")]
     cohort: usize,
+    #[state(skip = "buffers of the solver")]
     solver: GenieSolver,
+    #[state(skip = "a buffer of one selection")]
     gains: Vec<f64>,
-}
-
-impl Stateful for GeniePolicy {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for GeniePolicy {

@@ -41,7 +41,7 @@ use super::{
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::TIE;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,29 +82,28 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct HarmonyStyle {
+    #[state(skip = "from the scenario")]
     lambda: f64,
     /// Seconds.
+    #[state(skip = "from the world")]
     declared: Vec<f64>,
     observed: SampleMeans,
     /// Examples of each class, client by client.
+    #[state(skip = "from the world")]
     counts: Vec<Vec<u64>>,
     /// Of all updates so far.
+    #[state(each)]
     trained: Vec<u64>,
 
     // Of the last selection.
     /// Of each available client as the first one.
+    #[state(skip = "read before the next selection")]
     costs: Vec<f64>,
     /// Distance and slowest of the whole set.
+    #[state(skip = "read before the next selection")]
     whole: [f64; 2],
-}
-
-impl Stateful for HarmonyStyle {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { lambda: _, declared: _, observed, counts: _, trained, costs: _, whole: _ } = self;
-        state.field(observed);
-        state.fields(trained);
-    }
 }
 
 impl HarmonyStyle {

@@ -31,7 +31,7 @@
 use super::{BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,11 +71,8 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct Hindsight;
-
-impl Stateful for Hindsight {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl Policy for Hindsight {
     fn sees_truth(&self) -> bool {

@@ -6,7 +6,7 @@ use super::{
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::model::weights::Tensor;
 use serde_json::Value;
 
@@ -25,7 +25,9 @@ pub(super) fn build(
     Ok(Box::new(Limited { most, policy }))
 }
 
+#[derive(Stateful)]
 struct Limited {
+    #[state(skip = "from the scenario")]
     most: usize,
     policy: Box<dyn Policy>,
 }
@@ -33,12 +35,6 @@ struct Limited {
 impl Limited {
     fn asked<'a>(&self, ask: &SelectionRequest<'a>) -> SelectionRequest<'a> {
         SelectionRequest { cohort: ask.cohort.min(self.most), take: ask.take.min(self.most), ..*ask }
-    }
-}
-
-impl Stateful for Limited {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        self.policy.exchange(state);
     }
 }
 

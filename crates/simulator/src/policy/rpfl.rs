@@ -57,7 +57,7 @@ use super::{
 use cluster::NONE;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Turn};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -116,11 +116,15 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct Rpfl {
+    #[state(skip = "from the scenario")]
     components: usize,
+    #[state(skip = "from the scenario")]
     clusters: usize,
     /// Everyone's last update; empty of those never heard.
     changes: Vec<Vec<f32>>,
+    #[state(skip = "from the world")]
     has_examples: Vec<bool>,
     /// The turn in which each was last selected.
     selected_in: Vec<Option<Turn>>,
@@ -130,18 +134,6 @@ struct Rpfl {
     seats: usize,
     /// The cluster of each client; empty where the last selection left no seat to clusters.
     cluster_of: Vec<u32>,
-}
-
-impl Stateful for Rpfl {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { components: _, clusters: _, changes, has_examples: _, selected_in, is_new, seats, cluster_of } =
-            self;
-        state.field(changes);
-        state.field(selected_in);
-        state.field(is_new);
-        state.field(seats);
-        state.field(cluster_of);
-    }
 }
 
 impl Rpfl {

@@ -8,11 +8,11 @@ use super::learning::Sent;
 use crate::policy::{Feedback, Policy, Waited};
 use crate::recorder::RoundJobs;
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 
 /// A selection and its jobs.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Stateful)]
 pub(super) struct Cohort {
     /// The selected clients, in dispatch order.
     pub selection: Vec<ClientId>,
@@ -20,15 +20,6 @@ pub(super) struct Cohort {
     pub jobs: Vec<JobId>,
     /// Jobs whose update arrived, in order of arrival.
     pub arrived: Vec<JobId>,
-}
-
-impl Stateful for Cohort {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { selection, jobs, arrived } = self;
-        state.field(selection);
-        state.field(jobs);
-        state.field(arrived);
-    }
 }
 
 impl Cohort {

@@ -36,7 +36,7 @@ const LATEST: VirtualTime = VirtualTime(CLOCK_SECONDS * 1_000_000_000);
 pub(super) const THE_SERVER: EdgeId = EdgeId(0);
 
 /// What the kernel schedules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stateful)]
 enum Scheduled {
     PhaseEnded(JobId),
     Lost(JobId, DropReason),
@@ -50,34 +50,8 @@ impl Default for Scheduled {
     }
 }
 
-impl Stateful for Scheduled {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let mut kind = match self {
-            Self::PhaseEnded(_) => 0,
-            Self::Lost(..) => 1,
-            Self::Travelled(_) => 2,
-        };
-        state.choice(&mut kind, &[0_u8, 1, 2]);
-        if state.is_loading() {
-            *self = match kind {
-                0 => Self::PhaseEnded(JobId::default()),
-                1 => Self::Lost(JobId::default(), DropReason::default()),
-                _ => Self::default(),
-            };
-        }
-        match self {
-            Self::PhaseEnded(id) => state.field(id),
-            Self::Lost(id, reason) => {
-                state.field(id);
-                state.field(reason);
-            }
-            Self::Travelled(edge) => state.field(edge),
-        }
-    }
-}
-
 /// What a protocol waits for beside its jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Stateful)]
 pub(super) enum Timer {
     /// The round has to close; of an edge server, where there are any.
     Boundary(EdgeId),
@@ -90,33 +64,6 @@ pub(super) enum Timer {
     /// The cloud stops waiting.
     #[default]
     Cloud,
-}
-
-impl Stateful for Timer {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let mut kind = match self {
-            Self::Boundary(_) => 0,
-            Self::Probe(_) => 1,
-            Self::Wake(_) => 2,
-            Self::Patience(_) => 3,
-            Self::Cloud => 4,
-        };
-        state.choice(&mut kind, &[0_u8, 1, 2, 3, 4]);
-        if state.is_loading() {
-            *self = match kind {
-                0 => Self::Boundary(THE_SERVER),
-                1 => Self::Probe(THE_SERVER),
-                2 => Self::Wake(THE_SERVER),
-                3 => Self::Patience(JobId::default()),
-                _ => Self::Cloud,
-            };
-        }
-        match self {
-            Self::Boundary(edge) | Self::Probe(edge) | Self::Wake(edge) => state.field(edge),
-            Self::Patience(id) => state.field(id),
-            Self::Cloud => {}
-        }
-    }
 }
 
 /// What a protocol sees of the course of time.

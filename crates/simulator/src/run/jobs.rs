@@ -14,17 +14,11 @@ use fedgenie_core::time::{Span, VirtualTime};
 use std::ops::{Index, IndexMut};
 
 /// The slot of a job in [`Jobs`]; reused once the job is removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Stateful)]
 pub(super) struct JobId(u32);
 
-impl Stateful for JobId {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.0);
-    }
-}
-
 /// What a job is called by: its client, and the numbers of those that have to do with it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stateful)]
 pub(super) struct Names {
     pub client: ClientId,
     /// The selection of the client's policy that it belongs to.
@@ -33,16 +27,6 @@ pub(super) struct Names {
     pub round: Round,
     /// What its draws belong to, beside the client.
     pub number: JobNumber,
-}
-
-impl Stateful for Names {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { client, turn, round, number } = self;
-        state.field(client);
-        state.field(turn);
-        state.field(round);
-        state.field(number);
-    }
 }
 
 /// One client's job.

@@ -5,7 +5,7 @@ use crate::policy::{Candidates, Explanation, Policy, PolicyRng, Probe, Selection
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::rng::{Purpose, StreamRng};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
 
 /// Who asks a policy.
@@ -60,17 +60,10 @@ pub(super) struct Question<'a> {
 pub(super) type Explained = Option<serde_json::Map<String, serde_json::Value>>;
 
 /// The random numbers of one selection. A selection goes on in the policy's stream where its probe stopped.
+#[derive(Stateful)]
 pub(super) struct SelectionStreams {
     pub policy: StreamRng,
     solver: StreamRng,
-}
-
-impl Stateful for SelectionStreams {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { policy, solver } = self;
-        state.field(policy);
-        state.field(solver);
-    }
 }
 
 impl SelectionStreams {

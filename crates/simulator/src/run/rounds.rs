@@ -17,7 +17,7 @@ use crate::world::{Truth, World};
 use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
-use fedgenie_core::state::State;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_learning::model::weights::Tensor;
 use serde_json::Value;
 
@@ -25,29 +25,44 @@ const BOUNDARY: Timer = Timer::Boundary(THE_SERVER);
 const WAKE: Timer = Timer::Wake(THE_SERVER);
 
 /// The state of a protocol in rounds.
+#[derive(Stateful)]
 pub(super) struct Rounds<'w> {
+    #[state(skip = "from the scenario")]
     rule: &'w RoundRule,
     policy: Box<dyn Policy>,
     /// The policy's selection of the round under way: one in each.
     turn: Turn,
     /// The regret meters, where there is a reward.
+    #[state(each)]
     meters: Option<Meters>,
     /// The regret in hindsight, where it is metered.
+    #[state(each)]
     pub hindsight: Option<HindsightMeter<'w>>,
     /// Jobs that missed their round and go on.
     carried: usize,
 
     // Of the round under way.
+    #[state(with = settled)]
     cohort: Cohort,
+    #[state(skip = "of the round under way")]
     jobs: RoundJobs,
     /// Late jobs of earlier rounds that arrived.
+    #[state(empty = "a round has settled its jobs")]
     joining: Vec<JobId>,
 
     // Buffers.
+    #[state(skip = "a buffer of one round")]
     speeds: Vec<f64>,
+    #[state(skip = "a buffer of one round")]
     gains: Vec<f64>,
     /// `(α/m)·g_k` of the candidates, where metered.
+    #[state(skip = "a buffer of one round")]
     available_gains: Vec<f64>,
+}
+
+/// Between rounds.
+fn settled(cohort: &mut Cohort, _: &mut State<'_>) {
+    assert!(cohort.jobs.is_empty(), "a round has settled its jobs");
 }
 
 impl<'w> Rounds<'w> {
@@ -66,30 +81,6 @@ impl<'w> Rounds<'w> {
             gains: Vec::new(),
             available_gains: Vec::new(),
         }
-    }
-
-    /// Between rounds.
-    pub fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            rule: _,
-            policy,
-            turn,
-            meters,
-            hindsight,
-            carried,
-            cohort,
-            jobs: _,
-            joining,
-            speeds: _,
-            gains: _,
-            available_gains: _,
-        } = self;
-        assert!(cohort.jobs.is_empty() && joining.is_empty(), "a round has settled its jobs");
-        state.field(&mut **policy);
-        state.field(turn);
-        meters.iter_mut().for_each(|meters| state.field(meters));
-        hindsight.iter_mut().for_each(|meter| state.field(meter));
-        state.field(carried);
     }
 
     /// What the policy says of the run so far.

@@ -85,22 +85,14 @@ pub(super) struct Closing<'a, 'w> {
 }
 
 /// What selections lost in hindsight.
-#[derive(Default)]
+#[derive(Default, Stateful)]
 pub(super) struct Judged {
     /// Of the round under way.
+    #[state(empty = "judgements are recorded at the end of their round")]
     of_round: Vec<HindsightRound>,
     lost: f64,
     /// Of all rounds; none before the first that was judged.
     total: Option<CompensatedSum>,
-}
-
-impl Stateful for Judged {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { of_round, lost, total } = self;
-        assert!(of_round.is_empty(), "what was judged is recorded at the end of its round");
-        state.field(lost);
-        state.field(total);
-    }
 }
 
 impl Judged {

@@ -22,13 +22,14 @@ use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::model::weights::Tensor;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// What an edge server does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stateful)]
 enum Stage {
     /// It takes no part in the cloud's round, or no longer.
     Idle,

@@ -10,7 +10,7 @@ use crate::run::{Evaluations, Protocol, Run, RunSettings};
 use fedgenie_core::oracle::brute;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::{Instance, TIE};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::model::{Batch, evaluate};
 use fedgenie_learning::task::Labelled;
 
@@ -31,11 +31,8 @@ fn with(more: &str) -> World {
 }
 
 /// Chooses what it was told to; the last choice again and again.
+#[derive(Stateful)]
 struct Script(Vec<Vec<ClientId>>);
-
-impl Stateful for Script {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl Policy for Script {
     fn select(

@@ -6,28 +6,25 @@ use crate::run::{Metrics, RunError};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::{Place, value_of};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::task::{ModelState, Need, On};
 use std::sync::Arc;
 
 /// What is known of the servers of a run whose policies ask; NaN where it is unknown.
+#[derive(Stateful)]
 pub(in crate::run) struct Accuracies {
     /// On what, of each server.
+    #[state(skip = "from the scenario")]
     on: Vec<Option<AccuracyOn>>,
     /// Of the model that each begins with.
+    #[state(skip = "from the scenario and its seed")]
     pub initial: Vec<f64>,
     /// Of the last model that each has made.
+    #[state(each)]
     last: Vec<f64>,
     /// Of the last one of this round.
+    #[state(skip = "of the round under way")]
     of_round: Vec<f64>,
-}
-
-/// Between rounds; what is not named follows from the scenario and its seed.
-impl Stateful for Accuracies {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { on: _, initial: _, last, of_round: _ } = self;
-        state.fields(last);
-    }
 }
 
 impl Accuracies {

@@ -6,7 +6,7 @@ use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::learned::{self, Arrival, Tier};
@@ -17,13 +17,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An edge server in the middle of a round of the cloud.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub(in crate::run) struct EdgeState<'w> {
     /// Which.
+    #[state(skip = "from the scenario")]
     pub edge: EdgeId,
     /// All its clients.
+    #[state(skip = "from the scenario")]
     pub members: &'w [ClientId],
     /// The cluster whose model it has.
+    #[state(skip = "saved with the edge server")]
     pub cluster: u32,
     /// The rows of tables that its clients have moved in this round of the cloud.
     pub rows: Vec<u32>,
@@ -32,10 +35,11 @@ pub(in crate::run) struct EdgeState<'w> {
 }
 
 /// What the aggregation of a round begins with, apart from the model that it sends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub(in crate::run) struct Snapshot<'w> {
     state: learned::State,
     /// None of the one server.
+    #[state(each)]
     edge: Option<EdgeState<'w>>,
 }
 

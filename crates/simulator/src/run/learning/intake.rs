@@ -4,7 +4,7 @@ use crate::policy::{TrainingReport, Wants};
 use crate::protocol::Combine;
 use crate::run::jobs::Job;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use fedgenie_learning::algorithm::JobMemory;
 use fedgenie_learning::layout::{Layout, Update};
@@ -77,7 +77,7 @@ impl Sought {
 }
 
 /// What an update said about its training, and what was found in it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub(in crate::run) struct Trained {
     pub client: ClientId,
     pub turn: Turn,
@@ -94,37 +94,6 @@ pub(in crate::run) struct Trained {
     pub answer: Vec<f64>,
     /// From dispatch to arrival.
     pub latency: Span,
-}
-
-impl Stateful for Trained {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            client,
-            turn,
-            round,
-            staleness,
-            examples,
-            loss,
-            loss_rms,
-            quality,
-            deviation,
-            change,
-            answer,
-            latency,
-        } = self;
-        state.field(client);
-        state.field(turn);
-        state.field(round);
-        state.field(staleness);
-        state.field(examples);
-        state.field(loss);
-        for found in [loss_rms, quality, deviation] {
-            state.field(found);
-        }
-        state.field(change);
-        state.field(answer);
-        state.field(latency);
-    }
 }
 
 impl Trained {

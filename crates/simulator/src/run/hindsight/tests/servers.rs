@@ -27,12 +27,10 @@ impl Sink for Kept {
 type Choices = Arc<Mutex<Vec<(Vec<ClientId>, Vec<ClientId>)>>>;
 
 /// Chooses candidates in turn, and writes that down.
+#[derive(Stateful)]
 struct InTurn {
+    #[state(skip = "read by the test")]
     choices: Choices,
-}
-
-impl Stateful for InTurn {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for InTurn {
