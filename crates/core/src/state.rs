@@ -66,6 +66,11 @@ pub trait Stateful {
     fn exchange(&mut self, state: &mut State<'_>);
 }
 
+/// Items that others may share, whose number is that of a new component: for `#[state(with = each_shared)]`.
+pub fn each_shared<T: Stateful + Clone>(items: &mut Arc<Vec<T>>, state: &mut State<'_>) {
+    state.fields(Arc::make_mut(items).as_mut_slice());
+}
+
 impl State<'_> {
     /// A component's state as bytes.
     pub fn save<T: Stateful + ?Sized>(component: &mut T) -> Vec<u8> {

@@ -30,7 +30,7 @@ use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::law::{AnyLaw, JobLatency, Law, LossyLatency};
 use fedgenie_core::math::float::ln;
 use fedgenie_core::record::{Phase, PhaseSpans};
-use fedgenie_core::rng::{Purpose, StreamRng, Streams};
+use fedgenie_core::rng::{KeyedDraw, Purpose, Streams};
 use fedgenie_core::time::{Span, SpanError};
 use phase::ClientLink;
 
@@ -231,7 +231,7 @@ impl Population {
         job: JobNumber,
         shares: [f64; 2],
     ) -> Result<JobDraw, LatencyError> {
-        let mut rng = streams.stream(purpose, client.0, job.0);
+        let mut rng = streams.draw(purpose, client.0, job.0);
         let mut phases = [Span::ZERO; 3];
         let group = &self.groups[self.group_of(client)];
         let shares = if group.has_links { [shares[0], 1.0, shares[1]] } else { [1.0; 3] };
@@ -241,7 +241,7 @@ impl Population {
                 Span::from_seconds(seconds).map_err(|source| LatencyError { client, job, phase, source })?;
         }
         let loss = if purpose == Purpose::Latency && group.has_dropouts() {
-            group.loss(&mut streams.stream(Purpose::Dropout, client.0, job.0), &phases)
+            group.loss(&mut streams.draw(Purpose::Dropout, client.0, job.0), &phases)
         } else {
             None
         };
@@ -255,7 +255,7 @@ impl Group {
     }
 
     /// The phase in which a job with these durations is lost, and how far into it: of all losses the first.
-    fn loss(&self, rng: &mut StreamRng, phases: &PhaseSpans) -> Option<(Phase, Span)> {
+    fn loss(&self, rng: &mut KeyedDraw, phases: &PhaseSpans) -> Option<(Phase, Span)> {
         let times = self.hazards.map(|hazard| -ln(rng.uniform()) / hazard);
         let struck = Phase::ALL.into_iter().find_map(|phase| {
             // A loss later than the phase lasts, at infinity for a hazard of zero, does not happen.

@@ -49,7 +49,7 @@ use crate::layout::Layout;
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::float::sqrt;
-use fedgenie_core::state::Stateful;
+use fedgenie_core::state::{Stateful, each_shared};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl ServerConfig {
 }
 
 /// A server's optimizer with what it remembers from round to round of one run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub struct ServerOptimizer {
     #[state(skip = "from the scenario")]
     weighting: Weighting,
@@ -190,21 +190,16 @@ pub struct ServerOptimizer {
     #[state(skip = "from the scenario")]
     rows: RowDivisor,
     /// The weighted mean if none.
+    #[state(skip = "from the scenario")]
     combine: Option<Arc<dyn Combine>>,
+    #[state(skip = "from the task")]
     layout: Arc<Layout>,
     /// `b` or `m`; empty for `average`. A clone shares it until one of both steps.
+    #[state(with = each_shared)]
     first: Arc<Vec<f64>>,
     /// `v`; empty without it.
+    #[state(with = each_shared)]
     second: Arc<Vec<f64>>,
-}
-
-/// What it remembers.
-impl Stateful for ServerOptimizer {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { weighting: _, aging: _, server: _, rows: _, combine: _, layout: _, first, second } = self;
-        state.fields(Arc::make_mut(first).as_mut_slice());
-        state.fields(Arc::make_mut(second).as_mut_slice());
-    }
 }
 
 impl ServerOptimizer {

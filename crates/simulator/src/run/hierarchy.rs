@@ -412,7 +412,7 @@ fn report(
 /// How long the model travels down and up in a round of the cloud.
 fn link(world: &World, edge: EdgeId, round: Round) -> Result<[Span; 2], RunError> {
     let Some(laws) = world.protocol.edge_links.get(edge.index()) else { return Ok([Span::ZERO; 2]) };
-    let mut rng = world.streams.stream(Purpose::EdgeLink, edge.0, round.0);
+    let mut rng = world.streams.draw(Purpose::EdgeLink, edge.0, round.0);
     let mut spans = [Span::ZERO; 2];
     for (span, (law, way)) in spans.iter_mut().zip(laws.iter().zip(["from", "to"])) {
         let failed = |source| RunError::EdgeLink { edge, round, way, source };

@@ -6,7 +6,7 @@ use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
-use fedgenie_core::state::Stateful;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::learned::{self, Arrival, Tier};
@@ -35,11 +35,10 @@ pub(in crate::run) struct EdgeState<'w> {
 }
 
 /// What the aggregation of a round begins with, apart from the model that it sends.
-#[derive(Clone, Debug, Stateful)]
+#[derive(Clone, Debug)]
 pub(in crate::run) struct Snapshot<'w> {
     state: learned::State,
     /// None of the one server.
-    #[state(each)]
     edge: Option<EdgeState<'w>>,
 }
 
@@ -52,10 +51,7 @@ impl Stateful for Snapshot<'_> {
         state.fields(Arc::make_mut(moved).as_mut_slice());
         Arc::make_mut(memories).iter_mut().for_each(|memory| state.fields(memory));
         state.field(memory);
-        if let Some(EdgeState { edge: _, members: _, cluster: _, rows, aggregated }) = edge {
-            state.field(rows);
-            state.field(aggregated);
-        }
+        edge.iter_mut().for_each(|edge| state.field(edge));
     }
 }
 
