@@ -246,6 +246,7 @@ cohort = 2
                 number,
                 start: model,
                 private: None,
+                epochs: None,
             };
             let mut update = fedgenie::layout::Update::default();
             of_slope.task.as_ref().unwrap().train(&job, &context, &mut fedgenie::task::Worker::default(), &mut update);

@@ -233,7 +233,7 @@ fn data_move_between_servers() {
     let total: f64 = asked.iter().map(|client| examples(client / 3)).sum();
     for client in asked {
         let (round, number) = (Round(3), JobNumber(3));
-        let job = Job { client: source(client), round, number, start: &before, private: None };
+        let job = Job { client: source(client), round, number, start: &before, private: None, epochs: None };
         let mut update = Update::default();
         task.train(&job, &world.context(), &mut Worker::default(), &mut update);
         let weight = examples(client / 3) / total;

@@ -68,6 +68,7 @@ fn main() {
         number: JobNumber(1),
         start: &start,
         private: None,
+        epochs: None,
     };
     let jobs: Vec<Job<'_>> = (0..CLIENTS).map(job).collect();
     let mut updates = vec![Update::default(); CLIENTS];

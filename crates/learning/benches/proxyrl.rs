@@ -92,7 +92,7 @@ fn main() {
     let keys: Vec<JobKey> = (0..USERS).map(|client| JobKey { client: ClientId::from_index(client), number }).collect();
     let clients: Vec<ClientId> = keys.iter().step_by(USERS / COHORT).take(COHORT).map(|key| key.client).collect();
     let predicted = *task.probes().iter().find(|kind| kind.name == "predicted-loss").expect("there is a proxy");
-    let job = |&client: &ClientId| Job { client, round: Round(1), number, start: &start, private: None };
+    let job = |&client: &ClientId| Job { client, round: Round(1), number, start: &start, private: None, epochs: None };
     let jobs: Vec<Job<'_>> = clients.iter().map(job).collect();
     let mut updates = vec![Update::default(); COHORT];
     let mut server = ServerOptimizer::new(&AggregationConfig::default(), task.layout().clone());
@@ -104,7 +104,17 @@ fn main() {
             let (&Job { client, number, start, .. }, Update { parameters, rows, .. }): (&Job<'_>, &Update) =
                 (job, update);
             let examples = task.examples(client);
-            Contribution { client, number, cluster: 0, examples, staleness_weight: 1.0, start, parameters, rows }
+            Contribution {
+                client,
+                number,
+                cluster: 0,
+                examples,
+                weight: None,
+                staleness_weight: 1.0,
+                start,
+                parameters,
+                rows,
+            }
         };
         let contributions: Vec<Contribution<'_>> = jobs.iter().zip(&updates).map(contribution).collect();
         model.clone_from(&start);

@@ -386,6 +386,8 @@ pub struct Job<'a> {
     pub start: &'a [f32],
     /// What it kept; none if no update of it was ever aggregated.
     pub private: Option<&'a [f32]>,
+    /// Whole epochs in the place of those of [`Context::settings`], which say so when it trains; none if as they are.
+    pub epochs: Option<u32>,
 }
 
 /// What all jobs of a run have in common.
@@ -470,7 +472,11 @@ impl Worker {
 /// If the numbers of jobs and updates differ.
 pub fn train(task: &dyn Task, context: &Context<'_>, jobs: &[Job<'_>], parallel: bool, updates: &mut [Update]) {
     let operations = || jobs.iter().map(|job| task.operations(job.client, context.settings)).sum();
-    spread(jobs, updates, parallel.then(operations), Worker::default, |worker, job, update| {
-        task.train(job, context, worker, update);
+    spread(jobs, updates, parallel.then(operations), Worker::default, |worker, job, update| match job.epochs {
+        None => task.train(job, context, worker, update),
+        Some(epochs) => {
+            let settings = context.settings.of_epochs(epochs);
+            task.train(job, &Context { settings: &settings, ..*context }, worker, update);
+        }
     });
 }

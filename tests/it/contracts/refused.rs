@@ -2,8 +2,7 @@
 
 use super::{PROTOCOLS, experiment, run};
 use fedgenie::experiment::Threads;
-use fedgenie::id::ClientId;
-use fedgenie::policy::{DeviationFrom, Policy, PolicyRng, SelectionRequest, ServerView, Wants};
+use fedgenie::policy::{DeviationFrom, Policy, PolicyRng, Selection, SelectionRequest, ServerView, Wants};
 use fedgenie::state::{State, Stateful};
 
 /// Wants this much and selects the first clients.
@@ -36,7 +35,7 @@ impl Policy for Wanting {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(ask.available.list().iter().take(ask.cohort));
     }

@@ -183,6 +183,7 @@ pub struct ServerOptimizer {
     aging: Aging,
     server: ServerConfig,
     rows: RowDivisor,
+    normalise: bool,
     layout: Layout,
     /// `b` or `m`; empty for `average`.
     first: Vec<f64>,
@@ -218,6 +219,7 @@ impl ServerOptimizer {
             aging: Aging::default(),
             server: config.server.clone(),
             rows: config.rows,
+            normalise: config.normalise,
             layout,
             first,
             second,
@@ -243,9 +245,9 @@ impl ServerOptimizer {
         population_examples: u64,
         cluster: u32,
     ) {
-        let Self { weighting, aging, server, rows, layout, first, second } = self;
+        let Self { weighting, aging, server, rows, normalise, layout, first, second } = self;
         let trained = layout.trained();
-        let fold = Fold { layout, cluster, weighting: *weighting, aging: *aging, rows: *rows };
+        let fold = Fold { layout, cluster, weighting: *weighting, aging: *aging, rows: *rows, normalise: *normalise };
         fold.changes(global, contributions, population_examples, |start, parameters, changes| {
             let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
             let (changes, statistics_changes) = changes.split_at(parameters.len());

@@ -5,11 +5,13 @@ mod evaluation;
 mod folding;
 mod hindsight;
 mod intake;
+mod subsets;
 
 pub(super) use accuracy::Accuracies;
 pub(super) use evaluation::{Evaluated, Measured, ServerScope};
 pub(super) use hindsight::{EdgeState, Past, Snapshot};
 pub(super) use intake::{EdgeModel, Intake, Sent, Sought, Trained, Work};
+pub(super) use subsets::Before;
 
 use self::folding::{contributions, edge_average, related, step};
 use super::RunError;
@@ -57,16 +59,14 @@ pub(super) struct Learning<'w> {
     round: Round,
     /// Buffers of updates, kept from round to round.
     updates: Vec<Update>,
+    /// The work of the updates aggregated last, where a policy evaluates subsets of them.
+    folded: Vec<Work>,
 }
 
 impl<'w> Learning<'w> {
     /// The start of a run; `clusters` is the number of cluster models.
     pub fn new(world: &'w World, task: &'w dyn Task, clusters: u32) -> Self {
-        let aging = match &world.protocol.rule {
-            Rule::Buffered(_) => Aging::Discounting,
-            Rule::Hierarchical(rule) if rule.buffer.is_some() => Aging::Discounting,
-            Rule::Rounds(_) | Rule::Hierarchical(_) => Aging::Relative,
-        };
+        let aging = aging(world);
         let layout = task.layout();
         let server = || ServerOptimizer::new(&world.training.aggregation, layout.clone()).with_aging(aging);
         let clients = (0..world.population.len()).map(ClientId::from_index);
@@ -83,7 +83,12 @@ impl<'w> Learning<'w> {
             memories: vec![vec![0.0; task.memory_len()]; world.servers()],
             round: Round(0),
             updates: Vec::new(),
+            folded: Vec::new(),
         }
+    }
+
+    fn aging(&self) -> Aging {
+        aging(self.world)
     }
 
     /// The models, and what clients and servers keep.
@@ -100,6 +105,7 @@ impl<'w> Learning<'w> {
             memories,
             round,
             updates: _,
+            folded: _,
         } = self;
         models.iter_mut().for_each(|model| shared.exchange(model, state));
         state.fields(servers);
@@ -285,7 +291,15 @@ impl<'w> Learning<'w> {
 
     /// Lets the task relate the updates of `work`, which was just trained, to each other: clients keep what it says.
     /// Returns the weights for age with which updates weigh what it says.
-    fn relate<'a>(&mut self, work: &'a [Work], current: Option<&'a [Arc<[f32]>]>) -> Vec<f64> {
+    ///
+    /// # Errors
+    /// If the policy gave weights, for which that is not defined.
+    fn relate<'a>(
+        &mut self,
+        round: Round,
+        work: &'a [Work],
+        current: Option<&'a [Arc<[f32]>]>,
+    ) -> Result<Vec<f64>, RunError> {
         let updates: Vec<&Update> = self.updates.iter().take(work.len()).collect();
         let start = |work: &'a Work| match current {
             Some(current) => &*current[work.sent.cluster as usize],
@@ -294,9 +308,17 @@ impl<'w> Learning<'w> {
         let sent: Vec<(ClientId, &[f32])> = work.iter().map(|work| (work.client, start(work))).collect();
         let ages: Vec<f64> = work.iter().map(|work| work.staleness_weight).collect();
         let weighting = self.world.training.aggregation.weighting;
-        let Some(together) = related(self.task, weighting, &sent, &updates, &ages) else { return ages };
+        let Some(together) = related(self.task, weighting, &sent, &updates, &ages) else { return Ok(ages) };
+        if let Some(weighed) = work.iter().find(|work| work.weight.is_some()) {
+            let message = format!(
+                "the policy gave {} a weight, and this task lets its server compare updates before they are averaged; \
+                 take a policy without weights, or another model",
+                weighed.client
+            );
+            return Err(RunError::Task { round, message });
+        }
         self.updates.iter_mut().zip(together.private).for_each(|(update, private)| update.private = private);
-        together.ages
+        Ok(together.ages)
     }
 
     /// Folds what a round took in into the models.
@@ -311,6 +333,7 @@ impl<'w> Learning<'w> {
         parallel: bool,
     ) -> Result<Aggregated<'_, 'w>, RunError> {
         let wants = sought.wants;
+        self.folded.clear();
         let (trained, is_new_model) = match intake {
             Intake::Nothing => {
                 self.remember(round, &[])?;
@@ -320,7 +343,7 @@ impl<'w> Learning<'w> {
                 let work = self.train(round, work, wants, parallel)?;
                 let mut trained = self.said(&work, sought, parallel);
                 let current = (combine == Combine::Models).then(|| self.models.clone());
-                let ages = self.relate(&work, current.as_deref());
+                let ages = self.relate(round, &work, current.as_deref())?;
                 let contributions = contributions(self.task, &work, &self.updates, &ages, current.as_deref());
                 let rows: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).collect();
                 let new = step(&mut self.servers, &self.models, &contributions, self.task.all_examples(), round)?;
@@ -335,6 +358,7 @@ impl<'w> Learning<'w> {
                 }
                 let aggregated = self.models[0].clone();
                 self.inspect(&work, wants, &aggregated, &mut trained, parallel);
+                self.folded = if sought.subsets { work } else { Vec::new() };
                 (trained, is_new)
             }
             Intake::EdgeModels(models) => {
@@ -415,12 +439,13 @@ impl<'w> Learning<'w> {
         parallel: bool,
     ) -> Result<Vec<Trained>, RunError> {
         let wants = sought.wants;
+        self.folded.clear();
         let work = self.train(round, work, wants, parallel)?;
         if work.is_empty() {
             return Ok(Vec::new());
         }
         let mut average = model.to_vec();
-        let ages = self.relate(&work, None);
+        let ages = self.relate(round, &work, None)?;
         let contributions = contributions(self.task, &work, &self.updates, &ages, None);
         let sent: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).chain([&**rows]).collect();
         let moved = moved_rows(&sent);
@@ -430,7 +455,17 @@ impl<'w> Learning<'w> {
         let mut trained = self.said(&work, sought, parallel);
         self.keep(&work);
         self.inspect(&work, wants, model, &mut trained, parallel);
+        self.folded = if sought.subsets { work } else { Vec::new() };
         Ok(trained)
+    }
+}
+
+/// What age does to weights in the average of the server, or of the cloud.
+const fn aging(world: &World) -> Aging {
+    match &world.protocol.rule {
+        Rule::Buffered(_) => Aging::Discounting,
+        Rule::Hierarchical(rule) if rule.buffer.is_some() => Aging::Discounting,
+        Rule::Rounds(_) | Rule::Hierarchical(_) => Aging::Relative,
     }
 }
 

@@ -8,11 +8,21 @@ use fedgenie_core::rng::{Purpose, Streams};
 
 fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: &'a [f32]) -> Contribution<'a> {
     let (client, number) = (ClientId(client), JobNumber(1));
-    Contribution { client, number, cluster: 0, examples, staleness_weight: 1.0, start, parameters, rows: &[] }
+    Contribution {
+        client,
+        number,
+        cluster: 0,
+        examples,
+        weight: None,
+        staleness_weight: 1.0,
+        start,
+        parameters,
+        rows: &[],
+    }
 }
 
 const fn config(weighting: Weighting, server: ServerConfig) -> AggregationConfig {
-    AggregationConfig { weighting, server, rows: RowDivisor::Selected }
+    AggregationConfig { weighting, server, rows: RowDivisor::Selected, normalise: false }
 }
 
 /// A model of one parameter that starts at 1, after each of some mean changes.

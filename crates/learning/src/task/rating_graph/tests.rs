@@ -156,7 +156,8 @@ fn trained(task: &dyn Task, streams: &Streams, steps: u32, lr: f64) -> (Vec<f32>
     let settings = LocalTraining::new(steps, usize::MAX, &adam).unwrap();
     let start = task.initial_model(0, streams);
     let key = JobKey { client: ClientId(0), number: JobNumber(1) };
-    let job = Job { client: key.client, round: Round(1), number: key.number, start: &start, private: None };
+    let job =
+        Job { client: key.client, round: Round(1), number: key.number, start: &start, private: None, epochs: None };
     let context = Context { settings: &settings, streams, loss_rms: true };
     let mut update = Update::default();
     task.train(&job, &context, &mut Worker::default(), &mut update);

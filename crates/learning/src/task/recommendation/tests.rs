@@ -43,7 +43,7 @@ fn train(task: &Recommendation, client: ClientId, settings: &LocalTraining) -> U
     let streams = Streams::new(1);
     let model = (task as &dyn Task).initial_model(0, &streams);
     let context = Context { settings, streams: &streams, loss_rms: true };
-    let job = Job { client, round: Round(1), number: JobNumber(7), start: &model, private: None };
+    let job = Job { client, round: Round(1), number: JobNumber(7), start: &model, private: None, epochs: None };
     let mut update = Update::default();
     // What is left of an earlier job does no harm.
     update.parameters.push(5.0);

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 /// What an edge server does with updates: it averages what it gets; only the cloud keeps a part of the old model.
 pub(super) fn edge_average(aggregation: &AggregationConfig, layout: &Layout) -> ServerOptimizer {
-    let AggregationConfig { weighting, rows, .. } = *aggregation;
+    let AggregationConfig { weighting, rows, normalise, .. } = *aggregation;
     let weighting = match weighting {
         Weighting::TotalSize => Weighting::DataSize,
         Weighting::DataSize | Weighting::Uniform => weighting,
     };
-    ServerOptimizer::new(&AggregationConfig { weighting, server: ServerConfig::default(), rows }, layout.clone())
+    let server = ServerConfig::default();
+    ServerOptimizer::new(&AggregationConfig { weighting, server, rows, normalise }, layout.clone())
 }
 
 /// The models after a step of the servers of their clusters; none if there is nothing to aggregate.
@@ -75,6 +76,7 @@ pub(super) fn contributions<'a>(
         number: work.number,
         cluster: work.sent.cluster,
         examples: task.examples(work.client),
+        weight: work.weight,
         staleness_weight: age,
         start: current.map_or(&*work.sent.model, |current| &*current[work.sent.cluster as usize]),
         parameters: &update.parameters,

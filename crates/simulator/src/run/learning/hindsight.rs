@@ -34,11 +34,11 @@ pub(in crate::run) struct EdgeState<'w> {
 #[derive(Clone, Debug)]
 pub(in crate::run) struct Snapshot<'w> {
     optimizer: ServerOptimizer,
-    private: PrivateTable,
-    moved: Vec<Round>,
-    memories: Vec<Vec<f64>>,
+    pub(super) private: PrivateTable,
+    pub(super) moved: Vec<Round>,
+    pub(super) memories: Vec<Vec<f64>>,
     /// None of the one server.
-    edge: Option<EdgeState<'w>>,
+    pub(super) edge: Option<EdgeState<'w>>,
 }
 
 /// An edge server's: what it averages with follows from the scenario.
@@ -110,6 +110,7 @@ impl<'w> Learning<'w> {
                 number,
                 cluster,
                 examples: self.task.examples(client),
+                weight: None,
                 staleness_weight: related.as_ref().map_or(1.0, |related| related.ages[index]),
                 start,
                 parameters: &update.parameters,
@@ -188,7 +189,7 @@ impl<'w> Learning<'w> {
     ) {
         let job = |&JobKey { client, number }: &JobKey| {
             let private = self.private.get(client).map(|kept| &**kept);
-            Job { client, round, number, start, private }
+            Job { client, round, number, start, private, epochs: None }
         };
         let jobs: Vec<Job<'_>> = jobs.iter().map(job).collect();
         if updates.len() < jobs.len() {
@@ -253,7 +254,7 @@ impl<'w> Learning<'w> {
         let number = JobNumber::from(turn);
         let job = |&client: &ClientId| {
             let private = self.private.get(client).map(|kept| &**kept);
-            Job { client, round, number, start, private }
+            Job { client, round, number, start, private, epochs: None }
         };
         let jobs: Vec<Job<'_>> = clients.iter().map(job).collect();
         let mut updates = vec![Update::default(); jobs.len()];

@@ -153,7 +153,7 @@ fn train(task: &Multimodal, client: ClientId, length: Length, lr: f64) -> (Updat
     let streams = Streams::new(1);
     let start = (task as &dyn Task).initial_model(0, &streams);
     let context = Context { settings: &settings, streams: &streams, loss_rms: true };
-    let job = Job { client, round: Round(1), number: JobNumber(7), start: &start, private: None };
+    let job = Job { client, round: Round(1), number: JobNumber(7), start: &start, private: None, epochs: None };
     let mut update = Update::default();
     task.train(&job, &context, &mut Worker::default(), &mut update);
     (update, start)

@@ -127,7 +127,7 @@ fn answers_are_the_losses_that_a_job_meets() {
             let answers = task.answers_of(&summed, &jobs, &context, &state, parallel);
             for (answer, &JobKey { client, number }) in answers.iter().zip(&jobs) {
                 let private = kept.get(client).map(|kept| &**kept);
-                let job = Job { client, round: Round(7), number, start: &model, private };
+                let job = Job { client, round: Round(7), number, start: &model, private, epochs: None };
                 let mut update = Update::default();
                 task.train(&job, &context, &mut Worker::default(), &mut update);
                 let expected = update.first_loss * task.examples(client) as f64;

@@ -66,6 +66,7 @@ impl<'w> Edge<'w> {
             rows,
             aggregated,
             cohort,
+            forecaster: _,
             asked,
             asked_bytes,
             hindsight,
