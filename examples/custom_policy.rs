@@ -3,8 +3,7 @@
 use fedgenie::config::Complaint;
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides, Threads, table};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{BuildContext, Feedback, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{BuildContext, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::report::write_with_records;
 use fedgenie::state::Stateful;
 use std::path::Path;
@@ -27,7 +26,7 @@ impl Policy for Fastest {
         ask: &SelectionRequest<'_>,
         _view: &ServerView<'_>,
         _rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(ask.available.list());
         selection.sort_by(|one, other| self.seconds[one.index()].total_cmp(&self.seconds[other.index()]));

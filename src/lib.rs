@@ -8,8 +8,7 @@
 //!
 //! ```
 //! use fedgenie::experiment::{Experiment, Threads, table};
-//! use fedgenie::id::ClientId;
-//! use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
+//! use fedgenie::policy::{Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 //! use fedgenie::scenario::tree;
 //! use fedgenie::state::Stateful;
 //! use std::path::Path;
@@ -42,7 +41,7 @@
 //!         ask: &SelectionRequest<'_>,
 //!         view: &ServerView<'_>,
 //!         _: &mut PolicyRng<'_>,
-//!         selection: &mut Vec<ClientId>,
+//!         selection: &mut Selection,
 //!     ) {
 //!         selection.extend(ask.available.list());
 //!         selection.sort_by_key(|client| std::cmp::Reverse(view.data_sizes[client.index()]));

@@ -1,8 +1,7 @@
 //! Policies of one scenario meet the same world, and none of them changes what another one meets.
 
 use super::support::{Workplace, changed, play, world};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::StreamRng;
 use fedgenie::state::Stateful;
 use serde_json::Value;
@@ -146,7 +145,7 @@ impl Policy for Wasteful {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         for _ in 0..self.draws {
             rng.policy.uniform();

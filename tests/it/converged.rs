@@ -2,8 +2,7 @@
 //! computing costs in jobs and in probes.
 
 use super::support::{PLAIN, SCENARIO, SETTINGS, Seen, Workplace, changed, line_of, world};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{Answers, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Answers, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::StreamRng;
 use fedgenie::run::{Accounts, Run};
 use fedgenie::state::Stateful;
@@ -146,7 +145,7 @@ impl Policy for Asking {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(&ask.available.list()[..ask.cohort]);
     }

@@ -4,8 +4,8 @@ use super::support::{SETTINGS, Workplace, changed, labelled, play, world};
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{
-    CATALOGUE, Explanation, Feedback, Policy, PolicyConfig, PolicyRng, PolicySource, Probe, SelectionRequest,
-    ServerView, Wants,
+    CATALOGUE, Explanation, Feedback, Policy, PolicyConfig, PolicyRng, PolicySource, Probe, Selection,
+    SelectionRequest, ServerView, Wants,
 };
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -193,12 +193,12 @@ impl Policy for Copied {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let (policy, solver) = (rng.policy.clone(), rng.solver.clone());
         self.original.select(ask, view, rng, selection);
         for copy in &mut self.copies {
-            let (mut policy, mut solver, mut own) = (policy.clone(), solver.clone(), Vec::new());
+            let (mut policy, mut solver, mut own) = (policy.clone(), solver.clone(), Selection::default());
             copy.select(ask, view, &mut PolicyRng { policy: &mut policy, solver: &mut solver }, &mut own);
             assert_eq!(own, *selection, "turn {}", ask.turn.0);
             self.compared.fetch_add(1, Ordering::Relaxed);
@@ -306,7 +306,7 @@ impl Policy for Last {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.policy.select(ask, view, rng, selection);
     }

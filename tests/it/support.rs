@@ -3,7 +3,7 @@
 use fedgenie::experiment::stored::{Notice, Reader};
 use fedgenie::experiment::{Experiment, Progress, RunId};
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Policies, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{Policies, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::record::{DropReason, Outcome, Phase, Record};
 use fedgenie::recorder::{RoundJobs, RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
@@ -263,7 +263,7 @@ impl Policy for Script {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.available.lock().unwrap().push(ask.available.list().iter().map(|client| client.0).collect());
         let turn = (ask.turn.0 as usize - 1).min(self.rounds.len() - 1);
@@ -354,7 +354,7 @@ impl Sink for Seen {
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| client.0).collect::<Vec<_>>();
-        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models } = summary.jobs;
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models, .. } = summary.jobs;
         let dropped = dropped.iter().map(|job| (job.client.0, job.phase));
         self.rounds.push(SeenRound {
             opened: summary.opened.0,
@@ -420,7 +420,7 @@ impl Policy for Defective {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         assert!(ask.turn.0 < self.0, "turn {} is too much", ask.turn.0);
         selection.extend(ask.available.list().iter().take(1));

@@ -2,7 +2,7 @@
 
 use super::support::{play, play_policies, world};
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Feedback, Policies, Policy, PolicyRng, Probe, SelectionRequest, ServerView, Waited};
+use fedgenie::policy::{Feedback, Policies, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView, Waited};
 use fedgenie::rng::StreamRng;
 use fedgenie::state::Stateful;
 use fedgenie::time::Span;
@@ -74,7 +74,7 @@ impl Policy for Diary {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let line = format!("turn {} round {} at {}", ask.turn.0, ask.round.0, ask.now.seconds());
         let losses = view.probed.iter().map(|(client, loss)| format!(", {} has {loss:.9}", client.0));

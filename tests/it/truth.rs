@@ -4,8 +4,7 @@ use super::support::Workplace;
 use fedgenie::config::Complaint;
 use fedgenie::experiment::compared::answers;
 use fedgenie::experiment::{Experiment, Summary, Threads};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{BuildContext, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::scenario::tree;
 use fedgenie::state::Stateful;
 use std::path::Path;
@@ -97,7 +96,7 @@ impl Policy for Outside {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         assert_eq!(view.genie.is_some(), self.knows, "who does not say that it sees the truth is not shown it");
         let mut order = ask.available.list().to_vec();

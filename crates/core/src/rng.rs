@@ -80,9 +80,11 @@ pub enum Purpose {
     /// Noise that a client adds to what it sends: entity = client, index = number of its job; a uniform for each
     /// number, of which the noise is the normal quantile.
     Privacy = 16,
+    /// Wrong forecasts of availability: entity = client, index = a mixture of the ends of the interval; one uniform.
+    Forecast = 17,
 }
 
-const PURPOSES: usize = 16;
+const PURPOSES: usize = 17;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -102,6 +104,7 @@ impl Purpose {
         Self::Resampling,
         Self::Script,
         Self::Privacy,
+        Self::Forecast,
     ];
 }
 

@@ -112,7 +112,17 @@ fn main() {
             let (&Job { client, number, start, .. }, Update { parameters, rows, .. }): (&Job<'_>, &Update) =
                 (job, update);
             let examples = task.examples(client);
-            Contribution { client, number, cluster: 0, examples, staleness_weight: 1.0, start, parameters, rows }
+            Contribution {
+                client,
+                number,
+                cluster: 0,
+                examples,
+                weight: None,
+                staleness_weight: 1.0,
+                start,
+                parameters,
+                rows,
+            }
         };
         let contributions: Vec<Contribution<'_>> = jobs.iter().zip(&updates).map(contribution).collect();
         model.clone_from(&start);

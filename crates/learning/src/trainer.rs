@@ -136,6 +136,20 @@ impl LocalTraining {
         self.optimizer.rate(self.schedule.factor(round.0) as f32)
     }
 
+    /// The epochs of a job; none if it is counted in steps.
+    pub const fn epochs(&self) -> Option<u32> {
+        match self.length {
+            Length::Epochs(epochs) => Some(epochs),
+            Length::Steps(_) => None,
+        }
+    }
+
+    /// The same training, of so many epochs.
+    #[must_use]
+    pub fn of_epochs(&self, epochs: u32) -> Self {
+        Self { length: Length::Epochs(epochs), ..self.clone() }
+    }
+
     /// Examples that a client with this many goes through, the same ones several times if need be.
     pub fn examples(&self, size: usize) -> f64 {
         match self.length {

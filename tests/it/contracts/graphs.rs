@@ -7,7 +7,7 @@ use fedgenie::layout::{Layout, Update};
 use fedgenie::math::float::{ln, sqrt};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
-use fedgenie::policy::{Feedback, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::Streams;
 use fedgenie::state::Stateful;
 use fedgenie::task::{
@@ -143,7 +143,7 @@ impl Policy for HowMany {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let turn = f64::from(ask.turn.0);
         self.chosen = (0..ask.cohort).min_by(self.sizes.best(turn)).unwrap();

@@ -7,7 +7,7 @@ use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
-use fedgenie::policy::{Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Feedback, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::{StreamRng, Streams};
 use fedgenie::state::Stateful;
 use fedgenie::task::{
@@ -193,7 +193,7 @@ impl Policy for Actor {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         assert_eq!(view.answers.len(), 2 * self.asked.len());

@@ -2,8 +2,7 @@
 
 use super::{PROTOCOLS, experiment, run};
 use fedgenie::experiment::Threads;
-use fedgenie::id::ClientId;
-use fedgenie::policy::{DeviationFrom, Policy, PolicyRng, SelectionRequest, ServerView, Wants};
+use fedgenie::policy::{DeviationFrom, Policy, PolicyRng, Selection, SelectionRequest, ServerView, Wants};
 use fedgenie::state::Stateful;
 
 /// Wants this much and selects the first clients.
@@ -35,7 +34,7 @@ impl Policy for Wanting {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(ask.available.list().iter().take(ask.cohort));
     }

@@ -1,8 +1,8 @@
 //! Statistics of updates with quality and deviation, for a policy that wants them all.
 
 use super::{PROTOCOLS, experiment, run};
-use fedgenie::id::{ClientId, Turn};
-use fedgenie::policy::{DeviationFrom, Feedback, Policy, PolicyRng, SelectionRequest, ServerView, Wants};
+use fedgenie::id::Turn;
+use fedgenie::policy::{DeviationFrom, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView, Wants};
 use fedgenie::state::Stateful;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ impl Policy for Curious {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(ask.available.list());
         rng.policy.shuffle(selection);

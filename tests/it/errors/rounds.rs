@@ -4,8 +4,7 @@ use super::{Case, PLAIN, Provoked, TRAINING, told};
 use crate::support::{SCENARIO, SETTINGS, Script, Seen, Workplace, changed, play, world};
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides, Threads};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{Policies, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Policies, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
 use fedgenie::rng::StreamRng;
@@ -78,7 +77,7 @@ impl Policy for Waiting {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(ask.available.list().iter().take(1));
     }

@@ -189,6 +189,8 @@ pub struct ServerOptimizer {
     server: ServerConfig,
     #[state(skip = "from the scenario")]
     rows: RowDivisor,
+    #[state(skip = "from the scenario")]
+    normalise: bool,
     /// The weighted mean if none.
     #[state(skip = "from the scenario")]
     combine: Option<Arc<dyn Combine>>,
@@ -223,6 +225,7 @@ impl ServerOptimizer {
             aging: Aging::default(),
             server: config.server.clone(),
             rows: config.rows,
+            normalise: config.normalise,
             combine: None,
             layout,
             first: Arc::new(first),
@@ -255,11 +258,12 @@ impl ServerOptimizer {
         population_examples: u64,
         cluster: u32,
     ) {
-        let Self { weighting, aging, server, rows, combine, layout, first, second } = self;
+        let Self { weighting, aging, server, rows, normalise, combine, layout, first, second } = self;
         let trained = layout.trained();
         let (first, second) = (Arc::make_mut(first), Arc::make_mut(second));
         let combine = combine.as_deref();
-        let fold = Fold { layout, cluster, weighting: *weighting, aging: *aging, rows: *rows, combine };
+        let (weighting, aging, rows, normalise) = (*weighting, *aging, *rows, *normalise);
+        let fold = Fold { layout, cluster, weighting, aging, rows, normalise, combine };
         fold.changes(global, contributions, population_examples, |start, parameters, changes| {
             let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
             let (changes, statistics_changes) = changes.split_at(parameters.len());

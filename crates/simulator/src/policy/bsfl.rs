@@ -38,8 +38,8 @@
 //! equal; the lexicographically smallest wins.
 
 use super::{
-    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest,
-    ServerView,
+    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, SampleMeans, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -160,7 +160,7 @@ impl Policy for Bsfl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);

@@ -25,8 +25,8 @@
 //! Uses no random stream. Indices within 1e-12 of the `m`-th best are equal; among them the smallest ids win.
 
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
-    in_seconds,
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, Selection, SelectionRequest,
+    ServerView, in_seconds,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -123,7 +123,7 @@ impl Policy for CsUcb {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.turn.0));
         let available = ask.available.list();

@@ -29,8 +29,8 @@
 
 use super::cs_ucb::{LongestLatency, latency_reward};
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
-    in_seconds,
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, Selection, SelectionRequest,
+    ServerView, in_seconds,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -105,7 +105,7 @@ impl Policy for CsUcbQ {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let exploration = 2.0 * ln(f64::from(ask.turn.0));
         let available = ask.available.list();

@@ -62,8 +62,8 @@
 
 use super::random::{Deck, draw_uniform};
 use super::{
-    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, RoundReport, SelectionRequest,
-    ServerView,
+    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, RoundReport, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -324,7 +324,7 @@ impl Policy for FedAcs {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let ln_t = ln(f64::from(ask.round.0));

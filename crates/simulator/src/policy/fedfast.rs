@@ -36,7 +36,9 @@
 //! place of one that was drawn.
 
 use super::k_means::k_means;
-use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::StreamRng;
@@ -191,7 +193,7 @@ impl Policy for FedFast {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         if self.features == Features::Embeddings {
             let asked = std::mem::take(&mut self.asked);

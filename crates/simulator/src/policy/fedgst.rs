@@ -35,7 +35,9 @@
 //! are equal: the smallest ids win. Clients are asked in ascending order.
 
 use super::random::{Deck, draw_uniform};
-use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::top_m;
@@ -118,7 +120,7 @@ impl Policy for FedGst {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         assert_eq!(view.answers.len(), self.asked.len(), "the probe answers for exactly the candidates asked");
         let answered = self.asked.iter().copied().zip(view.answers.iter().copied());

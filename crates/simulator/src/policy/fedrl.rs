@@ -48,8 +48,8 @@
 
 use super::actor_critic::{ActorCritic, Plan, Rule};
 use super::{
-    Answers, BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
-    ServerView,
+    Answers, BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -165,7 +165,7 @@ impl Policy for FedRl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let place = |client: &ClientId| view.trained.binary_search_by_key(client, |report| report.client);
         let loss = |client: &ClientId| place(client).map_or(f64::NAN, |place| view.trained[place].loss);

@@ -23,7 +23,9 @@
 //! # Determinism
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
-use super::{BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::GenieSolver;
@@ -75,7 +77,7 @@ impl Policy for GeniePolicy {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let genie = view.genie.expect("who says so is shown the truth");
         let available = ask.available.list();

@@ -36,7 +36,8 @@
 //! 0, and so is `s/s_all` where nobody takes any time. Clients are asked in the order in which they were added.
 
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, Selection, SelectionRequest,
+    ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -130,7 +131,7 @@ impl Policy for HarmonyStyle {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let (scope, available) = (ask.available.scope(), ask.available.list());
         let mut of_all = vec![0_u64; self.trained.len()];

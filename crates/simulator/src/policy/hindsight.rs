@@ -28,7 +28,9 @@
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins. Its regret in
 //! hindsight is 0, unless `cohort` of its section lets it choose fewer clients than the sets have.
 
-use super::{BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::state::Stateful;
@@ -88,7 +90,7 @@ impl Policy for Hindsight {
         _: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let (best, _) = view.foreseen.expect("a run gives what a policy foresees");
         selection.extend_from_slice(best);

@@ -388,7 +388,7 @@ impl Policy for MabFrs {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut super::Selection,
     ) {
         let available = ask.available.list();
         self.contexts.prepare(available, &self.utilities);

@@ -71,7 +71,8 @@ pub use config::{Config, Step, Variant};
 
 use super::random::draw_by_weight;
 use super::{
-    Explanation, Feedback, Policy, PolicyRng, SelectionRequest, ServerView, TrainingReport, Wants, in_seconds,
+    Explanation, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView, TrainingReport, Wants,
+    in_seconds,
 };
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{floor, ln, power, sqrt};
@@ -288,7 +289,7 @@ impl Policy for Oort {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.turn = ask.turn.0;
         if self.epsilon > self.least {

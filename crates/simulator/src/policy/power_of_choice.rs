@@ -34,8 +34,8 @@
 
 use super::random::draw_by_weight;
 use super::{
-    Answers, BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
-    ServerView,
+    Answers, BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, Probe, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -163,7 +163,7 @@ impl Policy for PowerOfChoice {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.scores.clear();
         match self.losses {

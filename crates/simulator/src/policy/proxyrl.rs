@@ -72,7 +72,9 @@ mod config;
 pub use config::{Actor, Config, Contribution, Softmax};
 
 use super::actor_critic::ActorCritic;
-use super::{Answers, Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, SelectionRequest, ServerView};
+use super::{
+    Answers, Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Better, MetricId, Place, value_of};
 use fedgenie_core::rng::StreamRng;
@@ -176,7 +178,7 @@ impl Policy for ProxyRl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.numbers = self.numbers(ask.available.list(), view);
         self.network.select(&self.numbers, (ask, view), rng.policy, selection);

@@ -38,7 +38,9 @@
 //! that is below `p`; then, as long as too few are, one index among the others; or, if too many are, the first `m`
 //! places of a Fisher–Yates shuffle of them, from the first place up. Clients are asked in ascending order.
 
-use super::{BuildContext, Candidates, Explanation, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Candidates, Explanation, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::ln;
@@ -116,7 +118,7 @@ impl Policy for Random {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         if let Some(probability) = self.probability {
             let counts = self.least..=ask.cohort;

@@ -35,8 +35,8 @@
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
 use super::{
-    BuildContext, DeclaredDevice, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
-    ServerView,
+    BuildContext, DeclaredDevice, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -155,7 +155,7 @@ impl Policy for RbcsF {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);

@@ -21,7 +21,7 @@
 //! # Determinism
 //! Uses no random stream. The first round starts with client 0.
 
-use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::state::Stateful;
@@ -51,7 +51,7 @@ impl Policy for RoundRobin {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let scope = ask.available.scope();
         let start = scope.partition_point(|&client| client < self.next);

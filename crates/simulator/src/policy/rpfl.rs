@@ -52,7 +52,8 @@ mod cluster;
 mod components;
 
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView, Wants,
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
+    Wants,
 };
 use cluster::NONE;
 use fedgenie_core::config::Complaint;
@@ -167,7 +168,7 @@ impl Policy for Rpfl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let cohort = ask.sizes(available).0;
@@ -187,7 +188,8 @@ impl Policy for Rpfl {
             selection.extend(cluster::seated(&self.cluster_of, &heard, seats));
         }
         silent.sort_by_key(|client| (!self.has_examples[client.index()], self.selected_in[client.index()], *client));
-        selection.extend(silent.into_iter().take(cohort - selection.len()));
+        let left = cohort - selection.len();
+        selection.extend(silent.into_iter().take(left));
         selection.iter().for_each(|client| self.selected_in[client.index()] = Some(ask.turn));
     }
 

@@ -52,8 +52,8 @@
 
 use super::random::{Deck, draw_uniform};
 use super::{
-    AccuracyOn, BuildContext, EdgeAccuracy, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SelectionRequest,
-    ServerView, Wants,
+    AccuracyOn, BuildContext, EdgeAccuracy, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Selection,
+    SelectionRequest, ServerView, Wants,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -176,7 +176,7 @@ impl Policy for Thompson {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         if self.members.is_empty() {
             self.members = ask.available.scope().to_vec();

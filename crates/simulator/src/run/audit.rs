@@ -199,7 +199,7 @@ impl Audit {
 mod tests {
     use super::*;
     use crate::population::JobDraw;
-    use crate::run::jobs::Names;
+    use crate::run::jobs::{Names, Terms};
     use fedgenie_core::id::{JobNumber, Turn};
 
     fn said(result: Result<(), RunError>) -> String {
@@ -212,7 +212,13 @@ mod tests {
     /// A job of 1 + 10 + 1 ns that was delivered at 15 after a pause of 3, with 100 bytes each way.
     fn delivered() -> Job {
         let draw = JobDraw { phases: [Span(1), Span(10), Span(1)], loss: None };
-        let names = Names { client: ClientId(2), turn: Turn(1), round: Round(1), number: JobNumber(1) };
+        let names = Names {
+            client: ClientId(2),
+            turn: Turn(1),
+            round: Round(1),
+            number: JobNumber(1),
+            terms: Terms::default(),
+        };
         let mut job = Job::new(names, [100; 2], draw, VirtualTime(0));
         job.active = draw.phases;
         (job.paused, job.bytes, job.arrived_at) = (Span(3), (100, 100), Some(VirtualTime(15)));

@@ -118,7 +118,7 @@ pub(super) fn price(engine: &Engine<'_>, server: &Server<'_>, turn: Turn, probe:
         }
         Probe::Training { clients, answers } => {
             let of = |&client: &ClientId| {
-                let [down, up] = answered_by_job(*answers, world.transfer(client, turn.into()));
+                let [down, up] = answered_by_job(*answers, world.transfer(client, turn.into(), None));
                 down.saturating_add(up)
             };
             clients.iter().map(of).fold(0, u64::saturating_add)

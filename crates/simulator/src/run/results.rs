@@ -205,8 +205,10 @@ impl Run<'_> {
     /// # Errors
     /// If one of the checks that every run passes does not hold, or the task lacks what it measures.
     pub fn finish(mut self) -> Result<(Metrics, Accounts), RunError> {
-        if let Protocol::Hierarchy(hierarchy) = &self.protocol {
-            hierarchy.finish(&mut self.engine);
+        match &self.protocol {
+            Protocol::Rounds(rounds) => rounds.finish(&mut self.engine),
+            Protocol::Buffered(_) => {}
+            Protocol::Hierarchy(hierarchy) => hierarchy.finish(&mut self.engine),
         }
         let scopes = self.protocol.scopes();
         let Server { mut metrics, learning, settings, .. } = self.server;

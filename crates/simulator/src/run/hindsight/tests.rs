@@ -3,7 +3,7 @@
 mod servers;
 
 use super::*;
-use crate::policy::{Policy, PolicyConfig, PolicyRng, SelectionRequest, ServerView};
+use crate::policy::{Policy, PolicyConfig, PolicyRng, Selection, SelectionRequest, ServerView};
 use crate::recorder::NoSink;
 use crate::run::tests;
 use crate::run::{Evaluations, Protocol, Run, RunSettings};
@@ -40,7 +40,7 @@ impl Policy for Script {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(&self.0[(ask.round.0 as usize - 1).min(self.0.len() - 1)]);
     }

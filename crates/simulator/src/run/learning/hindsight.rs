@@ -39,7 +39,7 @@ pub(in crate::run) struct EdgeState<'w> {
 pub(in crate::run) struct Snapshot<'w> {
     state: learned::State,
     /// None of the one server.
-    edge: Option<EdgeState<'w>>,
+    pub(super) edge: Option<EdgeState<'w>>,
 }
 
 /// An edge server's: what it averages with follows from the scenario, and its model is saved with it.

@@ -39,6 +39,7 @@ impl<'w> Edge<'w> {
             rows,
             aggregated,
             cohort,
+            forecaster: _,
             asked,
             asked_bytes,
             hindsight,

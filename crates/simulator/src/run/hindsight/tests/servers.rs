@@ -39,12 +39,12 @@ impl Policy for InTurn {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let first = 3 * ask.turn.0 as usize;
         selection.extend((0..ask.cohort).map(|step| available[(first + step) % available.len()]));
-        self.choices.lock().unwrap().push((available.to_vec(), selection.clone()));
+        self.choices.lock().unwrap().push((available.to_vec(), selection.to_vec()));
     }
 }
 
