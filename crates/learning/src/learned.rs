@@ -52,8 +52,12 @@ impl Learner {
             Weighting::TotalSize => Weighting::DataSize,
             Weighting::DataSize | Weighting::Uniform => weighting,
         };
-        let at_edge =
-            AggregationConfig { weighting: Some(at_edge), server: ServerConfig::default(), rows: aggregation.rows, normalise: aggregation.normalise };
+        let at_edge = AggregationConfig {
+            weighting: Some(at_edge),
+            server: ServerConfig::default(),
+            rows: aggregation.rows,
+            normalise: aggregation.normalise,
+        };
         let layout = Arc::new(layout.clone());
         let make = |config: &AggregationConfig| {
             ServerOptimizer::new(config, layout.clone()).with_combination(algorithm.combine.clone())

@@ -59,7 +59,7 @@ pub struct Contribution<'a> {
     pub cluster: u32,
     /// How many examples it trained on.
     pub examples: usize,
-    /// The coefficient that the policy gave its change; none where the weighting says what it counts.
+    /// The coefficient that the policy gave its change, in the place of a weight; of all contributions, or of none.
     pub weight: Option<f64>,
     /// Weight for its age: 1 for a fresh update, 0 to ignore it.
     pub staleness_weight: f64,
@@ -73,8 +73,6 @@ pub struct Contribution<'a> {
     pub steps: Option<u64>,
     /// The learning rate of the job's round.
     pub rate: f64,
-    /// The coefficient that a policy gave the change, in the place of a weight; of all contributions, or of none.
-    pub weight: Option<f64>,
 }
 
 impl Contribution<'_> {
@@ -85,7 +83,7 @@ impl Contribution<'_> {
 
     /// The weight with its age.
     fn weight(&self, weighting: Weighting) -> f64 {
-        self.weight.unwrap_or_else(|| self.base_weight(weighting)) * self.staleness_weight
+        self.base_weight(weighting) * self.staleness_weight
     }
 }
 

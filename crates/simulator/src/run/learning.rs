@@ -73,7 +73,8 @@ impl<'w> Learning<'w> {
 
     /// The models, and what clients, servers and the algorithm remember.
     pub fn exchange(&mut self, state: &mut State<'_>, shared: &mut Shared) {
-        let Self { world: _, task: _, has_drifted: _, layout: _, learner: _, state: learned, updates: _, folded: _ } = self;
+        let Self { world: _, task: _, has_drifted: _, layout: _, learner: _, state: learned, updates: _, folded: _ } =
+            self;
         let learned::State { round, models, servers, private, moved, memories, memory } = learned;
         models.iter_mut().for_each(|model| shared.exchange(model, state));
         state.fields(servers);

@@ -19,7 +19,7 @@ use crate::world::{Truth, World};
 use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
-use fedgenie_core::state::Stateful;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::model::weights::Tensor;
 use serde_json::Value;
@@ -42,6 +42,7 @@ pub(super) struct Rounds<'w> {
     #[state(each)]
     pub hindsight: Option<HindsightMeter<'w>>,
     /// What answers the policy's questions about availability, if it asks any.
+    #[state(skip = "from the scenario")]
     forecaster: Option<Forecaster<'w>>,
     /// Jobs that missed their round and go on.
     carried: usize,
@@ -52,6 +53,7 @@ pub(super) struct Rounds<'w> {
     #[state(skip = "of the round under way")]
     jobs: RoundJobs,
     /// How long it waits at the longest.
+    #[state(skip = "of the round under way")]
     cut: Option<Span>,
     /// Late jobs of earlier rounds that arrived; after a round without clients, they wait for the next one.
     joining: Vec<JobId>,
