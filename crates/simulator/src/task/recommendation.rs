@@ -109,6 +109,7 @@ use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::located;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::matrix_factorisation::Moves;
+use fedgenie_learning::metric::loss::LOSS;
 use fedgenie_learning::model::weights::read_tensors;
 use fedgenie_learning::ranking::Ranker;
 use fedgenie_learning::ratings::triplets::Triplets;
@@ -290,7 +291,7 @@ impl Config {
         }
         let mut names = Ranker::names(&self.cutoffs);
         if matches!(self.model, ModelConfig::Dmrl(_)) {
-            names.push("loss".to_owned());
+            names.push(LOSS.measure.name.to_owned());
         }
         if names.contains(&self.quality) {
             return Ok(());
