@@ -1,8 +1,8 @@
 //! One run's files: written below the folder of the process, and given their names when the run has ended.
 
 use super::super::artefacts::{
-    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MEMORY_FILE, MODEL_FILE, POLICY_FILES, ROUNDS_FILE, RUN_FILE,
-    RUNS_FOLDER, TIMELINE_FILE,
+    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MEMORY_FILE, MODEL_FILE, POLICY_FILES, ROUNDS_FILE,
+    RUN_FILE, RUNS_FOLDER, TIMELINE_FILE,
 };
 use super::super::checkpoint::{self, Checkpoints};
 use super::super::execution::{Outputs, Progress, Threads};

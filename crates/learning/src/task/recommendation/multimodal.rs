@@ -24,7 +24,7 @@
 
 use super::{HeldOut, Source};
 use crate::data::partition::Partition;
-use crate::dmrl::{self, Examples, Features, ItemScores, Network, Objective, Pairs, Shape};
+use crate::dmrl::{self, Features, ItemScores, Network, Objective, Pairs, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::model::weights::Tensor;
 use crate::ranking::{Ranker, ScoreItems};

@@ -21,7 +21,7 @@ use fedgenie_core::metric::{Better, Measure};
 
 impl Settings {
     /// What is measured of the model alone, in the order of its values.
-    pub(super) fn of_model(&self) -> Vec<Measure> {
+    pub(super) fn of_model(&self, has_proxy: bool) -> Vec<Measure> {
         let mut measures = Vec::new();
         if self.transfer[1] == Sent::Rows {
             measures.push(Measure::loss("item_staleness"));
@@ -29,7 +29,7 @@ impl Settings {
         }
         let participants = Ranker::names(&self.cutoffs).into_iter();
         measures.extend(participants.map(|name| Measure::share(&format!("test_participant_{name}"))));
-        if self.kind.has_proxy() {
+        if has_proxy {
             let correlation = Measure::share("proxy_rank_correlation");
             measures.push(Measure { range: (-1.0, 1.0), better: Better::Higher, ..correlation });
         }
@@ -61,7 +61,7 @@ impl Recommendation {
             self.ranked(self.source.everybody(), [&self.source.test], parallel, [&mut ask])
         });
         found.extend(participants.values);
-        if self.settings.kind.has_proxy() {
+        if self.model.has_proxy() {
             found.push(self.rank_correlation(state, parallel));
         }
         values.copy_from_slice(&found);
