@@ -11,6 +11,7 @@
 
 mod clusters;
 mod describe;
+mod error;
 mod evaluation;
 pub mod labelled;
 pub mod parts;
@@ -19,6 +20,7 @@ pub mod recommendation;
 
 pub use clusters::{ClusterNetworks, read_clusters};
 pub use describe::{Appendix, Description, References};
+pub use error::{TaskError, check_parameters};
 pub use evaluation::{Ask, ModelState, On};
 pub use labelled::Labelled;
 pub use parts::{DealtData, Losses, Need, PartialTransfer, PrivateState, ProbeKind, Probes, Script};

@@ -1,7 +1,7 @@
 //! Who will like what: rows of users and items, learned from ratings, judged by where test items stand in a ranking.
 //!
 //! # Definition
-//! A [`Kind`] says what makes scores of rows. `items.weight` travels: as a table, of which an update has the rows that
+//! A [`RowRecommender`] says what makes scores of rows. `items.weight` travels: as a table, of which an update has the rows that
 //! the job moved, or as a dense segment; so do the weights of networks, dense, before it. `users.weight` stays with
 //! clients: each keeps a row for every user of whom it has training ratings, one after the other by ascending user, and
 //! says nothing of it.
@@ -28,19 +28,20 @@
 
 mod answers;
 mod data;
-mod guided;
 mod holdings;
-mod kind;
 mod measure;
 pub mod multimodal;
+mod private;
+pub mod recommenders;
+mod scores;
 mod slopes;
 mod sparse;
 mod training;
 
 pub use data::{HeldOut, Source};
 pub use holdings::Holdings;
-pub use kind::Kind;
 pub use multimodal::Multimodal;
+pub use recommenders::{RecommenderConfig, RecommenderSettings, RowRecommender};
 
 use super::{
     Appendix, Ask, Context, Description, Job, JobKey, Losses, ModelState, PartialTransfer, PrivateState, PrivateView,
@@ -49,7 +50,7 @@ use super::{
 use crate::algorithm::Combine;
 use crate::data::partition::Partition;
 use crate::layout::{Layout, Scope, Segment, Update};
-use crate::matrix_factorisation::{self as mf, Footprint, Moves};
+use crate::matrix_factorisation::{self as mf, Moves};
 use crate::model::weights::Tensor;
 use crate::ranking::Ranker;
 use crate::ratings::triplets::{Triplet, Triplets};
@@ -58,6 +59,7 @@ use crate::trainer::LocalTraining;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
+use std::sync::Arc;
 
 /// The names of the two tables in files.
 pub const TENSORS: [&str; 2] = ["items.weight", "users.weight"];
@@ -71,13 +73,9 @@ pub enum Sent {
     Rows,
 }
 
-/// What a scenario says about model and measures.
+/// What a scenario says of training and measures, whatever the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Length of a row; at least 1.
-    pub dimensions: usize,
-    /// What makes scores of rows.
-    pub kind: Kind,
     /// Cutoffs of the measures; each at least 1.
     pub cutoffs: Vec<usize>,
     /// Which rows of items a job moves.
@@ -90,10 +88,10 @@ pub struct Settings {
 
 impl Settings {
     /// What is measured; `quality` names the measure by which models are compared. None if there is no such measure.
-    pub fn measures(&self, quality: &str, has_valid: bool) -> Option<Measures> {
+    pub fn measures(&self, model: &dyn RowRecommender, quality: &str, has_valid: bool) -> Option<Measures> {
         let of_data = Ranker::measures(&self.cutoffs);
         let main = of_data.iter().position(|measure| measure.name == quality)?;
-        Some(Measures { of_data, of_model: self.of_model(), has_valid, main })
+        Some(Measures { of_data, of_model: self.of_model(model.has_proxy()), has_valid, main })
     }
 }
 
@@ -111,6 +109,7 @@ pub struct Start {
 /// Ratings, who holds which of them, and the rows.
 #[derive(Debug)]
 pub struct Recommendation {
+    model: Arc<dyn RowRecommender>,
     settings: Settings,
     layout: Layout,
     source: Source,
@@ -133,6 +132,7 @@ impl Recommendation {
     /// # Panics
     /// If a setting is out of range, or the rows to start from are not as many as there are users and items.
     pub fn new(
+        model: Arc<dyn RowRecommender>,
         settings: Settings,
         split: &RatingsSplit,
         (partition, is_by_user): (&Partition, bool),
@@ -140,17 +140,17 @@ impl Recommendation {
         start: Option<Start>,
         streams: &Streams,
     ) -> Self {
-        let (users, items, d) = (split.users(), split.items(), settings.dimensions);
+        let (users, items, d) = (split.users(), split.items(), model.dimensions());
         if let Some(start) = &start {
             assert_eq!(
                 [start.items.len(), start.users.len()],
                 [items * d, users * d],
                 "rows to start from are checked"
             );
-            let weights = settings.kind.weights(d) + settings.kind.private_weights(d);
+            let weights = model.weights() + model.private_weights();
             assert_eq!(start.weights.len(), weights, "weights to start from are checked");
         }
-        let dense = settings.kind.tensors(d).into_iter().map(|(name, shape)| {
+        let dense = model.tensors().into_iter().map(|(name, shape)| {
             let numbers = shape.iter().product();
             Segment::dense(name, numbers, Scope::Shared)
         });
@@ -162,7 +162,7 @@ impl Recommendation {
         let source = Source::new(split, (partition, is_by_user), examples, &settings.cutoffs);
         let mut valid_triplets = triplets.map_or_else(Vec::new, |triplets| triplets.valid.clone());
         valid_triplets.sort_by_key(|triplet| triplet.user);
-        let first_network = match (settings.kind.private_shape(d), &start) {
+        let first_network = match (model.private_network(), &start) {
             (None, _) => Vec::new(),
             (Some(_), Some(start)) => start.weights.clone(),
             (Some(shape), None) => {
@@ -173,7 +173,7 @@ impl Recommendation {
         };
         Self {
             layout: Layout::new(dense.chain([segment]).collect()),
-            probes: settings.probes(),
+            probes: answers::kinds(&*model),
             long_tail: source.long_tail(),
             valid_triplets,
             description: describe(&source, is_by_user),
@@ -181,6 +181,7 @@ impl Recommendation {
             start,
             first_network,
             streams: streams.clone(),
+            model,
             settings,
         }
     }
@@ -211,21 +212,7 @@ impl Recommendation {
 
     /// The weights of networks and the item table of a model.
     fn parts<'a>(&self, model: &'a [f32]) -> (&'a [f32], &'a [f32]) {
-        model.split_at(self.settings.kind.weights(self.settings.dimensions))
-    }
-
-    /// The row that a user begins with.
-    fn first_row(&self, user: u32, row: &mut [f32]) {
-        match &self.start {
-            Some(start) => row.copy_from_slice(&start.users[user as usize * row.len()..][..row.len()]),
-            None => self.settings.kind.first_user(user, self.source.data.user_ids.len(), &self.streams, row),
-        }
-    }
-
-    /// The rows that a client's users begin with.
-    fn first_rows(&self, client: ClientId, rows: &mut [f32]) {
-        let rows = rows.chunks_exact_mut(self.settings.dimensions);
-        self.source.holdings.users(client).iter().zip(rows).for_each(|(&user, row)| self.first_row(user, row));
+        model.split_at(self.model.weights())
     }
 }
 
@@ -251,14 +238,18 @@ impl Task for Recommendation {
     }
 
     fn init(&self, _cluster: u32, streams: &Streams, parameters: &mut [f32]) {
-        let kind = &self.settings.kind;
-        let (weights, items) = parameters.split_at_mut(kind.weights(self.settings.dimensions));
+        let (weights, items) = parameters.split_at_mut(self.model.weights());
         match &self.start {
             Some(start) => {
                 weights.copy_from_slice(&start.weights[..weights.len()]);
                 items.copy_from_slice(&start.items);
             }
-            None => kind.first_model(self.settings.dimensions, streams, weights, items),
+            None => {
+                self.model.first_items(streams, items);
+                if let Some(shape) = self.model.network() {
+                    shape.init(streams, weights);
+                }
+            }
         }
     }
 
@@ -271,8 +262,7 @@ impl Task for Recommendation {
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
-        settings.examples(self.description.examples_of(client))
-            * self.settings.kind.operations(self.settings.dimensions)
+        settings.examples(self.description.examples_of(client)) * self.model.operations()
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
@@ -280,7 +270,7 @@ impl Task for Recommendation {
     }
 
     fn combination(&self) -> Option<&dyn Combine> {
-        matches!(self.settings.kind, Kind::Guided { .. }).then_some(self as &dyn Combine)
+        self.model.combination(self)
     }
 
     fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
@@ -290,7 +280,7 @@ impl Task for Recommendation {
     }
 
     fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
-        let (users, d) = (self.source.data.user_ids.len(), self.settings.dimensions);
+        let (users, d) = (self.source.data.user_ids.len(), self.model.dimensions());
         let mut rows = vec![0.0; users * d];
         for (user, row) in (0..).zip(rows.chunks_exact_mut(d)) {
             self.write_row(user, private, row);
@@ -299,7 +289,7 @@ impl Task for Recommendation {
         let tensor = |name: &str, rows, values| Tensor { name: name.to_owned(), shape: vec![rows, d], values };
         let mut tensors =
             vec![tensor(TENSORS[0], self.source.items(), items.to_vec()), tensor(TENSORS[1], users, rows)];
-        for (name, shape) in self.settings.kind.tensors(d) {
+        for (name, shape) in self.model.tensors() {
             let (values, rest) = weights.split_at(shape.iter().product());
             tensors.push(Tensor { name, shape, values: values.to_vec() });
             weights = rest;
@@ -332,20 +322,12 @@ impl PartialTransfer for Recommendation {
             0 => mf::Extent { met: 0, moved: 0 },
             _ => {
                 let bare = self.job(job, context.streams, &[], &[]);
-                let found = match self.settings.kind {
-                    Kind::Neighbours => Footprint::default().with_neighbours(),
-                    Kind::Guided { .. } => Footprint::default().with_all_positives(),
-                    _ => Footprint::default(),
-                };
-                { found }.of(&self.training(context.settings, None), &bare, self.source.items())
+                self.model.footprint().of(&self.training(context.settings, None), &bare, self.source.items())
             }
         };
         let bytes = |sent, rows: usize| match sent {
             Sent::Table => whole,
-            Sent::Rows => {
-                4 * (self.settings.kind.weights(self.settings.dimensions) + rows * (self.settings.dimensions + 1))
-                    as u64
-            }
+            Sent::Rows => 4 * (self.model.weights() + rows * (self.model.dimensions() + 1)) as u64,
         };
         let [down, up] = self.settings.transfer;
         let up = if training::sends_table(context.settings) { Sent::Table } else { up };
@@ -358,18 +340,6 @@ impl PartialTransfer for Recommendation {
         } else {
             self.layout.bytes_of(&update.rows)
         }
-    }
-}
-
-impl PrivateState for Recommendation {
-    fn len(&self, client: ClientId) -> usize {
-        self.kept_len(client)
-    }
-
-    fn init(&self, client: ClientId, _streams: &Streams, private: &mut [f32]) {
-        let (rows, network) = private.split_at_mut(self.rows_len(client));
-        self.first_rows(client, rows);
-        network.copy_from_slice(&self.first_network);
     }
 }
 

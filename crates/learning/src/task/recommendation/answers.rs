@@ -10,7 +10,7 @@
 //!
 //! Triplets are those of the first epoch of the job that the client would do in the round.
 
-use super::{Recommendation, Settings};
+use super::{Recommendation, RowRecommender};
 use crate::matrix_factorisation::first_epoch;
 use crate::task::{Context, JobKey, ModelState, ProbeKind, Probes};
 use fedgenie_core::id::{ClientId, JobNumber};
@@ -22,14 +22,12 @@ const PREDICTED: &str = "predicted-loss";
 const EMBEDDING: &str = "embedding";
 const INFLUENCE: &str = "influence";
 
-impl Settings {
-    /// What clients can be asked.
-    pub(super) fn probes(&self) -> Vec<ProbeKind> {
-        let loss = |name| ProbeKind { name, numbers: 1, passes: 1.0, needs_model: true };
-        let embedding = ProbeKind { name: EMBEDDING, numbers: self.dimensions, passes: 0.0, needs_model: false };
-        let predicted = self.kind.has_proxy().then(|| loss(PREDICTED));
-        [loss(SUMMED), embedding, loss(INFLUENCE)].into_iter().chain(predicted).collect()
-    }
+/// What clients of a model can be asked.
+pub(super) fn kinds(model: &dyn RowRecommender) -> Vec<ProbeKind> {
+    let loss = |name| ProbeKind { name, numbers: 1, passes: 1.0, needs_model: true };
+    let embedding = ProbeKind { name: EMBEDDING, numbers: model.dimensions(), passes: 0.0, needs_model: false };
+    let predicted = model.has_proxy().then(|| loss(PREDICTED));
+    [loss(SUMMED), embedding, loss(INFLUENCE)].into_iter().chain(predicted).collect()
 }
 
 impl Probes for Recommendation {
@@ -82,7 +80,7 @@ impl Recommendation {
 
     /// For each job the losses of its client's triplets, and what the proxy predicts, summed; NaN without a proxy.
     pub(super) fn sums(&self, state: &ModelState<'_>, keys: &[JobKey], parallel: bool) -> Vec<[f64; 2]> {
-        let model = self.settings.kind.losses(self.settings.dimensions, self.parts(state.model), keys.len() > 1);
+        let model = self.model.losses(self.parts(state.model), keys.len() > 1);
         let one = |triplets: &mut Vec<_>, &key: &JobKey| {
             let rows = self.rows_as_seen(key.client, state);
             first_epoch(&self.job(key, &self.streams, &[], &[]), self.source.items(), triplets);
@@ -105,7 +103,7 @@ impl Recommendation {
     fn embedding(&self, client: ClientId, state: &ModelState<'_>, answer: &mut Vec<f64>) {
         let mut rows = Vec::new();
         self.rows_of(client, state.private.get(client), &mut rows);
-        let d = self.settings.dimensions;
+        let d = self.model.dimensions();
         let count = (rows.len() / d).max(1) as f64;
         answer.extend(
             (0..d).map(|at| rows.iter().skip(at).step_by(d).map(|&number| f64::from(number)).sum::<f64>() / count),

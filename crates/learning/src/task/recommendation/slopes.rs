@@ -15,13 +15,13 @@
 //! One step of plain descent on all triplets at once, with a learning rate of 1,024, moves every number by 1,024 times
 //! its slope: what is lost in the difference of two `f32` is then far below the slope's own rounding.
 
-use super::kind::{Beside, Trainers};
-use super::{Kind, Recommendation};
+use super::Recommendation;
+use super::recommenders::RowJob;
 use crate::matrix_factorisation::{self as mf, BprTraining, Moves, Negatives, RowRegularisation, first_epoch};
-use crate::ncf::Shape;
+use crate::ncf::Outcome;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::task::{Job, JobKey, ModelState};
+use crate::task::{Job, JobKey, ModelState, Worker};
 use crate::trainer::{Length, Optimizer, OptimizerConfig};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
@@ -45,7 +45,8 @@ pub(super) struct Slopes {
 /// What a thread reuses.
 #[derive(Default)]
 pub(super) struct Scratch {
-    trainers: Trainers,
+    worker: Worker,
+    outcome: Outcome,
     triplets: Vec<Triplet>,
 }
 
@@ -61,9 +62,9 @@ impl Recommendation {
         key: JobKey,
         (model, kept): (&[f32], Option<&[f32]>),
         moves: Moves,
-        Scratch { trainers, triplets }: &mut Scratch,
+        Scratch { worker, outcome, triplets }: &mut Scratch,
     ) -> Slopes {
-        let (d, client) = (self.settings.dimensions, key.client);
+        let (d, client) = (self.model.dimensions(), key.client);
         let mut users = Vec::new();
         self.rows_of(client, kept, &mut users);
         let sgd = OptimizerConfig::Sgd {
@@ -83,16 +84,10 @@ impl Recommendation {
         };
         let (weights, table) = self.parts(model);
         let job = mf::Job { negatives: Negatives::Given(triplets), ..self.job(key, &self.streams, table, &users) };
-        // A private score moves before items do; both slopes at once are those of products.
-        let kind = match &self.settings.kind {
-            Kind::Private => &Kind::Products { deviation: 1.0 },
-            Kind::Guided { shape, .. } => &Kind::Network(*shape),
-            kind => kind,
-        };
         let has_own = !self.first_network.is_empty();
         let sent = weights;
         let weights = if has_own { self.network_of(client, kept) } else { sent };
-        let outcome = trainers.train(kind, &settings, (&job, Beside { weights, targets: None }));
+        self.model.descend(&RowJob { settings: &settings, job: &job, weights, targets: None }, worker, outcome);
         let slope = |(before, after): (&f32, &f32)| (before - after) / RATE;
         // A private network does not travel.
         let of_weights = if sent.is_empty() { &[][..] } else { &outcome.weights };
@@ -104,7 +99,7 @@ impl Recommendation {
 
     /// Forgets the slopes of a proxy.
     fn without_proxy(&self, slopes: &mut Slopes) {
-        if self.settings.kind.has_proxy() {
+        if self.model.has_proxy() {
             let half = slopes.weights.len() / 2;
             slopes.weights[half..].fill(0.0);
         }
@@ -128,7 +123,7 @@ impl Recommendation {
         let slopes = self.slopes(key, (job.start, job.private), self.settings.moves, scratch);
         let (weights, table) = gradient.split_at_mut(slopes.weights.len());
         weights.copy_from_slice(&slopes.weights);
-        let d = self.settings.dimensions;
+        let d = self.model.dimensions();
         for (&item, row) in slopes.items.iter().zip(slopes.rows.chunks_exact(d)) {
             table[item as usize * d..][..d].copy_from_slice(row);
         }
@@ -168,7 +163,7 @@ impl Recommendation {
 
     /// The slope of `F` by all parameters that travel; see [`Losses::slope`](crate::task::Losses::slope).
     pub(super) fn slope_of_held_out(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
-        let d = self.settings.dimensions;
+        let d = self.model.dimensions();
         let networks = self.parts(state.model).0.len();
         let mut sums = vec![0.0_f64; state.model.len()];
         let (mut scratch, mut count) = (Scratch::default(), 0);
@@ -199,7 +194,7 @@ impl Recommendation {
         if !self.slope_of_held_out(state, &mut slope) {
             return vec![f64::NAN; keys.len()];
         }
-        let d = self.settings.dimensions;
+        let d = self.model.dimensions();
         let (of_weights, of_items) = self.parts(&slope);
         let one = |scratch: &mut Scratch, &key: &JobKey| {
             first_epoch(&self.job(key, &self.streams, &[], &[]), self.source.items(), &mut scratch.triplets);
@@ -234,10 +229,7 @@ impl Recommendation {
         }
         items.sort_unstable();
         items.dedup();
-        let network = match &self.settings.kind {
-            Kind::Network(shape) => Shape { dimensions: self.settings.dimensions, ..*shape }.network(),
-            _ => 0,
-        };
-        4 * (network + items.len() * (self.settings.dimensions + 1)) as u64
+        let network = self.model.network().map_or(0, |shape| shape.network());
+        4 * (network + items.len() * (self.model.dimensions() + 1)) as u64
     }
 }

@@ -22,14 +22,14 @@ const OF_ITEMS: [&Definition; 3] = [&ITEM_STALENESS, &ITEMS_UPDATED, &LONGTAIL_U
 
 impl Settings {
     /// What is measured of the model alone, in the order of its values.
-    pub(super) fn of_model(&self) -> Vec<Measure> {
+    pub(super) fn of_model(&self, has_proxy: bool) -> Vec<Measure> {
         let mut measures = Vec::new();
         if self.transfer[1] == Sent::Rows {
             measures.extend(OF_ITEMS.map(|metric| metric.measure));
         }
         let of_participants = |measure: Measure| measure.named(&format!("test_participant_{}", measure.name));
         measures.extend(Ranker::measures(&self.cutoffs).into_iter().map(of_participants));
-        if self.kind.has_proxy() {
+        if has_proxy {
             measures.push(PROXY_RANK_CORRELATION.measure);
         }
         measures
@@ -57,7 +57,7 @@ impl Recommendation {
             self.ranked(self.source.everybody(), [&self.source.test], parallel, [&mut ask])
         });
         found.extend(participants.values);
-        if self.settings.kind.has_proxy() {
+        if self.model.has_proxy() {
             found.push(self.rank_correlation(state, parallel));
         }
         values.copy_from_slice(&found);

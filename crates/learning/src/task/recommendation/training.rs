@@ -1,20 +1,21 @@
 //! One client's job: from what it was sent and what it keeps to its update.
 
-use super::kind::{Beside, Trainers};
+use super::recommenders::RowJob;
 use super::slopes::Scratch;
 use super::{Recommendation, Sent};
 use crate::layout::Update;
 use crate::matrix_factorisation::{self as mf, BprTraining, Correction, Negatives, RowRegularisation};
-use crate::task::{Context, Job, JobKey};
+use crate::ncf::Outcome;
+use crate::task::{Context, Job, JobKey, Worker};
 use crate::trainer::{LocalTraining, Noise, NoiseScope};
-use fedgenie_core::id::ClientId;
 use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::{Purpose, Streams};
 
 /// What a thread keeps.
 #[derive(Default)]
 pub(super) struct Kept {
-    trainers: Trainers,
+    worker: Worker,
+    outcome: Outcome,
     pub slopes: Scratch,
     users: Vec<f32>,
 }
@@ -25,21 +26,9 @@ pub(super) fn sends_table(settings: &LocalTraining) -> bool {
 }
 
 impl Recommendation {
-    /// The rows of a client's users.
-    pub(super) fn rows_of(&self, client: ClientId, kept: Option<&[f32]>, rows: &mut Vec<f32>) {
-        rows.clear();
-        match kept {
-            Some(kept) => rows.extend_from_slice(&kept[..self.rows_len(client)]),
-            None => {
-                rows.resize(self.rows_len(client), 0.0);
-                self.first_rows(client, rows);
-            }
-        }
-    }
-
     pub(super) fn training(&self, local: &LocalTraining, epochs: Option<u32>) -> BprTraining {
         BprTraining {
-            dimensions: self.settings.dimensions,
+            dimensions: self.model.dimensions(),
             length: local.length.or_epochs(epochs),
             batch: local.batch,
             optimizer: local.optimizer.clone(),
@@ -66,7 +55,7 @@ impl Recommendation {
     /// Trains; see [`Task::train`].
     pub(super) fn do_job(&self, job: &Job<'_>, context: &Context<'_>, kept: &mut Kept, update: &mut Update) {
         let Context { settings, streams, loss_rms } = *context;
-        let Kept { trainers, users, .. } = kept;
+        let Kept { worker, outcome, users, .. } = kept;
         self.rows_of(job.client, job.private, users);
         let key = JobKey { client: job.client, number: job.number };
         let lr_factor = settings.schedule.factor(job.round.0) as f32;
@@ -83,7 +72,7 @@ impl Recommendation {
         let has_own = !self.first_network.is_empty();
         let weights = if has_own { self.network_of(job.client, job.private) } else { weights };
         let targets = job.private.map(|kept| &kept[self.kept_len(job.client)..]).filter(|targets| !targets.is_empty());
-        let outcome = trainers.train(&self.settings.kind, &training, (&todo, Beside { weights, targets }));
+        self.model.train(&RowJob { settings: &training, job: &todo, weights, targets }, worker, outcome);
         if !has_own {
             update.parameters.extend_from_slice(&outcome.weights);
         }
@@ -93,7 +82,7 @@ impl Recommendation {
             update.parameters.extend_from_slice(&rows.rows);
             std::mem::swap(&mut rows.items, &mut update.rows);
         } else {
-            let d = self.settings.dimensions;
+            let d = self.model.dimensions();
             update.parameters.extend_from_slice(table);
             let table = &mut update.parameters[begin..];
             for (&item, row) in rows.items.iter().zip(rows.rows.chunks_exact(d)) {

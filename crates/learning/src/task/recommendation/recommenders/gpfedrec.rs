@@ -1,6 +1,9 @@
-//! Users who are alike guide each other: a server that makes an item table for every participant of a round.
+//! Users who are alike guide each other: each client keeps a network, and the server makes an item table for every
+//! participant of a round.
 //!
 //! # Definition
+//! The score is the answer of the client's own network to both rows, as in `ncf`; the loss is that of `mf`.
+//!
 //! Of the updates of a round let `Δ_u` be what `u` changed of the item table that it was sent, `0` where it sent
 //! nothing, and `T_u` the table with these changes. `s(u, w)` is the cosine of `Δ_u` and `Δ_w`, 1 for `w = u` and else
 //! 0 where one of both is zero; `s̄` is the mean of `s` over all ordered pairs of participants. The neighbours of `u`
@@ -12,11 +15,16 @@
 //! `Σ_{u: w ∈ N(u)} b_u / |N(u)|`, where `b_u` is the weight of `u`; the sum of weights stays. Updates without weight
 //! are nobody's neighbours.
 //!
-//! A participant keeps the rows of `G_u` of its own items, and its next job pulls them there ([`Pull`]). So the
+//! A participant keeps the rows of `G_u` of its own items, and its next job pulls them there with weight `reg`. So the
 //! server's table for a participant lies with the participant, for its own items only; its download is not charged.
 //!
 //! What a client keeps: its users' rows, the weights of its network, and, once an update of it was aggregated, such
 //! rows, ascending by item.
+//!
+//! # Inputs
+//! `dimensions` (32) and `hidden` (32), from 1 to 4,096; `reg` (1.0), the weight of the pull, at least 0: the loss of
+//! every mini-batch has `reg` times the mean squared error of the items' rows, see `crates/learning/src/ncf/pull.rs`.
+//! Tensors: those of `ncf`, which everybody begins with; a run's file has the networks of all users, `users.ncf.…`.
 //!
 //! # Source
 //! C. Zhang et al., "GPFedRec: Graph-guided personalization for federated recommendation", KDD 2024.
@@ -32,18 +40,89 @@
 //! # Determinism
 //! Products, norms and means are in `f64`, by ascending place in the model, and by ascending client and job. Cosines
 //! within 1e-12 of the mean are not above it.
+//! First rows: Xavier-uniform, streams (model-init, 0, 0) and (model-init, user, 1); first network (model-init, 0, 2).
 //!
-//! [`Pull`]: crate::ncf::Pull
+//! # Example
+//! ```toml
+//! [task.recommendation]
+//! model = { gpfedrec = { dimensions = 32, hidden = 32, reg = 1.0 } }
+//! ```
 
-use super::Recommendation;
+use super::super::Recommendation;
+use super::{RowJob, RowRecommender, check_sizes, thirty_two};
 use crate::algorithm::{Combine, Related};
 use crate::layout::{Layout, Update};
-use crate::model::weights::Tensor;
-use crate::ncf::items_of;
-use crate::task::PrivateView;
+use crate::matrix_factorisation::Footprint;
+use crate::ncf::{self, Outcome, Pull, Shape, items_of};
+use crate::task::Worker;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
+
+/// Parameters of `gpfedrec`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Config {
+    /// Length of a row; from 1 to 4,096.
+    #[serde(default = "thirty_two")]
+    pub dimensions: usize,
+    /// Hidden numbers of a client's network; from 1 to 4,096.
+    #[serde(default = "thirty_two")]
+    pub hidden: usize,
+    /// Weight of the pull towards the participant's table; at least 0.
+    #[serde(default = "one")]
+    pub reg: f64,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+impl Config {
+    const fn shape(&self) -> Shape {
+        Shape { dimensions: self.dimensions, hidden: self.hidden, proxy: None }
+    }
+}
+
+impl RowRecommender for Config {
+    fn check(&self) -> Result<(), Complaint> {
+        check_sizes(&[("dimensions", self.dimensions), ("hidden", self.hidden)])?;
+        match self.reg {
+            reg if reg.is_finite() && reg >= 0.0 => Ok(()),
+            reg => Err(Complaint::new("reg", format!("found {reg}; expected a number of at least 0"))),
+        }
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn private_network(&self) -> Option<Shape> {
+        Some(self.shape())
+    }
+
+    fn train(&self, job: &RowJob<'_>, worker: &mut Worker, outcome: &mut Outcome) {
+        let pull = Some(Pull { weight: self.reg as f32, targets: job.targets });
+        let networks = worker.keep::<ncf::Worker>();
+        networks.train_pulled(&self.shape(), job.settings, (job.job, job.weights, pull), outcome);
+    }
+
+    fn descend(&self, job: &RowJob<'_>, worker: &mut Worker, outcome: &mut Outcome) {
+        worker.keep::<ncf::Worker>().train(&self.shape(), job.settings, (job.job, job.weights), outcome);
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint::default().with_all_positives()
+    }
+
+    fn combination<'a>(&self, task: &'a Recommendation) -> Option<&'a dyn Combine> {
+        Some(task)
+    }
+}
 
 /// What an update changed: pieces of the model, ascending, and their changes one after the other.
 struct Change {
@@ -62,6 +141,13 @@ impl Change {
         }
         let norm = sqrt(numbers.iter().map(|number| number * number).sum());
         Self { pieces, numbers, norm }
+    }
+
+    /// What changed of so many numbers from a place on.
+    fn at(&self, place: usize, count: usize) -> Option<&[f64]> {
+        let piece = self.pieces.partition_point(|(range, _)| range.start <= place).checked_sub(1)?;
+        let (range, at) = &self.pieces[piece];
+        (place < range.end).then(|| &self.numbers[at + place - range.start..][..count])
     }
 
     fn product(&self, other: &Self) -> f64 {
@@ -107,45 +193,8 @@ fn neighbours(changes: &[Change], weights: &[f64]) -> Vec<Vec<usize>> {
     found
 }
 
-impl Recommendation {
-    /// How many numbers the rows of a client's users are.
-    pub(super) fn rows_len(&self, client: ClientId) -> usize {
-        self.source.holdings.users(client).len() * self.settings.dimensions
-    }
-
-    /// How many numbers a client keeps, without the rows that it is pulled to.
-    pub(super) fn kept_len(&self, client: ClientId) -> usize {
-        self.rows_len(client) + self.first_network.len()
-    }
-
-    /// The weights of a client's own network.
-    pub(super) fn network_of<'a>(&'a self, client: ClientId, kept: Option<&'a [f32]>) -> &'a [f32] {
-        kept.map_or(&self.first_network, |kept| &kept[self.rows_len(client)..self.kept_len(client)])
-    }
-
-    /// The networks of all users, as files have them: each that of the user's home.
-    pub(super) fn private_networks(&self, private: &PrivateView<'_>) -> Vec<Tensor> {
-        let Some(shape) = self.settings.kind.private_shape(self.settings.dimensions) else { return Vec::new() };
-        let users = self.source.data.user_ids.len();
-        let network = |user: u32| {
-            let home = self.source.holdings.home(user).map(|(client, _)| client);
-            home.map_or(&*self.first_network, |client| self.network_of(client, private.get(client)))
-        };
-        let mut begin = 0;
-        let one = |(name, of_one): (String, Vec<usize>)| {
-            let count: usize = of_one.iter().product();
-            let range = begin..begin + count;
-            begin += count;
-            let mut values = Vec::with_capacity(users * count);
-            (0..users as u32).for_each(|user| values.extend_from_slice(&network(user)[range.clone()]));
-            let shape = [users].into_iter().chain(of_one).collect();
-            Tensor { name: format!("users.{name}"), shape, values }
-        };
-        shape.tensors().into_iter().map(one).collect()
-    }
-
-    /// Relates updates by their changes.
-    fn guide(&self, sent: &[(ClientId, &[f32])], updates: &[&Update], weights: &[f64]) -> Related {
+impl Combine for Recommendation {
+    fn relate(&self, sent: &[(ClientId, &[f32])], updates: &[&Update], weights: &[f64]) -> Option<Related> {
         let changes: Vec<Change> =
             sent.iter().zip(updates).map(|(&(_, start), update)| Change::of(&self.layout, start, update)).collect();
         let neighbours = neighbours(&changes, weights);
@@ -153,8 +202,8 @@ impl Recommendation {
         for (of_one, &weight) in neighbours.iter().zip(weights) {
             of_one.iter().for_each(|&other| shared[other] += weight / of_one.len() as f64);
         }
-        let d = self.settings.dimensions;
-        let (first, mut row) = (self.settings.kind.weights(d), vec![0.0; d]);
+        let d = self.model.dimensions();
+        let (first, mut row) = (self.model.weights(), vec![0.0; d]);
         let mut private = Vec::with_capacity(updates.len());
         for ((&(client, _), update), of_one) in sent.iter().zip(updates).zip(&neighbours) {
             let mut kept = update.private[..self.kept_len(client)].to_vec();
@@ -172,22 +221,7 @@ impl Recommendation {
             }
             private.push(kept);
         }
-        Related { weights: shared, private }
-    }
-}
-
-impl Change {
-    /// What changed of so many numbers from a place on.
-    fn at(&self, place: usize, count: usize) -> Option<&[f64]> {
-        let piece = self.pieces.partition_point(|(range, _)| range.start <= place).checked_sub(1)?;
-        let (range, at) = &self.pieces[piece];
-        (place < range.end).then(|| &self.numbers[at + place - range.start..][..count])
-    }
-}
-
-impl Combine for Recommendation {
-    fn relate(&self, sent: &[(ClientId, &[f32])], updates: &[&Update], weights: &[f64]) -> Option<Related> {
-        Some(self.guide(sent, updates, weights))
+        Some(Related { weights: shared, private })
     }
 }
 

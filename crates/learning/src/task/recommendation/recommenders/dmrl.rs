@@ -40,25 +40,30 @@
 //! factors = 4
 //! ```
 
+use super::super::Settings;
+use super::super::multimodal::{self, Material, Multimodal};
+use super::{Given, RecommenderSettings, Undealt};
+use crate::data::located;
+use crate::data::partition::Partition;
+use crate::dmrl::{Features, MODES, Objective, Shape};
+use crate::model::weights::read_tensors;
+use crate::ratings::features::read_features;
+use crate::ratings::triplets::Triplet;
+use crate::ratings::{ItemFeatures, RatingsSplit};
 use crate::task::{Task, TaskError, check_parameters};
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::data::located;
-use fedgenie_learning::dmrl::{Features, MODES, Objective, Shape};
-use fedgenie_learning::model::weights::read_tensors;
-use fedgenie_learning::ratings::features::read_features;
-use fedgenie_learning::ratings::triplets::Triplet;
-use fedgenie_learning::ratings::{ItemFeatures, RatingsPartition, RatingsSplit};
-use fedgenie_learning::task::recommendation::multimodal::{self, Material, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// `model = { dmrl = { .. } }`
+/// Parameters of `dmrl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Dmrl {
+#[schemars(inline)]
+pub struct Config {
     /// Text features of items: a CSV table whose first column is the item's id, or an `.npy` array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<PathBuf>,
@@ -83,7 +88,7 @@ pub struct Dmrl {
     pub disentangle: f64,
 }
 
-impl Default for Dmrl {
+impl Default for Config {
     fn default() -> Self {
         Self {
             text: None,
@@ -100,8 +105,14 @@ impl Default for Dmrl {
     }
 }
 
-impl Dmrl {
-    pub(super) fn check(&self) -> Result<(), Complaint> {
+impl Config {
+    fn paths(&self) -> [&Option<PathBuf>; 2] {
+        [&self.text, &self.image]
+    }
+}
+
+impl RecommenderSettings for Config {
+    fn check(&self) -> Result<(), Complaint> {
         let Self { dim, factors, hidden, attention_hidden, dropout, negatives, margin, disentangle, .. } = *self;
         for (key, found, most) in [
             ("dim", dim, 4_096),
@@ -125,33 +136,32 @@ impl Dmrl {
         check("disentangle", disentangle, 0.0..=most, "0 or a positive number of single precision").map(|_| ())
     }
 
-    fn paths(&self) -> [&Option<PathBuf>; 2] {
-        [&self.text, &self.image]
+    fn is_whole(&self) -> bool {
+        true
     }
 
-    pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+    fn measures(&self, settings: &Settings, quality: &str, has_valid: bool) -> Option<Measures> {
+        multimodal::Settings::measures(&settings.cutoffs, quality, has_valid)
+    }
+
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         for path in [&mut self.text, &mut self.image].into_iter().flatten() {
             *path = located(path, base, data);
         }
     }
 
-    pub(super) fn files(&self) -> Vec<PathBuf> {
+    fn files(&self) -> Vec<PathBuf> {
         self.paths().into_iter().flatten().cloned().collect()
     }
 
-    /// What the task is made of. `own` are the features that the data themselves have.
-    pub(super) fn material(
-        &self,
-        cutoffs: &[usize],
-        split: &RatingsSplit,
-        own: [Option<ItemFeatures>; 2],
-        (table, triplets): (Option<&Path>, Option<Vec<Triplet>>),
-        start: Option<&Path>,
-    ) -> Result<(Settings, Material), TaskError> {
+    fn prepare(&self, given: Given<'_>) -> Result<Box<dyn Undealt>, TaskError> {
+        let Given { data, split, settings, triplets, start, notes, streams, .. } = given;
         let mut widths = [None; 2];
         let mut missing = [0; 2];
         let mut features = Features::default();
-        for (mode, (path, own)) in self.paths().into_iter().zip(own).enumerate() {
+        for (mode, (path, own)) in
+            self.paths().into_iter().zip(data.features(&split.data.item_ids, streams)).enumerate()
+        {
             let wrong =
                 |message: String| TaskError::Setting(Complaint::new(format!("model.dmrl.{}", MODES[mode]), message));
             let found = match (path, own) {
@@ -173,8 +183,8 @@ impl Dmrl {
         let shape = Shape { users, items, dim, factors, hidden, attention: attention_hidden, features: widths };
         check_parameters(shape.parameters())
             .map_err(|message| TaskError::Setting(Complaint::new("model.dmrl", message)))?;
-        if let (Some(path), Some(triplets)) = (table, &triplets) {
-            check_triplets(path, triplets, negatives, split)?;
+        if let Some((path, triplets)) = &triplets {
+            check_triplets(path, &triplets.train, negatives, split)?;
         }
         let start = match start {
             None => None,
@@ -186,8 +196,10 @@ impl Dmrl {
             }
         };
         let objective = Objective { negatives, margin: margin as f32, disentangle, dropout };
-        let settings = Settings { shape, objective, cutoffs: cutoffs.to_vec() };
-        Ok((settings, Material { features, missing, triplets, start, notes: Vec::new() }))
+        let settings = multimodal::Settings { shape, objective, cutoffs: settings.cutoffs.clone() };
+        let triplets = triplets.map(|(_, triplets)| triplets.train);
+        let material = Material { features, missing, triplets, start, notes };
+        Ok(Box::new(UndealtFeatures { settings, material }))
     }
 }
 
@@ -210,27 +222,18 @@ fn check_triplets(path: &Path, triplets: &[Triplet], negatives: usize, split: &R
     Ok(())
 }
 
-/// Ratings and features before they are spread over clients.
-pub(super) struct Multimodal {
-    pub settings: Settings,
-    pub split: RatingsSplit,
-    pub partition: RatingsPartition,
-    pub material: Material,
+/// Features of items before ratings are dealt.
+struct UndealtFeatures {
+    settings: multimodal::Settings,
+    material: Material,
 }
 
-impl crate::task::Material for Multimodal {
+impl Undealt for UndealtFeatures {
     fn whole_bytes(&self) -> u64 {
         self.settings.shape.parameters() as u64 * 4
     }
 
-    fn clients(&self) -> Option<usize> {
-        self.partition.is_by_user().then(|| self.split.users())
-    }
-
-    fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
-        let Self { settings, split, partition, material } = *self;
-        let dealt = partition.build(&split, clients, sizes, streams)?;
-        let dealt = (&dealt, partition.is_by_user());
-        Ok(Arc::new(multimodal::Multimodal::new(settings, &split, dealt, material, streams)))
+    fn deal(self: Box<Self>, split: &RatingsSplit, dealt: (&Partition, bool), streams: &Streams) -> Arc<dyn Task> {
+        Arc::new(Multimodal::new(self.settings, split, dealt, self.material, streams))
     }
 }
