@@ -8,7 +8,7 @@ use fedgenie::model::families::{MlpActivation, lenet5, mlp, resnet18, simple_cnn
 use fedgenie::model::{Batch, LinearRegression, Model, Scratch, SoftmaxRegression};
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::run::{Evaluations, Run, RunSettings};
-use fedgenie::trainer::{Length, LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
+use fedgenie::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Trainer, TrainingJob, Update};
 use ndarray::Array2;
 
 const SHAPE: Shape = Shape { channels: 2, height: 16, width: 16 };

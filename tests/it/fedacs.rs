@@ -3,10 +3,10 @@
 use super::support::{SCENARIO, SETTINGS, Workplace, changed, line_of, world};
 use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round, Turn};
-use fedgenie::metric::Measures;
+use fedgenie::metric::{Measures, MetricId, Place};
 use fedgenie::policy::{
-    BuildContext, DeclaredDevice, Devices, Feedback, JobReport, PolicyConfig, PolicyRng, PolicySource, RoundReport,
-    SelectionRequest, ServerView, Waited,
+    Bounds, BuildContext, DeclaredDevice, Devices, Feedback, JobReport, PolicyConfig, PolicyRng, PolicySource,
+    RoundReport, Selection, SelectionRequest, ServerView, Waited,
 };
 use fedgenie::record::{Outcome, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -363,13 +363,14 @@ impl Devices for Nothing {
 fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
     let config: PolicyConfig =
         serde_json::from_str(r#"{ "fedacs": { "target": 1.0, "metric": "test_rmse" } }"#).unwrap();
-    let measures = Measures { of_data: vec![fedgenie::metric::Measure::loss("rmse")], ..Measures::default() };
+    let measures = Measures { of_data: vec![fedgenie::metric::Measure::error("rmse")], ..Measures::default() };
     let (everyone, sizes): (Vec<ClientId>, _) = ((0..6).map(ClientId).collect(), [1; 6]);
     let context = BuildContext {
         clients: 6,
         among: 6,
         cohort: 6,
         take: 6,
+        bounds: Bounds::of_size(6),
         data_sizes: &sizes,
         in_rounds: true,
         trains: false,
@@ -385,7 +386,8 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
     for (&cohort, round) in cohorts.iter().zip(1..) {
         let (turn, round) = (Turn(round), Round(round));
         let available = everyone.as_slice().into();
-        let ask = SelectionRequest { turn, round, now: VirtualTime::START, cohort, take: cohort, available };
+        let ask =
+            SelectionRequest { turn, round, now: VirtualTime::START, cohort, most: cohort, take: cohort, available };
         let view = ServerView {
             data_sizes: &sizes,
             shares: &[1.0 / 6.0; 6],
@@ -396,8 +398,11 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
             gains: None,
             genie: None,
             foreseen: None,
+            layout: None,
+            bounds: None,
+            forecaster: None,
         };
-        let (mut one, mut other, mut selected) = (stream(turn.0), stream(turn.0), Vec::new());
+        let (mut one, mut other, mut selected) = (stream(turn.0), stream(turn.0), Selection::default());
         policy.select(&ask, &view, &mut PolicyRng { policy: &mut one, solver: &mut other }, &mut selected);
         found.push(selected.len());
         for &client in &selected {
@@ -418,7 +423,7 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
             duration: Span(1),
             down_bytes: selected.len() as u64,
             up_bytes: selected.len() as u64,
-            metrics: &[("test_rmse", 2.0)],
+            metrics: &[(MetricId::new(Place::Test, "rmse"), 2.0)],
             quality: None,
             edge_accuracy: None,
         }));

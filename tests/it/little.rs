@@ -6,7 +6,7 @@ use fedgenie::config::Complaint;
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Scope, Segment, Update};
-use fedgenie::metric::{Measure, Measures};
+use fedgenie::metric::{Measure, Measures, MetricId};
 use fedgenie::model::weights::Tensor;
 use fedgenie::policy::Policy;
 use fedgenie::record::Record;
@@ -189,7 +189,7 @@ impl Probes for Little {
 
 impl TaskSettings for Settings {
     fn measures(&self) -> Measures {
-        let (of_data, of_model) = (vec![Measure::loss("level")], vec![Measure::loss("item_staleness")]);
+        let (of_data, of_model) = (vec![Measure::error("level")], vec![Measure::error("item_staleness")]);
         Measures { of_data, of_model, has_valid: true, ..Measures::default() }
     }
 
@@ -266,7 +266,7 @@ pub struct Round {
     pub opened: u64,
     pub closed: u64,
     pub bytes: [u64; 2],
-    pub metrics: Vec<(&'static str, f64)>,
+    pub metrics: Vec<(MetricId, f64)>,
     pub judged: Vec<HindsightRound>,
 }
 

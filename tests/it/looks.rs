@@ -154,7 +154,7 @@ fn a_set_is_worth_its_level_and_the_age_of_its_rows() {
     });
     // What the policy's own set was worth is what the metrics of the round say.
     for round in &rounds {
-        let metric = |of: &str| round.metrics.iter().find(|(name, _)| *name == of).unwrap().1;
+        let metric = |of: &str| round.metrics.iter().find(|(id, _)| id.is_called(of)).unwrap().1;
         let own = 0.6 * metric("valid_level") - 0.4 * metric("item_staleness");
         assert!((round.judged[0].own_value - own).abs() < 1e-9, "{round:?}");
     }

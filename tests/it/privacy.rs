@@ -9,7 +9,7 @@ const NOISY: Settings = Settings { has_noise: true, charges: false, answers: fal
 fn bias(privacy: &str) -> f64 {
     let world = world(TWO, privacy, NOISY);
     let (rounds, _) = play(&world, &[&[0]], 1).unwrap();
-    rounds[0].metrics.iter().find(|(name, _)| *name == "test_level").unwrap().1
+    rounds[0].metrics.iter().find(|(id, _)| id.is_called("test_level")).unwrap().1
 }
 
 #[test]

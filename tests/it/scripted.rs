@@ -3,6 +3,7 @@
 use super::support::{Answer, SCENARIO, SETTINGS, Script, Workplace, changed, line_of, world};
 use fedgenie::id::ClientId;
 use fedgenie::math::special::normal_quantile;
+use fedgenie::metric::{MetricId, interned};
 use fedgenie::policy::{Policies, Policy};
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -45,7 +46,8 @@ impl Sink for Course {
         Ok(())
     }
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
-        self.0.push(summary.metrics.to_vec());
+        let named = |(id, value): &(MetricId, f64)| (interned(&id.to_string()), *value);
+        self.0.push(summary.metrics.iter().map(named).collect());
         Ok(())
     }
 }

@@ -7,16 +7,22 @@
 //! | metric | measured on |
 //! |---|---|
 //! | `test_M`, `valid_M` | test data, validation data |
-//! | `client_M_S` | each client's data; `S` is a statistic over clients |
+//! | `client_M_S` | each client's data; `S` is a [statistic](Statistic) over clients |
 //! | `server_M_S` | each edge server's test data, or its clients' data where test data are not dealt to servers; `S` is a statistic over servers |
 //! | `M` | no data: a measure of the model alone |
 //!
-//! Statistics over `n` clients or servers, each of which counts alike: `mean`; `sd`, with divisor `n`; `p10`, the value
-//! at position `⌊n/10⌋` (from 0) in ascending order, of which at most a tenth fall short; `min`; `max`.
+//! A metric is known by its [`MetricId`]. Its name is a text for scenarios, files and people: [`named`] finds the metric
+//! that a user names, [`Names`] those of a result folder.
 
-use crate::math::float::sqrt;
+mod id;
+mod statistic;
+
+pub use id::{MetricId, Place};
+pub use statistic::{Statistic, between};
+
+use crate::config::Complaint;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Which values are better.
@@ -40,7 +46,7 @@ impl Better {
 }
 
 /// Something that a task measures.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
     /// Its name, as in metrics.
     pub name: &'static str,
@@ -48,47 +54,71 @@ pub struct Measure {
     pub better: Better,
     /// Its smallest and largest value, as far as they are bounded.
     pub range: (f64, f64),
+    /// Its unit; empty for a pure number.
+    pub unit: &'static str,
+    /// Whether it is the loss that training lowers, by which models of clusters and updates are compared.
+    pub is_loss: bool,
 }
 
 impl Measure {
-    /// A loss, of which less is better: from 0 on.
-    pub fn loss(name: &str) -> Self {
-        Self { name: interned(name), better: Better::Lower, range: (0.0, f64::INFINITY) }
+    /// The loss that training lowers: a number from 0 on.
+    pub const fn loss(name: &'static str) -> Self {
+        Self { is_loss: true, ..Self::error(name) }
+    }
+
+    /// A number from 0 on, of which less is better.
+    pub const fn error(name: &'static str) -> Self {
+        Self { name, better: Better::Lower, range: (0.0, f64::INFINITY), unit: "", is_loss: false }
     }
 
     /// A share from 0 to 1, of which more is better.
-    pub fn share(name: &str) -> Self {
-        Self { name: interned(name), better: Better::Higher, range: (0.0, 1.0) }
+    pub const fn share(name: &'static str) -> Self {
+        Self { better: Better::Higher, range: (0.0, 1.0), ..Self::error(name) }
     }
-}
 
-/// Where a metric is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Place {
-    /// On test data.
-    Test,
-    /// On validation data.
-    Valid,
-    /// On no data.
-    Model,
-    /// A statistic over clients.
-    Clients,
-    /// A statistic over edge servers.
-    Servers,
+    /// The same with another range.
+    #[must_use]
+    pub const fn within(self, least: f64, most: f64) -> Self {
+        Self { range: (least, most), ..self }
+    }
+
+    /// The same with a unit.
+    #[must_use]
+    pub const fn in_units(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// The same with another name.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { name: interned(name), ..self }
+    }
+
+    /// The metric at a place, without a statistic.
+    pub const fn at(&self, place: Place) -> MetricId {
+        MetricId::new(place, self.name)
+    }
+
+    fn metric(&self, id: MetricId, main: bool) -> Metric {
+        let bound = |bound: f64| bound.is_finite().then_some(bound);
+        let (better, range) = match id.over {
+            Some(Statistic::Sd) => (Better::Lower, (Some(0.0), None)),
+            _ => (self.better, (bound(self.range.0), bound(self.range.1))),
+        };
+        Metric { id, better, range, main }
+    }
 }
 
 /// A metric of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
 pub struct Metric {
-    /// Its name.
-    pub name: String,
+    /// Its identity.
+    pub id: MetricId,
     /// Which values are better.
     pub better: Better,
     /// Its smallest and largest value; none where it is not bounded.
     pub range: (Option<f64>, Option<f64>),
-    /// Where it is measured.
-    pub place: Place,
     /// Whether it is the one by which models are compared.
     pub main: bool,
 }
@@ -101,69 +131,77 @@ impl Metric {
     }
 }
 
-/// A statistic over clients or edge servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Statistic {
-    /// The mean.
-    Mean,
-    /// The standard deviation, divisor n.
-    Sd,
-    /// The tenth percentile.
-    P10,
-    /// The smallest.
-    Min,
-    /// The largest.
-    Max,
+/// The metric that a user names, if it is among these.
+pub fn named<'a>(metrics: &'a [Metric], name: &str) -> Option<&'a Metric> {
+    metrics.iter().find(|metric| metric.id.is_called(name))
 }
 
-impl Statistic {
-    /// All of them, in the order in which metrics have them.
-    pub const ALL: [Self; 5] = [Self::Mean, Self::Sd, Self::P10, Self::Min, Self::Max];
+/// The metric that a user names under a key.
+///
+/// # Errors
+/// A complaint with the names that there are.
+pub fn asked<'a>(metrics: &'a [Metric], key: &'static str, name: &str) -> Result<&'a Metric, Complaint> {
+    named(metrics, name).ok_or_else(|| {
+        let known = if metrics.is_empty() { "none".to_owned() } else { names(metrics) };
+        Complaint::new(key, format!("found {name:?}; the metrics of this scenario are: {known}"))
+    })
+}
 
-    /// The suffix of a metric's name.
-    pub const fn suffix(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::Sd => "sd",
-            Self::P10 => "p10",
-            Self::Min => "min",
-            Self::Max => "max",
-        }
+/// The names of metrics, separated by commas.
+pub fn names(metrics: &[Metric]) -> String {
+    let names: Vec<String> = metrics.iter().map(|metric| metric.id.to_string()).collect();
+    names.join(", ")
+}
+
+/// Metrics by their names, to read a result folder.
+#[derive(Clone, Debug)]
+pub struct Names(BTreeMap<String, MetricId>);
+
+impl Names {
+    /// The names that a run may have whose task declares these metrics.
+    pub fn of(metrics: &[Metric]) -> Self {
+        let all = metrics.iter().flat_map(|metric| [metric.id, metric.id.last()]);
+        Self(all.map(|id| (id.to_string(), id)).collect())
     }
 
-    /// Whether it belongs to the `model` digest, where it is one of a measure of which `better` values are better: mean
-    /// and deviation, and what describes those who fare worst where larger is better.
-    pub const fn is_digested(self, better: Better) -> bool {
-        match (self, better) {
-            (Self::Mean | Self::Sd, _) | (Self::P10 | Self::Min, Better::Higher) => true,
-            (Self::Max, _) | (Self::P10 | Self::Min, Better::Lower) => false,
-        }
-    }
-
-    /// All statistics of some values, in the order of [`Statistic::ALL`]; NaN of none.
-    pub fn of(values: &[f64]) -> [f64; 5] {
-        if values.is_empty() {
-            return [f64::NAN; 5];
-        }
-        let count = values.len() as f64;
-        let mut sorted = values.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let mean = between(values.iter().sum::<f64>() / count, values);
-        let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
-        [mean, sqrt(variance), sorted[sorted.len() / 10], sorted[0], sorted[sorted.len() - 1]]
+    /// The metric of a name: one that is declared, one of these over the last evaluated rounds, or else a number of the
+    /// model alone, such as `active_clusters`.
+    pub fn read(&self, name: &str) -> MetricId {
+        let known = self.0.get(name).copied();
+        known.unwrap_or_else(|| MetricId::new(Place::Model, interned(name)))
     }
 }
 
-/// A mean of values, which rounding may have put beyond the smallest or the largest of them: that of equal ones is
-/// theirs.
-pub fn between(mean: f64, values: &[f64]) -> f64 {
-    if mean.is_nan() {
-        return mean;
+/// The value of a metric, if it was measured.
+pub fn value_of(measured: &[(MetricId, f64)], id: MetricId) -> Option<f64> {
+    measured.iter().find(|(known, _)| *known == id).map(|&(_, value)| value)
+}
+
+/// A metric in a file.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    name: String,
+    better: Better,
+    range: (Option<f64>, Option<f64>),
+    place: Place,
+    main: bool,
+}
+
+impl From<Metric> for Written {
+    fn from(Metric { id, better, range, main }: Metric) -> Self {
+        Self { name: id.to_string(), better, range, place: id.place, main }
     }
-    let (low, high) = values
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
-    mean.max(low).min(high)
+}
+
+impl TryFrom<Written> for Metric {
+    type Error = String;
+
+    fn try_from(Written { name, better, range, place, main }: Written) -> Result<Self, String> {
+        match MetricId::of(place, &name) {
+            Some(id) => Ok(Self { id, better, range, main }),
+            None => Err(format!("found the metric {name:?}, which cannot be measured at the place {place:?}")),
+        }
+    }
 }
 
 /// What a task measures.
@@ -185,48 +223,40 @@ impl Measures {
         self.of_data.get(self.main)
     }
 
+    /// The loss among the measures of data, and its index.
+    pub fn loss(&self) -> Option<(usize, &Measure)> {
+        self.of_data.iter().enumerate().find(|(_, measure)| measure.is_loss)
+    }
+
     /// All metrics, in the order in which a round has them. `clients` and `servers` say whether these are evaluated.
     pub fn metrics(&self, clients: bool, servers: bool) -> Vec<Metric> {
         let places = [Some(Place::Test), self.has_valid.then_some(Place::Valid)];
         let mut metrics = Vec::new();
         for place in places.into_iter().flatten() {
             for (index, measure) in self.of_data.iter().enumerate() {
-                metrics.push(measure.at(place, None, index == self.main && place == Place::Test));
+                metrics.push(measure.metric(measure.at(place), index == self.main && place == Place::Test));
             }
         }
-        metrics.extend(self.of_model.iter().map(|measure| measure.at(Place::Model, None, false)));
+        metrics.extend(self.of_model.iter().map(|measure| measure.metric(measure.at(Place::Model), false)));
         let over = [clients.then_some(Place::Clients), servers.then_some(Place::Servers)];
         for place in over.into_iter().flatten() {
             for measure in &self.of_data {
-                let statistics = Statistic::ALL.into_iter();
-                metrics.extend(statistics.map(|statistic| measure.at(place, Some(statistic), false)));
+                let id = |statistic| measure.at(place).over(place, statistic);
+                metrics.extend(Statistic::ALL.into_iter().map(|statistic| measure.metric(id(statistic), false)));
             }
         }
         metrics
     }
-}
 
-impl Measure {
-    fn at(&self, place: Place, statistic: Option<Statistic>, main: bool) -> Metric {
-        let bound = |bound: f64| bound.is_finite().then_some(bound);
-        let (better, range) = match statistic {
-            Some(Statistic::Sd) => (Better::Lower, (Some(0.0), None)),
-            _ => (self.better, (bound(self.range.0), bound(self.range.1))),
-        };
-        Metric { name: self.metric(place, statistic).to_owned(), better, range, place, main }
-    }
-
-    /// The name of the metric at a place.
-    pub fn metric(&self, place: Place, statistic: Option<Statistic>) -> &'static str {
-        let name = self.name;
-        let suffix = statistic.map_or(String::new(), |statistic| format!("_{}", statistic.suffix()));
-        interned(&match place {
-            Place::Test => format!("test_{name}"),
-            Place::Valid => format!("valid_{name}"),
-            Place::Model => name.to_owned(),
-            Place::Clients => format!("client_{name}{suffix}"),
-            Place::Servers => format!("server_{name}{suffix}"),
-        })
+    /// Whether a metric belongs to the `model` digest: of those over clients see [`Statistic::is_digested`]; those over
+    /// edge servers follow from the models and are left out, so that whether they are measured changes no digest.
+    pub fn is_digested(&self, id: MetricId) -> bool {
+        let measure = || self.of_data.iter().find(|measure| measure.name == id.measure);
+        match (id.place, id.over) {
+            (Place::Clients, Some(over)) => measure().is_none_or(|measure| over.is_digested(measure.better)),
+            (Place::Servers, _) => false,
+            _ => true,
+        }
     }
 }
 
@@ -246,52 +276,67 @@ pub fn interned(name: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Rounding puts no mean beyond what it is of: 0.1 three times adds up to more than 0.3.
-    #[test]
-    fn equal_values_have_their_mean_and_no_deviation() {
-        for count in 1..50 {
-            let [mean, sd, p10, min, max] = Statistic::of(&vec![0.1; count]);
-            assert_eq!([mean, sd, p10, min, max], [0.1, 0.0, 0.1, 0.1, 0.1], "{count}");
-        }
-        assert!(Statistic::of(&[f64::NAN, 1.0])[0].is_nan());
-        assert_eq!(Statistic::of(&[1.0, 3.0]), [2.0, 1.0, 1.0, 1.0, 3.0]);
-    }
-
     #[test]
     fn a_metric_is_a_measure_at_a_place() {
         let measures = Measures {
             of_data: vec![Measure::loss("loss"), Measure::share("hr_20")],
-            of_model: vec![Measure::loss("item_staleness")],
+            of_model: vec![Measure::error("item_staleness")],
             has_valid: true,
             main: 1,
         };
         let metrics = measures.metrics(true, false);
-        let names: Vec<&str> = metrics.iter().map(|metric| &*metric.name).collect();
+        let names: Vec<String> = metrics.iter().map(|metric| metric.id.to_string()).collect();
         let first = ["test_loss", "test_hr_20", "valid_loss", "valid_hr_20", "item_staleness", "client_loss_mean"];
         assert_eq!(names[..6], first);
         assert_eq!(names.len(), 5 + 2 * 5);
         assert_eq!(names[14], "client_hr_20_max");
-        let main: Vec<_> = metrics.iter().filter(|metric| metric.main).map(|metric| &*metric.name).collect();
+        let main: Vec<_> = metrics.iter().filter(|metric| metric.main).map(|metric| metric.id.to_string()).collect();
         assert_eq!(main, ["test_hr_20"]);
         assert!(
             metrics[1].can_be(1.0) && !metrics[1].can_be(1.5) && metrics[0].can_be(9.0) && !metrics[0].can_be(-1.0)
         );
-        let sd = metrics.iter().find(|metric| metric.name == "client_hr_20_sd").unwrap();
+        let sd = named(&metrics, "client_hr_20_sd").unwrap();
         assert_eq!((sd.better, sd.range), (Better::Lower, (Some(0.0), None)));
+        assert_eq!(measures.loss().map(|(index, loss)| (index, loss.name)), Some((0, "loss")));
+        let digested: Vec<&str> = metrics
+            .iter()
+            .zip(&names)
+            .filter(|(metric, _)| measures.is_digested(metric.id))
+            .map(|(_, name)| &**name)
+            .skip(5)
+            .collect();
+        let expected =
+            ["client_loss_mean", "client_loss_sd", "client_hr_20_mean", "client_hr_20_sd", "client_hr_20_p10"];
+        assert_eq!(digested[..5], expected);
+        assert_eq!(digested[5..], ["client_hr_20_min"]);
     }
 
+    /// A file has the name of a metric, its place beside it.
     #[test]
-    fn statistics_by_hand() {
-        // Mean 2.5, deviations −1.5 … 1.5: variance 5/4.
-        let found = Statistic::of(&[4.0, 1.0, 3.0, 2.0]);
-        assert_eq!(found, [2.5, 1.25_f64.sqrt(), 1.0, 1.0, 4.0]);
-        let many: Vec<f64> = (0..25).rev().map(f64::from).collect();
-        assert_eq!(Statistic::of(&many)[2], 2.0);
-        assert!(Statistic::of(&[]).iter().all(|value| value.is_nan()));
+    fn a_metric_is_written_with_its_name() {
+        let measures = Measures { of_data: vec![Measure::share("accuracy")], ..Measures::default() };
+        for metric in measures.metrics(true, true) {
+            let written = serde_json::to_value(&metric).unwrap();
+            assert_eq!(written["name"], metric.id.to_string());
+            assert_eq!(serde_json::from_value::<Metric>(written).unwrap(), metric);
+        }
+        let first = serde_json::to_string(&measures.metrics(false, false)[0]).unwrap();
+        let expected = r#"{"name":"test_accuracy","better":"higher","range":[0.0,1.0],"place":"test","main":true}"#;
+        assert_eq!(first, expected);
+        let metrics = measures.metrics(false, true);
+        let server = metrics[1].id;
+        assert_eq!(server, metrics[0].id.over(Place::Servers, Statistic::Mean));
+        let names = Names::of(&metrics);
+        assert_eq!(names.read("server_accuracy_mean"), server);
+        assert_eq!(names.read("server_accuracy_mean_last"), server.last());
+        assert_eq!(names.read("active_clusters"), MetricId::new(Place::Model, "active_clusters"));
+        let wrong = first.replace("test_accuracy", "accuracy");
+        assert!(serde_json::from_str::<Metric>(&wrong).unwrap_err().to_string().contains("\"accuracy\""));
     }
 
     #[test]
     fn names_are_kept_once() {
         assert!(std::ptr::eq(interned("test_x"), interned(&format!("test_{}", "x"))));
+        assert_eq!(Measure::share("hr").named("hr_5"), Measure::share("hr_5"));
     }
 }

@@ -19,7 +19,8 @@ use fedgenie_learning::ranking::ItemLists;
 use fedgenie_learning::ratings::source::RatingsSource;
 use fedgenie_learning::ratings::synthetic::SyntheticRatings;
 use fedgenie_learning::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
-use fedgenie_learning::task::recommendation::{Kind, Recommendation, Sent, Settings};
+use fedgenie_learning::task::recommendation::recommenders::{ProxyConfig, proxy_ncf};
+use fedgenie_learning::task::recommendation::{Recommendation, Sent, Settings};
 use fedgenie_learning::task::{self, Context, Job, JobKey, ModelState, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::{LocalTraining, OptimizerConfig};
 use std::time::Instant;
@@ -69,16 +70,14 @@ fn main() {
     let data = data.load(&filters, &streams, &RatingsCache::default()).expect("ratings can be drawn");
     let split = SplitConfig::Random { test: 0.1, valid: 0.1 }.split(data, &streams).expect("ratings can be split");
     let dealt = RatingsPartition::Users.build(&split, USERS, &[], &streams).expect("users are clients");
-    let network = Shape { dimensions: 32, hidden: 32, proxy: Some(Proxy::Pairwise) };
+    let network = proxy_ncf::Config { dimensions: 32, hidden: 32, proxy: ProxyConfig::Pairwise };
     let settings = Settings {
-        dimensions: 32,
-        kind: Kind::Network(network),
         cutoffs: vec![20],
         moves: Moves::Interacted,
         transfer: [Sent::Table, Sent::Rows],
         staleness_window: 100,
     };
-    let own = Recommendation::new(settings, &split, (&dealt, true), None, None, &streams);
+    let own = Recommendation::new(Arc::new(network), settings, &split, (&dealt, true), None, None, &streams);
     let task: &dyn Task = &own;
     let adam = OptimizerConfig::Adam { lr: 1e-2, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 };
     let local = LocalTraining::new(1, 32, &adam).expect("settings are right");
@@ -112,7 +111,17 @@ fn main() {
             let (&Job { client, number, start, .. }, Update { parameters, rows, .. }): (&Job<'_>, &Update) =
                 (job, update);
             let examples = task.examples(client);
-            Contribution { client, number, cluster: 0, examples, staleness_weight: 1.0, start, parameters, rows }
+            Contribution {
+                client,
+                number,
+                cluster: 0,
+                examples,
+                weight: None,
+                staleness_weight: 1.0,
+                start,
+                parameters,
+                rows,
+            }
         };
         let contributions: Vec<Contribution<'_>> = jobs.iter().zip(&updates).map(contribution).collect();
         model.clone_from(&start);

@@ -11,6 +11,7 @@
 //! | [`held_out`] | which rows of a single table are for testing |
 //! | [`synthetic`] | linear regression data, drawn from the seed |
 //! | [`synthetic_images`] | images of classes, drawn from the seed |
+//! | [`validation`] | which training rows are for validation |
 //! | [`partition`] | which training examples go to which client |
 //! | [`error`] | everything that can be wrong with data |
 
@@ -27,11 +28,13 @@ pub mod rows;
 pub mod source;
 pub mod synthetic;
 pub mod synthetic_images;
+pub mod validation;
 
 pub use dataset::{Dataset, Shape, Split, Targets};
 pub use error::DataError;
 pub(crate) use error::NO_FOLDER;
 pub use partition::{Partition, PartitionError};
+pub use validation::SetAside;
 
 /// Where a file is looked for that a scenario names: in `data`, the folder given by the user, if it is there, and else
 /// in `base`, the folder of the scenario. A file that is in neither is expected in the first.

@@ -23,7 +23,7 @@
 //! assert_eq!(layout.update_bytes(2), 4 * (3 + 2 * (2 + 1)));
 //! ```
 
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use std::ops::Range;
 
 /// Bytes of a parameter, and of the id of a row.
@@ -245,7 +245,7 @@ impl Layout {
 }
 
 /// What a client sends back, what it keeps, and what it says of its training.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Stateful)]
 pub struct Update {
     /// The dense parts of its model after training, in the order of [`Layout::dense_parts`], then the values of `rows`.
     /// Not to be aggregated if it diverged.
@@ -264,20 +264,6 @@ pub struct Update {
     pub diverged: bool,
     /// Steps of its optimizer that the job made.
     pub steps: u64,
-}
-
-impl Stateful for Update {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { parameters, rows, private, memory, first_loss, loss_rms, diverged, steps } = self;
-        state.field(parameters);
-        state.field(rows);
-        state.field(private);
-        state.field(memory);
-        state.field(first_loss);
-        state.field(loss_rms);
-        state.field(diverged);
-        state.field(steps);
-    }
 }
 
 impl Update {

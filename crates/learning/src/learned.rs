@@ -32,6 +32,8 @@ pub struct Learner {
     pub clients: usize,
     /// The cloud's step, or the one server's.
     server: ServerOptimizer,
+    /// The mean of changes itself.
+    mean: ServerOptimizer,
     /// An edge server's step: it averages what it gets; only the cloud keeps a part of the old model.
     edge: ServerOptimizer,
 }
@@ -50,14 +52,20 @@ impl Learner {
             Weighting::TotalSize => Weighting::DataSize,
             Weighting::DataSize | Weighting::Uniform => weighting,
         };
-        let at_edge =
-            AggregationConfig { weighting: Some(at_edge), server: ServerConfig::default(), rows: aggregation.rows };
+        let at_edge = AggregationConfig {
+            weighting: Some(at_edge),
+            server: ServerConfig::default(),
+            rows: aggregation.rows,
+            normalise: aggregation.normalise,
+        };
         let layout = Arc::new(layout.clone());
         let make = |config: &AggregationConfig| {
             ServerOptimizer::new(config, layout.clone()).with_combination(algorithm.combine.clone())
         };
-        let (server, edge) = (make(aggregation).with_aging(aging), make(&at_edge));
-        Self { layout, algorithm: algorithm.clone(), weighting, clients, server, edge }
+        let mean = AggregationConfig { server: ServerConfig::default(), ..aggregation.clone() };
+        let (server, mean) = (make(aggregation).with_aging(aging), make(&mean).with_aging(aging));
+        let edge = make(&at_edge);
+        Self { layout, algorithm: algorithm.clone(), weighting, clients, server, mean, edge }
     }
 }
 
@@ -106,6 +114,8 @@ impl<'t> OpenRound<'t> {
 pub enum Tier {
     /// The one server's, or the cloud's: those of all clusters.
     Server,
+    /// The one server's, by the mean of the changes in the place of its step.
+    Mean,
     /// An edge server's, which has the model of this cluster.
     Edge(u32),
 }
@@ -265,6 +275,10 @@ impl State {
                 let models: Result<Vec<Arc<[f32]>>, NotFinite> =
                     all.map(|(cluster, (server, old))| one(server, old, examples, cluster)).collect();
                 (self.models, self.servers) = (models?, servers);
+            }
+            Tier::Mean => {
+                let examples = task.describe().all_examples;
+                self.models[0] = one(&mut learner.mean.clone(), &self.models[0], examples, 0)?;
             }
             Tier::Edge(cluster) => {
                 let model = &mut self.models[cluster as usize];

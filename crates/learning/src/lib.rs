@@ -12,6 +12,7 @@ pub mod layout;
 pub mod learned;
 pub mod local;
 pub mod matrix_factorisation;
+pub mod metric;
 pub mod model;
 pub mod ncf;
 pub mod private;

@@ -75,11 +75,14 @@ impl Tally {
     }
 }
 
+/// Where losses are told, if somebody asks.
+pub(crate) type Told<'a> = Option<&'a mut Tally>;
+
 /// What a step on a mini-batch is.
 pub(crate) trait Stepper {
     /// Makes a step on some examples; steps are counted from 1. Tells their losses where somebody asks, as they are
     /// before the step. Returns whether the loss is finite.
-    fn step(&mut self, batch: &[u32], number: u64, tally: Option<&mut Tally>) -> bool;
+    fn step(&mut self, batch: &[u32], number: u64, tally: Told<'_>) -> bool;
 }
 
 /// How a job goes through its examples.
@@ -157,7 +160,7 @@ mod tests {
     }
 
     impl Stepper for Notes {
-        fn step(&mut self, batch: &[u32], number: u64, tally: Option<&mut Tally>) -> bool {
+        fn step(&mut self, batch: &[u32], number: u64, tally: Told<'_>) -> bool {
             self.batches.push(batch.to_vec());
             assert_eq!(self.batches.len() as u64, number);
             if let Some(tally) = tally {

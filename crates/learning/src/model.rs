@@ -12,12 +12,14 @@ mod batch;
 pub mod families;
 pub mod linear_regression;
 pub mod network;
+mod outputs;
 pub mod softmax_regression;
 pub mod weights;
 
 pub use batch::Batch;
 pub use linear_regression::LinearRegression;
 pub use network::Network;
+pub use outputs::{Outputs, outputs};
 pub use softmax_regression::SoftmaxRegression;
 pub use weights::TensorLayout;
 
@@ -82,6 +84,10 @@ pub trait Model: Send + Sync {
     fn evaluate_each(&self, models: &[&[f32]], batch: Batch<'_>, scratch: &mut Scratch) -> Vec<Evaluation> {
         models.iter().map(|parameters| self.evaluate(parameters, batch, scratch)).collect()
     }
+
+    /// Appends the outputs for each example: the scores of all classes, or the predicted number. See [`outputs`] for
+    /// many examples at once.
+    fn outputs(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch, to: &mut Vec<f32>);
 }
 
 /// Why a model cannot learn from a data set.

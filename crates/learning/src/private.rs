@@ -1,20 +1,15 @@
 //! What clients keep to themselves: one table for a run, with entries for those who have trained.
 
 use fedgenie_core::id::ClientId;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use std::sync::Arc;
 
 /// What every client keeps. A client without an entry keeps what its task starts it with.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub struct PrivateTable {
     /// Empty where nobody keeps anything.
+    #[state(each)]
     kept: Vec<Option<Arc<[f32]>>>,
-}
-
-impl Stateful for PrivateTable {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.fields(&mut self.kept);
-    }
 }
 
 impl PrivateTable {

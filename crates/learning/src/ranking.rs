@@ -45,18 +45,28 @@
 mod count;
 mod evaluate;
 mod lists;
-mod ties;
 
 pub use evaluate::{BLOCK, Lists, Means, ScoreItems, evaluate, evaluate_some, evaluate_users};
 pub use lists::ItemLists;
 
 use crate::lanes::Path;
+use crate::metric::auc::AUC;
+use crate::metric::f1_at;
+use crate::metric::hr::HR;
+use crate::metric::ndcg::NDCG;
+use crate::metric::precision::PRECISION;
+use crate::metric::ranked::Tie;
+use crate::metric::recall::RECALL;
+use crate::metric::{Definition, Ranked};
 use count::{Counts, count};
 use fedgenie_core::math::float;
-use ties::Tie;
+use fedgenie_core::metric::Measure;
+
+/// Metrics of a whole ranking, in the order of their values.
+const WHOLE: [&Definition; 1] = [&AUC];
 
 /// Metrics that depend on a cutoff, in the order of their values.
-const WITH_CUTOFF: [&str; 5] = ["hr", "ndcg", "recall", "precision", "f1"];
+const WITH_CUTOFF: [&Definition; 5] = [&HR, &NDCG, &RECALL, &PRECISION, &f1_at::F1];
 
 /// The metrics of a user, for a list of cutoffs. Keeps its buffers from user to user.
 #[derive(Clone, Debug)]
@@ -104,16 +114,20 @@ impl Ranker {
         }
     }
 
-    /// Names of the metrics in the order of [`Ranker::user`]'s values: `auc`, then `hr_20`, `ndcg_20`, … by cutoff.
+    /// The metrics in the order of [`Ranker::user`]'s values: `auc`, then `hr_20`, `ndcg_20`, … by cutoff.
+    pub fn measures(cutoffs: &[usize]) -> Vec<Measure> {
+        let with_cutoff = cutoffs.iter().flat_map(|&cutoff| WITH_CUTOFF.iter().map(move |metric| metric.at(cutoff)));
+        WHOLE.iter().map(|metric| metric.measure).chain(with_cutoff).collect()
+    }
+
+    /// Names of the metrics in their order.
     pub fn names(cutoffs: &[usize]) -> Vec<String> {
-        let with_cutoff =
-            cutoffs.iter().flat_map(|cutoff| WITH_CUTOFF.iter().map(move |name| format!("{name}_{cutoff}")));
-        std::iter::once("auc".to_owned()).chain(with_cutoff).collect()
+        Self::measures(cutoffs).into_iter().map(|measure| measure.name.to_owned()).collect()
     }
 
     /// How many metrics there are for so many cutoffs.
     pub const fn count(cutoffs: usize) -> usize {
-        1 + cutoffs * WITH_CUTOFF.len()
+        WHOLE.len() + cutoffs * WITH_CUTOFF.len()
     }
 
     /// Writes the metrics of one user to `values`, in the order of [`Ranker::names`], and says whether the user counts:
@@ -146,9 +160,12 @@ impl Ranker {
             });
         }
         self.extend_discounts(candidates);
-        values[0] = ties::auc(&self.ties, candidates, wanted);
-        for (&cutoff, values) in self.cutoffs.iter().zip(values[1..].chunks_exact_mut(WITH_CUTOFF.len())) {
-            values.copy_from_slice(&ties::at_cutoff(&self.ties, cutoff, wanted, &self.discounts));
+        let ranked = Ranked { ties: &self.ties, candidates, relevant: wanted, discounts: &self.discounts };
+        let (whole, with_cutoff) = values.split_at_mut(WHOLE.len());
+        whole.iter_mut().zip(WHOLE).for_each(|(value, metric)| *value = metric.of_ranking(&ranked));
+        for (&cutoff, values) in self.cutoffs.iter().zip(with_cutoff.chunks_exact_mut(WITH_CUTOFF.len())) {
+            let at = ranked.at(cutoff);
+            values.iter_mut().zip(WITH_CUTOFF).for_each(|(value, metric)| *value = metric.at_cutoff(&at));
         }
         true
     }

@@ -23,15 +23,15 @@ pub mod optimizer;
 pub mod schedule;
 
 pub use crate::local::Length;
-pub use dense_job::DenseJob;
 pub(crate) use dense_job::{Buffers, Slopes};
+pub use dense_job::{DenseJob, Wanted};
 pub use optimizer::{Optimizer, OptimizerConfig};
 pub use schedule::Schedule;
 
 use crate::data::Dataset;
 use crate::lanes::Path;
 pub use crate::layout::Update;
-use crate::local::Tally;
+use crate::local::Told;
 use crate::model::{Batch, Model, Scratch};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
@@ -131,11 +131,23 @@ impl LocalTraining {
         optimizer::check_regularisation(self.clip.map(f64::from), Some(f64::from(self.proximal)))
     }
 
-    /// The learning rate of a round, counted from 1.
-    pub fn rate(&self, round: Round) -> f64 {
-        let (OptimizerConfig::Sgd { lr, .. } | OptimizerConfig::Adam { lr, .. } | OptimizerConfig::AdamW { lr, .. }) =
-            *self.optimizer.config();
-        lr * self.schedule.factor(round.0)
+    /// The learning rate η of the steps of a job that was dispatched in a round.
+    pub fn rate(&self, round: Round) -> f32 {
+        self.optimizer.rate(self.schedule.factor(round.0) as f32)
+    }
+
+    /// The epochs of a job; none if it is counted in steps.
+    pub const fn epochs(&self) -> Option<u32> {
+        match self.length {
+            Length::Epochs(epochs) => Some(epochs),
+            Length::Steps(_) => None,
+        }
+    }
+
+    /// The same training, of so many epochs.
+    #[must_use]
+    pub fn of_epochs(&self, epochs: u32) -> Self {
+        Self { length: Length::Epochs(epochs), ..self.clone() }
     }
 
     /// Examples that a client with this many goes through, the same ones several times if need be.
@@ -235,61 +247,32 @@ impl Trainer<'_> {
         let sent = (start, self.model.trained());
         let job = DenseJob::new(self.settings, self.streams, (client, round, number), sent);
         let job = DenseJob { loss_rms, ..job };
-        self.do_job(&job, (client, number), examples, worker, update);
+        self.do_job(&job, (client, number), examples, worker, Wanted::Update(update));
     }
 
-    /// Does a job of a client on these examples.
+    /// Does a job of a client on these examples, or works out its mean gradient.
     pub(crate) fn do_job(
         &self,
         job: &DenseJob<'_>,
-        key: (ClientId, JobNumber),
-        examples: &[u32],
-        worker: &mut Worker,
-        update: &mut Update,
-    ) {
-        let Worker { scratch, order, buffers } = worker;
-        let mut rows = self.rows(job, key, examples, scratch, order);
-        job.train(order, &mut rows, buffers, update);
-        // In the precision of the losses that it is the mean of.
-        update.first_loss = f64::from(update.first_loss as f32);
-        if update.diverged {
-            // What is left in padding may not be finite, which no later job should meet.
-            *scratch = Scratch::on(scratch.path());
-        }
-    }
-
-    /// Replaces `gradient` by the mean gradient of such a job; see [`DenseJob`].
-    pub(crate) fn gradient(
-        &self,
-        job: &DenseJob<'_>,
-        key: (ClientId, JobNumber),
-        examples: &[u32],
-        worker: &mut Worker,
-        gradient: &mut Vec<f32>,
-    ) -> bool {
-        let Worker { scratch, order, buffers } = worker;
-        let mut rows = self.rows(job, key, examples, scratch, order);
-        let is_defined = job.gradient(order, &mut rows, buffers, gradient);
-        if !gradient.iter().all(|slope| slope.is_finite()) {
-            *scratch = Scratch::on(scratch.path());
-        }
-        is_defined
-    }
-
-    fn rows<'s>(
-        &'s self,
-        job: &DenseJob<'_>,
         (client, number): (ClientId, JobNumber),
         examples: &[u32],
-        scratch: &'s mut Scratch,
-        order: &mut Vec<u32>,
-    ) -> Rows<'s> {
+        Worker { scratch, order, buffers }: &mut Worker,
+        mut wanted: Wanted<'_>,
+    ) {
         let Self { model, data, .. } = *self;
         assert_eq!(job.start.len(), model.parameters(), "{client} was sent a model of another length");
         order.clear();
         order.extend_from_slice(examples);
         let noise = self.streams.stream(Purpose::TrainingNoise, client.0, number.0);
-        Rows { model, data, noise, squares: job.loss_rms, scratch }
+        let mut rows = Rows { model, data, noise, squares: job.loss_rms, scratch };
+        if !job.run(order, &mut rows, buffers, &mut wanted) {
+            // What is left in padding may not be finite, which no later job should meet.
+            *scratch = Scratch::on(scratch.path());
+        }
+        if let Wanted::Update(update) = wanted {
+            // In the precision of the losses that it is the mean of.
+            update.first_loss = f64::from(update.first_loss as f32);
+        }
     }
 }
 
@@ -304,13 +287,7 @@ struct Rows<'a> {
 }
 
 impl Slopes for Rows<'_> {
-    fn slopes(
-        &mut self,
-        parameters: &mut [f32],
-        batch: &[u32],
-        gradient: &mut [f32],
-        tally: Option<&mut Tally>,
-    ) -> bool {
+    fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool {
         let Self { model, data, noise, squares, scratch } = self;
         let examples = batch.len();
         let batch = Batch { data, examples: batch };

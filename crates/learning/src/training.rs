@@ -65,7 +65,7 @@ fn train_under(
         assert!(is_known && gradient.len() == layout.len(), "a task without gradients is refused before");
     }
     let mut left = std::mem::take(&mut update.memory);
-    let rate = context.settings.rate(job.round);
+    let rate = f64::from(context.settings.rate(job.round));
     rule.leave(&Done { layout, start: job.start, update, rate, memory, gradient }, &mut left);
     update.memory = left;
 }

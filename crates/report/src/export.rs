@@ -25,6 +25,7 @@ mod sheet;
 
 use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::artefacts::{ROUNDS_FILE, RUNS_FOLDER};
@@ -269,11 +270,13 @@ impl Export {
     }
 
     /// Metrics of rounds, and indices of the meters in use.
-    fn measured(&self) -> (BTreeSet<&str>, Vec<usize>) {
+    fn measured(&self) -> (BTreeSet<String>, Vec<usize>) {
         let points = || self.all_runs().flat_map(|(_, run)| &run.curve);
         let is_metered = |meter: usize| points().any(|point| point.regret.entries()[meter].1.is_some());
         let meters = (0..Regret::default().entries().len()).filter(|&meter| is_metered(meter)).collect();
-        (points().flat_map(|point| &point.metrics).map(|(name, _)| &**name).collect(), meters)
+        let metrics: BTreeSet<MetricId> =
+            points().flat_map(|point| &point.metrics).map(|&(metric, _)| metric).collect();
+        (metrics.iter().map(MetricId::to_string).collect(), meters)
     }
 
     fn round_columns(&self) -> Vec<Column> {
@@ -318,7 +321,7 @@ impl Export {
                 row.extend([round.down_bytes, round.up_bytes].map(Cell::Count));
                 let regrets = round.regret.entries();
                 row.extend(meters.iter().map(|&meter| Cell::number(regrets[meter].1)));
-                row.extend(metrics.iter().map(|&name| Cell::number(round.metrics.get(name).copied().flatten())));
+                row.extend(metrics.iter().map(|name| Cell::number(round.metrics.get(name).copied().flatten())));
                 row.push(changed.clone());
                 sheet.row(row)?;
             }

@@ -13,6 +13,7 @@ use super::courses::BAND_SEEDS;
 use super::model::{Axis, Figure, Mark, Scale};
 use super::study::{Study, rounded};
 use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::metric::MetricId;
 use fedgenie_experiment::experiment::{INTERVAL_SEEDS, Reached, show};
 use std::collections::BTreeMap;
 
@@ -133,10 +134,10 @@ fn mean_words(label: &str, estimate: &Estimate, unit: Option<&str>) -> String {
 }
 
 /// The targets for a metric, and what is reached without a model.
-fn marks(study: &Study<'_>, metric: &str) -> Vec<Mark> {
+fn marks(study: &Study<'_>, metric: MetricId) -> Vec<Mark> {
     let mark = |reached: &Reached| {
         let target = &reached.target;
-        let value = target.at_least.or(target.at_most).filter(|_| target.metric == metric)?;
+        let value = target.at_least.or(target.at_most).filter(|_| metric.is_called(&target.metric))?;
         Some(Mark { label: format!("target: {}", reached.name().replace('_', " ")), value: rounded(value) })
     };
     let of_target = study.targets().into_iter().filter_map(mark);

@@ -5,10 +5,12 @@ use super::model::{Axis, Interval, Scale};
 use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
 pub(super) use fedgenie_core::metric::Better;
-use fedgenie_core::metric::Metric;
+use fedgenie_core::metric::{Metric, MetricId, Names, Place, Statistic};
 use fedgenie_experiment::experiment::compared::{Aim, questions};
 use fedgenie_experiment::experiment::sample::Sample;
-use fedgenie_experiment::experiment::{CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary, is_told_who_was_asked};
+use fedgenie_experiment::experiment::{
+    CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary, is_loss, is_told_who_was_asked,
+};
 use fedgenie_experiment::scenario::{Sweep, points};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -276,25 +278,27 @@ impl<'a> Study<'a> {
         mine.minus(&theirs, Sample::horizon([&mine, &theirs]))
     }
 
-    /// Names of metrics, each once.
-    pub fn metrics(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
+    /// The metrics at the end of runs, each once.
+    pub fn metrics(&self) -> Vec<MetricId> {
+        let declared: Vec<Metric> = self.measured();
+        let names = Names::of(&declared);
+        let mut metrics: Vec<MetricId> = Vec::new();
         for name in self.arms.iter().filter_map(|arm| arm.all_runs().next()).flat_map(|run| run.final_metrics.keys()) {
-            if !names.contains(name) {
-                names.push(name.clone());
+            let id = names.read(name);
+            if !metrics.contains(&id) {
+                metrics.push(id);
             }
         }
         // As the task declares them: metrics of the global model come before those of clients.
-        let declared: Vec<Metric> = self.measured();
-        names.sort_by_key(|name| declared.iter().position(|metric| metric.name == *name).unwrap_or(usize::MAX));
-        names
+        metrics.sort_by_key(|id| declared.iter().position(|metric| metric.id == *id).unwrap_or(usize::MAX));
+        metrics
     }
 
     /// The metrics that tasks declare, each once.
     pub fn measured(&self) -> Vec<Metric> {
         let mut metrics: Vec<Metric> = Vec::new();
         for metric in self.arms.iter().filter_map(|arm| arm.all_runs().next()).flat_map(|run| &run.measured) {
-            if metrics.iter().all(|known| known.name != metric.name) {
+            if metrics.iter().all(|known| known.id != metric.id) {
                 metrics.push(metric.clone());
             }
         }
@@ -327,11 +331,12 @@ impl<'a> Study<'a> {
 
     /// What is reached without a model by a metric, as means over seeds, by name; what differs between runs of a seed
     /// is left out.
-    pub fn references(&self, metric: &str) -> Vec<(String, f64)> {
+    pub fn references(&self, metric: MetricId) -> Vec<(String, f64)> {
+        let written = metric.to_string();
         let mut of_names: BTreeMap<&str, BTreeMap<u64, Option<f64>>> = BTreeMap::new();
         for run in self.arms.iter().flat_map(Arm::all_runs) {
             for (name, metrics) in &run.reference {
-                let value = metrics.get(metric).copied().filter(|value| value.is_finite());
+                let value = metrics.get(&written).copied().filter(|value| value.is_finite());
                 let known = of_names.entry(name).or_default().entry(run.seed).or_insert(value);
                 *known = known.filter(|known| value == Some(*known));
             }
@@ -363,33 +368,30 @@ impl<'a> Study<'a> {
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut all = Vec::new();
         let (declared, targets) = (self.measured(), self.targets());
-        for name in self.metrics() {
-            let words = format!("final {}", name.replace('_', " "));
+        for id in self.metrics() {
             // Over the last evaluated rounds as at the end.
-            let plain = name.strip_suffix("_last").unwrap_or(&name);
-            let known = declared.iter().find(|metric| metric.name == plain && !plain.ends_with("_sd"));
+            let plain = MetricId { is_last: false, ..id };
+            let known = declared.iter().find(|metric| metric.id == plain && plain.over != Some(Statistic::Sd));
             let better = known.map(|metric| metric.better);
-            let is_aimed_at = targets.iter().any(|reached| reached.target.metric == name);
-            let of_servers = |metric: &Metric| {
-                let whole = metric.name.strip_prefix("test_").filter(|_| metric.main);
-                whole.is_some_and(|whole| plain == format!("server_{whole}_mean"))
-            };
+            let is_aimed_at = targets.iter().any(|reached| id.is_called(&reached.target.metric));
+            let of_servers = |metric: &Metric| metric.main && plain == metric.id.over(Place::Servers, Statistic::Mean);
             let is_main = is_aimed_at
-                || name == "test_loss"
+                || id.place == Place::Test && is_loss(id)
                 || known.is_some_and(|metric| metric.main)
                 || declared.iter().any(of_servers);
-            all.push(Quantity { is_main, ..Quantity::new(format!("final.{name}"), words, None, better) });
+            let words = format!("final {}", id.words());
+            all.push(Quantity { is_main, ..Quantity::new(format!("final.{id}"), words, None, better) });
         }
         if self.limits_traffic() {
             for metric in declared.iter().filter(|metric| metric.main) {
-                let words = metric.name.replace('_', " ");
+                let words = metric.id.words();
                 let best =
-                    Quantity::new(format!("best.{}", metric.name), format!("best {words}"), None, Some(metric.better));
+                    Quantity::new(format!("best.{}", metric.id), format!("best {words}"), None, Some(metric.better));
                 all.insert(0, best.main());
                 let amounts: BTreeSet<u64> =
                     self.arms.iter().flat_map(Arm::all_runs).flat_map(|run| run.at_bytes.keys().copied()).collect();
                 for bytes in amounts {
-                    let key = format!("at_bytes.{bytes}.{}", metric.name);
+                    let key = format!("at_bytes.{bytes}.{}", metric.id);
                     all.push(Quantity::new(key, format!("{words} at {bytes} B"), None, Some(metric.better)));
                 }
             }

@@ -12,6 +12,7 @@
 //! | `recommendation` | ratings, see [`fedgenie_learning::ratings`] | `test_auc`, and for each cutoff `test_hr_20`, … |
 
 pub mod classification;
+mod labelled;
 pub mod linear_regression;
 pub mod none;
 pub mod rating_graph;
@@ -34,10 +35,7 @@ use fedgenie_core::id::Round;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::partition::PartitionConfig;
-use fedgenie_learning::data::Split;
-use fedgenie_learning::model::weights::read_safetensors;
-use fedgenie_learning::model::{Model, ModelError, Network};
-use fedgenie_learning::task::{ClusterNetworks, read_clusters};
+use fedgenie_learning::task::ClusterNetworks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -227,76 +225,6 @@ components! {
     }
 }
 
-/// Rows with a class or a number, and a model of them.
-struct Rows {
-    /// Train and test examples.
-    data: Arc<Split>,
-    /// What is learned.
-    model: Box<dyn Model>,
-    /// The sum of two such models, for clusters of edge servers; none of one without scores of classes.
-    additive: Option<Network>,
-    /// The networks of clusters, where there are any.
-    clusters: Option<ClusterNetworks>,
-    /// How the training examples go to clients.
-    partition: PartitionConfig,
-    /// The file of the weights to start from, if they are not drawn.
-    start: Option<PathBuf>,
-}
-
-impl Rows {
-    /// Checks that the model fits the data.
-    fn of(
-        data: Arc<Split>,
-        model: impl Model + 'static,
-        additive: Option<Network>,
-        partition: &PartitionConfig,
-        start: Option<&PathBuf>,
-    ) -> Result<Option<Box<dyn Material>>, TaskError> {
-        model.fits(&data.train)?;
-        model.fits(&data.test)?;
-        let (model, partition, start) = (Box::new(model), partition.clone(), start.cloned());
-        Ok(Some(Box::new(Self { data, model, additive, clusters: None, partition, start })))
-    }
-}
-
-impl Material for Rows {
-    fn whole_bytes(&self) -> u64 {
-        self.model.parameters() as u64 * 4
-    }
-
-    fn clustered(&mut self, model: Option<ClusterModel>, networks: ClusterNetworks) -> Option<ClusterModel> {
-        let made = match (model, self.additive.take()) {
-            (Some(ClusterModel::Isolated), _) => ClusterModel::Isolated,
-            (_, Some(additive)) => {
-                self.model = Box::new(additive);
-                ClusterModel::Additive
-            }
-            (_, None) => return None,
-        };
-        self.clusters = Some(networks);
-        Some(made)
-    }
-
-    fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
-        let partition = self.partition.build(&self.data.train, clients, sizes, streams)?;
-        let test_split = self.partition.test_split(&self.data.train, streams)?;
-        let copies = self.clusters.map_or(1, |clusters| clusters.count as usize);
-        check_parameters(self.model.parameters().saturating_mul(copies)).map_err(TaskError::Network)?;
-        let read = |start: PathBuf| match self.clusters {
-            Some(clusters) => read_clusters(&*self.model, clusters.count, &start),
-            None => read_safetensors(&*self.model, &start).map(|start| vec![start]),
-        };
-        let start = self.start.map(read).transpose()?;
-        let mut task = Labelled::new(self.data, self.model, partition, None);
-        task.start = start;
-        if let Some(clusters) = self.clusters {
-            task = task.with_clusters(clusters);
-        }
-        task.test_split = test_split;
-        Ok(Arc::new(task))
-    }
-}
-
 impl TaskConfig {
     /// The task's settings.
     pub fn as_settings(&self) -> &dyn TaskSettings {
@@ -332,27 +260,9 @@ pub fn check(task: &dyn TaskSettings) -> Result<(), Complaint> {
     task.partition().map_or(Ok(()), |partition| partition.check().map_err(|complaint| complaint.below("partition")))
 }
 
-/// Number of classes of both parts.
-///
-/// # Errors
-/// If the examples have numbers as targets.
-fn classes(split: &Split) -> Result<usize, ModelError> {
-    let refused = ModelError::Targets { found: "numbers", expected: "classes" };
-    split.train.classes().map(|(_, classes)| classes).ok_or(refused)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedgenie_learning::data::{Dataset, Targets};
-    use ndarray::Array2;
-
-    #[test]
-    fn numbers_are_no_classes() {
-        let numbers = Dataset::new(Array2::zeros((2, 1)), Targets::Values(vec![0.5, 1.5]));
-        let error = classes(&Split { train: numbers.clone(), test: numbers }).unwrap_err().to_string();
-        assert_eq!(error, "the model predicts classes, the data has numbers as targets");
-    }
 
     /// A task is called in messages as scenarios call it.
     #[test]

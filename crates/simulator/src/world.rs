@@ -6,10 +6,12 @@ mod effective;
 pub(crate) mod hindsight;
 mod policies;
 mod servers;
+mod training;
 mod truth;
 
 pub use budget::{Budget, BudgetPlan, Most};
 pub use policies::Evaluated;
+pub use training::Training;
 pub use truth::Truth;
 
 use crate::clusters::{Clusters, ClustersConfig};
@@ -21,7 +23,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::law::AnyLaw;
-use fedgenie_core::metric::Measures;
+use fedgenie_core::metric::{Measures, MetricId};
 use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
@@ -45,6 +47,8 @@ pub struct WorldPlan {
     pub evaluated: Evaluated,
     /// How they train, for a task that trains.
     pub training: LocalTraining,
+    /// Most epochs that a policy may choose for a job; as many as `training` says if none.
+    pub most_epochs: Option<u32>,
     /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
     /// When rounds close; its rule is checked when the number of clients is known.
@@ -113,25 +117,10 @@ pub struct World {
 }
 
 /// Names and values of metrics.
-pub type Metrics = Vec<(&'static str, f64)>;
+pub type Metrics = Vec<(MetricId, f64)>;
 
 /// When data move, and the task with the data moved.
 pub type Moved = (Drift, Arc<dyn Task>);
-
-/// How clients train, and what the server makes of it.
-#[derive(Clone, Debug)]
-pub struct Training {
-    /// How clients train.
-    pub local: LocalTraining,
-    /// Duration of an inference pass over the local data as a share of one training epoch.
-    pub inference_share: f64,
-    /// Bytes of the whole model.
-    pub payload_bytes: u64,
-    /// How updates are folded into the global model.
-    pub aggregation: AggregationConfig,
-    /// The rules of jobs and of the combination.
-    pub algorithm: Algorithm,
-}
 
 /// When models travel and change.
 #[derive(Debug)]
@@ -203,8 +192,10 @@ impl WorldPlan {
             Some(reward) => Some(Truth::new(reward, &self.meters, &population, &rule, &mut warnings)?),
             None => None,
         };
+        let most_epochs = local.epochs().map(|epochs| self.most_epochs.unwrap_or(epochs));
         let training = Training {
             local,
+            most_epochs,
             inference_share: self.inference_share,
             payload_bytes,
             aggregation: self.aggregation.clone(),
@@ -301,6 +292,14 @@ impl WorldPlan {
         if self.reward.is_some() && !rule.has_regret() {
             let message =
                 "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
+            return Err(WorldError::scenario("regret", message));
+        }
+        let is_compared = self.reward.is_some() || self.hindsight.is_some();
+        if let Some(key) = rule.decided().filter(|_| is_compared) {
+            let message = format!(
+                "is defined for rounds of one size and deadline, and {key} of the protocol lets policies decide that; take one \
+                 of the two out"
+            );
             return Err(WorldError::scenario("regret", message));
         }
         let algorithm = self.algorithm(&rule, task.as_deref())?;
@@ -463,13 +462,6 @@ impl World {
     /// Whose latencies have an infinite mean or variance, in sentences; empty where no round waits for them for ever.
     pub fn heavy_tails(&self) -> Vec<String> {
         heavy_tails(&self.population, &self.protocol.rule)
-    }
-
-    /// Duration of a client's inference pass as a share of a whole job's compute phase.
-    pub fn inference_of_job(&self, client: ClientId) -> f64 {
-        let size = self.population.data_sizes()[client.index()] as usize;
-        let epochs = if size == 0 { 1.0 } else { self.training.local.examples(size) / size as f64 };
-        self.training.inference_share / epochs
     }
 }
 

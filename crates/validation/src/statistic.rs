@@ -147,7 +147,7 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
                 point.regret.entries().into_iter().find(|(name, _)| *name == meter).and_then(|(_, value)| value)
             }),
             Some(("final", metric)) => value_at(run, at, |point| {
-                point.metrics.iter().find(|(name, _)| *name == metric).map(|&(_, value)| value)
+                point.metrics.iter().find(|(id, _)| id.is_called(metric)).map(|&(_, value)| value)
             }),
             _ => return usage(format!("{value:?} is not known at a virtual time; regret.METER and final.METRIC are")),
         },

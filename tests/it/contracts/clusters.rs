@@ -13,7 +13,7 @@ use fedgenie::model::weights::Tensor;
 use fedgenie::policy::Feedback;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::rng::{StreamRng, Streams};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::{
     Ask, Context, DataCache, DealtData, Description, Job, Material, On, PrivateView, Task, TaskError, TaskSettings,
     Worker,
@@ -183,12 +183,10 @@ fn each_test_example_is_measured_under_its_servers_model() {
 }
 
 /// Moves every edge server to the next cluster after each round, and writes down what it is told.
+#[derive(Stateful)]
 struct Next {
+    #[state(skip = "read by the test")]
     told: Arc<Mutex<Vec<String>>>,
-}
-
-impl Stateful for Next {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl ClusterPolicy for Next {

@@ -7,9 +7,9 @@ use fedgenie::layout::{Layout, Update};
 use fedgenie::math::float::{ln, sqrt};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
-use fedgenie::policy::{Feedback, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::Streams;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::{
     Ask, Context, DataCache, Description, Job, Material, On, PrivateView, Task, TaskError, TaskSettings, Worker,
 };
@@ -92,7 +92,7 @@ struct Settings;
 
 impl TaskSettings for Settings {
     fn measures(&self) -> Measures {
-        Measures { of_data: vec![Measure::loss("rmse")], ..Measures::default() }
+        Measures { of_data: vec![Measure::error("rmse")], ..Measures::default() }
     }
 
     fn trains(&self) -> bool {
@@ -110,7 +110,7 @@ impl TaskSettings for Settings {
 }
 
 /// Arms with mean rewards and counts.
-#[derive(Default)]
+#[derive(Default, Stateful)]
 struct Arms(Vec<f64>, Vec<u32>);
 
 impl Arms {
@@ -130,20 +130,11 @@ impl Arms {
 }
 
 /// Upper confidence bounds for how many, and for whom: a round is worth what its error says, less its traffic.
+#[derive(Stateful)]
 struct HowMany {
     sizes: Arms,
     clients: Arms,
     chosen: usize,
-}
-
-impl Stateful for HowMany {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        for Arms(means, counts) in [&mut self.sizes, &mut self.clients] {
-            state.field(means);
-            state.field(counts);
-        }
-        state.field(&mut self.chosen);
-    }
 }
 
 impl Policy for HowMany {
@@ -152,7 +143,7 @@ impl Policy for HowMany {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let turn = f64::from(ask.turn.0);
         self.chosen = (0..ask.cohort).min_by(self.sizes.best(turn)).unwrap();
@@ -165,7 +156,7 @@ impl Policy for HowMany {
     fn observe(&mut self, feedback: &Feedback<'_>) {
         let Feedback::Round(round) = feedback else { return };
         // An edge server's policy is told no metric.
-        let rmse = round.metrics.iter().find(|(name, _)| *name == "test_rmse").map_or(1.0, |(_, value)| *value);
+        let rmse = round.metrics.iter().find(|(id, _)| id.is_called("test_rmse")).map_or(1.0, |(_, value)| *value);
         assert!(round.down_bytes > 0);
         self.sizes.add(self.chosen, 1.0 - rmse - (round.down_bytes + round.up_bytes) as f64 / 1_000.0);
         round.selected.iter().for_each(|client| self.clients.add(client.index(), 1.0 - rmse));

@@ -7,9 +7,9 @@ use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
-use fedgenie::policy::{Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Feedback, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::{StreamRng, Streams};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::{
     Ask, Context, DataCache, Description, Job, JobKey, Material, ModelState, On, PartialTransfer, PrivateState,
     PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
@@ -147,7 +147,7 @@ struct Settings;
 
 impl TaskSettings for Settings {
     fn measures(&self) -> Measures {
-        let (of_data, of_model) = (vec![Measure::loss("loss")], vec![Measure::loss("item_staleness")]);
+        let (of_data, of_model) = (vec![Measure::loss("loss")], vec![Measure::error("item_staleness")]);
         Measures { of_data, of_model, ..Measures::default() }
     }
 
@@ -166,18 +166,12 @@ impl TaskSettings for Settings {
 }
 
 /// Prefers clients whose rows have a large product with weights that it moves towards the rows of low losses.
+#[derive(Stateful)]
 struct Actor {
     weights: [f64; 2],
     losses: Vec<f64>,
     /// Whom it has just asked, of whom some may have gone since, while others came.
     asked: Vec<ClientId>,
-}
-
-impl Stateful for Actor {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.weights);
-        state.field(&mut self.losses);
-    }
 }
 
 impl Policy for Actor {
@@ -199,7 +193,7 @@ impl Policy for Actor {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         assert_eq!(view.answers.len(), 2 * self.asked.len());

@@ -168,7 +168,7 @@ impl Probes for Items {
 
 impl TaskSettings for Toy {
     fn measures(&self) -> Measures {
-        let of_model = vec![Measure::loss("item_staleness"), Measure::loss("table_sum")];
+        let of_model = vec![Measure::error("item_staleness"), Measure::error("table_sum")];
         Measures { of_data: vec![Measure::share("hr_20")], of_model, has_valid: true, main: 0 }
     }
 

@@ -85,7 +85,8 @@ impl Record<'_> {
                 bytes.extend_from_slice(&client.0.to_le_bytes());
                 encode_floats(bytes, values);
             }
-            Self::Metric { round, name, value } => {
+            Self::Metric { round, metric, value } => {
+                let name = metric.to_string();
                 bytes.push(7);
                 bytes.extend_from_slice(&round.0.to_le_bytes());
                 bytes.push(name.len() as u8);

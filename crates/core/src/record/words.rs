@@ -52,7 +52,7 @@ impl fmt::Display for Record<'_> {
             Self::Private { round, client, values } => {
                 write!(formatter, "{} private numbers of {client} after {round}", values.len())
             }
-            Self::Metric { round, name, value } => write!(formatter, "{name} = {value} after {round}"),
+            Self::Metric { round, metric, value } => write!(formatter, "{metric} = {value} after {round}"),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::sample::Sample;
 use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, Summary, number, show};
 use crate::scenario::points;
 use fedgenie_core::math::statistics::{Estimate, values_needed};
-use fedgenie_core::metric::{Better, Place};
+use fedgenie_core::metric::{Better, Metric, MetricId, Place, Statistic};
 
 /// The most candidates that a sentence names, and the most sentences about seeds.
 const MOST_NAMED: usize = 4;
@@ -121,23 +121,22 @@ impl Aim {
         let time_to = |name: String| lower(format!("time_to.{name}"), format!("virtual time to {name}"), "s");
         let mut all: Vec<Self> = first.reached.iter().rev().map(Reached::name).map(time_to).collect();
         all.extend(first.converged.iter().map(|_| time_to(CONVERGENCE.to_owned())));
-        let is_main = |metric: &&fedgenie_core::metric::Metric| metric.main && metric.place == Place::Test;
+        let is_main = |metric: &&Metric| metric.main && metric.id.place == Place::Test;
         // Where no target is reached, its metric says most.
-        let is_aimed_at = |metric: &&fedgenie_core::metric::Metric| {
-            first.reached.iter().any(|reached| reached.target.metric == metric.name)
-        };
+        let is_aimed_at =
+            |metric: &&Metric| first.reached.iter().any(|reached| metric.id.is_called(&reached.target.metric));
         let aimed_at = first.measured.iter().filter(is_aimed_at);
         for metric in aimed_at.chain(first.measured.iter().filter(is_main)) {
             // Where test data are dealt to edge servers, what models are compared by is the mean over these.
-            let whole = metric.name.strip_prefix("test_").unwrap_or(&metric.name);
-            let names = [format!("server_{whole}_mean_last"), format!("server_{whole}_mean"), metric.name.clone()];
-            let of = |name: &String| Self {
-                key: format!("final.{name}"),
-                words: format!("final {}", name.replace('_', " ")),
+            let of_servers = metric.id.over(Place::Servers, Statistic::Mean);
+            let of_servers = [of_servers.last(), of_servers].into_iter().filter(|_| metric.id.place == Place::Test);
+            let of = |id: MetricId| Self {
+                key: format!("final.{id}"),
+                words: format!("final {}", id.words()),
                 unit: "",
                 better: metric.better,
             };
-            all.extend(names.iter().map(of));
+            all.extend(of_servers.chain([metric.id]).map(of));
         }
         let meters = ["mean", "realised", "expected", "expected-exact", "counterfactual", "assignment"];
         let regret = |name: &str| lower(format!("regret.{name}"), format!("{name} regret"), "");

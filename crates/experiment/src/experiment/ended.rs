@@ -1,6 +1,6 @@
 //! Why a run ended, and what its evaluated rounds came to: the best of each metric, and metrics within given traffic.
 
-use fedgenie_core::metric::{Better, Metric};
+use fedgenie_core::metric::{Better, Metric, MetricId};
 use fedgenie_core::state::{State, Stateful};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,54 +26,58 @@ pub enum Ended {
 /// Metrics by name.
 pub type Named = BTreeMap<String, f64>;
 
+/// Metrics by their names.
+pub(super) fn by_name(metrics: impl IntoIterator<Item = (MetricId, f64)>) -> Named {
+    metrics.into_iter().map(|(id, value)| (id.to_string(), value)).collect()
+}
+
 /// What is kept of evaluated rounds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub struct Evaluated {
     /// The task's metrics, and which way each improves.
-    better: BTreeMap<String, Better>,
+    #[state(skip = "from the task")]
+    better: BTreeMap<MetricId, Better>,
     /// The best value of each so far, of those that are finite.
-    best: Named,
+    best: BTreeMap<MetricId, f64>,
     /// Bytes, and the metrics of the last evaluated round by whose end clients had moved no more than these.
+    #[state(with = exchange_metrics)]
     at_bytes: Vec<(u64, Option<Named>)>,
 }
 
-impl Stateful for Evaluated {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { better: _, best, at_bytes } = self;
-        state.field(best);
-        at_bytes.iter_mut().for_each(|(_, metrics)| state.field(metrics));
-    }
+/// The bytes are those of the scenario.
+fn exchange_metrics(at_bytes: &mut Vec<(u64, Option<Named>)>, state: &mut State<'_>) {
+    at_bytes.iter_mut().for_each(|(_, metrics)| state.field(metrics));
 }
 
 impl Evaluated {
     /// Before the first round.
     pub fn new(metrics: &[Metric], at_bytes: &[u64]) -> Self {
-        let better = metrics.iter().map(|metric| (metric.name.clone(), metric.better)).collect();
-        Self { better, best: Named::new(), at_bytes: at_bytes.iter().map(|&bytes| (bytes, None)).collect() }
+        let better = metrics.iter().map(|metric| (metric.id, metric.better)).collect();
+        Self { better, best: BTreeMap::new(), at_bytes: at_bytes.iter().map(|&bytes| (bytes, None)).collect() }
     }
 
     /// Takes in the metrics of a round by whose end clients had moved so many bytes; none where it was not evaluated.
-    pub fn observe(&mut self, metrics: &[(&'static str, f64)], bytes: u64) {
+    pub fn observe(&mut self, metrics: &[(MetricId, f64)], bytes: u64) {
         if metrics.is_empty() {
             return;
         }
-        for &(name, value) in metrics.iter().filter(|(_, value)| value.is_finite()) {
-            let Some(better) = self.better.get(name) else { continue };
-            let best = self.best.entry(name.to_owned()).or_insert(value);
+        for &(id, value) in metrics.iter().filter(|(_, value)| value.is_finite()) {
+            let Some(better) = self.better.get(&id) else { continue };
+            let best = self.best.entry(id).or_insert(value);
             *best = match better {
                 Better::Higher => best.max(value),
                 Better::Lower => best.min(value),
             };
         }
         for (_, within) in self.at_bytes.iter_mut().filter(|(most, _)| bytes <= *most) {
-            *within = Some(metrics.iter().map(|&(name, value)| (name.to_owned(), value)).collect());
+            *within = Some(by_name(metrics.iter().copied()));
         }
     }
 
     /// The best of each metric; and by bytes the metrics of the last round within them, where there is one.
     pub fn into_parts(self) -> (Named, BTreeMap<u64, Named>) {
         let within = self.at_bytes.into_iter().filter_map(|(bytes, metrics)| Some((bytes, metrics?)));
-        (self.best, within.collect())
+        (by_name(self.best), within.collect())
     }
 }
 
@@ -84,16 +88,14 @@ mod tests {
 
     #[test]
     fn the_best_follows_the_direction_and_what_is_within_traffic_is_the_last() {
-        let metric = |name: &str, better| {
-            let name = name.to_owned();
-            Metric { name, better, range: (None, None), place: Place::Model, main: false }
-        };
-        let metrics = [metric("down", Better::Lower), metric("up", Better::Higher)];
+        let [down, up, other] = ["down", "up", "other"].map(|name| MetricId::new(Place::Model, name));
+        let metric = |id, better| Metric { id, better, range: (None, None), main: false };
+        let metrics = [metric(down, Better::Lower), metric(up, Better::Higher)];
         let mut evaluated = Evaluated::new(&metrics, &[9, 20, 30]);
-        evaluated.observe(&[("down", 3.0), ("up", 1.0), ("other", 1.0)], 10);
+        evaluated.observe(&[(down, 3.0), (up, 1.0), (other, 1.0)], 10);
         evaluated.observe(&[], 15);
-        evaluated.observe(&[("down", f64::NAN), ("up", 4.0)], 20);
-        evaluated.observe(&[("down", 5.0), ("up", 2.0)], 21);
+        evaluated.observe(&[(down, f64::NAN), (up, 4.0)], 20);
+        evaluated.observe(&[(down, 5.0), (up, 2.0)], 21);
         let saved = State::save(&mut evaluated);
         let mut evaluated = Evaluated::new(&metrics, &[9, 20, 30]);
         State::load(&mut evaluated, &saved).unwrap();

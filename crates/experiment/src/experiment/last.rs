@@ -1,27 +1,25 @@
 //! What edge servers have had in the last rounds that were evaluated.
 
-use fedgenie_core::metric::{Measures, Place, Statistic};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::metric::{Measures, MetricId, Place, Statistic};
+use fedgenie_core::state::Stateful;
 use fedgenie_simulator::run::Run;
 
 /// The measures of each edge server in the last evaluated rounds; none of a server without anything to measure on.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub(super) struct LastRounds {
     /// How many rounds are kept.
+    #[state(skip = "from the scenario")]
     most: usize,
     /// From the earliest on.
     rounds: Vec<Vec<Option<Vec<f64>>>>,
 }
 
-impl Stateful for LastRounds {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { most, rounds } = self;
-        state.field(rounds);
-        state.require(rounds.len() <= *most);
-    }
-}
-
 impl LastRounds {
+    fn is_sound(&self) -> bool {
+        self.rounds.len() <= self.most
+    }
+
     /// Before the first round.
     pub fn new(most: Option<u32>) -> Self {
         Self { most: most.unwrap_or(0) as usize, rounds: Vec::new() }
@@ -44,7 +42,7 @@ impl LastRounds {
 
     /// Of each measure, each server's mean over the rounds, then mean, deviation, smallest and largest over servers:
     /// `server_accuracy_mean_last`, …
-    pub fn summary(&self, measures: &Measures) -> Vec<(String, f64)> {
+    pub fn summary(&self, measures: &Measures) -> Vec<(MetricId, f64)> {
         let servers = self.rounds.first().map_or(0, Vec::len);
         let mut found = Vec::new();
         for (index, measure) in measures.of_data.iter().enumerate().filter(|_| servers > 0) {
@@ -56,7 +54,7 @@ impl LastRounds {
             let means: Vec<f64> = (0..servers).filter_map(of_server).collect();
             let all = Statistic::ALL.into_iter().zip(Statistic::of(&means));
             for (statistic, value) in all.filter(|(statistic, _)| *statistic != Statistic::P10) {
-                found.push((format!("{}_last", measure.metric(Place::Servers, Some(statistic))), value));
+                found.push((measure.at(Place::Servers).over(Place::Servers, statistic).last(), value));
             }
         }
         found
@@ -91,7 +89,8 @@ mod tests {
             ("server_accuracy_min_last", 0.25),
             ("server_accuracy_max_last", 0.625),
         ];
-        assert_eq!(last.summary(&measures), expected.map(|(name, value)| (name.to_owned(), value)));
+        let found: Vec<_> = last.summary(&measures).into_iter().map(|(id, value)| (id.to_string(), value)).collect();
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
         let mut none = LastRounds::new(None);
         none.take_in(&measured([Some([1.0, 0.5]), None, None]));
         assert!(none.summary(&measures).is_empty());

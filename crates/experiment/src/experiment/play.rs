@@ -2,6 +2,7 @@
 
 use super::artefacts::{MEMORY_FILE, POLICY_FILES};
 use super::checkpoint::Checkpoints;
+use super::ended::by_name;
 use super::execution::Threads;
 use super::last::LastRounds;
 use super::refine::Refine;
@@ -25,6 +26,7 @@ use fedgenie_simulator::world::World;
 use std::path::Path;
 
 /// What is noticed of a run beside what its sink keeps.
+#[derive(Stateful)]
 struct Course<'a> {
     curve: Curve,
     watch: Watch<'a>,
@@ -33,18 +35,6 @@ struct Course<'a> {
     /// Rounds that have closed at this instant, where nothing else ends the run.
     standstill: u32,
     before: VirtualTime,
-}
-
-impl Stateful for Course<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { curve, watch, last, refine, standstill, before } = self;
-        state.field(curve);
-        state.field(watch);
-        state.field(last);
-        state.field(refine);
-        state.field(standstill);
-        state.field(before);
-    }
 }
 
 impl Course<'_> {
@@ -56,9 +46,9 @@ impl Course<'_> {
         if self.standstill >= limits::ROUNDS_AT_ONE_INSTANT {
             return Err(RunError::Standstill { time: now, rounds: self.standstill });
         }
-        let mut metrics: Vec<_> = run.metrics().iter().map(|&(name, value)| (name.into(), value)).collect();
+        let mut metrics = run.metrics().to_vec();
         if !metrics.is_empty() {
-            metrics.extend(cluster_numbers(run).map(|(name, value)| (name.into(), value)));
+            metrics.extend(cluster_numbers(run));
         }
         self.curve.push(CurvePoint {
             round: run.round().0,
@@ -201,14 +191,13 @@ impl Experiment {
         let effective = self.effective(id, world, &run);
         let initial = world.initial_metrics(&settings.evaluate).map_err(failed)?;
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
-        summary.final_metrics.extend(last.summary(&world.measures));
+        summary.final_metrics.extend(by_name(last.summary(&world.measures)));
         summary.with = arm.overridden();
         summary.sees_truth = Some(sees_truth);
         (summary.metrics, summary.outcomes) = metered.finish();
         summary.bound = bound(world, &arm.policy, arm.cohort);
         summary.effective = effective;
-        let known = initial.into_iter().filter(|(_, value)| !value.is_nan());
-        summary.initial = known.map(|(name, value)| (name.to_owned(), value)).collect();
+        summary.initial = by_name(initial.into_iter().filter(|(_, value)| !value.is_nan()));
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
@@ -217,7 +206,7 @@ impl Experiment {
             summary.data = counts.map(|&(name, count)| (name.to_owned(), count)).collect();
             let Appendix { references, graph, .. } = task.appendix();
             summary.graph = graph;
-            let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), values.into_iter().collect());
+            let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), by_name(values));
             summary.reference = references.into_iter().map(named).collect();
         }
         Ok(Some(summary))

@@ -8,6 +8,7 @@ use super::files::write_file;
 use super::summary::RunWithCurve;
 use super::{CurvePoint, RunSummary, below, build};
 use crate::error::Error;
+use fedgenie_core::metric::Names;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -89,15 +90,17 @@ impl RunFile {
     /// Summary and course; none if no run can be so.
     pub(super) fn summary(&self) -> Option<RunSummary> {
         let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&self.document["curve"]).ok()?;
+        let summary = RunSummary::deserialize(&self.document).ok()?;
+        let names = Names::of(&summary.measured);
         let point = |point: CurvePoint<Map<String, Value>>| {
             // JSON has no NaN: the loss of a model that diverged is null.
-            let metric = |(name, value): (String, Value)| (name.into(), value.as_f64().unwrap_or(f64::NAN));
+            let metric = |(name, value): (String, Value)| (names.read(&name), value.as_f64().unwrap_or(f64::NAN));
             let metrics = point.metrics.into_iter().map(metric).collect();
             let CurvePoint { round, time_s, bytes, regret, unique_clients, jain, .. } = point;
             CurvePoint { round, time_s, bytes, regret, metrics, unique_clients, jain }
         };
-        let summary = RunSummary::deserialize(&self.document).ok()?;
-        let summary = RunSummary { curve: points.into_iter().map(point).collect(), ..summary };
+        let curve = points.into_iter().map(point).collect();
+        let summary = RunSummary { curve, ..summary };
         possible::is_possible(&summary).then_some(summary)
     }
 

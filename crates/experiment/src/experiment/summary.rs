@@ -5,7 +5,7 @@ mod read;
 pub(super) use read::read_metrics;
 
 use super::asked::Asked;
-use super::ended::{Ended, Named};
+use super::ended::{Ended, Named, by_name};
 use super::estimates::{Horizons, differences, estimates, median_differences, medians_of, untils};
 use super::heavy::MedianOf;
 use super::until::{BySeed, Until};
@@ -13,10 +13,11 @@ use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Incomplete, Reached, RunId};
 use crate::scenario::{Point, Sweep};
 use fedgenie_core::math::statistics::Estimate;
-use fedgenie_core::metric::Metric;
+use fedgenie_core::metric::{Metric, MetricId, Place};
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
+use fedgenie_learning::metric::loss::LOSS;
 use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
 use fedgenie_simulator::run::{Run, RunError};
 use read::{asked, read_at_bytes, read_references};
@@ -242,7 +243,7 @@ impl RunSummary {
         let Watched { reached, converged, best, at_bytes } = watch.end(&metrics, at, &accounts);
         (summary.reached, summary.converged, summary.best, summary.at_bytes) = (reached, converged, best, at_bytes);
         let all = metrics.into_iter().chain(clusters);
-        summary.final_metrics = all.map(|(name, value)| (name.to_owned(), value)).collect();
+        summary.final_metrics = by_name(all);
         summary.traffic = Traffic { down_bytes: accounts.down_bytes, up_bytes: accounts.up_bytes };
         let (down_bytes, up_bytes) = (accounts.edge_down_bytes, accounts.edge_up_bytes);
         summary.edge_traffic = (down_bytes > 0 || up_bytes > 0).then_some(Traffic { down_bytes, up_bytes });
@@ -332,12 +333,22 @@ impl RunSummary {
     }
 }
 
+/// Whether a metric of a result folder is of the loss that training lowers.
+pub fn is_loss(id: MetricId) -> bool {
+    id.measure == LOSS.measure.name
+}
+
+/// How many clusters an edge server belongs to.
+pub const ACTIVE_CLUSTERS: &str = "active_clusters";
+/// How many edge servers were moved to another cluster so far, each time counted.
+pub const REASSIGNMENTS: &str = "reassignments";
+
 /// Numbers of the clusters after a run's last round, where there are cluster models.
-pub(super) fn cluster_numbers(run: &Run<'_>) -> impl Iterator<Item = (&'static str, f64)> {
-    let numbers = run.clusters().map(|clusters| {
-        [("active_clusters", clusters.active() as f64), ("reassignments", clusters.reassignments as f64)]
-    });
-    numbers.into_iter().flatten()
+pub(super) fn cluster_numbers(run: &Run<'_>) -> impl Iterator<Item = (MetricId, f64)> {
+    let numbers = run
+        .clusters()
+        .map(|clusters| [(ACTIVE_CLUSTERS, clusters.active() as f64), (REASSIGNMENTS, clusters.reassignments as f64)]);
+    numbers.into_iter().flatten().map(|(name, value)| (MetricId::new(Place::Model, name), value))
 }
 
 /// A policy at a point, over its seeds.

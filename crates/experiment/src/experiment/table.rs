@@ -1,11 +1,13 @@
 //! The table that a run ends with, and how numbers are shown to people.
 
 use super::until::Until;
-use super::{ArmSummary, Asked, CONVERGENCE, Ended, Reached, RunSummary, Summary, in_words, warnings, without_results};
+use super::{
+    ArmSummary, Asked, CONVERGENCE, Ended, Reached, RunSummary, Summary, in_words, is_loss, warnings, without_results,
+};
 use crate::scenario::points;
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::{Estimate, estimate};
-use fedgenie_core::metric::{Metric, Place};
+use fedgenie_core::metric::{Metric, Place, Statistic};
 use fedgenie_core::text::escaped;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,25 +18,25 @@ pub fn table(summary: &Summary) -> String {
     let has = |name: &str| summary.arms.iter().any(|arm| arm.values.contains_key(name));
     let metrics = shown_metrics(summary);
     for metric in &metrics {
-        let key = format!("final.{}", metric.name);
+        let key = format!("final.{}", metric.id);
         if has(&key) {
-            columns.push((key, metric.name.replace('_', " ")));
+            columns.push((key, metric.id.words()));
         }
         // Policies that spend the same in different numbers of rounds are compared at their best.
-        let best = format!("best.{}", metric.name);
+        let best = format!("best.{}", metric.id);
         if metric.main && has(&best) && limits_traffic(summary) {
-            columns.push((best, format!("best {}", metric.name.replace('_', " "))));
+            columns.push((best, format!("best {}", metric.id.words())));
         }
     }
     // Of servers, mean and deviation of what models are compared by; over the last rounds, where these are asked for.
-    let main = metrics.iter().find(|metric| metric.main).map(|metric| metric.name.as_str());
-    let of_servers = |statistic: &str| {
-        let name = format!("server_{}_{statistic}", main?.strip_prefix("test_")?);
-        [format!("{name}_last"), name].into_iter().find(|name| has(&format!("final.{name}")))
+    let main = metrics.iter().find(|metric| metric.main).map(|metric| metric.id);
+    let of_servers = |statistic: Statistic| {
+        let id = main?.over(Place::Servers, statistic);
+        [id.last(), id].into_iter().find(|id| has(&format!("final.{id}")))
     };
-    let [mean, deviation] = ["mean", "sd"].map(of_servers);
-    for name in [&mean, &deviation].into_iter().flatten() {
-        columns.push((format!("final.{name}"), name.replace('_', " ")));
+    let [mean, deviation] = [Statistic::Mean, Statistic::Sd].map(of_servers);
+    for id in [mean, deviation].into_iter().flatten() {
+        columns.push((format!("final.{id}"), id.words()));
     }
     for (key, title) in [
         ("regret.mean", "mean regret"),
@@ -68,16 +70,16 @@ pub fn table(summary: &Summary) -> String {
     }
     // What models are compared by, within amounts of traffic.
     let amounts: BTreeSet<u64> = summary.runs.iter().flat_map(|run| run.at_bytes.keys().copied()).collect();
-    for bytes in main.iter().flat_map(|_| &amounts) {
-        let name = main.unwrap_or_default();
-        columns.push((format!("at_bytes.{bytes}.{name}"), format!("{} at {}", name.replace('_', " "), amount(*bytes))));
+    if let Some(main) = main {
+        let at = |bytes: &u64| (format!("at_bytes.{bytes}.{main}"), format!("{} at {}", main.words(), amount(*bytes)));
+        columns.extend(amounts.iter().map(at));
     }
     // The hardest target that policies can be compared at, or else what comes first of the rest.
     let is_compared = |key: &str| {
         summary.arms.iter().any(|arm| arm.paired.as_ref().is_some_and(|paired| paired.differences.contains_key(key)))
     };
     let targets = columns.iter().rev().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
-    let main = mean.as_deref().or(main).map(|name| format!("final.{name}"));
+    let main = mean.or(main).map(|id| format!("final.{id}"));
     let regrets = ["regret.mean", "regret.realised", "regret.counterfactual", "regret.assignment"];
     let otherwise = regrets.into_iter().chain(main.as_deref()).chain(["virtual_time_s"]);
     let compared: Option<String> = targets.chain(otherwise).find(|key| is_compared(key)).map(str::to_owned);
@@ -244,15 +246,15 @@ fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
     let words = |name: &String| {
         let of = |metric: &Metric| {
             let values: Vec<f64> =
-                runs().filter_map(|run| run.reference.get(name)?.get(&metric.name).copied()).collect();
+                runs().filter_map(|run| run.reference.get(name)?.get(&metric.id.to_string()).copied()).collect();
             let found = estimate(&values)?;
-            let key = format!("best.{}", metric.name);
+            let key = format!("best.{}", metric.id);
             let arms = summary.arms.iter().filter(|arm| arm.point == first.point);
             let mut best = arms.filter_map(|arm| Some(arm.values.get(&key)?.mean));
             let is_best = best.clone().next().is_some()
                 && best.all(|best| metric.better.quality(found.mean) > metric.better.quality(best));
             let beaten = if is_best { ", better than every policy at its best" } else { "" };
-            Some(format!("{} {}{beaten}", metric.name.replace('_', " "), show(&found)))
+            Some(format!("{} {}{beaten}", metric.id.words(), show(&found)))
         };
         (name.clone(), metrics.iter().filter_map(of).collect::<Vec<_>>().join(", "))
     };
@@ -262,10 +264,11 @@ fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
 /// The metrics on test data; where they are many, the loss and the main one.
 fn shown_metrics(summary: &Summary) -> Vec<Metric> {
     const MANY: usize = 4;
-    let of_run = |run: &RunSummary| run.measured.iter().filter(|metric| metric.place == Place::Test).cloned().collect();
+    let is_on_test = |metric: &&Metric| metric.id.place == Place::Test;
+    let of_run = |run: &RunSummary| run.measured.iter().filter(is_on_test).cloned().collect();
     let mut metrics: Vec<Metric> = summary.runs.first().map_or_else(Vec::new, of_run);
     if metrics.len() > MANY {
-        metrics.retain(|metric| metric.main || metric.name == "test_loss");
+        metrics.retain(|metric| metric.main || is_loss(metric.id));
     }
     metrics
 }

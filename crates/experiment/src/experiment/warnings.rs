@@ -5,7 +5,7 @@ use super::asked::is_scarce;
 use super::table::{ROUNDING, number};
 use super::{RunSummary, Summary};
 use crate::scenario::points;
-use fedgenie_core::metric::Better;
+use fedgenie_core::metric::{Better, Place};
 use fedgenie_simulator::world::World;
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ fn without_arrivals(run: &RunSummary) -> Option<String> {
 fn worse_than_at_first(world: &World, run: &RunSummary) -> Option<String> {
     let measures = &world.measures;
     let judged = || measures.main().filter(|measure| measure.better == Better::Lower);
-    let measure = measures.of_data.iter().find(|measure| measure.name == "loss").or_else(judged)?;
-    let name = format!("test_{}", measure.name);
+    let measure = measures.loss().map(|(_, loss)| loss).or_else(judged)?;
+    let name = measure.at(Place::Test).to_string();
     let (first, last) = (*run.initial.get(&name)?, *run.final_metrics.get(&name)?);
     let is_worse = first.is_finite() && (last.is_nan() || last - first > ROUNDING * first.abs());
     is_worse.then(|| {

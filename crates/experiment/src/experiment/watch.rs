@@ -8,18 +8,19 @@ use super::ended::{Ended, Evaluated, Named};
 use crate::scenario::{PlateauConfig, Sections, StopConfig, TargetConfig};
 use converged::Convergence;
 use fedgenie_core::id::Round;
-use fedgenie_core::metric::{Better, Metric};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::metric::{Better, Metric, MetricId, named};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::run::{Accounts, End, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// When a run's metric first reached a value, at the end of a round that was evaluated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct Reached {
     /// The target.
     #[serde(flatten)]
+    #[state(skip = "from the scenario")]
     pub target: TargetConfig,
     /// The round; none if the target was not reached.
     pub round: Option<u32>,
@@ -55,36 +56,6 @@ pub struct Reached {
     pub since_bytes: Option<u64>,
 }
 
-impl Stateful for Reached {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            target: _,
-            round,
-            time_s,
-            down_bytes,
-            up_bytes,
-            edge_down_bytes,
-            edge_up_bytes,
-            compute_s,
-            probe_compute_s,
-            since_round,
-            since_s,
-            since_bytes,
-        } = self;
-        state.field(round);
-        state.field(time_s);
-        state.field(down_bytes);
-        state.field(up_bytes);
-        state.field(edge_down_bytes);
-        state.field(edge_up_bytes);
-        state.field(compute_s);
-        state.field(probe_compute_s);
-        state.field(since_round);
-        state.field(since_s);
-        state.field(since_bytes);
-    }
-}
-
 impl Reached {
     /// Not reached so far.
     fn pending(target: &TargetConfig) -> Self {
@@ -105,13 +76,13 @@ impl Reached {
     }
 
     /// Takes in the metrics of a round while the target has not been reached.
-    fn see(&mut self, metrics: &[(&'static str, f64)], (round, now): (Round, VirtualTime), accounts: &Accounts) {
+    fn see(&mut self, metrics: &[(MetricId, f64)], (round, now): (Round, VirtualTime), accounts: &Accounts) {
         if self.round.is_some() {
             return;
         }
         if self.target.is_reached(metrics) {
             self.note(round, now, accounts);
-        } else if metrics.iter().any(|(name, _)| *name == self.target.metric) {
+        } else if metrics.iter().any(|(id, _)| id.is_called(&self.target.metric)) {
             self.note_since((round, now), accounts);
         }
     }
@@ -151,15 +122,21 @@ impl Reached {
 }
 
 /// The watch over a run.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 pub struct Watch<'a> {
+    #[state(skip = "from the scenario")]
     stop: &'a StopConfig,
+    #[state(skip = "from the scenario")]
     end: End,
+    #[state(each)]
     plateau: Option<Plateau<'a>>,
+    #[state(each)]
     reached: Vec<Reached>,
+    #[state(each)]
     convergence: Option<Convergence<'a>>,
     evaluated: Evaluated,
     /// Selections of clients before which no target or plateau ends the run.
+    #[state(skip = "from the scenario")]
     selections: u64,
 }
 
@@ -176,33 +153,26 @@ pub struct Watched {
     pub at_bytes: BTreeMap<u64, Named>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 struct Plateau<'a> {
+    #[state(skip = "from the scenario")]
     config: &'a PlateauConfig,
+    #[state(skip = "from the task")]
     better: Better,
     best: Option<f64>,
     evaluations: u32,
 }
 
-impl Stateful for Plateau<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { config: _, better: _, best, evaluations } = self;
-        state.field(best);
-        state.field(evaluations);
-    }
-}
-
 impl<'a> Plateau<'a> {
     /// Before the first evaluation of one of these metrics.
     fn new(config: &'a PlateauConfig, metrics: &[Metric]) -> Self {
-        let metric = metrics.iter().find(|metric| metric.name == config.metric);
-        let better = metric.map_or(Better::Higher, |metric| metric.better);
+        let better = named(metrics, &config.metric).map_or(Better::Higher, |metric| metric.better);
         Self { config, better, best: None, evaluations: 0 }
     }
 
     /// Takes in the metrics of a round; none where it was not evaluated.
-    fn see(&mut self, metrics: &[(&'static str, f64)]) {
-        if let Some(&(_, value)) = metrics.iter().find(|(name, _)| *name == self.config.metric) {
+    fn see(&mut self, metrics: &[(MetricId, f64)]) {
+        if let Some(&(_, value)) = metrics.iter().find(|(id, _)| id.is_called(&self.config.metric)) {
             self.observe(value);
         }
     }
@@ -218,16 +188,6 @@ impl<'a> Plateau<'a> {
         } else {
             self.evaluations += 1;
         }
-    }
-}
-
-impl Stateful for Watch<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { stop: _, end: _, plateau, reached, convergence, evaluated, selections: _ } = self;
-        plateau.iter_mut().for_each(|plateau| state.field(plateau));
-        state.fields(reached);
-        convergence.iter_mut().for_each(|convergence| state.field(convergence));
-        state.field(evaluated);
     }
 }
 
@@ -287,7 +247,7 @@ impl<'a> Watch<'a> {
 
     /// Takes in a round between the evaluations at which these targets were not reached and reached; those that it
     /// reaches are no longer sought.
-    pub fn refine(&mut self, sought: &mut Vec<usize>, metrics: &[(&'static str, f64)], run: &Run<'_>) {
+    pub fn refine(&mut self, sought: &mut Vec<usize>, metrics: &[(MetricId, f64)], run: &Run<'_>) {
         sought.retain(|&target| {
             let (reached, found) = (&mut self.reached[target], (run.round(), run.now()));
             let is_reached = reached.target.is_reached(metrics);
@@ -306,7 +266,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What is known at the end of a run, whose last round may have been evaluated after it had closed.
-    pub fn end(mut self, metrics: &[(&'static str, f64)], at: (Round, VirtualTime), accounts: &Accounts) -> Watched {
+    pub fn end(mut self, metrics: &[(MetricId, f64)], at: (Round, VirtualTime), accounts: &Accounts) -> Watched {
         self.evaluated.observe(metrics, bytes(accounts));
         self.reached.iter_mut().for_each(|reached| reached.see(metrics, at, accounts));
         let (best, at_bytes) = self.evaluated.into_parts();

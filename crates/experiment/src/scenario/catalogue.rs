@@ -13,6 +13,7 @@ use fedgenie_core::law;
 use fedgenie_core::oracle::{SOLVERS, regret, utility};
 use fedgenie_learning::algorithm::{self, server};
 use fedgenie_learning::data::{partition, source};
+use fedgenie_learning::metric;
 use fedgenie_learning::model::families;
 use fedgenie_learning::ratings;
 use fedgenie_learning::trainer::{optimizer, schedule};
@@ -79,6 +80,9 @@ pub fn components() -> Vec<Component> {
         if catalogue.kind == "policy" {
             components.extend(law::CATALOGUE.iter().map(of_law));
         }
+        if catalogue.kind == task::CATALOGUE.kind {
+            components.extend(metric::CATALOGUE.iter().map(of_metric));
+        }
         if catalogue.kind == ratings::source::CATALOGUE.kind {
             components.extend(ratings::named::ENTRIES.iter().map(of_published));
         }
@@ -111,6 +115,18 @@ fn of_published(entry: &Entry) -> Component {
         name: entry.name.to_owned(),
         summary: entry.summary(),
         documentation: documentation(entry.source),
+        parameters: Vec::new(),
+    }
+}
+
+/// A metric, with what it declares behind what its file says.
+fn of_metric(listed: &metric::Listed) -> Component {
+    let documentation = documentation(listed.source);
+    Component {
+        kind: "metric",
+        name: listed.definition.measure.name.to_owned(),
+        summary: first_paragraph(&documentation),
+        documentation: format!("{documentation}\n# Properties\n{}\n", listed.properties()),
         parameters: Vec::new(),
     }
 }

@@ -4,7 +4,7 @@
 use super::tree::{Node, Value};
 use super::with::NONE;
 use fedgenie_core::config::Complaint;
-use fedgenie_core::metric::{Better, Metric};
+use fedgenie_core::metric::{self, Better, Metric, MetricId};
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_core::units::{Amount, Bytes, Duration};
 use fedgenie_simulator::run::{End, Evaluations};
@@ -113,11 +113,13 @@ fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
 }
 
 fn check_metric<'a>(found: &str, metrics: &'a [Metric]) -> Result<&'a Metric, Complaint> {
-    if let Some(metric) = metrics.iter().find(|metric| metric.name == found) {
+    if let Some(metric) = metric::named(metrics, found) {
         return Ok(metric);
     }
-    let names: Vec<&str> = metrics.iter().map(|metric| &*metric.name).collect();
-    let known = if names.is_empty() { "none, because nothing is learned".to_owned() } else { names.join(", ") };
+    let known = match metrics.is_empty() {
+        true => "none, because nothing is learned".to_owned(),
+        false => metric::names(metrics),
+    };
     complain("metric", format!("found {found:?}; this task's metrics are: {known}"))
 }
 
@@ -205,7 +207,7 @@ impl TargetConfig {
                         (Some(least), None) => format!("of at least {least}"),
                         (None, most) => format!("of at most {}", most.unwrap_or(f64::INFINITY)),
                     };
-                    return complain(key, format!("found {value}; expected a value of {}, {range}", metric.name));
+                    return complain(key, format!("found {value}; expected a value of {}, {range}", metric.id));
                 }
                 Ok(())
             }
@@ -219,9 +221,9 @@ impl TargetConfig {
     }
 
     /// Whether these metrics reach it.
-    pub fn is_reached(&self, metrics: &[(&'static str, f64)]) -> bool {
-        let value = metrics.iter().find(|(name, _)| *name == self.metric).map(|&(_, value)| value);
-        value.is_some_and(|value| {
+    pub fn is_reached(&self, metrics: &[(MetricId, f64)]) -> bool {
+        let found = metrics.iter().find(|(id, _)| id.is_called(&self.metric));
+        found.is_some_and(|&(_, value)| {
             self.at_least.is_some_and(|least| value >= least) || self.at_most.is_some_and(|most| value <= most)
         })
     }

@@ -67,6 +67,7 @@ impl Part {
             planned: sections.planned(),
             evaluated: sections.evaluated(),
             training: LocalTraining { noise, ..local },
+            most_epochs: training.most_epochs,
             inference_share: training.inference_share,
             protocol: sections.protocol.clone(),
             clusters: sections.clusters.clone(),

@@ -91,6 +91,9 @@ pub struct TrainingConfig {
     /// Passes over the client's data per job; 1 unless `steps` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u32>,
+    /// Most epochs that a policy may choose for a job; as many as `epochs` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_epochs: Option<u32>,
     /// Steps per job, instead of epochs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
@@ -129,6 +132,7 @@ impl Default for TrainingConfig {
     fn default() -> Self {
         Self {
             epochs: Some(1),
+            most_epochs: None,
             steps: None,
             batch: default_batch(),
             optimizer: None,
@@ -158,6 +162,16 @@ impl TrainingConfig {
             (epochs, None) => Length::Epochs(epochs.unwrap_or(1)),
             (None, Some(steps)) => Length::Steps(steps),
         };
+        match (self.most_epochs, length) {
+            (Some(_), Length::Steps(_)) => {
+                return complain("most_epochs", "counts epochs, and jobs are counted in steps; give one of the two");
+            }
+            (Some(most), Length::Epochs(epochs)) if most < epochs => {
+                let message = format!("found {most}; expected at least the epochs of a job, {epochs}");
+                return complain("most_epochs", message);
+            }
+            _ => {}
+        }
         let refuse = |path: &str, TrainingError { key, found, expected }: TrainingError| {
             let message = match found.is_finite() && !(found as f32).is_finite() {
                 true => format!("found {found:e}; expected {expected}, which goes up to {:.1e}", f32::MAX),

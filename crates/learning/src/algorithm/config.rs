@@ -18,6 +18,9 @@ pub struct AggregationConfig {
     /// What the change of a row of a table is divided by, for tasks whose updates have rows.
     #[serde(default)]
     pub rows: RowDivisor,
+    /// Whether the changes of updates that a policy gave weights are divided by the sum of these.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub normalise: bool,
 }
 
 /// What the weighted change of a row is divided by.

@@ -11,6 +11,11 @@
 //! | `uniform` | `s_k / Σ_j s_j`, over contributions with examples |
 //! | `total-size` | `n_k s_k / N`; what is missing to 1 stays with the old model |
 //!
+//! An update may have a *weight of its own*, which a policy gave it: then `Δ = Σ_k weight_k s_k (w_k − v_k)`, whatever the
+//! weighting, and is not divided by anything; by `normalise` it is divided by `Σ_j weight_j s_j`, or, of a row by
+//! `"touched"`, by the sum over those that moved it. All contributions have one, or none. Weights may be negative; where
+//! all are 0, or a sum to be divided by, nothing changes.
+//!
 //! Where staleness *discounts* (asynchronous aggregation), the `s_j` are left out of the sums: what age takes away
 //! stays with the old model.
 //!
@@ -54,6 +59,8 @@ pub struct Contribution<'a> {
     pub cluster: u32,
     /// How many examples it trained on.
     pub examples: usize,
+    /// The coefficient that the policy gave its change, in the place of a weight; of all contributions, or of none.
+    pub weight: Option<f64>,
     /// Weight for its age: 1 for a fresh update, 0 to ignore it.
     pub staleness_weight: f64,
     /// The model it was sent.
@@ -66,18 +73,17 @@ pub struct Contribution<'a> {
     pub steps: Option<u64>,
     /// The learning rate of the job's round.
     pub rate: f64,
-    /// The coefficient that a policy gave the change, in the place of a weight; of all contributions, or of none.
-    pub weight: Option<f64>,
 }
 
 impl Contribution<'_> {
     /// The weight before its age is taken into account.
     fn base_weight(&self, weighting: Weighting) -> f64 {
-        weighting.of(self.examples)
+        self.weight.unwrap_or_else(|| weighting.of(self.examples))
     }
 
+    /// The weight with its age.
     fn weight(&self, weighting: Weighting) -> f64 {
-        self.weight.unwrap_or_else(|| self.base_weight(weighting)) * self.staleness_weight
+        self.base_weight(weighting) * self.staleness_weight
     }
 }
 
@@ -108,6 +114,7 @@ pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>])
         aging: Aging::Relative,
         rows: RowDivisor::Selected,
         combine: None,
+        normalise: false,
     }
     .changes(global, contributions, 0, |_, parameters, changes| {
         for (parameter, change) in parameters.iter_mut().zip(changes) {
@@ -124,6 +131,8 @@ pub(super) struct Fold<'a> {
     pub weighting: Weighting,
     pub aging: Aging,
     pub rows: RowDivisor,
+    /// Whether a sum of changes with weights of their own is divided by the sum of these.
+    pub normalise: bool,
     /// The weighted mean if none.
     pub combine: Option<&'a dyn Combine>,
 }
@@ -199,7 +208,10 @@ impl Fold<'_> {
 
     fn check(&self, len: usize, contributions: &[Contribution<'_>]) {
         assert_eq!(len, self.layout.len(), "the global model has its layout");
-        for Contribution { client, staleness_weight, start, parameters, rows, .. } in contributions {
+        let weighed = contributions.iter().filter(|contribution| contribution.weight.is_some()).count();
+        assert!(weighed == 0 || weighed == contributions.len(), "all have a weight of their own, or none");
+        for Contribution { client, staleness_weight, start, parameters, rows, weight, .. } in contributions {
+            assert!(weight.is_none_or(f64::is_finite), "{client} has no proper weight of its own");
             assert_eq!(start.len(), len, "{client} was sent a model of another length");
             let of_rows: usize = rows.iter().map(|&row| self.layout.row(row).len()).sum();
             assert_eq!(parameters.len(), self.layout.dense_len() + of_rows, "{client} sent a model of another length");
@@ -234,15 +246,15 @@ impl Fold<'_> {
         Some(Weighed { ordered, total })
     }
 
-    /// The sum of weights of these contributions, with age left out where it discounts; 1 where a policy gave
-    /// coefficients, which are no shares.
+    /// The sum of weights of these contributions, with age left out where it discounts; 1 of coefficients that are not
+    /// normalised.
     fn total<'a>(&self, contributions: impl Iterator<Item = &'a Contribution<'a>> + Clone) -> f64 {
-        if contributions.clone().any(|contribution| contribution.weight.is_some()) {
+        if !self.normalise && contributions.clone().any(|contribution| contribution.weight.is_some()) {
             return 1.0;
         }
         let total: f64 = contributions.clone().map(|contribution| contribution.weight(self.weighting)).sum();
         match self.aging {
-            Aging::Discounting if total > 0.0 => {
+            Aging::Discounting if total != 0.0 => {
                 contributions.map(|contribution| contribution.base_weight(self.weighting)).sum()
             }
             _ => total,
@@ -344,7 +356,7 @@ impl Fold<'_> {
                     self.total(of_row.iter().map(|&(index, _)| ordered[index as usize].contribution))
                 }
             };
-            if total > 0.0 {
+            if total != 0.0 {
                 sums.iter_mut().for_each(|sum| *sum /= total);
                 fold(range.start, &mut global[range], &sums);
             }

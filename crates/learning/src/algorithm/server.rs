@@ -49,7 +49,7 @@ use crate::layout::Layout;
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::float::sqrt;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::{Stateful, each_shared};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -179,28 +179,29 @@ impl ServerConfig {
 }
 
 /// A server's optimizer with what it remembers from round to round of one run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub struct ServerOptimizer {
+    #[state(skip = "from the scenario")]
     weighting: Weighting,
+    #[state(skip = "from the scenario")]
     aging: Aging,
+    #[state(skip = "from the scenario")]
     server: ServerConfig,
+    #[state(skip = "from the scenario")]
     rows: RowDivisor,
+    #[state(skip = "from the scenario")]
+    normalise: bool,
     /// The weighted mean if none.
+    #[state(skip = "from the scenario")]
     combine: Option<Arc<dyn Combine>>,
+    #[state(skip = "from the task")]
     layout: Arc<Layout>,
     /// `b` or `m`; empty for `average`. A clone shares it until one of both steps.
+    #[state(with = each_shared)]
     first: Arc<Vec<f64>>,
     /// `v`; empty without it.
+    #[state(with = each_shared)]
     second: Arc<Vec<f64>>,
-}
-
-/// What it remembers.
-impl Stateful for ServerOptimizer {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { weighting: _, aging: _, server: _, rows: _, combine: _, layout: _, first, second } = self;
-        state.fields(Arc::make_mut(first).as_mut_slice());
-        state.fields(Arc::make_mut(second).as_mut_slice());
-    }
 }
 
 impl ServerOptimizer {
@@ -224,6 +225,7 @@ impl ServerOptimizer {
             aging: Aging::default(),
             server: config.server.clone(),
             rows: config.rows,
+            normalise: config.normalise,
             combine: None,
             layout,
             first: Arc::new(first),
@@ -256,11 +258,12 @@ impl ServerOptimizer {
         population_examples: u64,
         cluster: u32,
     ) {
-        let Self { weighting, aging, server, rows, combine, layout, first, second } = self;
+        let Self { weighting, aging, server, rows, normalise, combine, layout, first, second } = self;
         let trained = layout.trained();
         let (first, second) = (Arc::make_mut(first), Arc::make_mut(second));
         let combine = combine.as_deref();
-        let fold = Fold { layout, cluster, weighting: *weighting, aging: *aging, rows: *rows, combine };
+        let (weighting, aging, rows, normalise) = (*weighting, *aging, *rows, *normalise);
+        let fold = Fold { layout, cluster, weighting, aging, rows, normalise, combine };
         fold.changes(global, contributions, population_examples, |start, parameters, changes| {
             let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
             let (changes, statistics_changes) = changes.split_at(parameters.len());

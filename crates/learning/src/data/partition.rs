@@ -230,6 +230,12 @@ impl Partition {
         Self::deal(sources.iter().flat_map(|&source| self.client(source)).copied().collect(), &sizes)
     }
 
+    /// The same partition, where row `i` of what was spread is row `rows[i]` of the training set.
+    #[must_use]
+    pub fn of_rows(self, rows: &[u32]) -> Self {
+        Self { examples: self.examples.iter().map(|&example| rows[example as usize]).collect(), ..self }
+    }
+
     /// Number of examples of all clients together.
     pub fn examples(&self) -> usize {
         self.examples.len()

@@ -2,11 +2,10 @@
 
 use super::{Batch, Features, Network, Objective, Scratch, Shape};
 use crate::lanes::Path;
-use crate::layout::Update;
-use crate::local::Tally;
+use crate::local::Told;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::trainer::{Buffers, DenseJob, Slopes};
+use crate::trainer::{Buffers, DenseJob, Slopes, Wanted};
 use fedgenie_core::rng::StreamRng;
 
 /// The positive pairs of a client, and where their negatives come from.
@@ -129,13 +128,7 @@ struct Losses<'a> {
 }
 
 impl Slopes for Losses<'_> {
-    fn slopes(
-        &mut self,
-        parameters: &mut [f32],
-        batch: &[u32],
-        gradient: &mut [f32],
-        tally: Option<&mut Tally>,
-    ) -> bool {
+    fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool {
         let Self { data: Data { shape, features, objective, pairs, draws }, examples, losses, scratch } = self;
         let batch = examples.batch(pairs, shape.items, objective.negatives, batch, draws);
         let network = Network { shape, features };
@@ -153,36 +146,18 @@ impl Worker {
         Self { scratch: Scratch::on(path), ..Self::default() }
     }
 
-    /// Does a job.
+    /// Does a job, or works out its mean gradient.
     ///
     /// # Panics
     /// If a length does not fit, or a setting is out of its range.
-    pub fn train(&mut self, data: Data<'_>, job: &DenseJob<'_>, update: &mut Update) {
-        let (mut model, order, buffers) = self.begin(data, job);
-        job.train(order, &mut model, buffers, update);
-        if update.diverged {
-            // What is left in padding may not be finite, which no later job should meet.
-            self.scratch = Scratch::on(self.scratch.path());
-        }
-    }
-
-    /// Replaces `gradient` by the mean gradient of a job; false without examples.
-    ///
-    /// # Panics
-    /// As [`Worker::train`].
-    pub fn gradient(&mut self, data: Data<'_>, job: &DenseJob<'_>, gradient: &mut Vec<f32>) -> bool {
-        let (mut model, order, buffers) = self.begin(data, job);
-        let is_defined = job.gradient(order, &mut model, buffers, gradient);
-        if !gradient.iter().all(|slope| slope.is_finite()) {
-            self.scratch = Scratch::on(self.scratch.path());
-        }
-        is_defined
-    }
-
-    fn begin<'a>(&'a mut self, data: Data<'a>, job: &DenseJob<'_>) -> (Losses<'a>, &'a mut Vec<u32>, &'a mut Buffers) {
+    pub fn run(&mut self, data: Data<'_>, job: &DenseJob<'_>, mut wanted: Wanted<'_>) {
         let Self { scratch, examples, order, losses, buffers } = self;
         assert_eq!(job.start.len(), data.shape.parameters(), "a client was sent a model of another length");
         examples.list(&data.pairs, data.shape.items, data.objective.negatives, order);
-        (Losses { data, examples, losses, scratch }, order, buffers)
+        let mut model = Losses { data, examples, losses, scratch };
+        if !job.run(order, &mut model, buffers, &mut wanted) {
+            // What is left in padding may not be finite, which no later job should meet.
+            *scratch = Scratch::on(scratch.path());
+        }
     }
 }

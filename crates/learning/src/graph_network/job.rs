@@ -2,9 +2,8 @@
 
 use super::{Network, Pairs, Scratch};
 use crate::lanes::Path;
-use crate::layout::Update;
-use crate::local::Tally;
-use crate::trainer::{Buffers, DenseJob, Slopes};
+use crate::local::Told;
+use crate::trainer::{Buffers, DenseJob, Slopes, Wanted};
 
 /// What a thread reuses from job to job.
 #[derive(Debug, Default)]
@@ -25,13 +24,7 @@ struct Ratings<'a> {
 }
 
 impl Slopes for Ratings<'_> {
-    fn slopes(
-        &mut self,
-        parameters: &mut [f32],
-        batch: &[u32],
-        gradient: &mut [f32],
-        tally: Option<&mut Tally>,
-    ) -> bool {
+    fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool {
         let Self { network, pairs, losses, scratch } = self;
         let loss = network.loss_and_gradient(parameters, (pairs, batch), gradient, losses, scratch);
         if let Some(tally) = tally {
@@ -47,34 +40,14 @@ impl Worker {
         Self { scratch: Scratch::on(path), ..Self::default() }
     }
 
-    /// Does a job on some training ratings.
+    /// Does a job on some training ratings, or works out its mean gradient.
     ///
     /// # Panics
     /// If a length does not fit, or a setting is out of its range.
-    pub fn train(&mut self, network: &Network<'_>, pairs: &Pairs, job: &DenseJob<'_>, update: &mut Update) {
+    pub fn run(&mut self, network: &Network<'_>, pairs: &Pairs, job: &DenseJob<'_>, mut wanted: Wanted<'_>) {
         let Self { scratch, losses, order, buffers } = self;
-        list(pairs, order);
-        job.train(order, &mut Ratings { network, pairs, losses, scratch }, buffers, update);
+        order.clear();
+        order.extend(0..pairs.ends.len() as u32);
+        job.run(order, &mut Ratings { network, pairs, losses, scratch }, buffers, &mut wanted);
     }
-
-    /// Replaces `gradient` by the mean gradient of a job; false without ratings.
-    ///
-    /// # Panics
-    /// As [`Worker::train`].
-    pub fn gradient(
-        &mut self,
-        network: &Network<'_>,
-        pairs: &Pairs,
-        job: &DenseJob<'_>,
-        gradient: &mut Vec<f32>,
-    ) -> bool {
-        let Self { scratch, losses, order, buffers } = self;
-        list(pairs, order);
-        job.gradient(order, &mut Ratings { network, pairs, losses, scratch }, buffers, gradient)
-    }
-}
-
-fn list(pairs: &Pairs, order: &mut Vec<u32>) {
-    order.clear();
-    order.extend(0..pairs.ends.len() as u32);
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::lanes::Path;
 use crate::layout::Update;
-use crate::trainer::{DenseJob, LocalTraining, OptimizerConfig};
+use crate::trainer::{DenseJob, LocalTraining, OptimizerConfig, Wanted};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, Streams};
 
@@ -240,7 +240,7 @@ fn training_descends_and_reports_what_it_met() {
     let (key, sent) = ((ClientId(0), Round(1), JobNumber(1)), (&*start, start.len()));
     let job = |settings| DenseJob { keeps_whole: true, loss_rms: true, ..DenseJob::new(settings, &streams, key, sent) };
     let (mut worker, mut update) = (Worker::default(), Update::default());
-    worker.train(&network, &pairs, &job(&whole), &mut update);
+    worker.run(&network, &pairs, &job(&whole), Wanted::Update(&mut update));
     let trained = update.clone();
     // A full batch in its own order: plain descent.
     let mut expected = start.clone();
@@ -257,12 +257,12 @@ fn training_descends_and_reports_what_it_met() {
     let loss = trained.first_loss;
     assert!((loss - first.unwrap()).abs() < 1e-9 && last < 0.5 * loss && !trained.diverged && trained.steps == 40);
     assert!(trained.loss_rms.unwrap() >= loss);
-    worker.train(&network, &pairs, &job(&batches), &mut update);
+    worker.run(&network, &pairs, &job(&batches), Wanted::Update(&mut update));
     assert!(update.parameters != expected && update.parameters != start);
     let steep = OptimizerConfig::Sgd { lr: 1e6, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
     let steep = LocalTraining::new(40, 7, &steep).unwrap();
-    worker.train(&network, &pairs, &job(&steep), &mut update);
+    worker.run(&network, &pairs, &job(&steep), Wanted::Update(&mut update));
     assert!(update.diverged);
-    worker.train(&network, &pairs, &job(&whole), &mut update);
+    worker.run(&network, &pairs, &job(&whole), Wanted::Update(&mut update));
     assert_eq!(update, trained, "a job that diverged leaves nothing behind");
 }

@@ -6,7 +6,7 @@ use super::rows::LocalRows;
 use super::step::{Step, Triple};
 use super::{BprTraining, Moves};
 use crate::lanes::{Path, run};
-use crate::local::{self, Course, Tally};
+use crate::local::{self, Course, Told};
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
 use crate::trainer::optimizer::Powers;
@@ -210,7 +210,7 @@ struct Steps<'a> {
 }
 
 impl local::Stepper for Steps<'_> {
-    fn step(&mut self, chosen: &[u32], number: u64, tally: Option<&mut Tally>) -> bool {
+    fn step(&mut self, chosen: &[u32], number: u64, tally: Told<'_>) -> bool {
         self.gather(chosen, number);
         let Self { path, settings, job, powers, model, rows, batch, losses, .. } = self;
         let rule = RowStep::next(&settings.optimizer, job.lr_factor, powers);

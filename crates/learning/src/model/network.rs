@@ -225,6 +225,11 @@ impl Model for Network {
         }
         sums
     }
+
+    fn outputs(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch, to: &mut Vec<f32>) {
+        assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
+        batch.chunks(BATCH).for_each(|batch| pass::outputs(self, parameters, batch, scratch, to));
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@
 //! by a bias are added in blocks of 16 examples of the batch, each folded in halves; losses in `f64` in the order of
 //! the batch.
 
+use super::outputs::Linear;
 use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
 use crate::dense::{Rows, outer_products, products};
@@ -196,6 +197,14 @@ impl Model for SoftmaxRegression {
 
     fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
         self.pass(parameters, batch, None, scratch)
+    }
+
+    fn outputs(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch, to: &mut Vec<f32>) {
+        assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
+        scratch.block.resize(self.classes, Lanes::ZERO);
+        let (rows, examples) = (batch.rows(), batch.examples);
+        let block = &mut scratch.block[..self.classes];
+        run(scratch.path, Linear { parameters, rows, examples, block, to });
     }
 }
 

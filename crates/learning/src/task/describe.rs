@@ -2,6 +2,7 @@
 
 use crate::data::partition::Skew;
 use fedgenie_core::id::ClientId;
+use fedgenie_core::metric::MetricId;
 
 /// What is known of a task once its data lie at clients. A task makes it once and keeps it.
 #[derive(Clone, Debug)]
@@ -59,8 +60,8 @@ impl Description {
     }
 }
 
-/// References by name, each with values of metrics by name.
-pub type References = Vec<(&'static str, Vec<(String, f64)>)>;
+/// References by name, each with values of metrics.
+pub type References = Vec<(&'static str, Vec<(MetricId, f64)>)>;
 
 /// What the files of a run say beside its records. It can be large and slow to make, and is made when a run ends.
 #[derive(Clone, Debug, Default)]

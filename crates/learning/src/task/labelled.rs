@@ -3,11 +3,12 @@
 //! # Definition
 //! All parameters of the model travel, both ways; clients keep nothing. Where edge servers have cluster models, the
 //! model is one whose scores are sums of a shared network and of the cluster's, or one for each cluster. Measures:
-//! `loss`, the mean over examples, and `accuracy`, the share of examples whose class is predicted, where there are
-//! classes. A client's own data are its training examples, an edge server's those of its clients.
+//! [`LOSS`], [`ACCURACY`] where there are classes, and what the scenario adds. A client's own data are its training
+//! examples, an edge server's those of its clients. Validation data are training rows that nobody trains on.
 //!
 //! Test examples are divided among servers as [`test_split`] says.
 
+mod measured;
 pub mod test_split;
 
 use super::clusters::{ClusterNetworks, tensors_of_clusters};
@@ -15,11 +16,11 @@ use super::{Ask, Context, DealtData, Description, Job, Losses, ModelState, On, P
 use crate::data::partition::{ClassCounts, Partition, TestSplit};
 use crate::data::{Dataset, Split};
 use crate::layout::{Layout, Scope, Update};
+use crate::metric::Definition;
 use crate::model::weights::{Tensor, tensors_of};
-use crate::model::{Batch, Evaluation, Model, Scratch, evaluate, evaluate_each};
-use crate::trainer::{self, LocalTraining, Trainer};
+use crate::model::{Batch, Model, Scratch, evaluate, evaluate_each};
+use crate::trainer::{self, LocalTraining, Trainer, Wanted};
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::{Measure, Measures};
 use fedgenie_core::rng::{Purpose, Streams};
 use std::sync::Arc;
 
@@ -41,8 +42,10 @@ pub struct Labelled {
     layout: Layout,
     description: Description,
     test_examples: Vec<u32>,
-    /// Whether there is an accuracy.
-    classifies: bool,
+    /// Training rows for validation, ascending.
+    valid_examples: Vec<u32>,
+    /// What is measured, in the order of the values.
+    metrics: Vec<&'static Definition>,
 }
 
 impl std::fmt::Debug for Labelled {
@@ -57,9 +60,10 @@ impl Labelled {
         Self {
             layout: model.layout(),
             clusters: None,
-            description: describe(&data.train, &partition),
+            description: describe(&data.train, &partition, &[]),
             test_examples: (0..data.test.examples() as u32).collect(),
-            classifies: data.train.classes().is_some(),
+            valid_examples: Vec::new(),
+            metrics: Self::metrics(data.train.classes().is_some(), &[]),
             data,
             model: model.into(),
             partition,
@@ -78,13 +82,19 @@ impl Labelled {
         self
     }
 
-    /// What is measured where examples have classes, or numbers.
-    pub fn measures(classifies: bool) -> Measures {
-        let mut of_data = vec![Measure::loss("loss")];
-        if classifies {
-            of_data.push(Measure::share("accuracy"));
-        }
-        Measures { main: of_data.len() - 1, of_data, of_model: Vec::new(), has_valid: false }
+    /// With these metrics beside those that are always measured.
+    #[must_use]
+    pub fn with_metrics(mut self, more: &[&'static Definition]) -> Self {
+        self.metrics = Self::metrics(self.data.train.classes().is_some(), more);
+        self
+    }
+
+    /// With validation data: training rows of no client, ascending.
+    #[must_use]
+    pub fn with_validation(mut self, rows: Vec<u32>) -> Self {
+        self.description = describe(&self.data.train, &self.partition, &rows);
+        self.valid_examples = rows;
+        self
     }
 
     /// Whether scores are sums of a shared network and of the cluster's.
@@ -95,7 +105,8 @@ impl Labelled {
     /// The lists of examples that data consist of.
     fn batches<'a>(&'a self, on: On<'a>) -> Vec<Batch<'a>> {
         match on {
-            On::Test | On::Valid => vec![Batch { data: &self.data.test, examples: &self.test_examples }],
+            On::Test => vec![Batch { data: &self.data.test, examples: &self.test_examples }],
+            On::Valid => vec![Batch { data: &self.data.train, examples: &self.valid_examples }],
             On::Client(client) => vec![self.of_client(client)],
             On::Server(_, members) => members.iter().map(|&client| self.of_client(client)).collect(),
             On::ServerTest(_, _, examples) => vec![Batch { data: &self.data.test, examples }],
@@ -103,18 +114,12 @@ impl Labelled {
         }
     }
 
-    /// Writes the measures, and the number of examples.
-    fn write(&self, found: Evaluation, ask: &mut Ask<'_>) {
-        ask.values[0] = found.loss();
-        if self.classifies {
-            ask.values[1] = found.accuracy();
-        }
-        ask.weight = found.examples as f64;
-    }
-
-    fn trainer<'a>(&'a self, context: &Context<'a>) -> Trainer<'a> {
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, wanted: Wanted<'_>) {
         let Context { settings, streams, .. } = *context;
-        Trainer { model: &*self.model, data: &self.data.train, settings, streams }
+        let trainer = Trainer { model: &*self.model, data: &self.data.train, settings, streams };
+        let dense = job.dense(context, self.layout.trained());
+        let examples = self.partition.client(job.client);
+        trainer.do_job(&dense, (job.client, job.number), examples, worker.keep(), wanted);
     }
 
     /// The examples of a client.
@@ -123,21 +128,22 @@ impl Labelled {
     }
 }
 
-/// What is known of a partition of training examples.
-fn describe(train: &Dataset, partition: &Partition) -> Description {
+/// What is known of a partition of training examples, of which some rows are set aside for validation.
+fn describe(train: &Dataset, partition: &Partition, set_aside: &[u32]) -> Description {
     let sizes = (0..partition.clients()).map(|client| partition.size(ClientId::from_index(client)));
     Description {
-        skew: Some(partition.skew(train)),
-        warnings: absent_classes(train).into_iter().collect(),
+        skew: Some(partition.skew_without(train, set_aside)),
+        warnings: absent_classes(train, set_aside).into_iter().collect(),
         ..Description::of(sizes)
     }
 }
 
 /// A warning of classes without training examples.
-fn absent_classes(train: &Dataset) -> Option<String> {
+fn absent_classes(train: &Dataset, set_aside: &[u32]) -> Option<String> {
     let (labels, classes) = train.classes()?;
     let mut counts = vec![0_usize; classes];
     labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+    set_aside.iter().for_each(|&row| counts[usize::from(labels[row as usize])] -= 1);
     let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
     let first = without.first()?;
     let count = without.len();
@@ -177,9 +183,7 @@ impl Task for Labelled {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let dense = job.dense(context, self.layout.trained());
-        let examples = self.partition.client(job.client);
-        self.trainer(context).do_job(&dense, (job.client, job.number), examples, worker.keep(), update);
+        self.run(job, context, worker, Wanted::Update(update));
     }
 
     fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
@@ -189,8 +193,11 @@ impl Task for Labelled {
                 continue;
             }
             let models: Vec<&[f32]> = asks.iter().map(|ask| ask.state.model).collect();
-            let found = evaluate_each(&*self.model, &models, &self.batches(asks[0].on), parallel);
-            found.into_iter().zip(asks).for_each(|(found, ask)| self.write(found, ask));
+            let batches = self.batches(asks[0].on);
+            let found = evaluate_each(&*self.model, &models, &batches, parallel);
+            for (found, ask) in found.into_iter().zip(asks) {
+                ask.weight = self.measured(found, (ask.state.model, &batches), parallel, ask.values);
+            }
         }
     }
 
@@ -216,9 +223,8 @@ impl Losses for Labelled {
     }
 
     fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
-        let dense = job.dense(context, self.layout.trained());
-        let examples = self.partition.client(job.client);
-        self.trainer(context).gradient(&dense, (job.client, job.number), examples, worker.keep(), gradient)
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.describe().examples_of(job.client) > 0
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
@@ -234,18 +240,21 @@ impl Losses for Labelled {
         const BLOCK: usize = 256;
         slope.clear();
         slope.resize(state.model.len(), 0.0);
-        let batch = Batch { data: &self.data.test, examples: &self.test_examples };
+        let batch = match self.valid_examples.is_empty() {
+            true => Batch { data: &self.data.test, examples: &self.test_examples },
+            false => Batch { data: &self.data.train, examples: &self.valid_examples },
+        };
         let (mut gradient, mut scratch) = (vec![0.0; self.model.trained()], Scratch::default());
         // Masks of dropout are the same in every round.
         let mut noise = Streams::new(0).stream(Purpose::TrainingNoise, 0, 0);
         for block in batch.chunks(BLOCK) {
-            let share = block.examples.len() as f32 / self.test_examples.len() as f32;
+            let share = block.examples.len() as f32 / batch.examples.len() as f32;
             // A pass may change a model's statistics.
             let mut parameters = state.model.to_vec();
             self.model.loss_and_gradient(&mut parameters, block, &mut gradient, &mut noise, &mut scratch);
             slope.iter_mut().zip(&gradient).for_each(|(sum, slope)| *sum += share * slope);
         }
-        !self.test_examples.is_empty()
+        !batch.examples.is_empty()
     }
 }
 
@@ -277,7 +286,8 @@ impl DealtData for Labelled {
 
     fn with_data_of(&self, sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         let partition = self.partition.rearranged(sources);
-        Some(Arc::new(Self { description: describe(&self.data.train, &partition), partition, ..self.clone() }))
+        let description = describe(&self.data.train, &partition, &self.valid_examples);
+        Some(Arc::new(Self { description, partition, ..self.clone() }))
     }
 }
 

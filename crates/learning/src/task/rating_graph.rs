@@ -16,7 +16,7 @@
 //!
 //! # Determinism
 //! Start: stream (ModelInit, 0, 0). Features: streams (Example, user, 15) and (Example, item, 16). A job: stream
-//! (BatchOrder, client, job). Sums over ratings are in `f64`, in the order of clients.
+//! (BatchOrder, client, job). Errors over ratings are in `f64`, in the order of clients.
 
 pub mod factors;
 mod holdings;
@@ -26,13 +26,17 @@ pub use holdings::{ClientGraph, Holdings};
 use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
 use crate::graph_network::{self, Network, Pairs, Prepared, Scratch, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
+use crate::metric::loss::LOSS;
+use crate::metric::mae::MAE;
+use crate::metric::rmse::RMSE;
+use crate::metric::{Definition, Errors};
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
-use crate::trainer::{DenseJob, LocalTraining};
+use crate::trainer::{DenseJob, LocalTraining, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
-use fedgenie_core::metric::{Measure, Measures};
+use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::{Purpose, Streams};
 use rayon::prelude::*;
 
@@ -53,9 +57,12 @@ pub enum Features {
     Table(Vec<f32>),
 }
 
+/// What is measured on data, in the order of the values.
+const METRICS: [&Definition; 3] = [&RMSE, &MAE, &LOSS];
+
 /// What is measured on data.
 pub fn measures(has_valid: bool) -> Measures {
-    let of_data = ["rmse", "mae", "loss"].map(Measure::loss).to_vec();
+    let of_data = METRICS.map(|metric| metric.measure).to_vec();
     Measures { of_data, of_model: Vec::new(), has_valid, main: 0 }
 }
 
@@ -69,39 +76,11 @@ pub struct RatingGraph {
     start: Option<Vec<f32>>,
 }
 
-/// Sums over ratings.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums {
-    squares: f64,
-    absolute: f64,
-    count: f64,
-}
-
-impl Sums {
-    pub fn of(errors: impl Iterator<Item = f64>) -> Self {
-        let mut sums = Self::default();
-        for error in errors {
-            sums.squares += error * error;
-            sums.absolute += error.abs();
-            sums.count += 1.0;
-        }
-        sums
-    }
-
-    /// Writes the measures in their order, and the number of ratings.
-    pub fn write<'a>(all: impl Iterator<Item = &'a Self>, ask: &mut Ask<'_>) {
-        let mut total = Self::default();
-        for sums in all {
-            total.squares += sums.squares;
-            total.absolute += sums.absolute;
-            total.count += sums.count;
-        }
-        let loss = total.squares / total.count;
-        // One NaN, whatever it comes from.
-        let measured = [sqrt(loss), total.absolute / total.count, loss];
-        ask.values.iter_mut().zip(measured).for_each(|(to, from)| *to = if from.is_nan() { f64::NAN } else { from });
-        ask.weight = total.count;
-    }
+/// Writes the measures of sums in their order, and the number of ratings.
+pub(super) fn measure<'a>(all: impl Iterator<Item = &'a Errors>, ask: &mut Ask<'_>) {
+    let total = Errors::total(all);
+    ask.values.iter_mut().zip(METRICS).for_each(|(value, metric)| *value = metric.of_errors(&total));
+    ask.weight = total.count;
 }
 
 /// The numbers of all ratings of a list.
@@ -160,21 +139,21 @@ impl RatingGraph {
         Network { shape: &self.shape, graph, prepared: &self.prepared[client.index()] }
     }
 
-    /// Sums over the ratings of some parts that each of some clients holds.
+    /// Errors over the ratings of some parts that each of some clients holds.
     fn sums<const PARTS: usize>(
         &self,
         clients: &[ClientId],
         parts: [Part; PARTS],
         model: &[f32],
         parallel: bool,
-    ) -> Vec<[Sums; PARTS]> {
+    ) -> Vec<[Errors; PARTS]> {
         let one = |scratch: &mut Scratch, client: &ClientId| {
             let network = self.network(*client);
             network.embed(model, scratch);
             parts.map(|part| {
                 let pairs = self.holdings.clients()[client.index()].part(part);
                 let errors = network.errors(model, pairs, &all(pairs), scratch);
-                Sums::of(errors.iter().map(|&error| f64::from(error)))
+                Errors::of(errors.iter().map(|&error| f64::from(error)))
             })
         };
         if parallel {
@@ -193,9 +172,11 @@ impl RatingGraph {
         self.holdings.clients()[client.index()].part(Part::Train)
     }
 
-    /// A batch of all ratings has their own order.
-    fn dense<'a>(&self, job: &Job<'a>, context: &Context<'a>) -> DenseJob<'a> {
-        DenseJob { keeps_whole: true, ..job.dense(context, self.shape.parameters()) }
+    /// Does a job; a batch of all ratings has their own order.
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, wanted: Wanted<'_>) {
+        let dense = DenseJob { keeps_whole: true, ..job.dense(context, self.shape.parameters()) };
+        let worker: &mut graph_network::Worker = worker.keep();
+        worker.run(&self.network(job.client), self.training(job.client), &dense, wanted);
     }
 
     /// Writes the measures on one kind of data.
@@ -208,7 +189,7 @@ impl RatingGraph {
             On::Model => return ask.values.fill(f64::NAN),
         };
         let sums = self.sums(&clients, [part], ask.state.model, parallel);
-        Sums::write(sums.iter().flatten(), ask);
+        measure(sums.iter().flatten(), ask);
     }
 
     /// The loss of each training rating of a client.
@@ -263,8 +244,7 @@ impl Task for RatingGraph {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let worker: &mut graph_network::Worker = worker.keep();
-        worker.train(&self.network(job.client), self.training(job.client), &self.dense(job, context), update);
+        self.run(job, context, worker, Wanted::Update(update));
     }
 
     fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
@@ -273,8 +253,8 @@ impl Task for RatingGraph {
                 [test, valid] => {
                     let parts = [Part::Test, Part::Valid];
                     let sums = self.sums(&self.everybody(), parts, test.state.model, parallel);
-                    Sums::write(sums.iter().map(|[of_test, _]| of_test), test);
-                    Sums::write(sums.iter().map(|[_, of_valid]| of_valid), valid);
+                    measure(sums.iter().map(|[of_test, _]| of_test), test);
+                    measure(sums.iter().map(|[_, of_valid]| of_valid), valid);
                 }
                 asks => asks.iter_mut().for_each(|ask| self.measure(ask, parallel)),
             }
@@ -306,9 +286,8 @@ impl Losses for RatingGraph {
     }
 
     fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
-        let worker: &mut graph_network::Worker = worker.keep();
-        let pairs = self.training(job.client);
-        worker.gradient(&self.network(job.client), pairs, &self.dense(job, context), gradient)
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.describe().examples_of(job.client) > 0
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {

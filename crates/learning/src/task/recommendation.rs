@@ -57,7 +57,7 @@ use crate::ratings::triplets::{Triplet, Triplets};
 use crate::ratings::{Ratings, RatingsSplit};
 use crate::trainer::LocalTraining;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::{Measure, Measures};
+use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
 use std::sync::Arc;
 
@@ -89,9 +89,8 @@ pub struct Settings {
 impl Settings {
     /// What is measured; `quality` names the measure by which models are compared. None if there is no such measure.
     pub fn measures(&self, model: &dyn RowRecommender, quality: &str, has_valid: bool) -> Option<Measures> {
-        let names = Ranker::names(&self.cutoffs);
-        let main = names.iter().position(|name| name == quality)?;
-        let of_data = names.iter().map(|name| Measure::share(name)).collect();
+        let of_data = Ranker::measures(&self.cutoffs);
+        let main = of_data.iter().position(|measure| measure.name == quality)?;
         Some(Measures { of_data, of_model: self.of_model(model.has_proxy()), has_valid, main })
     }
 }

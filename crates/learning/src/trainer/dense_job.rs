@@ -14,7 +14,7 @@
 use super::optimizer::{Moments, Proximal, Regularisation};
 use super::{Length, LocalTraining};
 use crate::layout::Update;
-use crate::local::{Course, Stepper, Tally};
+use crate::local::{Course, Stepper, Told};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 
@@ -23,13 +23,7 @@ pub(crate) trait Slopes {
     /// Overwrites `gradient` by the slopes of the mean loss of a mini-batch by the trained parameters. Of the others it
     /// may change what a pass updates by itself. Tells the losses of the examples where somebody asks. Returns whether
     /// the loss is finite.
-    fn slopes(
-        &mut self,
-        parameters: &mut [f32],
-        batch: &[u32],
-        gradient: &mut [f32],
-        tally: Option<&mut Tally>,
-    ) -> bool;
+    fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool;
 }
 
 /// A job whose steps move all parameters.
@@ -55,6 +49,15 @@ pub struct DenseJob<'a> {
     pub loss_rms: bool,
 }
 
+/// What is made of a job, and where it goes.
+#[derive(Debug)]
+pub enum Wanted<'a> {
+    /// The client's update.
+    Update(&'a mut Update),
+    /// The mean gradient, zeros behind the trained parameters; zeros without examples.
+    Gradient(&'a mut Vec<f32>),
+}
+
 /// What a thread reuses from job to job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers {
@@ -72,7 +75,7 @@ struct Steps<'a> {
 }
 
 impl Stepper for Steps<'_> {
-    fn step(&mut self, batch: &[u32], _number: u64, tally: Option<&mut Tally>) -> bool {
+    fn step(&mut self, batch: &[u32], _number: u64, tally: Told<'_>) -> bool {
         let Self { job, extra, model, buffers: Buffers { gradient, moments }, parameters } = self;
         let is_finite = model.slopes(parameters, batch, gradient, tally);
         if is_finite {
@@ -93,7 +96,7 @@ struct Sums<'a> {
 }
 
 impl Stepper for Sums<'_> {
-    fn step(&mut self, batch: &[u32], _number: u64, _tally: Option<&mut Tally>) -> bool {
+    fn step(&mut self, batch: &[u32], _number: u64, _tally: Told<'_>) -> bool {
         self.model.slopes(&mut self.parameters, batch, self.gradient, None);
         let trained = self.sums.len();
         self.parameters[trained..].copy_from_slice(&self.start[trained..]);
@@ -122,18 +125,25 @@ impl<'a> DenseJob<'a> {
         Course { length, batch: self.settings.batch, order: self.order.clone(), keeps_whole }
     }
 
-    /// Trains on some examples; what a client keeps is left alone.
-    pub(crate) fn train(
+    /// Makes what is wanted of some examples; returns whether all of it is finite. What a client keeps is left alone.
+    pub(crate) fn run(
         &self,
         examples: &mut [u32],
         model: &mut dyn Slopes,
         buffers: &mut Buffers,
-        update: &mut Update,
-    ) {
+        wanted: &mut Wanted<'_>,
+    ) -> bool {
+        buffers.gradient.resize(self.trained, 0.0);
+        match wanted {
+            Wanted::Update(update) => self.train(examples, model, buffers, update),
+            Wanted::Gradient(gradient) => self.gradient(examples, model, &mut buffers.gradient, gradient),
+        }
+    }
+
+    fn train(&self, examples: &mut [u32], model: &mut dyn Slopes, buffers: &mut Buffers, update: &mut Update) -> bool {
         let Self { settings, start, trained, .. } = *self;
         update.clear();
         update.parameters.extend_from_slice(start);
-        buffers.gradient.resize(trained, 0.0);
         settings.optimizer.begin(trained, &mut buffers.moments);
         let extra = Regularisation {
             clip: settings.clip,
@@ -145,26 +155,24 @@ impl<'a> DenseJob<'a> {
         let mut steps = Steps { job: self, extra, model, buffers, parameters };
         let outcome = self.course(settings.length.or_epochs(self.epochs)).run(examples, &mut steps);
         outcome.settle(self.loss_rms, update);
+        !update.diverged
     }
 
-    /// Replaces `gradient` by the mean gradient, zeros behind the trained parameters; false without examples.
-    pub(crate) fn gradient(
+    fn gradient(
         &self,
         examples: &mut [u32],
         model: &mut dyn Slopes,
-        buffers: &mut Buffers,
+        slopes: &mut [f32],
         gradient: &mut Vec<f32>,
     ) -> bool {
-        let Self { start, trained, .. } = *self;
-        buffers.gradient.resize(trained, 0.0);
-        let slopes = &mut buffers.gradient[..];
-        let mut sums = Sums { start, model, gradient: slopes, parameters: start.to_vec(), sums: vec![0.0; trained] };
-        self.course(Length::Epochs(1)).run(examples, &mut sums);
+        let (start, sums) = (self.start, vec![0.0; self.trained]);
+        let mut steps = Sums { start, model, gradient: slopes, parameters: start.to_vec(), sums };
+        self.course(Length::Epochs(1)).run(examples, &mut steps);
         let count = examples.len().max(1) as f64;
         let mean = |sum: f64| if sum.is_nan() { f32::NAN } else { (sum / count) as f32 };
         gradient.clear();
-        gradient.extend(sums.sums.into_iter().map(mean));
+        gradient.extend(steps.sums.into_iter().map(mean));
         gradient.resize(start.len(), 0.0);
-        !examples.is_empty()
+        gradient.iter().all(|slope| slope.is_finite())
     }
 }

@@ -340,6 +340,16 @@ impl Optimizer {
         &self.config
     }
 
+    /// Whether a step is `w ← w − ηg`, without momentum.
+    pub const fn is_plain(&self) -> bool {
+        matches!(self.kind, Kind::Descent)
+    }
+
+    /// The learning rate η of a step, rounded as steps have it.
+    pub fn rate(&self, lr_factor: f32) -> f32 {
+        (self.lr * f64::from(lr_factor)) as f32
+    }
+
     /// How many moments each number has: 0 to 2.
     pub const fn moments(&self) -> usize {
         match self.kind {
@@ -356,13 +366,13 @@ impl Optimizer {
 
     /// What the next step does to each number.
     pub(crate) fn next(&self, lr_factor: f32, powers: &mut Powers) -> Rule {
-        let lr = self.lr * f64::from(lr_factor);
         match self.kind {
-            Kind::Descent => Rule::Descent(Descent { lr: lr as f32 }),
+            Kind::Descent => Rule::Descent(Descent { lr: self.rate(lr_factor) }),
             Kind::Momentum { momentum, take, nesterov } => {
-                Rule::Momentum(Momentum { lr: lr as f32, keep: momentum, take, nesterov })
+                Rule::Momentum(Momentum { lr: self.rate(lr_factor), keep: momentum, take, nesterov })
             }
             Kind::Adam { betas, epsilon, decoupled_decay } => {
+                let lr = self.lr * f64::from(lr_factor);
                 Rule::Adam(Adam::next([lr, decoupled_decay], betas, epsilon, powers))
             }
         }

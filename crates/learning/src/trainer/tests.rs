@@ -191,6 +191,25 @@ fn settings_without_sense_are_named() {
 }
 
 #[test]
+fn the_rate_of_a_round_is_that_of_its_steps() {
+    let data = Dataset::new(array![[1.0]], Targets::Values(vec![2.0]));
+    let schedule = Schedule::Exponential { decay: 0.5, warmup: 1 };
+    let settings = LocalTraining { schedule, ..descent(1, 1, 0.3) };
+    for (round, factor) in [(1, 0.5), (2, 1.0), (4, 0.25)] {
+        let job = TrainingJob {
+            client: ClientId(0),
+            round: Round(round),
+            number: JobNumber(1),
+            start: &[0.0, 0.0],
+            examples: &[0],
+        };
+        // From 0, where the slope is −4.
+        let moved = trained(&[job], &LinearRegression::new(1), &data, &settings)[0].parameters[0];
+        assert_eq!((settings.rate(Round(round)), 4.0 * settings.rate(Round(round))), ((0.3 * factor) as f32, moved));
+    }
+}
+
+#[test]
 fn steps_take_as_many_passes_as_they_need() {
     let data = LinearData { examples: 70, ..LinearData::default() }.generate(&Streams::new(2)).unwrap().train;
     let examples = Vec::from_iter(0..25);

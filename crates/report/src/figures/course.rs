@@ -5,7 +5,8 @@ use super::super::model::{Axis, Chart, Choice, Figure, Line, LineKind, Mark, Sca
 use super::super::study::{Study, capitalised, id, linear, regret_words};
 use super::super::theory;
 use super::{either, how_means_are_shown, marks, mean_words};
-use fedgenie_experiment::experiment::{CurvePoint, number};
+use fedgenie_core::metric::{MetricId, Place, value_of};
+use fedgenie_experiment::experiment::{ACTIVE_CLUSTERS, CurvePoint, REASSIGNMENTS, number};
 
 impl Over {
     fn axis(self) -> Axis {
@@ -30,21 +31,20 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     let declared = study.measured();
     for metric in study.metrics() {
-        let range = declared.iter().find(|known| known.name == metric).map(|known| known.range);
+        let range = declared.iter().find(|known| known.id == metric).map(|known| known.range);
         let is_share = range == Some((Some(0.0), Some(1.0)));
-        let is_main = declared.iter().any(|known| known.main && known.name == metric);
+        let is_main = declared.iter().any(|known| known.main && known.id == metric);
         let traffic = (is_main && study.limits_traffic()).then_some((Over::Traffic, "-traffic"));
         for (over, ending) in traffic.into_iter().chain([(Over::Time, ""), (Over::Rounds, "-rounds")]) {
-            let value =
-                |point: &CurvePoint| point.metrics.iter().find(|(name, _)| *name == metric).map(|&(_, value)| value);
+            let value = |point: &CurvePoint| value_of(&point.metrics, metric);
             let lines = lines(study, Between::Steps, over, value);
-            let words = metric.replace('_', " ");
+            let words = metric.words();
             let (drawn, mut method) = how_means_are_shown(study);
             let caption = format!(
                 "{}, measured at the end of a round and held until the next measurement. {drawn}",
-                subject(&metric, &words)
+                subject(metric, &words)
             );
-            let known = study.references(&metric);
+            let known = study.references(metric);
             if !known.is_empty() {
                 let each = known.iter().map(|(name, value)| format!("{name} {}", number(*value)));
                 method
@@ -56,11 +56,11 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
                 caption,
                 method,
                 summary: finals(study, &format!("final.{metric}"), "at the end"),
-                choice: Choice::new(&metric, [("over", over.words())]),
+                choice: Choice::new(&metric.to_string(), [("over", over.words())]),
                 over,
                 y: value_axis(&words, &lines, is_share),
                 lines,
-                marks: marks(study, &metric),
+                marks: marks(study, metric),
             }));
         }
     }
@@ -68,12 +68,14 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
 }
 
 /// What a metric is of.
-fn subject(metric: &str, words: &str) -> String {
-    match metric {
-        "active_clusters" => "Clusters to which an edge server belongs".to_owned(),
-        "reassignments" => "Edge servers that were moved to another cluster so far, each time counted".to_owned(),
-        _ if metric.starts_with("server_") => format!("{} over edge servers, each under its model", capitalised(words)),
-        _ if metric.starts_with("client_") => format!("{} over clients, each on its own data", capitalised(words)),
+fn subject(metric: MetricId, words: &str) -> String {
+    match (metric.place, metric.measure) {
+        (Place::Model, ACTIVE_CLUSTERS) => "Clusters to which an edge server belongs".to_owned(),
+        (Place::Model, REASSIGNMENTS) => {
+            "Edge servers that were moved to another cluster so far, each time counted".to_owned()
+        }
+        (Place::Servers, _) => format!("{} over edge servers, each under its model", capitalised(words)),
+        (Place::Clients, _) => format!("{} over clients, each on its own data", capitalised(words)),
         _ => capitalised(words),
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn curves(study: &Study<'_>) -> Vec<Figure> {
     let is_main = |figure: &Figure| {
         let of_metric = |name: &str| [id(name), id(&format!("{name}-rounds"))].contains(&figure.id);
         targets.iter().any(|reached| of_metric(&reached.target.metric))
-            || measured.iter().any(|metric| metric.main && of_metric(&metric.name))
+            || measured.iter().any(|metric| metric.main && of_metric(&metric.id.to_string()))
     };
     let mut figures = Vec::new();
     for arm in (0..study.arms.len()).filter(|&arm| study.arms[arm].all_runs().next().is_some()) {

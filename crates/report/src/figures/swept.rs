@@ -175,7 +175,8 @@ fn over_numbers(study: &Study<'_>, quantity: &Quantity, (path, unit): (&str, Opt
     let x = if low > 0.0 { either(axis, if high >= 10.0 * low { Scale::Log } else { Scale::Linear }) } else { axis };
     let is_positive = lines.iter().flat_map(|line| &line.points).all(|point| point.1 > 0.0);
     let y = if is_positive { either(quantity.axis(), Scale::Linear) } else { quantity.axis() };
-    let mut marks = quantity.key.strip_prefix("final.").map_or_else(Vec::new, |metric| marks(study, metric));
+    let metric = study.metrics().into_iter().find(|metric| quantity.key == format!("final.{metric}"));
+    let mut marks = metric.map_or_else(Vec::new, |metric| marks(study, metric));
     marks.extend(horizons(study, &quantity.key));
     Chart::Lines { x, y, lines, marks }
 }

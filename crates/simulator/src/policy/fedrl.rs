@@ -48,14 +48,14 @@
 
 use super::actor_critic::{ActorCritic, Plan, Rule};
 use super::{
-    Answers, BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
-    ServerView,
+    Answers, BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::Better;
+use fedgenie_core::metric::{Better, MetricId, asked, value_of};
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::model::weights::Tensor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,9 +119,10 @@ impl PolicySettings for Config {
             let message = "fedrl compares losses of clients that train, and there are none; choose a task that trains";
             return Err(Complaint::new("", message));
         }
-        let better = plan.check_rounds(context).and_then(|()| plan.check_metric(context, &self.accuracy))?;
+        plan.check_rounds(context)?;
+        let accuracy = asked(context.metrics, "accuracy", &self.accuracy)?;
         Ok(Box::new(FedRl {
-            accuracy: (self.accuracy.clone(), better),
+            accuracy: (accuracy.id, accuracy.better),
             answers: self.answers,
             before: f64::NAN,
             network: ActorCritic::new(plan),
@@ -130,23 +131,19 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct FedRl {
+    #[state(skip = "from the scenario")]
     answers: Answers,
-    /// Name of the metric, and which values of it are better.
-    accuracy: (String, Better),
+    /// The metric, and which values of it are better.
+    #[state(skip = "from the scenario")]
+    accuracy: (MetricId, Better),
     /// Accuracy after the round before; NaN before the first.
     before: f64,
     network: ActorCritic,
     /// Of the candidates of the last selection.
+    #[state(skip = "read before the next selection")]
     losses: Vec<f64>,
-}
-
-impl Stateful for FedRl {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { before, network, .. } = self;
-        state.field(before);
-        state.field(network);
-    }
 }
 
 impl Policy for FedRl {
@@ -168,7 +165,7 @@ impl Policy for FedRl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let place = |client: &ClientId| view.trained.binary_search_by_key(client, |report| report.client);
         let loss = |client: &ClientId| place(client).map_or(f64::NAN, |place| view.trained[place].loss);
@@ -178,9 +175,8 @@ impl Policy for FedRl {
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
         if let Feedback::Round(report) = feedback {
-            let (name, better) = &self.accuracy;
-            let found = report.metrics.iter().find(|(known, _)| known == name);
-            let now = found.map_or(f64::NAN, |(_, value)| better.quality(*value));
+            let (metric, better) = self.accuracy;
+            let now = value_of(report.metrics, metric).map_or(f64::NAN, |value| better.quality(value));
             self.network.reward(now - self.before);
             self.before = now;
         }

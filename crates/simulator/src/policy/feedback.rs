@@ -1,7 +1,9 @@
 //! What a policy is told of its decisions: jobs, updates, rounds. Statistics of updates are computed if it wants them.
 
 use fedgenie_core::id::{ClientId, Round, Turn};
+use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::{Outcome, PhaseSpans};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -154,7 +156,7 @@ pub struct RoundReport<'a> {
     /// Bytes from them.
     pub up_bytes: u64,
     /// Metrics measured after the round, if any.
-    pub metrics: &'a [(&'static str, f64)],
+    pub metrics: &'a [(MetricId, f64)],
     /// The quality of the server's models, if wanted; none of an edge server's.
     pub quality: Option<ModelQuality>,
     /// The accuracy of the server's own models, if wanted and known.
@@ -163,7 +165,7 @@ pub struct RoundReport<'a> {
 
 /// The accuracy of two models in a row of a server, on its own data: the task's main measure, negated where smaller is
 /// better. An edge server's model is its average before the cloud's, of the cluster that it trains.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Stateful)]
 pub struct EdgeAccuracy {
     /// Of the model that it made in its round before; before the first, of the initial one.
     pub before: f64,

@@ -72,45 +72,49 @@ mod config;
 pub use config::{Actor, Config, Contribution, Softmax};
 
 use super::actor_critic::ActorCritic;
-use super::{Answers, Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, SelectionRequest, ServerView};
+use super::{
+    Answers, Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::Better;
+use fedgenie_core::metric::{Better, MetricId, Place, value_of};
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
+use fedgenie_learning::metric::item_staleness::ITEM_STALENESS;
 use fedgenie_learning::model::weights::Tensor;
 
 /// The metric that (17) calls staleness.
-const STALENESS: &str = "item_staleness";
+const STALENESS: MetricId = ITEM_STALENESS.measure.at(Place::Model);
 
+#[derive(Stateful)]
+#[state(check = Self::is_sound)]
 struct ProxyRl {
+    #[state(skip = "from the scenario")]
     contribution: Contribution,
+    #[state(skip = "from the scenario")]
     answers: Answers,
+    #[state(skip = "from the scenario")]
     lambda: f64,
-    /// Name of the metric, and which values of it are better.
-    accuracy: (String, Better),
+    /// The metric, if there is one, and which values of it are better.
+    #[state(skip = "from the scenario")]
+    accuracy: Option<(MetricId, Better)>,
     network: ActorCritic,
     /// Who is asked for this selection, ascending.
     asked: Vec<ClientId>,
     /// `"last"`: whether candidates were asked before the first selection.
     has_asked: bool,
     /// `"last"`: every client's number, NaN if unknown.
+    #[state(each)]
     last: Vec<f64>,
     /// Of the candidates of the last selection.
+    #[state(skip = "read before the next selection")]
     numbers: Vec<f64>,
 }
 
-impl Stateful for ProxyRl {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { network, asked, has_asked, last, .. } = self;
-        state.field(network);
-        state.field(asked);
-        state.field(has_asked);
-        state.fields(last);
-        state.require(asked.is_sorted());
-    }
-}
-
 impl ProxyRl {
+    fn is_sound(&self) -> bool {
+        self.asked.is_sorted()
+    }
+
     /// The numbers of the candidates.
     fn numbers(&mut self, candidates: &[ClientId], view: &ServerView<'_>) -> Vec<f64> {
         let known: Vec<(ClientId, f64)> = match self.contribution {
@@ -130,11 +134,11 @@ impl ProxyRl {
 
     /// (17).
     fn reward(&self, report: &RoundReport<'_>) -> f64 {
-        let of = |name: &str| report.metrics.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |found| found.1);
-        let (accuracy, better) = &self.accuracy;
+        let of = |metric| value_of(report.metrics, metric).unwrap_or(f64::NAN);
+        let accuracy = self.accuracy.map_or(f64::NAN, |(metric, better)| better.quality(of(metric)));
         // What does not count need not be there.
         let weighed = |weight: f64, value: f64| if weight == 0.0 { 0.0 } else { weight * value };
-        weighed(self.lambda, better.quality(of(accuracy))) - weighed(1.0 - self.lambda, of(STALENESS))
+        weighed(self.lambda, accuracy) - weighed(1.0 - self.lambda, of(STALENESS))
     }
 }
 
@@ -174,7 +178,7 @@ impl Policy for ProxyRl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.numbers = self.numbers(ask.available.list(), view);
         self.network.select(&self.numbers, (ask, view), rng.policy, selection);

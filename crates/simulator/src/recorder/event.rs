@@ -66,7 +66,8 @@ impl Serialize for Event<'_> {
             Record::Private { round, client, values } => {
                 object!(to, { "event": "private", "round": round, "client": client, "parameters": values.len() })
             }
-            Record::Metric { round, name, value } => {
+            Record::Metric { round, metric, value } => {
+                let name = metric.to_string();
                 object!(to, { "event": "metric", "round": round, "name": name, "value": value })
             }
         }

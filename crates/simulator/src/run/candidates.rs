@@ -94,7 +94,7 @@ impl<'w> Scopes<'w> {
 mod tests {
     use crate::recorder::NoSink;
     use crate::run::engine::{Engine, Event, Timer};
-    use crate::run::jobs::Names;
+    use crate::run::jobs::{Names, Terms};
     use crate::run::tests;
     use crate::world::World;
     use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
@@ -112,7 +112,13 @@ mod tests {
     }
 
     fn first_job(client: u32) -> Names {
-        Names { client: ClientId(client), turn: Turn(1), round: Round(1), number: JobNumber(1) }
+        Names {
+            client: ClientId(client),
+            turn: Turn(1),
+            round: Round(1),
+            number: JobNumber(1),
+            terms: Terms::default(),
+        }
     }
 
     fn listed(engine: &Engine<'_>, server: u32) -> Vec<u32> {

@@ -2,7 +2,7 @@
 //! nothing had happened.
 //!
 //! What follows from the scenario and the seed is not saved: streams, populations, draws of jobs under way, lists of
-//! candidates. What is saved is named struct by struct, where the fields are.
+//! candidates.
 
 use super::hierarchy::Between;
 use super::learning::Sent;
@@ -76,7 +76,7 @@ impl Stateful for Run<'_> {
         server.exchange(state, &mut models);
         engine.exchange(state, &mut models);
         match protocol {
-            Protocol::Rounds(rounds) => rounds.exchange(state),
+            Protocol::Rounds(rounds) => state.field(rounds),
             Protocol::Buffered(buffered) => buffered.exchange(engine.world, state),
             Protocol::Hierarchy(hierarchy) => {
                 let (world, learning, jobs) = (engine.world, server.learning.as_ref(), &engine.jobs);

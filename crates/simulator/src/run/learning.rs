@@ -4,11 +4,13 @@ mod accuracy;
 mod evaluation;
 mod hindsight;
 mod intake;
+mod subsets;
 
 pub(super) use accuracy::Accuracies;
 pub(super) use evaluation::{Evaluated, Measured, ServerScope};
 pub(super) use hindsight::{EdgeState, Past, Snapshot};
 pub(super) use intake::{EdgeModel, Intake, Sent, Sought, Trained, Work};
+pub(super) use subsets::Before;
 
 use super::RunError;
 use super::checkpoint::Shared;
@@ -50,6 +52,8 @@ pub(super) struct Learning<'w> {
     state: learned::State,
     /// Buffers of updates, kept from round to round.
     updates: Vec<Update>,
+    /// The work of the updates aggregated last, where a policy evaluates subsets of them.
+    folded: Vec<Work>,
 }
 
 impl<'w> Learning<'w> {
@@ -64,12 +68,13 @@ impl<'w> Learning<'w> {
         let Training { aggregation, algorithm, .. } = &world.training;
         let learner = Learner::new(layout, algorithm, aggregation, aging, clients);
         let state = learned::State::new(task, &learner, clusters, world.servers(), &world.streams);
-        Self { world, task, has_drifted: false, layout, learner, state, updates: Vec::new() }
+        Self { world, task, has_drifted: false, layout, learner, state, updates: Vec::new(), folded: Vec::new() }
     }
 
     /// The models, and what clients, servers and the algorithm remember.
     pub fn exchange(&mut self, state: &mut State<'_>, shared: &mut Shared) {
-        let Self { world: _, task: _, has_drifted: _, layout: _, learner: _, state: learned, updates: _ } = self;
+        let Self { world: _, task: _, has_drifted: _, layout: _, learner: _, state: learned, updates: _, folded: _ } =
+            self;
         let learned::State { round, models, servers, private, moved, memories, memory } = learned;
         models.iter_mut().for_each(|model| shared.exchange(model, state));
         state.fields(servers);
@@ -265,6 +270,22 @@ impl<'w> Learning<'w> {
         &self.updates[index]
     }
 
+    /// Checks that a policy's coefficients are defined where updates are combined in another way than by a mean.
+    ///
+    /// # Errors
+    /// If they are not.
+    fn check_weights(&self, round: Round, work: &[Work]) -> Result<(), RunError> {
+        let rule = self.learner.algorithm.combine.as_deref();
+        let has_none = self.task.combination().is_some() || rule.is_some_and(|rule| rule.of_numbers().is_some());
+        let Some(weighed) = work.iter().find(|work| work.weight.is_some()).filter(|_| has_none) else { return Ok(()) };
+        let message = format!(
+            "the policy gave {} a weight, and updates are combined in a way that has no weights; take a policy without \
+             weights, or plain averaging",
+            weighed.client
+        );
+        Err(RunError::Task { round, message })
+    }
+
     /// What the clients of the updates keep, where the algorithm says it.
     fn note_kept(&mut self, private: Option<Vec<Vec<f32>>>) {
         let kept = private.into_iter().flatten();
@@ -283,6 +304,7 @@ impl<'w> Learning<'w> {
         parallel: bool,
     ) -> Result<Aggregated<'_, 'w>, RunError> {
         let wants = sought.wants;
+        self.folded.clear();
         let (trained, is_new_model) = match intake {
             Intake::Nothing => {
                 self.remember(&self.state.open(round, self.task), &[])?;
@@ -292,6 +314,7 @@ impl<'w> Learning<'w> {
                 let work = self.train(round, work, wants, parallel)?;
                 let mut trained = self.said(&work, sought, parallel);
                 let current = (combine == Combine::Models).then(|| self.state.models.clone());
+                self.check_weights(round, &work)?;
                 let open = self.state.open(round, self.task);
                 let arrivals = arrivals(self.world, self.task, (&work, &self.updates), current.as_deref());
                 let folded = self.state.fold(&self.learner, &open, Tier::Server, &arrivals);
@@ -304,6 +327,7 @@ impl<'w> Learning<'w> {
                 }
                 let aggregated = self.state.models[0].clone();
                 self.inspect(&work, wants, &aggregated, &mut trained, parallel);
+                self.folded = if sought.subsets { work } else { Vec::new() };
                 (trained, is_new)
             }
             Intake::EdgeModels(models) => {
@@ -371,10 +395,12 @@ impl<'w> Learning<'w> {
         parallel: bool,
     ) -> Result<Vec<Trained>, RunError> {
         let wants = sought.wants;
+        self.folded.clear();
         let work = self.train(round, work, wants, parallel)?;
         if work.is_empty() {
             return Ok(Vec::new());
         }
+        self.check_weights(round, &work)?;
         let mut state = self.state.at_edge(cluster, model.clone(), rows, round);
         let open = state.open(round, self.task);
         // What clients remember is theirs, whoever folds; held once, it is not copied.
@@ -391,6 +417,7 @@ impl<'w> Learning<'w> {
         self.note_kept(private);
         let mut trained = self.said(&work, sought, parallel);
         self.inspect(&work, wants, model, &mut trained, parallel);
+        self.folded = if sought.subsets { work } else { Vec::new() };
         Ok(trained)
     }
 }
@@ -409,8 +436,8 @@ fn arrivals<'a>(
         cluster: work.sent.cluster,
         examples: task.examples(work.client),
         age: work.staleness_weight,
-        weight: None,
-        rate: Some(world.training.local.rate(work.round)),
+        weight: work.weight,
+        rate: Some(f64::from(world.training.local.rate(work.round))),
         start: current.map_or(&*work.sent.model, |current| &*current[work.sent.cluster as usize]),
         update,
     };

@@ -8,6 +8,7 @@ use crate::population::Group;
 use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
 use fedgenie_core::id::{ClientId, EdgeId, Round};
+use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
 use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::data::partition::Skew;
@@ -78,7 +79,7 @@ impl Run<'_> {
     }
 
     /// Metrics of the last round, empty if it was not evaluated.
-    pub fn metrics(&self) -> &[(&'static str, f64)] {
+    pub fn metrics(&self) -> &[(MetricId, f64)] {
         &self.server.metrics
     }
 
@@ -204,8 +205,10 @@ impl Run<'_> {
     /// # Errors
     /// If one of the checks that every run passes does not hold, or the task lacks what it measures.
     pub fn finish(mut self) -> Result<(Metrics, Accounts), RunError> {
-        if let Protocol::Hierarchy(hierarchy) = &self.protocol {
-            hierarchy.finish(&mut self.engine);
+        match &self.protocol {
+            Protocol::Rounds(rounds) => rounds.finish(&mut self.engine),
+            Protocol::Buffered(_) => {}
+            Protocol::Hierarchy(hierarchy) => hierarchy.finish(&mut self.engine),
         }
         let scopes = self.protocol.scopes();
         let Server { mut metrics, learning, settings, .. } = self.server;

@@ -78,6 +78,7 @@ pub fn world(base: &str, more: &str) -> World {
             decays: Vec::new(),
             noise: None,
         },
+        most_epochs: None,
         inference_share: 1.0 / 3.0,
         clusters: None,
         ties: Ties::Fifo,

@@ -36,17 +36,16 @@
 //! partition = { dirichlet = { alpha = 0.5 } }
 //! ```
 
-use super::{DataCache, Drift, Material, Rows, TaskError, TaskSettings, classes};
+use super::labelled::{Keys, KeysMut, LabelledSettings, Models, classes, is_none};
+use super::{Drift, TaskError};
 use fedgenie_core::config::Complaint;
-use fedgenie_core::metric::Measures;
-use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::Split;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::source::DataConfig;
 use fedgenie_learning::model::families::Family;
-use fedgenie_learning::task::Labelled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// `[task.classification]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,60 +67,46 @@ pub struct Config {
     /// When edge servers and their clients get the data of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
+    /// The share of training rows that are set aside for validation before the rest goes to clients; 0 for none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub validation: f64,
+    /// Metrics that are measured beside the others: see `fedgenie list metric`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
 }
 
-impl TaskSettings for Config {
-    fn name(&self) -> &'static str {
-        "classification"
-    }
+impl LabelledSettings for Config {
+    const NAME: &'static str = "classification";
+    const CLASSIFIES: bool = true;
 
-    fn measures(&self) -> Measures {
-        Labelled::measures(true)
-    }
-
-    fn trains(&self) -> bool {
-        true
-    }
-
-    fn check(&self) -> Result<(), Complaint> {
-        self.data.check().map_err(|complaint| complaint.below("data"))?;
-        self.model.check().map_err(|error| {
-            let message = format!("{}, {}: {}", self.model.kind(), error.path, error.message);
-            Complaint::new("model", message)
-        })?;
-        match self.drift {
-            Some(Drift { round: 0, .. }) => Err(Complaint::new("drift.round", "found 0; rounds are numbered from 1")),
-            _ => Ok(()),
+    fn keys(&self) -> Keys<'_> {
+        Keys {
+            data: Some(&self.data),
+            normalize: self.normalize,
+            start: self.start.as_ref(),
+            partition: &self.partition,
+            drift: self.drift,
+            validation: self.validation,
+            metrics: &self.metrics,
         }
     }
 
-    fn drift(&self) -> Option<Drift> {
-        self.drift
+    fn keys_mut(&mut self) -> KeysMut<'_> {
+        KeysMut { data: Some(&mut self.data), start: self.start.as_mut(), partition: &mut self.partition }
     }
 
-    fn partition(&self) -> Option<&PartitionConfig> {
-        Some(&self.partition)
+    fn check_own(&self) -> Result<(), Complaint> {
+        self.model.check().map_err(|error| {
+            let message = format!("{}, {}: {}", self.model.kind(), error.path, error.message);
+            Complaint::new("model", message)
+        })
     }
 
-    fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
-        Some(&mut self.partition)
-    }
-
-    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        self.data.resolve_paths(base, data);
-        self.start = self.start.as_ref().map(|start| base.join(start));
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        self.data.files().into_iter().chain(self.start.clone()).collect()
-    }
-
-    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
-        let data = self.data.load(self.normalize, streams, cache)?;
-        let (shape, classes) = (data.train.shape(), classes(&data)?);
+    fn models(&self, data: &Split) -> Result<Models, TaskError> {
+        let (shape, classes) = (data.train.shape(), classes(data)?);
         let refused = |error: Complaint| TaskError::Network(error.message);
         let model = self.model.build(shape, classes).map_err(refused)?;
         let additive = self.model.additive(shape, classes).map_err(refused)?;
-        Rows::of(data, model, Some(additive), &self.partition, self.start.as_ref())
+        Ok((Box::new(model), Some(additive)))
     }
 }

@@ -28,19 +28,17 @@
 //! partition = "iid"
 //! ```
 
-use super::{DataCache, Material, Rows, TaskError, TaskSettings};
+use super::TaskError;
+use super::labelled::{Keys, KeysMut, LabelledSettings, Models, is_none};
 use fedgenie_core::config::Complaint;
-use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::Split;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::source::DataConfig;
 use fedgenie_learning::data::synthetic::LinearData;
 use fedgenie_learning::model::LinearRegression;
-use fedgenie_learning::task::Labelled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// `[task.linear-regression]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,6 +62,12 @@ pub struct Config {
     /// How training examples go to clients.
     #[serde(default)]
     pub partition: PartitionConfig,
+    /// The share of training rows that are set aside for validation before the rest goes to clients; 0 for none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub validation: f64,
+    /// Metrics that are measured beside the others: see `fedgenie list metric`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
 }
 
 const fn default_features() -> usize {
@@ -76,60 +80,44 @@ const fn default_noise() -> f64 {
     0.5
 }
 
-impl TaskSettings for Config {
-    fn name(&self) -> &'static str {
-        "linear-regression"
-    }
+impl LabelledSettings for Config {
+    const NAME: &'static str = "linear-regression";
+    const CLASSIFIES: bool = false;
 
-    fn measures(&self) -> Measures {
-        Labelled::measures(false)
-    }
-
-    fn trains(&self) -> bool {
-        true
-    }
-
-    fn partition(&self) -> Option<&PartitionConfig> {
-        Some(&self.partition)
-    }
-
-    fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
-        Some(&mut self.partition)
-    }
-
-    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        if let Some(files) = &mut self.data {
-            files.resolve_paths(base, data);
+    fn keys(&self) -> Keys<'_> {
+        Keys {
+            data: self.data.as_ref(),
+            normalize: self.normalize,
+            start: None,
+            partition: &self.partition,
+            drift: None,
+            validation: self.validation,
+            metrics: &self.metrics,
         }
     }
 
-    fn files(&self) -> Vec<PathBuf> {
-        self.data.as_ref().map_or_else(Vec::new, DataConfig::files)
+    fn keys_mut(&mut self) -> KeysMut<'_> {
+        KeysMut { data: self.data.as_mut(), start: None, partition: &mut self.partition }
     }
 
-    fn check(&self) -> Result<(), Complaint> {
-        let Some(data) = &self.data else { return Ok(()) };
+    fn check_own(&self) -> Result<(), Complaint> {
         let drawn = [
             ("features", self.features == default_features()),
             ("examples", self.examples == default_examples()),
             ("noise", self.noise == default_noise()),
         ];
-        if let Some((key, _)) = drawn.into_iter().find(|(_, as_default)| !as_default) {
-            return Err(Complaint::new(key, "is for drawn examples; leave it out where data is given"));
+        match drawn.into_iter().find(|(_, is_default)| self.data.is_some() && !is_default) {
+            Some((key, _)) => Err(Complaint::new(key, "is for drawn examples; leave it out where data is given")),
+            None => Ok(()),
         }
-        data.check().map_err(|complaint| complaint.below("data"))
     }
 
-    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
-        let data = match &self.data {
-            Some(data) => data.load(self.normalize, streams, cache)?,
-            None => {
-                let Self { examples, features, noise, .. } = *self;
-                let drawn = LinearData { examples, features, noise }.generate(streams)?;
-                Arc::new(if self.normalize { drawn.normalized()? } else { drawn })
-            }
-        };
-        let model = LinearRegression::new(data.train.width());
-        Rows::of(data, model, None, &self.partition, None)
+    fn drawn(&self, streams: &Streams) -> Result<Split, TaskError> {
+        let Self { examples, features, noise, .. } = *self;
+        Ok(LinearData { examples, features, noise }.generate(streams)?)
+    }
+
+    fn models(&self, data: &Split) -> Result<Models, TaskError> {
+        Ok((Box::new(LinearRegression::new(data.train.width())), None))
     }
 }

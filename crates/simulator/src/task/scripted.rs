@@ -54,10 +54,11 @@ use crate::population::trace::Memo;
 use course::{Lines, Undealt};
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::limits::PAYLOAD_BYTES;
-use fedgenie_core::metric::{Better, Measure, Measures, interned};
+use fedgenie_core::metric::{Better, Measure, Measures};
 use fedgenie_core::rng::Streams;
 use fedgenie_core::units::{Amount, Bytes};
 use fedgenie_learning::data::located;
+use fedgenie_learning::metric;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -197,9 +198,10 @@ impl TaskSettings for Config {
     }
 
     fn measures(&self) -> Measures {
-        let name = interned(self.measure().unwrap_or_default());
-        let range = (f64::NEG_INFINITY, f64::INFINITY);
-        Measures { of_data: vec![Measure { name, better: self.better, range }], ..Measures::default() }
+        let name = self.measure().unwrap_or_default();
+        let known = metric::named(name).map_or(Measure::share("").named(name), |known| known.measure);
+        let measure = Measure { better: self.better, ..known }.within(f64::NEG_INFINITY, f64::INFINITY);
+        Measures { of_data: vec![measure], ..Measures::default() }
     }
 
     fn measures_clients(&self) -> bool {

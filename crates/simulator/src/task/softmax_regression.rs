@@ -27,17 +27,15 @@
 //! partition = { dirichlet = { alpha = 0.5 } }
 //! ```
 
-use super::{DataCache, Material, Rows, TaskError, TaskSettings, classes};
-use fedgenie_core::config::Complaint;
-use fedgenie_core::metric::Measures;
-use fedgenie_core::rng::Streams;
+use super::TaskError;
+use super::labelled::{Keys, KeysMut, LabelledSettings, Models, classes, is_none};
+use fedgenie_learning::data::Split;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::source::DataConfig;
 use fedgenie_learning::model::SoftmaxRegression;
-use fedgenie_learning::task::Labelled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// `[task.softmax-regression]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,47 +52,38 @@ pub struct Config {
     /// How training examples go to clients.
     #[serde(default)]
     pub partition: PartitionConfig,
+    /// The share of training rows that are set aside for validation before the rest goes to clients; 0 for none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub validation: f64,
+    /// Metrics that are measured beside the others: see `fedgenie list metric`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
 }
 
-impl TaskSettings for Config {
-    fn name(&self) -> &'static str {
-        "softmax-regression"
+impl LabelledSettings for Config {
+    const NAME: &'static str = "softmax-regression";
+    const CLASSIFIES: bool = true;
+
+    fn keys(&self) -> Keys<'_> {
+        Keys {
+            data: Some(&self.data),
+            normalize: self.normalize,
+            start: self.start.as_ref(),
+            partition: &self.partition,
+            drift: None,
+            validation: self.validation,
+            metrics: &self.metrics,
+        }
     }
 
-    fn measures(&self) -> Measures {
-        Labelled::measures(true)
+    fn keys_mut(&mut self) -> KeysMut<'_> {
+        KeysMut { data: Some(&mut self.data), start: self.start.as_mut(), partition: &mut self.partition }
     }
 
-    fn trains(&self) -> bool {
-        true
-    }
-
-    fn check(&self) -> Result<(), Complaint> {
-        self.data.check().map_err(|complaint| complaint.below("data"))
-    }
-
-    fn partition(&self) -> Option<&PartitionConfig> {
-        Some(&self.partition)
-    }
-
-    fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
-        Some(&mut self.partition)
-    }
-
-    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
-        self.data.resolve_paths(base, data);
-        self.start = self.start.as_ref().map(|start| base.join(start));
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        self.data.files().into_iter().chain(self.start.clone()).collect()
-    }
-
-    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
-        let data = self.data.load(self.normalize, streams, cache)?;
-        let classes = classes(&data)?;
+    fn models(&self, data: &Split) -> Result<Models, TaskError> {
+        let classes = classes(data)?;
         let model = SoftmaxRegression::new(data.train.width(), classes);
         let additive = SoftmaxRegression::additive(data.train.shape(), classes);
-        Rows::of(data, model, Some(additive), &self.partition, self.start.as_ref())
+        Ok((Box::new(model), Some(additive)))
     }
 }

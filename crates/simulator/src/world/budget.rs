@@ -142,15 +142,23 @@ impl World {
         }
     }
 
-    /// The bytes that a job moves, down and up.
-    pub fn transfer(&self, client: ClientId, number: JobNumber) -> [u64; 2] {
+    /// The bytes that a job of so many epochs, or of the usual work, moves down and up.
+    pub fn transfer(&self, client: ClientId, number: JobNumber, epochs: Option<u32>) -> [u64; 2] {
         let Training { payload_bytes, algorithm, .. } = &self.training;
-        transfer((self.task.as_deref(), *payload_bytes, algorithm), &self.context(), client, number)
+        let task = (self.task.as_deref(), *payload_bytes, algorithm);
+        match epochs {
+            None => transfer(task, &self.context(), client, number),
+            Some(epochs) => {
+                let settings = self.training.local.of_epochs(epochs);
+                transfer(task, &Context { settings: &settings, ..self.context() }, client, number)
+            }
+        }
     }
 
-    /// What a job costs: the bytes that it moves, both ways together.
+    /// What a job costs at the most: the bytes that it moves, both ways together, with all the epochs that a policy may
+    /// choose. A longer job moves the rows of a shorter one, and others.
     pub fn price(&self, client: ClientId, number: JobNumber) -> u64 {
-        let [down, up] = self.transfer(client, number);
+        let [down, up] = self.transfer(client, number, self.training.longest());
         down.saturating_add(up)
     }
 

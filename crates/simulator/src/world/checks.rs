@@ -44,7 +44,7 @@ impl WorldPlan {
 
     /// Checks that the task has the losses that rule and regret of clusters compare.
     pub(super) fn check_losses(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<(), WorldError> {
-        let is_measured = self.task.trains() && self.task.measures().of_data.iter().any(|found| found.name == "loss");
+        let is_measured = self.task.trains() && self.task.measures().loss().is_some();
         let has_losses = script(task).is_some() || task.is_some() && is_measured;
         let path = match (clusters.needs_losses(), self.assignment_regret) {
             _ if has_losses => return Ok(()),

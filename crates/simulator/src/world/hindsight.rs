@@ -28,7 +28,7 @@ pub(super) fn define(
         return Err(WorldError::scenario(PATH, message));
     }
     let HindsightPlan { utility, kappa, size, every, .. } = plan.clone();
-    let has_loss = measures.is_some_and(|measures| measures.of_data.iter().any(|measure| measure.name == "loss"));
+    let has_loss = measures.is_some_and(|measures| measures.loss().is_some());
     if utility.needs_loss() && !has_loss {
         let message = "loss-drop, which is the default, compares losses, and this task measures none; take \
                        { contribution = {} }, or a metric: { aggregate = { test_auc = 1.0 } }";
@@ -126,9 +126,9 @@ pub(crate) fn direction(weights: &BTreeMap<String, f64>) -> Option<f64> {
 /// Refuses metrics that a set has not.
 fn check_metrics(weights: &BTreeMap<String, f64>, measures: Option<&Measures>) -> Result<(), WorldError> {
     let metrics = measures.map_or_else(Vec::new, |measures| measures.metrics(false, false));
-    let mut names: Vec<String> = metrics.into_iter().map(|metric| metric.name).collect();
+    let mut names: Vec<String> = metrics.into_iter().map(|metric| metric.id.to_string()).collect();
     let of_data = measures.iter().flat_map(|measures| &measures.of_data);
-    names.extend(of_data.map(|measure| measure.metric(Place::Servers, None).to_owned()));
+    names.extend(of_data.map(|measure| measure.at(Place::Servers).to_string()));
     if names.iter().any(|name| name == TRAFFIC) && weights.contains_key(TRAFFIC) {
         let message = "is a metric of the task, and is the weight of a set's bytes here; give the metric another name";
         return Err(WorldError::scenario(&format!("regret.utility.aggregate.{TRAFFIC}"), message));

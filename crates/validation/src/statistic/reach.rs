@@ -8,7 +8,7 @@
 use super::ratio::ratio;
 use super::{Details, Measured, Measurement, shown, shown_interval, some, usage};
 use crate::laboratory::Context;
-use fedgenie_core::metric::Better;
+use fedgenie_core::metric::{Better, named};
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::RunSummary;
 use serde::Deserialize;
@@ -47,7 +47,7 @@ enum Spent {
 /// The evaluated rounds of a run: value, bytes, time.
 fn course(run: &RunSummary, metric: &str) -> Vec<(f64, [f64; 2])> {
     let of_point = |point: &fedgenie_experiment::experiment::CurvePoint| {
-        let found = point.metrics.iter().find(|(name, _)| name == metric)?.1;
+        let found = point.metrics.iter().find(|(id, _)| id.is_called(metric))?.1;
         Some((found, [point.bytes as f64, point.time_s]))
     };
     run.curve.iter().filter_map(of_point).collect()
@@ -69,7 +69,7 @@ impl Config {
         let mut better = None;
         for policy in &policies {
             let runs = completed.of(policy, self.point)?;
-            let measured = runs[0].measured.iter().find(|metric| metric.name == self.metric);
+            let measured = named(&runs[0].measured, &self.metric);
             better = better.or(measured.map(|metric| metric.better));
             courses.push(runs.iter().map(|run| course(run, &self.metric)).collect::<Vec<_>>());
         }

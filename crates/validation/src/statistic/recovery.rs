@@ -53,12 +53,11 @@ fn rounds(points: &[(u32, f64)], config: &Config) -> Option<(u32, bool)> {
 
 impl Config {
     fn of(&self, run: &RunSummary) -> Result<(u32, bool), Error> {
-        let value = |name: &str| name == self.metric;
         let points: Vec<(u32, f64)> = run
             .curve
             .iter()
             .filter_map(|point| {
-                let found = point.metrics.iter().find(|(name, _)| value(name));
+                let found = point.metrics.iter().find(|(id, _)| id.is_called(&self.metric));
                 found.map(|(_, value)| (point.round, *value))
             })
             .collect();

@@ -24,7 +24,7 @@ fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: 
 }
 
 const fn config(weighting: Weighting, server: ServerConfig) -> AggregationConfig {
-    AggregationConfig { weighting: Some(weighting), server, rows: RowDivisor::Selected }
+    AggregationConfig { weighting: Some(weighting), server, rows: RowDivisor::Selected, normalise: false }
 }
 
 /// A model of one parameter that starts at 1, after each of some mean changes.

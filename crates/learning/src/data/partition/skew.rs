@@ -74,6 +74,14 @@ impl Partition {
     /// # Panics
     /// If the partition is of a larger data set.
     pub fn skew(&self, data: &Dataset) -> Skew {
+        self.skew_without(data, &[])
+    }
+
+    /// Measures the partition of the rows of `data` but for those that were set aside, which ascend.
+    ///
+    /// # Panics
+    /// If the partition is of a larger data set.
+    pub fn skew_without(&self, data: &Dataset, aside: &[u32]) -> Skew {
         let mut sizes: Vec<usize> = self.offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
         let told = if sizes.len() <= MOST_SIZES { sizes.clone() } else { Vec::new() };
         sizes.sort_unstable();
@@ -84,14 +92,16 @@ impl Partition {
             balance_index: balance_index(&sizes),
             size_gini: gini(&sizes),
             sizes: told,
-            labels: self.label_skew(data),
+            labels: self.label_skew(data, aside),
             servers: Vec::new(),
         }
     }
 
-    fn label_skew(&self, data: &Dataset) -> Option<LabelSkew> {
+    fn label_skew(&self, data: &Dataset, aside: &[u32]) -> Option<LabelSkew> {
         let (labels, classes) = data.classes()?;
-        let all = shares(labels.iter().copied(), classes)?;
+        let is_dealt = |&(row, _): &(u32, u8)| aside.binary_search(&row).is_err();
+        let dealt = (0..).zip(labels.iter().copied()).filter(is_dealt);
+        let all = shares(dealt.map(|(_, label)| label), classes)?;
         let of_client = |client| {
             let examples = self.client(ClientId::from_index(client)).iter();
             shares(examples.map(|&example| labels[example as usize]), classes)

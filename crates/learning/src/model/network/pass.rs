@@ -254,13 +254,34 @@ pub(super) fn train(
     (sum / batch.examples.len() as f64) as f32
 }
 
-/// Sums over a batch.
-pub(super) fn evaluate(network: &Network, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
+/// A forward pass, after which the last layer has the outputs.
+fn pass<'s>(network: &Network, parameters: &[f32], batch: Batch<'_>, scratch: &'s mut Scratch) -> Parts<'s> {
     let (parameters, running) = parameters.split_at(network.trained);
     let mut parts = scratch.network.parts(network, batch.examples.len());
     load(batch, &mut parts);
     forward(network, parameters, &mut Mode::Evaluate { running }, &mut parts);
-    sums(network, batch, &mut parts)
+    parts
+}
+
+/// Sums over a batch.
+pub(super) fn evaluate(network: &Network, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
+    sums(network, batch, &mut pass(network, parameters, batch, scratch))
+}
+
+/// Appends the outputs for each example of a batch.
+pub(super) fn outputs(
+    network: &Network,
+    parameters: &[f32],
+    batch: Batch<'_>,
+    scratch: &mut Scratch,
+    to: &mut Vec<f32>,
+) {
+    let parts = pass(network, parameters, batch, scratch);
+    let last = &parts.plan.layers[network.layers.len() - 1];
+    let (outputs, row) = (&parts.activations[last.offset..], last.layout.row);
+    for example in 0..batch.examples.len() {
+        to.extend((0..last.layout.shape.channels).map(|output| outputs[output * row + example]));
+    }
 }
 
 /// Sums over a batch for several models that agree on the layers before `from`, which are passed once.

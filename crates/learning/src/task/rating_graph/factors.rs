@@ -28,14 +28,15 @@
 //! Start: stream (ModelInit, 0, 0), users, items, trust. A job: stream (BatchOrder, 0, job). Plain `f32` arithmetic, in
 //! the order of ratings, then of trust; sums of losses in `f64`.
 
-use super::{Holdings, Sums, all};
+use super::{Holdings, all, measure};
 use crate::lanes::functions;
 use crate::layout::{Layout, Scope, Segment, Update};
-use crate::local::Tally;
+use crate::local::Told;
+use crate::metric::Errors;
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
 use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
-use crate::trainer::{Buffers, DenseJob, LocalTraining, Slopes};
+use crate::trainer::{Buffers, DenseJob, LocalTraining, Slopes, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
@@ -98,13 +99,7 @@ struct Kept {
 struct Ratings<'a>(&'a RatingFactors);
 
 impl Slopes for Ratings<'_> {
-    fn slopes(
-        &mut self,
-        parameters: &mut [f32],
-        batch: &[u32],
-        gradient: &mut [f32],
-        mut tally: Option<&mut Tally>,
-    ) -> bool {
+    fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], mut tally: Told<'_>) -> bool {
         let mut sum = 0.0;
         self.0.slopes(parameters, batch, gradient, |loss| {
             sum += loss;
@@ -162,14 +157,13 @@ impl RatingFactors {
         Self { settings, layout, holdings, mean, ties, start }
     }
 
-    fn list(&self, client: ClientId, order: &mut Vec<u32>) {
+    /// Does a job; a batch of all ratings has their own order.
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, mut wanted: Wanted<'_>) {
+        let dense = DenseJob { keeps_whole: true, ..job.dense(context, self.layout.len()) };
+        let Kept { order, buffers } = worker.keep();
         order.clear();
-        order.extend(all(self.holdings.clients()[client.index()].part(Part::Train)));
-    }
-
-    /// A batch of all ratings has their own order.
-    fn dense<'a>(&self, job: &Job<'a>, context: &Context<'a>) -> DenseJob<'a> {
-        DenseJob { keeps_whole: true, ..job.dense(context, self.layout.len()) }
+        order.extend(all(self.holdings.clients()[job.client.index()].part(Part::Train)));
+        dense.run(order, &mut Ratings(self), buffers, &mut wanted);
     }
 
     fn row(&self, row: usize) -> Range<usize> {
@@ -319,9 +313,7 @@ impl Task for RatingFactors {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let Kept { order, buffers } = worker.keep();
-        self.list(job.client, order);
-        self.dense(job, context).train(order, &mut Ratings(self), buffers, update);
+        self.run(job, context, worker, Wanted::Update(update));
     }
 
     fn evaluate(&self, asks: &mut [Ask<'_>], _parallel: bool) {
@@ -334,8 +326,8 @@ impl Task for RatingFactors {
                     continue;
                 }
             };
-            let sums = Sums::of(self.errors(part, ask.state.model));
-            Sums::write([&sums].into_iter(), ask);
+            let sums = Errors::of(self.errors(part, ask.state.model));
+            measure([&sums].into_iter(), ask);
         }
     }
 
@@ -362,9 +354,8 @@ impl Losses for RatingFactors {
     }
 
     fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
-        let Kept { order, buffers } = worker.keep();
-        self.list(job.client, order);
-        self.dense(job, context).gradient(order, &mut Ratings(self), buffers, gradient)
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.describe().examples_of(job.client) > 0
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {

@@ -3,6 +3,7 @@
 use crate::data::partition::Partition;
 use crate::data::{Dataset, Targets};
 use crate::graph_network::{Graph, Pairs};
+use crate::metric::rmse::RMSE;
 use crate::ratings::reference::Biases;
 use crate::ratings::social::SocialRatings;
 use crate::ratings::social::dealt::{CategoryName, Dealt};
@@ -10,6 +11,7 @@ use crate::ratings::{Part, RatingsSplit};
 use crate::task::recommendation::Source;
 use crate::task::{Appendix, Description, References};
 use fedgenie_core::id::ClientId;
+use fedgenie_core::metric::Place;
 use ndarray::Array2;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
@@ -188,13 +190,13 @@ impl Holdings {
         let errors = || {
             let biases = Biases::fit(&self.split);
             let mut metrics = [Vec::new(), Vec::new()];
-            for (part, place) in [(Part::Test, "test"), (Part::Valid, "valid")] {
+            for (part, place) in [(Part::Test, Place::Test), (Part::Valid, Place::Valid)] {
                 if self.split.part(part).len() == 0 {
                     continue;
                 }
                 let errors = biases.errors(self.split.part(part));
                 for (metrics, error) in metrics.iter_mut().zip([errors.mean, errors.bias]) {
-                    metrics.push((format!("{place}_rmse"), error));
+                    metrics.push((RMSE.measure.at(place), error));
                 }
             }
             let [of_mean, of_bias] = metrics;

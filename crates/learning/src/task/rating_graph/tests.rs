@@ -102,7 +102,7 @@ fn clients_hold_graphs_of_their_ratings_and_of_the_trust_between_their_users() {
     assert_eq!(described["prefix_intersection"][2], share);
     assert_eq!(described["clients"][1]["trust"], holdings.clients()[1].trust);
     let references = holdings.references();
-    assert_eq!((references[0].0, references[1].0, &*references[1].1[0].0), ("mean", "bias", "test_rmse"));
+    assert_eq!((references[0].0, references[1].0, &*references[1].1[0].0.to_string()), ("mean", "bias", "test_rmse"));
     assert!(references[1].1[0].1 < references[0].1[0].1);
 }
 

@@ -8,6 +8,7 @@ use crate::ratings::triplets::Triplet;
 use crate::ratings::{Dropped, Ids, Part, Ratings, RatingsSplit};
 use crate::task::{Appendix, Description, On, References};
 use fedgenie_core::id::ClientId;
+use fedgenie_core::metric::Place;
 use fedgenie_core::text::spreadsheet::cell;
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
@@ -163,8 +164,8 @@ impl Source {
         let metrics = || {
             let HeldOut { excluded, relevant, .. } = &self.test;
             let means = self.popularity.evaluate(excluded, relevant, &self.cutoffs, false);
-            let names = Ranker::names(&self.cutoffs).into_iter().map(|name| format!("test_{name}"));
-            names.zip(means.values).collect()
+            let metrics = Ranker::measures(&self.cutoffs).into_iter().map(|measure| measure.at(Place::Test));
+            metrics.zip(means.values).collect()
         };
         self.references.get_or_init(|| vec![("popularity", metrics())]).clone()
     }

@@ -26,15 +26,16 @@ use super::{HeldOut, Source};
 use crate::data::partition::Partition;
 use crate::dmrl::{self, Features, ItemScores, Network, Objective, Pairs, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
+use crate::metric::loss::LOSS;
 use crate::model::weights::Tensor;
 use crate::ranking::{Ranker, ScoreItems};
 use crate::ratings::RatingsSplit;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
 use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
-use crate::trainer::LocalTraining;
+use crate::trainer::{LocalTraining, Wanted};
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::{Measure, Measures};
+use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::{Purpose, Streams};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,9 +61,8 @@ pub struct Settings {
 impl Settings {
     /// What is measured; `quality` names the measure by which models are compared. None if there is no such measure.
     pub fn measures(cutoffs: &[usize], quality: &str, has_valid: bool) -> Option<Measures> {
-        let names = Ranker::names(cutoffs);
-        let mut of_data: Vec<Measure> = names.iter().map(|name| Measure::share(name)).collect();
-        of_data.push(Measure::loss("loss"));
+        let mut of_data = Ranker::measures(cutoffs);
+        of_data.push(LOSS.measure);
         let main = of_data.iter().position(|measure| measure.name == quality)?;
         Some(Measures { of_data, of_model: Vec::new(), has_valid, main })
     }
@@ -264,11 +264,12 @@ impl Multimodal {
         }
     }
 
-    /// What a job trains on.
-    fn data_of(&self, &Job { client, number, .. }: &Job<'_>, context: &Context<'_>) -> dmrl::Data<'_> {
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, wanted: Wanted<'_>) {
         let Settings { shape, objective, .. } = &self.settings;
-        let draws = context.streams.stream(Purpose::TrainingNoise, client.0, number.0);
-        dmrl::Data { shape, features: &self.features, objective, pairs: self.pairs(client), draws }
+        let draws = context.streams.stream(Purpose::TrainingNoise, job.client.0, job.number.0);
+        let data = dmrl::Data { shape, features: &self.features, objective, pairs: self.pairs(job.client), draws };
+        let worker: &mut dmrl::Worker = worker.keep();
+        worker.run(data, &job.dense(context, self.layout.len()), wanted);
     }
 
     /// The measures of one kind of data.
@@ -349,8 +350,7 @@ impl Task for Multimodal {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let worker: &mut dmrl::Worker = worker.keep();
-        worker.train(self.data_of(job, context), &job.dense(context, self.layout.len()), update);
+        self.run(job, context, worker, Wanted::Update(update));
     }
 
     fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
@@ -387,8 +387,8 @@ impl Losses for Multimodal {
     }
 
     fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
-        let worker: &mut dmrl::Worker = worker.keep();
-        worker.gradient(self.data_of(job, context), &job.dense(context, self.layout.len()), gradient)
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.describe().examples_of(job.client) > 0
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {

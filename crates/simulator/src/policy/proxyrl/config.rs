@@ -4,7 +4,7 @@ use super::super::actor_critic::{ActorCritic, Plan, Rule};
 use super::super::{Answers, BuildContext, Known, Policy, PolicySettings};
 use super::{ProxyRl, STALENESS};
 use fedgenie_core::config::{Complaint, check};
-use fedgenie_core::metric::Better;
+use fedgenie_core::metric::{asked, named};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -144,13 +144,13 @@ impl PolicySettings for Config {
         if plan.learns() {
             self.check_reward(context, &plan)?;
         }
-        let better = plan.check_metric(context, &self.accuracy).unwrap_or(Better::Higher);
+        let accuracy = named(context.metrics, &self.accuracy);
         let is_last = self.contribution == Contribution::Last;
         Ok(Box::new(ProxyRl {
             contribution: self.contribution,
             answers: self.answers.unwrap_or_default(),
             lambda: self.lambda,
-            accuracy: (self.accuracy.clone(), better),
+            accuracy: accuracy.map(|metric| (metric.id, metric.better)),
             network: ActorCritic::new(plan),
             asked: Vec::new(),
             has_asked: false,
@@ -188,9 +188,9 @@ impl Config {
     fn check_reward(&self, context: &BuildContext<'_>, plan: &Plan) -> Result<(), Complaint> {
         plan.check_rounds(context)?;
         if self.lambda > 0.0 {
-            plan.check_metric(context, &self.accuracy)?;
+            asked(context.metrics, "accuracy", &self.accuracy)?;
         }
-        let is_measured = context.metrics.iter().any(|metric| metric.name == STALENESS);
+        let is_measured = context.metrics.iter().any(|metric| metric.id == STALENESS);
         if self.lambda < 1.0 && !is_measured {
             let message = format!(
                 "found {}, which weighs {STALENESS}, and this task does not measure that; take lambda = 1",

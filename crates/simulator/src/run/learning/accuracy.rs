@@ -5,29 +5,26 @@ use crate::policy::{AccuracyOn, EdgeAccuracy};
 use crate::run::{Metrics, RunError};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
-use fedgenie_core::metric::Place;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::metric::{Place, value_of};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::task::{ModelState, Need, On};
 use std::sync::Arc;
 
 /// What is known of the servers of a run whose policies ask; NaN where it is unknown.
+#[derive(Stateful)]
 pub(in crate::run) struct Accuracies {
     /// On what, of each server.
+    #[state(skip = "from the scenario")]
     on: Vec<Option<AccuracyOn>>,
     /// Of the model that each begins with.
+    #[state(skip = "from the scenario and its seed")]
     pub initial: Vec<f64>,
     /// Of the last model that each has made.
+    #[state(each)]
     last: Vec<f64>,
     /// Of the last one of this round.
+    #[state(skip = "of the round under way")]
     of_round: Vec<f64>,
-}
-
-/// Between rounds; what is not named follows from the scenario and its seed.
-impl Stateful for Accuracies {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { on: _, initial: _, last, of_round: _ } = self;
-        state.fields(last);
-    }
 }
 
 impl Accuracies {
@@ -113,11 +110,10 @@ impl Learning<'_> {
     /// If the task lacks what it measures.
     pub fn accuracy(&self, on: AccuracyOn, measured: &Metrics, parallel: bool) -> Result<f64, RunError> {
         let main = self.world.measures.main();
-        if let (AccuracyOn::Test, Some(main)) = (on, main) {
-            let name = main.metric(Place::Test, None);
-            if let Some((_, value)) = measured.iter().find(|(known, _)| *known == name) {
-                return Ok(main.better.quality(*value));
-            }
+        if let (AccuracyOn::Test, Some(main)) = (on, main)
+            && let Some(value) = value_of(measured, main.at(Place::Test))
+        {
+            return Ok(main.better.quality(value));
         }
         self.check_measures()?;
         let everyone: Vec<ClientId> = (0..self.world.population.len()).map(ClientId::from_index).collect();

@@ -7,7 +7,7 @@ use super::{Learning, Work};
 use crate::clusters::LossesOn;
 use crate::run::{Metrics, RunError};
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
-use fedgenie_core::metric::{Measure, Place, Statistic, between};
+use fedgenie_core::metric::{MetricId, Place, Statistic, between, value_of};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_learning::task::{JobKey, ModelState, Need, On, PrivateView, ProbeKind, Script};
 use rayon::prelude::*;
@@ -80,9 +80,7 @@ impl Learning<'_> {
     /// examples; NaN where there is none.
     pub fn losses_of_server(&self, edge: EdgeId, members: &[ClientId], on: LossesOn, parallel: bool) -> Vec<f64> {
         let measures = &self.world.measures;
-        let Some(loss) = measures.of_data.iter().position(|measure| measure.name == "loss") else {
-            return vec![f64::NAN; self.state.models.len()];
-        };
+        let Some((loss, _)) = measures.loss() else { return vec![f64::NAN; self.state.models.len()] };
         let on = match on {
             LossesOn::Train => On::Server(edge, members),
             LossesOn::Test => On::ServerTest(edge, members, self.test_of(edge).unwrap_or_default()),
@@ -161,9 +159,8 @@ impl Learning<'_> {
         let on = if measures.has_valid { On::Valid } else { On::Test };
         self.task.measure(on, state, parallel, &mut values);
         let main = measures.main().expect("a task that is judged measures something");
-        let loss = measures.of_data.iter().position(|measure| measure.name == "loss");
         ModelScore {
-            loss: loss.map_or(f64::NAN, |loss| values[loss]),
+            loss: measures.loss().map_or(f64::NAN, |(loss, _)| values[loss]),
             quality: main.better.quality(values[measures.main]),
         }
     }
@@ -173,15 +170,14 @@ impl Learning<'_> {
     ///
     /// # Errors
     /// If the task lacks what it measures.
-    pub fn quality(&self, measured: Option<&[(&'static str, f64)]>, parallel: bool) -> Result<f64, RunError> {
+    pub fn quality(&self, measured: Option<&[(MetricId, f64)]>, parallel: bool) -> Result<f64, RunError> {
         let measures = &self.world.measures;
         let place = if measures.has_valid { Place::Valid } else { Place::Test };
         // With cluster models, metrics are means over these.
-        if let (Some(measured), Some(main), true) = (measured, measures.main(), self.state.models.len() == 1) {
-            let name = main.metric(place, None);
-            if let Some((_, value)) = measured.iter().find(|(known, _)| *known == name) {
-                return Ok(main.better.quality(*value));
-            }
+        if let (Some(measured), Some(main), true) = (measured, measures.main(), self.state.models.len() == 1)
+            && let Some(value) = value_of(measured, main.at(place))
+        {
+            return Ok(main.better.quality(value));
         }
         self.check_measures()?;
         Ok(self.score(&self.current(0), parallel).quality)
@@ -196,34 +192,18 @@ impl Learning<'_> {
         Ok(self.evaluate_state(&self.current(0), evaluated))
     }
 
-    /// Whether a metric belongs to the digest: of those over clients see [`Statistic::is_digested`]; those over edge
-    /// servers follow from the models and are left out, so that whether they are measured changes no digest.
-    pub fn is_digested(&self, name: &str) -> bool {
-        let over = [("client_", Place::Clients), ("server_", Place::Servers)];
-        let Some((_, place)) = over.into_iter().find(|(prefix, _)| name.starts_with(prefix)) else { return true };
-        self.world.measures.of_data.iter().all(|measure| {
-            let of = |statistic: &Statistic| measure.metric(place, Some(*statistic)) == name;
-            let is_digested = |found: Statistic| place == Place::Clients && found.is_digested(measure.better);
-            Statistic::ALL.into_iter().find(of).is_none_or(is_digested)
-        })
-    }
-
     /// The main measure among the values of measures, negated where smaller is better, and the loss; NaN of what is
     /// not measured.
     pub fn quality_and_loss(&self, values: &[f64]) -> [f64; 2] {
         let measures = &self.world.measures;
         let quality = measures.main().map_or(f64::NAN, |main| main.better.quality(values[measures.main]));
-        let loss = measures.of_data.iter().position(|measure| measure.name == "loss");
-        [quality, loss.map_or(f64::NAN, |loss| values[loss])]
+        [quality, measures.loss().map_or(f64::NAN, |(loss, _)| values[loss])]
     }
 
     /// The measures on test data among the metrics of a round; none if they are not there.
     pub fn on_test(&self, metrics: &Metrics) -> Option<Vec<f64>> {
-        let of = |measure: &Measure| {
-            let name = measure.metric(Place::Test, None);
-            metrics.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
-        };
-        self.world.measures.of_data.iter().map(of).collect()
+        let of_data = self.world.measures.of_data.iter();
+        of_data.map(|measure| value_of(metrics, measure.at(Place::Test))).collect()
     }
 
     /// The metrics of a model; where there are clusters, `state` has the model of the first.
@@ -251,11 +231,9 @@ impl Learning<'_> {
             held_out[0] = together(of_servers.iter().flatten(), self.no_values());
         }
         for (place, values) in [Place::Test, Place::Valid].into_iter().zip(held_out) {
-            let names = measures.of_data.iter().map(|measure| measure.metric(place, None));
-            metrics.extend(names.zip(values));
+            metrics.extend(measures.of_data.iter().map(|measure| measure.at(place)).zip(values));
         }
-        let names = measures.of_model.iter().map(|measure| measure.metric(Place::Model, None));
-        metrics.extend(names.zip(of_model));
+        metrics.extend(measures.of_model.iter().map(|measure| measure.at(Place::Model)).zip(of_model));
         if clients {
             let cluster_of = self.clusters_of_clients(scopes);
             let everyone: Vec<ClientId> = (0..self.world.population.len()).map(ClientId::from_index).collect();
@@ -344,7 +322,7 @@ impl Learning<'_> {
         for (index, measure) in self.world.measures.of_data.iter().enumerate() {
             let values: Vec<f64> = found.iter().flatten().map(|(values, _)| values[index]).collect();
             for (statistic, value) in Statistic::ALL.into_iter().zip(Statistic::of(&values)) {
-                metrics.push((measure.metric(place, Some(statistic)), value));
+                metrics.push((measure.at(place).over(place, statistic), value));
             }
         }
     }

@@ -17,13 +17,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An edge server in the middle of a round of the cloud.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub(in crate::run) struct EdgeState<'w> {
     /// Which.
+    #[state(skip = "from the scenario")]
     pub edge: EdgeId,
     /// All its clients.
+    #[state(skip = "from the scenario")]
     pub members: &'w [ClientId],
     /// The cluster whose model it has.
+    #[state(skip = "saved with the edge server")]
     pub cluster: u32,
     /// The rows of tables that its clients have moved in this round of the cloud.
     pub rows: Vec<u32>,
@@ -36,7 +39,7 @@ pub(in crate::run) struct EdgeState<'w> {
 pub(in crate::run) struct Snapshot<'w> {
     state: learned::State,
     /// None of the one server.
-    edge: Option<EdgeState<'w>>,
+    pub(super) edge: Option<EdgeState<'w>>,
 }
 
 /// An edge server's: what it averages with follows from the scenario, and its model is saved with it.
@@ -48,10 +51,7 @@ impl Stateful for Snapshot<'_> {
         state.fields(Arc::make_mut(moved).as_mut_slice());
         Arc::make_mut(memories).iter_mut().for_each(|memory| state.fields(memory));
         state.field(memory);
-        if let Some(EdgeState { edge: _, members: _, cluster: _, rows, aggregated }) = edge {
-            state.field(rows);
-            state.field(aggregated);
-        }
+        edge.iter_mut().for_each(|edge| state.field(edge));
     }
 }
 
@@ -101,7 +101,7 @@ impl<'w> Learning<'w> {
             examples: self.task.examples(client),
             age: 1.0,
             weight: None,
-            rate: Some(self.world.training.local.rate(round)),
+            rate: Some(f64::from(self.world.training.local.rate(round))),
             start,
             update,
         });
@@ -127,7 +127,7 @@ impl<'w> Learning<'w> {
         ];
         let mut sum = 0.0;
         for (place, on, of_place) in places {
-            let weight = |measure: &Measure| weights.get(measure.metric(place, None)).copied();
+            let weight = |measure: &Measure| weights.get(&measure.at(place).to_string()).copied();
             if !of_place.iter().any(|measure| weight(measure).is_some()) {
                 continue;
             }

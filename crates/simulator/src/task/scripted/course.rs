@@ -69,7 +69,7 @@ impl Scripted {
         if self.noise == 0.0 {
             return value;
         }
-        let uniform = self.streams.stream(Purpose::Script, server.0, round.0).uniform();
+        let uniform = self.streams.draw(Purpose::Script, server.0, round.0).uniform();
         value + self.noise * normal_quantile(uniform)
     }
 }

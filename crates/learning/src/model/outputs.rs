@@ -1,0 +1,103 @@
+//! Outputs of a model for each of many examples, for metrics that need more than sums.
+
+use super::{Batch, Model, Scratch};
+use crate::data::Targets;
+use crate::dense::{Rows, products};
+use crate::lanes::{Kernel, LANES, Lanes};
+use rayon::prelude::*;
+
+/// What a model gives out for examples, and what it should.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outputs {
+    /// Example by example: a score for each class, or the predicted number.
+    pub numbers: Vec<f32>,
+    /// Numbers of an example.
+    pub width: usize,
+    /// The examples' classes or numbers.
+    pub targets: Targets,
+}
+
+impl Outputs {
+    /// The classes of the examples, if they have such.
+    pub fn labels(&self) -> Option<&[u8]> {
+        match &self.targets {
+            Targets::Classes { labels, .. } => Some(labels),
+            Targets::Values(_) => None,
+        }
+    }
+
+    /// The numbers of the examples, if they have such.
+    pub fn values(&self) -> Option<&[f32]> {
+        match &self.targets {
+            Targets::Values(values) => Some(values),
+            Targets::Classes { .. } => None,
+        }
+    }
+}
+
+/// The outputs of a model for several lists of examples, in their order, on all cores of the current pool if
+/// `parallel`: the same bits for any number of threads. Memory: `4·n·width` bytes for `n` examples.
+///
+/// # Panics
+/// As [`Model::outputs`].
+pub fn outputs(model: &dyn Model, parameters: &[f32], batches: &[Batch<'_>], parallel: bool) -> Outputs {
+    const BLOCK: usize = 256;
+    let blocks: Vec<Batch<'_>> = batches.iter().flat_map(|batch| batch.chunks(BLOCK)).collect();
+    let one = |scratch: &mut Scratch, block: &Batch<'_>| {
+        let mut numbers = Vec::new();
+        model.outputs(parameters, *block, scratch, &mut numbers);
+        numbers
+    };
+    let parts: Vec<Vec<f32>> = if parallel {
+        blocks.par_iter().map_init(Scratch::default, one).collect()
+    } else {
+        let mut scratch = Scratch::default();
+        blocks.iter().map(|block| one(&mut scratch, block)).collect()
+    };
+    let numbers = parts.concat();
+    let examples = || batches.iter().flat_map(|batch| batch.examples.iter().map(|&example| (batch.data, example)));
+    let classes = batches.first().and_then(|batch| batch.data.classes());
+    let targets = match classes {
+        Some((_, classes)) => {
+            let label = |data: &crate::data::Dataset, example: u32| {
+                data.classes().map_or(0, |(labels, _)| labels[example as usize])
+            };
+            Targets::Classes { labels: examples().map(|(data, example)| label(data, example)).collect(), classes }
+        }
+        None => {
+            let value = |data: &crate::data::Dataset, example: u32| {
+                data.values().map_or(f32::NAN, |values| values[example as usize])
+            };
+            Targets::Values(examples().map(|(data, example)| value(data, example)).collect())
+        }
+    };
+    let count = blocks.iter().map(|block| block.examples.len()).sum::<usize>();
+    Outputs { width: numbers.len() / count.max(1), numbers, targets }
+}
+
+/// Appends the outputs of a linear model, whose parameters are the weights output by output, then a bias for each.
+pub(super) struct Linear<'a> {
+    pub parameters: &'a [f32],
+    pub rows: Rows<'a>,
+    pub examples: &'a [u32],
+    /// One for each output.
+    pub block: &'a mut [Lanes],
+    pub to: &'a mut Vec<f32>,
+}
+
+impl Kernel for Linear<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        let Self { parameters, rows, examples, block, to } = self;
+        let biases = &parameters[block.len() * rows.width..];
+        let weights = Rows { values: parameters, width: rows.width };
+        for examples in examples.chunks(LANES) {
+            products::<WIDE>(weights, rows, examples, block);
+            for lane in 0..examples.len() {
+                to.extend(block.iter().zip(biases).map(|(output, bias)| output.0[lane] + bias));
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What tasks of labelled rows have in common: their keys, and the task before its rows are dealt.
+//!
+//! # Definition
+//! `validation` sets a share of the training rows aside before the rest goes to clients: see
+//! [`fedgenie_learning::data::validation`]. `metrics` adds metrics behind those that are always measured.
+
+use super::{DataCache, Drift, Material, TaskError, TaskSettings, check_parameters};
+use crate::clusters::ClusterModel;
+use fedgenie_core::config::Complaint;
+use fedgenie_core::metric::Measures;
+use fedgenie_core::rng::Streams;
+use fedgenie_learning::data::partition::PartitionConfig;
+use fedgenie_learning::data::source::DataConfig;
+use fedgenie_learning::data::{SetAside, Split};
+use fedgenie_learning::metric::{self, Definition};
+use fedgenie_learning::model::weights::read_safetensors;
+use fedgenie_learning::model::{Model, ModelError, Network};
+use fedgenie_learning::task::{ClusterNetworks, Labelled, Task, read_clusters};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Keys that tasks of labelled rows share.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys<'a> {
+    /// Files or generator of the examples; none where the task draws them.
+    pub data: Option<&'a DataConfig>,
+    /// Whether features are standardised.
+    pub normalize: bool,
+    /// The file of the weights to start from, if they are not drawn.
+    pub start: Option<&'a PathBuf>,
+    /// How training examples go to clients.
+    pub partition: &'a PartitionConfig,
+    /// When data move from edge server to edge server.
+    pub drift: Option<Drift>,
+    /// The share of training rows for validation.
+    pub validation: f64,
+    /// Names of further metrics.
+    pub metrics: &'a [String],
+}
+
+/// The same keys, as far as they change after they were read.
+pub struct KeysMut<'a> {
+    /// See [`Keys::data`].
+    pub data: Option<&'a mut DataConfig>,
+    /// See [`Keys::start`].
+    pub start: Option<&'a mut PathBuf>,
+    /// See [`Keys::partition`].
+    pub partition: &'a mut PartitionConfig,
+}
+
+/// A model of the rows, and the sum of two such models for clusters of edge servers: none of a model without scores of
+/// classes.
+pub type Models = (Box<dyn Model>, Option<Network>);
+
+/// A task of labelled rows in a scenario.
+pub trait LabelledSettings: std::fmt::Debug + Send + Sync {
+    /// Its name in scenarios.
+    const NAME: &'static str;
+    /// Whether rows have classes, and not numbers.
+    const CLASSIFIES: bool;
+
+    /// The shared keys.
+    fn keys(&self) -> Keys<'_>;
+
+    /// The shared keys that change.
+    fn keys_mut(&mut self) -> KeysMut<'_>;
+
+    /// Checks the task's own keys.
+    ///
+    /// # Errors
+    /// A complaint with a path below the task's table.
+    fn check_own(&self) -> Result<(), Complaint> {
+        Ok(())
+    }
+
+    /// The examples of a seed where no file or generator is named.
+    ///
+    /// # Errors
+    /// If they cannot be drawn.
+    fn drawn(&self, _streams: &Streams) -> Result<Split, TaskError> {
+        Err(TaskError::Setting(Complaint::new("data", "is missing")))
+    }
+
+    /// What learns from the rows.
+    ///
+    /// # Errors
+    /// If the rows do not fit.
+    fn models(&self, data: &Split) -> Result<Models, TaskError>;
+
+    /// The further metrics.
+    ///
+    /// # Errors
+    /// A complaint about a name that is of no such metric, or listed twice.
+    fn metrics(&self) -> Result<Vec<&'static Definition>, Complaint> {
+        let mut found: Vec<&'static Definition> = Vec::new();
+        for name in self.keys().metrics {
+            let known = |metric: &&Definition| metric.measure.name == name;
+            let Some(metric) = metric::of_rows(Self::CLASSIFIES).find(known) else {
+                let names: Vec<&str> = metric::of_rows(Self::CLASSIFIES).map(|metric| metric.measure.name).collect();
+                let message = format!("found {name:?}; expected names among {}", names.join(", "));
+                return Err(Complaint::new("metrics", message));
+            };
+            if found.iter().any(known) {
+                return Err(Complaint::new("metrics", format!("{name:?} is listed twice")));
+            }
+            found.push(metric);
+        }
+        Ok(found)
+    }
+}
+
+impl<T: LabelledSettings> TaskSettings for T {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn measures(&self) -> Measures {
+        Labelled::measures(T::CLASSIFIES, &self.metrics().unwrap_or_default(), self.keys().validation > 0.0)
+    }
+
+    fn trains(&self) -> bool {
+        true
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
+        let Keys { data, drift, validation, .. } = self.keys();
+        if let Some(data) = data {
+            data.check().map_err(|complaint| complaint.below("data"))?;
+        }
+        self.check_own()?;
+        if !(0.0..1.0).contains(&validation) {
+            let message = format!("found {validation}; expected a share of at least 0 and below 1");
+            return Err(Complaint::new("validation", message));
+        }
+        self.metrics()?;
+        match drift {
+            Some(Drift { round: 0, .. }) => Err(Complaint::new("drift.round", "found 0; rounds are numbered from 1")),
+            _ => Ok(()),
+        }
+    }
+
+    fn drift(&self) -> Option<Drift> {
+        self.keys().drift
+    }
+
+    fn partition(&self) -> Option<&PartitionConfig> {
+        Some(self.keys().partition)
+    }
+
+    fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
+        Some(self.keys_mut().partition)
+    }
+
+    fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
+        let keys = self.keys_mut();
+        if let Some(found) = keys.data {
+            found.resolve_paths(base, data);
+        }
+        if let Some(start) = keys.start {
+            *start = base.join(&*start);
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let Keys { data, start, .. } = self.keys();
+        data.map_or_else(Vec::new, DataConfig::files).into_iter().chain(start.cloned()).collect()
+    }
+
+    fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
+        let Keys { data, normalize, start, partition, validation, .. } = self.keys();
+        let data = match data {
+            Some(data) => data.load(normalize, streams, cache)?,
+            None => {
+                let drawn = self.drawn(streams)?;
+                Arc::new(if normalize { drawn.normalized()? } else { drawn })
+            }
+        };
+        let (model, additive) = self.models(&data)?;
+        model.fits(&data.train)?;
+        model.fits(&data.test)?;
+        let (partition, start, metrics) =
+            (partition.clone(), start.cloned(), self.metrics().map_err(TaskError::Setting)?);
+        Ok(Some(Box::new(Rows { data, model, additive, clusters: None, partition, start, validation, metrics })))
+    }
+}
+
+/// Rows with a class or a number, and a model of them.
+struct Rows {
+    /// Train and test examples.
+    data: Arc<Split>,
+    /// What is learned.
+    model: Box<dyn Model>,
+    /// The sum of two such models, for clusters of edge servers; none of one without scores of classes.
+    additive: Option<Network>,
+    /// The networks of clusters, where there are any.
+    clusters: Option<ClusterNetworks>,
+    /// How the training examples go to clients.
+    partition: PartitionConfig,
+    /// The file of the weights to start from, if they are not drawn.
+    start: Option<PathBuf>,
+    /// The share of training rows for validation.
+    validation: f64,
+    /// Further metrics.
+    metrics: Vec<&'static Definition>,
+}
+
+impl Material for Rows {
+    fn whole_bytes(&self) -> u64 {
+        self.model.parameters() as u64 * 4
+    }
+
+    fn clustered(&mut self, model: Option<ClusterModel>, networks: ClusterNetworks) -> Option<ClusterModel> {
+        let made = match (model, self.additive.take()) {
+            (Some(ClusterModel::Isolated), _) => ClusterModel::Isolated,
+            (_, Some(additive)) => {
+                self.model = Box::new(additive);
+                ClusterModel::Additive
+            }
+            (_, None) => return None,
+        };
+        self.clusters = Some(networks);
+        Some(made)
+    }
+
+    fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        let rows = self.data.train.examples();
+        let aside = match self.validation > 0.0 {
+            true => Some(SetAside::draw(rows, self.validation, streams)?),
+            false => None,
+        };
+        let outline = aside.as_ref().map(|aside| aside.outline(&self.data.train));
+        let train = outline.as_ref().unwrap_or(&self.data.train);
+        let mut partition = self.partition.build(train, clients, sizes, streams)?;
+        let test_split = self.partition.test_split(train, streams)?;
+        if let Some(aside) = &aside {
+            partition = partition.of_rows(&aside.train);
+        }
+        let copies = self.clusters.map_or(1, |clusters| clusters.count as usize);
+        check_parameters(self.model.parameters().saturating_mul(copies)).map_err(TaskError::Network)?;
+        let read = |start: PathBuf| match self.clusters {
+            Some(clusters) => read_clusters(&*self.model, clusters.count, &start),
+            None => read_safetensors(&*self.model, &start).map(|start| vec![start]),
+        };
+        let start = self.start.map(read).transpose()?;
+        let mut task = Labelled::new(self.data, self.model, partition, None).with_metrics(&self.metrics);
+        task.start = start;
+        if let Some(aside) = aside {
+            task = task.with_validation(aside.valid);
+        }
+        if let Some(clusters) = self.clusters {
+            task = task.with_clusters(clusters);
+        }
+        task.test_split = test_split;
+        Ok(Arc::new(task))
+    }
+}
+
+/// Number of classes of both parts.
+///
+/// # Errors
+/// If the examples have numbers as targets.
+pub(super) fn classes(split: &Split) -> Result<usize, ModelError> {
+    let refused = ModelError::Targets { found: "numbers", expected: "classes" };
+    split.train.classes().map(|(_, classes)| classes).ok_or(refused)
+}
+
+/// Whether a share is the default.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) const fn is_none(share: &f64) -> bool {
+    *share == 0.0
+}
+
+#[cfg(test)]
+mod tests;
