@@ -68,6 +68,7 @@
 //! | read result folders | [`experiment::stored::Reader`] |
 //! | write a policy | [`policy::Policy`]; `examples/custom_policy.rs` |
 //! | write a task | [`task::Task`], [`task::TaskSettings`], `Experiment::set_task` |
+//! | declare what a task measures | [`metric::Measure`]; [`formulas`] has those of tasks here |
 //! | write a rule of clusters | [`clusters::ClusterPolicy`], `Experiment::set_clusters` |
 //! | play a run round by round | [`world::World`], [`run::Run`], [`recorder::Sink`] |
 //! | compute rewards, genies, regret | [`oracle`] |
@@ -77,6 +78,7 @@ pub use fedgenie_core::{
     catalogue, config, id, kernel, law, limits, math, metric, oracle, record, rng, text, time, units,
 };
 pub use fedgenie_experiment::{error, experiment, scenario};
+pub use fedgenie_learning::metric as formulas;
 pub use fedgenie_learning::{
     algorithm, data, dense, lanes, layout, learned, matrix_factorisation, model, ranking, ratings, trainer,
 };

@@ -66,6 +66,7 @@ mod report;
 mod said;
 mod scripted;
 mod servers;
+mod set_aside;
 mod streams;
 mod support;
 mod sweeps;

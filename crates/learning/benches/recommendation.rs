@@ -16,7 +16,7 @@ use fedgenie_learning::ratings::reference::{Biases, Popularity};
 use fedgenie_learning::ratings::source::RatingsSource;
 use fedgenie_learning::ratings::synthetic::SyntheticRatings;
 use fedgenie_learning::ratings::{Filters, Part, RatingsCache, RatingsConfig, SplitConfig};
-use fedgenie_learning::trainer::{Length, OptimizerConfig};
+use fedgenie_learning::trainer::{Length, Optimizer, OptimizerConfig};
 use std::time::Instant;
 
 const DIMENSIONS: usize = 32;

@@ -16,12 +16,14 @@
 //! | [`error`] | everything that can be wrong with data |
 
 pub mod bytes;
+mod choice;
 pub mod cifar;
 pub mod csv;
 pub mod dataset;
 pub mod error;
 pub mod held_out;
 pub mod idx;
+mod kept;
 pub mod npy;
 pub mod partition;
 pub mod rows;
@@ -30,9 +32,11 @@ pub mod synthetic;
 pub mod synthetic_images;
 pub mod validation;
 
+pub(crate) use choice::folder_or_source;
 pub use dataset::{Dataset, Shape, Split, Targets};
 pub use error::DataError;
 pub(crate) use error::NO_FOLDER;
+pub use kept::Kept;
 pub use partition::{Partition, PartitionError};
 pub use validation::SetAside;
 

@@ -4,14 +4,8 @@
 //! A user's *candidates* are all items but the excluded ones (what the user is known to have rated). They are ordered
 //! by falling score. Of `N` candidates `R` are relevant; `h` of these are among the first `k`.
 //!
-//! | metric | of one user |
-//! |---|---|
-//! | `auc` | share of the pairs (relevant, irrelevant candidate) in which the relevant one stands higher |
-//! | `hr_k` | 1 if `h > 0`, else 0 |
-//! | `ndcg_k` | `Σ 1/log₂(1 + place)` over the relevant ones among the first `k`, places from 1, divided by the same sum over places 1 … min(k, R) |
-//! | `recall_k` | `h / R` |
-//! | `precision_k` | `h / k`, also where there are fewer than `k` candidates |
-//! | `f1_k` | `2·precision·recall / (precision + recall) = 2h / (k + R)`; 0 where `h = 0` |
+//! Their metrics are files of [`metric`](crate::metric): [`AUC`] of the whole ranking, then [`HR`], [`NDCG`], [`RECALL`],
+//! [`PRECISION`] and [`f1_at`] for each cutoff `k`.
 //!
 //! Where scores are equal, the order is not defined by the model. Every metric is therefore its *expectation* over
 //! uniformly random orders of candidates with equal scores, in closed form: of `e` candidates with the same score, `r`

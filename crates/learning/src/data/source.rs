@@ -6,17 +6,14 @@
 
 use super::cifar::{self, load_cifar_folder};
 use super::idx::{self, is_idx_folder, load_idx_folder};
-use super::{DataError, Dataset, NO_FOLDER, Shape, Split, csv, located, npy, synthetic_images};
+use super::{DataError, Dataset, Kept, NO_FOLDER, Shape, Split, csv, folder_or_source, located, npy, synthetic_images};
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -100,45 +97,20 @@ impl From<ShapeConfig> for [usize; 3] {
     }
 }
 
-impl<'de> Deserialize<'de> for DataConfig {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DataVisitor)
-    }
-}
-
 const ONE_SOURCE: &str = "a folder's name, or a table with exactly one key, such as { idx = \"folder\" } or \
                           { synthetic = { classes = 10 } }";
 
-struct DataVisitor;
-
-impl<'de> Visitor<'de> for DataVisitor {
-    type Value = DataConfig;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(ONE_SOURCE)
-    }
-
-    fn visit_str<E: Error>(self, folder: &str) -> Result<DataConfig, E> {
-        Ok(DataConfig::Folder(folder.into()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DataConfig, A::Error> {
-        if map.size_hint() == Some(0) {
-            return Err(A::Error::custom(ONE_SOURCE));
-        }
-        let source = DataSource::deserialize(MapAccessDeserializer::new(&mut map))?;
-        match map.next_key::<IgnoredAny>()? {
-            None => Ok(DataConfig::Source(source)),
-            Some(_) => Err(A::Error::custom(ONE_SOURCE)),
-        }
+impl<'de> Deserialize<'de> for DataConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        folder_or_source(deserializer, ONE_SOURCE, (Self::Folder, Self::Source))
     }
 }
 
 /// What has been read from files, kept for the other seeds and points of an experiment.
 #[derive(Debug, Default)]
 pub struct DataCache {
-    splits: Mutex<BTreeMap<String, Arc<Split>>>,
-    tables: Mutex<BTreeMap<String, Arc<Dataset>>>,
+    splits: Kept<Split>,
+    tables: Kept<Dataset>,
     others: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -159,23 +131,8 @@ impl DataCache {
         key: String,
         read: impl FnOnce() -> Result<Dataset, DataError>,
     ) -> Result<Arc<Dataset>, DataError> {
-        once(&self.tables, key, read)
+        self.tables.once(key, read)
     }
-}
-
-/// What `key` stands for, loaded once.
-fn once<T>(
-    kept: &Mutex<BTreeMap<String, Arc<T>>>,
-    key: String,
-    load: impl FnOnce() -> Result<T, DataError>,
-) -> Result<Arc<T>, DataError> {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = kept.get(&key) {
-        return Ok(found.clone());
-    }
-    let loaded = Arc::new(load()?);
-    kept.insert(key, loaded.clone());
-    Ok(loaded)
 }
 
 impl DataConfig {
@@ -227,7 +184,7 @@ impl DataConfig {
         };
         match self {
             Self::Source(source) if source.settings().is_each_seeds_own() => load().map(Arc::new),
-            _ => once(&cache.splits, format!("{normalize} {self:?}"), load),
+            _ => cache.splits.once(format!("{normalize} {self:?}"), load),
         }
     }
 }

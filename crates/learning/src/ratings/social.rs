@@ -37,18 +37,14 @@ pub use synthetic::SyntheticSocial;
 
 use super::Ratings;
 use super::named::present;
-use crate::data::{DataError, located};
+use crate::data::{DataError, Kept, folder_or_source, located};
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fmt;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The names that the table of trust may have.
 const TRUST: [&str; 2] = ["trust.tsv", "social.tsv"];
@@ -106,38 +102,12 @@ const ONE_SOURCE: &str = "a folder's name, such as \"ciao\", or { synthetic = { 
 
 impl<'de> Deserialize<'de> for SocialConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FolderOrSource;
-
-        impl<'de> Visitor<'de> for FolderOrSource {
-            type Value = SocialConfig;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(ONE_SOURCE)
-            }
-
-            fn visit_str<E: Error>(self, folder: &str) -> Result<SocialConfig, E> {
-                Ok(SocialConfig::Folder(folder.into()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SocialConfig, A::Error> {
-                if map.size_hint() == Some(0) {
-                    return Err(A::Error::custom(ONE_SOURCE));
-                }
-                let source = SocialSource::deserialize(MapAccessDeserializer::new(&mut map))?;
-                let more = map.next_key::<IgnoredAny>()?;
-                if more.is_some() { Err(A::Error::custom(ONE_SOURCE)) } else { Ok(SocialConfig::Source(source)) }
-            }
-        }
-
-        deserializer.deserialize_any(FolderOrSource)
+        folder_or_source(deserializer, ONE_SOURCE, (Self::Folder, Self::Source))
     }
 }
 
 /// What has been read from folders, kept for the other seeds and points of an experiment.
-#[derive(Debug, Default)]
-pub struct SocialCache {
-    read: Mutex<BTreeMap<String, Arc<SocialRatings>>>,
-}
+pub type SocialCache = Kept<SocialRatings>;
 
 /// The files of a folder, as far as they are there: ratings, then trust.
 fn files_of(folder: &Path) -> [Option<PathBuf>; 2] {
@@ -193,14 +163,7 @@ impl SocialConfig {
             Self::Source(source) => return source.settings().load(range, streams).map(Arc::new),
             Self::Folder(folder) => folder,
         };
-        let mut read = cache.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = format!("{range:?} {folder:?}");
-        if let Some(found) = read.get(&key) {
-            return Ok(found.clone());
-        }
-        let loaded = Arc::new(read::folder(folder, range)?);
-        read.insert(key, loaded.clone());
-        Ok(loaded)
+        cache.once(format!("{range:?} {folder:?}"), || read::folder(folder, range))
     }
 }
 

@@ -5,18 +5,14 @@
 
 use super::features::ItemFeatures;
 use super::{Filters, Ids, Ratings, csv, metadata, named, synthetic};
-use crate::data::{DataError, located};
+use crate::data::{DataError, Kept, folder_or_source, located};
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fmt;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A source's part of a scenario.
 pub trait RatingsSettings {
@@ -87,38 +83,12 @@ const ONE_SOURCE: &str = "a folder's name, such as \"ml-100k\", or a table with 
 
 impl<'de> Deserialize<'de> for RatingsConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FolderOrSource;
-
-        impl<'de> Visitor<'de> for FolderOrSource {
-            type Value = RatingsConfig;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(ONE_SOURCE)
-            }
-
-            fn visit_str<E: Error>(self, folder: &str) -> Result<RatingsConfig, E> {
-                Ok(RatingsConfig::Folder(folder.into()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RatingsConfig, A::Error> {
-                if map.size_hint() == Some(0) {
-                    return Err(A::Error::custom(ONE_SOURCE));
-                }
-                let source = RatingsSource::deserialize(MapAccessDeserializer::new(&mut map))?;
-                let more = map.next_key::<IgnoredAny>()?;
-                if more.is_some() { Err(A::Error::custom(ONE_SOURCE)) } else { Ok(RatingsConfig::Source(source)) }
-            }
-        }
-
-        deserializer.deserialize_any(FolderOrSource)
+        folder_or_source(deserializer, ONE_SOURCE, (Self::Folder, Self::Source))
     }
 }
 
 /// What has been read from files, kept for the other seeds and points of an experiment.
-#[derive(Debug, Default)]
-pub struct RatingsCache {
-    read: Mutex<BTreeMap<String, Arc<Ratings>>>,
-}
+pub type RatingsCache = Kept<Ratings>;
 
 impl RatingsConfig {
     /// Makes file names whole: see [`located`].
@@ -194,13 +164,6 @@ impl RatingsConfig {
         {
             return load().map(Arc::new);
         }
-        let mut read = cache.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = format!("{filters:?} {self:?}");
-        if let Some(found) = read.get(&key) {
-            return Ok(found.clone());
-        }
-        let loaded = Arc::new(load()?);
-        read.insert(key, loaded.clone());
-        Ok(loaded)
+        cache.once(format!("{filters:?} {self:?}"), load)
     }
 }

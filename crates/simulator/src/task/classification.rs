@@ -11,6 +11,9 @@
 //! deviation 1, those of the training examples. `start`: a safetensors file with the weights to start from, beside the
 //! scenario; without it they are the model's own. `partition`.
 //!
+//! `validation = 0.1` sets a share of the training rows aside before the rest goes to clients: of `n` rows `⌊share·n⌋`,
+//! for `valid_loss` and its like; default 0. `metrics` adds metrics behind those that are always measured: `["f1"]`.
+//!
 //! `drift = { round = 51, rotate = 3 }`, under `hierarchical` with equally many clients at each of `M` edge servers:
 //! from round 51 of the cloud, server `m` has the test data of server `(m + 3) mod M`, and its clients have, in order,
 //! the training data of that server's. All that is trained, measured, averaged or weighed by examples follows; a client
@@ -26,7 +29,7 @@
 //!
 //! # Determinism
 //! The model starts from stream (model-init, 0, 0) of the seed, the same for every policy; dropout draws from stream
-//! (training-noise, client, round).
+//! (training-noise, client, round), rows for validation from stream (example, 0, 22).
 //!
 //! # Example
 //! ```toml

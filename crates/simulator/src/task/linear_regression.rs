@@ -11,6 +11,9 @@
 //! `fedgenie describe data/csv`. `normalize`: whether each feature gets mean 0 and deviation 1, those of the training
 //! examples. `partition`.
 //!
+//! `validation = 0.1` sets a share of the training rows aside before the rest goes to clients: of `n` rows `⌊share·n⌋`,
+//! for `valid_loss` and its like; default 0. `metrics` adds metrics behind those that are always measured: `["rmse", "mae"]`.
+//!
 //! # Source
 //! The synthetic experiments of Ben Ami, Cohen, Zhao, IEEE Access 2025, section VI.
 //!
@@ -18,7 +21,8 @@
 //! None known; the paper names the data set only, its numbers are those of the authors' experiments.
 //!
 //! # Determinism
-//! Stream (example, i, 0) for drawn example i, so that each seed has its own data; the model starts at zero.
+//! Stream (example, i, 0) for drawn example i, so that each seed has its own data; stream (example, 0, 22) for the rows
+//! for validation; the model starts at zero.
 //!
 //! # Example
 //! ```toml
