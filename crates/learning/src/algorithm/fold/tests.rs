@@ -17,7 +17,6 @@ fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: 
         rows: &[],
         steps: None,
         rate: 1.0,
-        weight: None,
     }
 }
 
@@ -91,7 +90,6 @@ fn the_order_of_arrival_does_not_change_a_bit() {
                 rows: &[],
                 steps: None,
                 rate: 1.0,
-                weight: None,
             })
             .collect();
         let mut expected = global.clone();

@@ -1,6 +1,6 @@
 //! Bytes against updates, homes by hand, and rows that come from where they should.
 
-mod kinds;
+mod models;
 
 use super::*;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
@@ -9,14 +9,8 @@ use crate::trainer::{Length, OptimizerConfig};
 use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use serde_json::{Value, json};
 
-const SMALL: Settings = Settings {
-    dimensions: 3,
-    kind: Kind::Products { deviation: 0.1 },
-    cutoffs: Vec::new(),
-    moves: Moves::Touched,
-    transfer: [Sent::Table, Sent::Rows],
-    staleness_window: 100,
-};
+const SMALL: Settings =
+    Settings { cutoffs: Vec::new(), moves: Moves::Touched, transfer: [Sent::Table, Sent::Rows], staleness_window: 100 };
 
 fn split() -> RatingsSplit {
     let data: RatingsConfig =
@@ -28,10 +22,21 @@ fn split() -> RatingsSplit {
 }
 
 fn task(settings: Settings, partition: Value, clients: usize, triplets: Option<&Triplets>) -> Recommendation {
+    let products = recommenders::mf::Config { dimensions: 3, deviation: 0.1 };
+    task_of(Arc::new(products), settings, partition, clients, triplets)
+}
+
+fn task_of(
+    model: Arc<dyn RowRecommender>,
+    settings: Settings,
+    partition: Value,
+    clients: usize,
+    triplets: Option<&Triplets>,
+) -> Recommendation {
     let (split, streams) = (split(), Streams::new(1));
     let partition: RatingsPartition = serde_json::from_value(partition).unwrap();
     let dealt = partition.build(&split, clients, &[], &streams).unwrap();
-    Recommendation::new(settings, &split, (&dealt, partition.is_by_user()), triplets, None, &streams)
+    Recommendation::new(model, settings, &split, (&dealt, partition.is_by_user()), triplets, None, &streams)
 }
 
 fn local(length: Length) -> LocalTraining {

@@ -1,8 +1,9 @@
-//! What all kinds of models have in common: bytes, answers, noise, measures of the model alone.
+//! What all recommenders of rows have in common: bytes, answers, noise, measures of the model alone.
 
 use super::super::*;
-use super::{SMALL, local, task, train};
-use crate::ncf::{Proxy, Shape};
+use super::recommenders::{ProxyConfig, fedpergnn, gpfedrec, mf, ncf, pfedrec, proxy_ncf};
+use super::{SMALL, local, task_of, train};
+use crate::matrix_factorisation::first_epoch;
 use crate::task::job_tests::check;
 use crate::task::{On, PrivateTable};
 use crate::trainer::{Length, Noise, NoiseScope};
@@ -11,11 +12,26 @@ use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::Purpose;
 use serde_json::json;
 
-fn kinds() -> Vec<Kind> {
-    let network = |proxy| Kind::Network(Shape { dimensions: 3, hidden: 5, proxy });
-    let networks = [None, Some(Proxy::Pairwise), Some(Proxy::Positive)].map(network);
-    let guided = Kind::Guided { shape: Shape { dimensions: 3, hidden: 5, proxy: None }, pull: 1.0 };
-    [Kind::Products { deviation: 0.1 }, Kind::Private, Kind::Neighbours, guided].into_iter().chain(networks).collect()
+fn products() -> Arc<dyn RowRecommender> {
+    Arc::new(mf::Config { dimensions: 3, deviation: 0.1 })
+}
+
+fn private() -> Arc<dyn RowRecommender> {
+    Arc::new(pfedrec::Config { dimensions: 3 })
+}
+
+/// All recommenders of rows, with 3 dimensions and 5 hidden numbers.
+fn models() -> Vec<Arc<dyn RowRecommender>> {
+    let proxy = |proxy| proxy_ncf::Config { dimensions: 3, hidden: 5, proxy };
+    vec![
+        products(),
+        private(),
+        Arc::new(fedpergnn::Config { dimensions: 3 }),
+        Arc::new(gpfedrec::Config { dimensions: 3, hidden: 5, reg: 1.0 }),
+        Arc::new(ncf::Config { dimensions: 3, hidden: 5 }),
+        Arc::new(proxy(ProxyConfig::Pairwise)),
+        Arc::new(proxy(ProxyConfig::Positive)),
+    ]
 }
 
 /// What a client with one user keeps: the user's row, and the network that it begins with where it has one.
@@ -23,26 +39,26 @@ fn kept(task: &Recommendation, row: [f32; 3]) -> Vec<f32> {
     [&row[..], &task.first_network].concat()
 }
 
-fn of_kind(kind: Kind, transfer: [Sent; 2]) -> Recommendation {
-    task(Settings { kind, transfer, cutoffs: vec![5], ..SMALL }, json!("users"), 12, None)
+fn of_model(model: Arc<dyn RowRecommender>, transfer: [Sent; 2]) -> Recommendation {
+    task_of(model, Settings { transfer, cutoffs: vec![5], ..SMALL }, json!("users"), 12, None)
 }
 
 const ROWS: [Sent; 2] = [Sent::Table, Sent::Rows];
 
-/// Weights of a network of 3 dimensions and 5 hidden numbers: 5·6 + 5 + 5 + 1.
-fn weights(kind: &Kind) -> u64 {
-    match kind {
-        Kind::Network(Shape { proxy: Some(_), .. }) => 82,
-        Kind::Network(_) => 41,
-        _ => 0,
+/// Weights of a network of 3 dimensions and 5 hidden numbers that travel: 5·6 + 5 + 5 + 1, twice with a proxy.
+fn weights(model: &dyn RowRecommender) -> u64 {
+    match model.network() {
+        Some(_) if model.has_proxy() => 82,
+        Some(_) => 41,
+        None => 0,
     }
 }
 
 #[test]
 fn networks_travel_with_rows() {
-    for kind in kinds() {
-        let dense = weights(&kind);
-        let task = of_kind(kind.clone(), ROWS);
+    for kind in models() {
+        let dense = weights(&*kind);
+        let task = of_model(kind.clone(), ROWS);
         assert_eq!(task.layout().whole_bytes(), 4 * (dense + 40 * 3));
         for length in [Length::Epochs(2), Length::Steps(1)] {
             let settings = local(length);
@@ -61,7 +77,7 @@ fn networks_travel_with_rows() {
         let model = (&task as &dyn Task).initial_model(0, &Streams::new(1));
         let tensors = task.tensors(&[&model], &PrivateView::of(&PrivateTable::new(12)));
         let numbers: usize = tensors.iter().map(|tensor| tensor.values.len()).sum();
-        let own = task.settings.kind.private_weights(3);
+        let own = task.model.private_weights();
         assert_eq!((numbers - 12 * own) as u64, dense + 40 * 3 + 12 * 3);
         assert_eq!(own, task.first_network.len());
         let segments = task.layout().segments();
@@ -71,9 +87,9 @@ fn networks_travel_with_rows() {
 
 #[test]
 fn noise_is_on_what_travels() {
-    for kind in kinds() {
-        let dense = weights(&kind) as usize;
-        let task = of_kind(kind, ROWS);
+    for kind in models() {
+        let dense = weights(&*kind) as usize;
+        let task = of_model(kind, ROWS);
         let plain = local(Length::Epochs(1));
         let quiet = train(&task, ClientId(3), &plain);
         for scope in [NoiseScope::Rows, NoiseScope::Table] {
@@ -105,13 +121,13 @@ fn noise_is_on_what_travels() {
 
 #[test]
 fn jobs_have_gradients_corrections_and_epochs() {
-    for kind in kinds() {
+    for kind in models() {
         for transfer in [ROWS, [Sent::Table; 2]] {
             for moves in [Moves::Touched, Moves::Interacted] {
-                let settings = Settings { kind: kind.clone(), transfer, moves, cutoffs: vec![5], ..SMALL };
-                let task = task(settings, json!("users"), 12, None);
+                let settings = Settings { transfer, moves, cutoffs: vec![5], ..SMALL };
+                let task = task_of(kind.clone(), settings, json!("users"), 12, None);
                 // A private score moves before items do.
-                check(&task, ClientId(5), true, kind != Kind::Private);
+                check(&task, ClientId(5), true, !format!("{kind:?}").contains("pfedrec"));
             }
         }
     }
@@ -119,7 +135,7 @@ fn jobs_have_gradients_corrections_and_epochs() {
 
 #[test]
 fn the_gradient_of_private_scores_is_that_of_products() {
-    let (private, products) = (of_kind(Kind::Private, ROWS), of_kind(Kind::Products { deviation: 0.1 }, ROWS));
+    let (private, products) = (of_model(private(), ROWS), of_model(products(), ROWS));
     let (streams, settings) = (Streams::new(1), local(Length::Epochs(1)));
     let model = (&private as &dyn Task).initial_model(0, &streams);
     let context = Context { settings: &settings, streams: &streams, loss_rms: false };
@@ -143,8 +159,8 @@ fn the_gradient_of_private_scores_is_that_of_products() {
 /// A job whose only step has all examples meets them at the model that was sent.
 #[test]
 fn answers_are_the_losses_that_a_job_meets() {
-    for kind in kinds() {
-        let task = of_kind(kind.clone(), ROWS);
+    for kind in models() {
+        let task = of_model(kind.clone(), ROWS);
         let streams = Streams::new(1);
         let model = (&task as &dyn Task).initial_model(0, &streams);
         let mut kept = PrivateTable::new(12);
@@ -193,9 +209,10 @@ fn answers_are_the_losses_that_a_job_meets() {
 
 #[test]
 fn ages_and_shares_of_items_by_hand() {
-    for kind in kinds() {
-        let task = of_kind(kind.clone(), ROWS);
-        let measures = Settings { kind: kind.clone(), cutoffs: vec![5], ..SMALL }.measures("auc", true).unwrap();
+    for kind in models() {
+        let task = of_model(kind.clone(), ROWS);
+        let settings = Settings { cutoffs: vec![5], ..SMALL };
+        let measures = settings.measures(&*kind, "auc", true).unwrap();
         let names: Vec<&str> = measures.of_model.iter().map(|measure| measure.name).collect();
         let place = |name: &str| names.iter().position(|known| *known == name).unwrap();
         let model = (&task as &dyn Task).initial_model(0, &Streams::new(1));
@@ -243,7 +260,7 @@ fn ages_and_shares_of_items_by_hand() {
             assert!((-1.0..=1.0).contains(&correlation), "{correlation}");
         }
         // Where the table travels whole, nobody knows which rows were moved.
-        let whole = Settings { transfer: [Sent::Table; 2], kind, cutoffs: vec![5], ..SMALL }.measures("auc", true);
+        let whole = Settings { transfer: [Sent::Table; 2], ..settings }.measures(&*kind, "auc", true);
         assert!(whole.unwrap().of_model.iter().all(|measure| !measure.name.contains("item")));
     }
 }
@@ -256,7 +273,7 @@ fn held_out_loss(task: &Recommendation, model: &[f32], kept: &PrivateTable) -> f
     for client in (0..12).map(ClientId) {
         task.pairs(client, &mut triplets);
         let rows = task.rows_as_seen(client, &state);
-        let shared = task.settings.kind.losses(3, task.parts(model), false);
+        let shared = task.model.losses(task.parts(model), false);
         task.own_losses(client, &state).as_ref().unwrap_or(&shared).each(&rows, &triplets, |loss, _| {
             sum += loss;
             count += 1;
@@ -268,8 +285,8 @@ fn held_out_loss(task: &Recommendation, model: &[f32], kept: &PrivateTable) -> f
 
 #[test]
 fn slopes_of_held_out_pairs_are_those_of_differences() {
-    for kind in kinds() {
-        let task = of_kind(kind.clone(), ROWS);
+    for kind in models() {
+        let task = of_model(kind.clone(), ROWS);
         // Numbers of a size at which rounding does not matter.
         let mut rng = Streams::new(4).stream(Purpose::Example, 0, 99);
         let model: Vec<f32> = (0..task.layout().len()).map(|_| (2.0 * rng.uniform() - 1.0) as f32).collect();
@@ -280,8 +297,10 @@ fn slopes_of_held_out_pairs_are_those_of_differences() {
         let mut slope = vec![5.0];
         assert!(task.slope(&state, &mut slope));
         assert_eq!(slope.len(), model.len());
-        let (is_network, mut wrong) = (matches!(kind, Kind::Network(_) | Kind::Guided { .. }), 0);
-        let is_single = is_network || kind.has_neighbours();
+        let (is_network, mut wrong) = (kind.network().or(kind.private_network()).is_some(), 0);
+        let mut seen = [0.0; 3];
+        kind.see(&[0], &[1.0; 3], &mut seen);
+        let is_single = is_network || seen != [0.0; 3];
         for (index, &slope) in slope.iter().enumerate() {
             let at = |shift: f32| {
                 let mut moved = model.clone();
@@ -304,7 +323,7 @@ fn slopes_of_held_out_pairs_are_those_of_differences() {
         let key = JobKey { client: ClientId(2), number: JobNumber(4) };
         let found = task.answers(&influence, &[key], &context, &state, false)[0];
         let mut triplets = Vec::new();
-        mf::first_epoch(&task.job(key, &Streams::new(1), &[], &[]), 40, &mut triplets);
+        first_epoch(&task.job(key, &Streams::new(1), &[], &[]), 40, &mut triplets);
         let mut rows = vec![0.0_f64; model.len()];
         for (index, row) in rows.iter_mut().enumerate() {
             let at = |shift: f32| {
@@ -312,7 +331,7 @@ fn slopes_of_held_out_pairs_are_those_of_differences() {
                 moved[index] += shift;
                 let state = ModelState { model: &moved, ..state };
                 let mut sum = 0.0;
-                let shared = task.settings.kind.losses(3, task.parts(&moved), false);
+                let shared = task.model.losses(task.parts(&moved), false);
                 let own = task.own_losses(ClientId(2), &state);
                 let asked = own.as_ref().unwrap_or(&shared);
                 asked.each(&task.rows_as_seen(ClientId(2), &state), &triplets, |loss, _| sum += loss);
