@@ -361,3 +361,6 @@ fn relate(
     let Related { weights, private } = rule.relate(&sent, &updates, &weights)?;
     Some((weights.iter().zip(base).map(|(weight, base)| weight / base).collect(), private))
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
