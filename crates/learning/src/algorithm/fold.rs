@@ -219,7 +219,7 @@ impl Fold<'_> {
             assert!(staleness_weight.is_finite() && *staleness_weight >= 0.0, "{client} has no proper weight");
         }
         let with = contributions.iter().filter(|contribution| contribution.weight.is_some()).count();
-        assert!(with == 0 || with == contributions.len(), "all contributions have a coefficient, or none");
+        assert!(with == 0 || with == contributions.len(), "all have a weight of their own, or none");
     }
 
     /// None without any weight.
