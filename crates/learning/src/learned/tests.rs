@@ -102,8 +102,8 @@ fn task() -> Labelled {
     )
 }
 
-/// Client 0 makes one step a round, client 1 two. Weight and bias are the same number throughout. Each round: the model,
-/// `c_0`, `c_1`, `c`.
+/// Client 0 makes one step a round, client 1 two. Weight and bias are the same number throughout. Each round: the
+/// model, `c_0`, `c_1`, `c`.
 fn assert_rounds(entries: &str, rounds: [f32; 3], memories: Option<[[f32; 3]; 3]>) {
     let task = task();
     let mut case = Case::new(&task, 2, &SGD, entries);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::algorithm::{AggregationConfig, ServerConfig, ServerOptimizer};
+use crate::layout::Segment;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 
 fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: &'a [f32]) -> Contribution<'a> {
@@ -150,7 +151,6 @@ fn identical_updates_are_returned_as_they_are() {
 
 /// Two dense numbers, one of a cluster, and a table of three rows of two.
 fn mixed() -> Layout {
-    use crate::layout::Segment;
     Layout::new(vec![
         Segment::dense("a", 1, Scope::Shared),
         Segment::dense("b", 1, Scope::Cluster),
@@ -239,8 +239,8 @@ fn coefficients(aging: Aging, normalise: bool, contributions: &[Contribution<'_>
     global
 }
 
-/// Changes (2, 4) and (−1, 2), with weights 0.5 and −2 of their own, whatever their examples; the second one counts half
-/// for its age. The sum is 0.5·(2, 4) − 1·(−1, 2) = (2, 0); weights with age add up to −0.5, without to −1.5.
+/// Changes (2, 4) and (−1, 2), with weights 0.5 and −2 of their own, whatever their examples; the second one counts
+/// half for its age. The sum is 0.5·(2, 4) − 1·(−1, 2) = (2, 0); weights with age add up to −0.5, without to −1.5.
 #[test]
 fn weights_of_their_own_are_coefficients() {
     let start = [1.0, 1.0];
