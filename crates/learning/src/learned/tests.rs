@@ -104,12 +104,12 @@ fn task() -> Labelled {
 
 /// Client 0 makes one step a round, client 1 two. Weight and bias are the same number throughout. Each round: the
 /// model, `c_0`, `c_1`, `c`.
-fn assert_rounds(entries: &str, rounds: [f32; 3], memories: Option<[[f32; 3]; 3]>) {
+fn assert_rounds(entries: &str, rounds: [f64; 3], memories: Option<[[f32; 3]; 3]>) {
     let task = task();
     let mut case = Case::new(&task, 2, &SGD, entries);
     for (index, model) in rounds.into_iter().enumerate() {
         case.round(&[(ClientId(0), 1), (ClientId(1), 2)]);
-        assert_eq!(*case.state.models[0], [model; 2], "{entries}, round {}", index + 1);
+        assert_eq!(*case.state.models[0], [model as f32; 2], "{entries}, round {}", index + 1);
         let [of_zero, server] = case.memory(ClientId(0));
         let [of_one, _] = case.memory(ClientId(1));
         match memories {
