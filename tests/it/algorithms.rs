@@ -184,3 +184,31 @@ fn wrong_entries_are_named_where_they_stand() {
     place.run_into("out", &[]);
     assert!(place.text("out/scenario.toml").contains("weighting = \"uniform\""));
 }
+
+/// User 1 has rated everything: without negatives there are no steps, and no gradient.
+#[test]
+fn a_client_without_a_step_stops_nothing() {
+    const RATINGS: &str = "user,item,split\n1,10,train\n1,20,train\n1,30,train\n1,40,train\n2,20,train\n2,30,train\n\
+                           2,10,valid\n2,40,test\n3,10,train\n3,30,valid\n3,20,test\n";
+    let place = Workplace::with("");
+    place.write("ratings.csv", RATINGS);
+    let mut models = BTreeSet::new();
+    for entry in ["", "[algorithm.scaffold]\noption = 1\n", "[algorithm.scaffold]\n", "[algorithm.fednova]\n"] {
+        place.write(
+            "full.toml",
+            format!(
+                "name = \"full\"\nseeds = 1\n[stop]\nrounds = 4\n[population.latency]\n\
+                 download = {{ constant = \"1 s\" }}\ncompute = {{ constant = \"1 s\" }}\n\
+                 upload = {{ constant = \"1 s\" }}\n[task.recommendation]\n\
+                 data = {{ csv = {{ file = \"ratings.csv\", split = \"split\" }} }}\nsplit = \"file\"\n\
+                 partition = \"users\"\ncutoffs = [1]\nmodel = {{ mf = {{ dimensions = 3 }} }}\n\
+                 [training]\nbatch = 1\noptimizer = {{ sgd = {{ lr = 0.1 }} }}\n{entry}\
+                 [protocol.synchronous]\ncohort = 3\n[policy.random]\n"
+            ),
+        );
+        let answer = place.fedgenie(&["run", "full.toml", "--quiet", "--out", "out", "--overwrite"]);
+        assert_eq!(answer.code, 0, "{entry}: {answer:?}");
+        models.insert(place.json("out/summary.json")["runs"][0]["digest"]["model"].to_string());
+    }
+    assert_eq!(models.len(), 4, "each entry makes a model of its own: {models:?}");
+}

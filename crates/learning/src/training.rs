@@ -61,7 +61,8 @@ fn train_under(
     let is_corrected = rule.correct(layout, memory, correction);
     let job = Job { correction: is_corrected.then_some(&**correction), ..*job };
     task.train(&job, context, of_task, update);
-    if update.diverged {
+    // A job without a step, for example on examples without negatives, leaves what the client remembers.
+    if update.diverged || update.steps == 0 {
         return;
     }
     if rule.needs_gradient() {

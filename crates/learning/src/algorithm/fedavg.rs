@@ -31,8 +31,9 @@ use std::sync::Arc;
 pub struct Config {}
 
 impl AlgorithmSettings for Config {
-    fn check(&self, _scene: &Scene<'_>) -> Result<(), Complaint> {
-        Ok(())
+    fn check(&self, scene: &Scene<'_>) -> Result<(), Complaint> {
+        scene.needs_model()?;
+        scene.refuses_own()
     }
 
     fn combine(&self, _scene: &Scene<'_>) -> Option<Arc<dyn Combine>> {

@@ -7,13 +7,13 @@
 //! |---|---|
 //! | `sgd` | `K_k` |
 //! | `sgd` with momentum `m` | `Σ_{j=1..K_k} (1 − m^j)/(1 − m)` |
-//! | `sgd` with `proximal` μ | `Σ_{j=0..K_k−1} (1 − ημ)^j` |
+//! | `sgd` with `proximal` μ | `Σ_{j=0..K_k−1} abs(1 − ημ)^j` |
 //!
 //! `τ = Σ p_k ‖a_k‖₁`, with `proximal` `τ = Σ p_k K_k`. Where the weights `p_k` do not add up to 1 (`total-size`, the
 //! weights of a policy, staleness that discounts), τ is the mean by the absolute values of these weights: clients with
-//! equal steps are averaged as they would be without the algorithm. Running means, which gradient descent does not
-//! change, are averaged plainly. An edge server averages its clients' updates so; what it sends the cloud is the result
-//! of no job, and the cloud averages it plainly.
+//! equal steps are averaged as they would be without the algorithm. A job without a step counts in τ as one that went
+//! nowhere. Running means, which gradient descent does not change, are averaged plainly. An edge server averages its
+//! clients' updates so; what it sends the cloud is the result of no job, and the cloud averages it plainly.
 //!
 //! # Inputs
 //! `[training] optimizer = { sgd = … }` without Nesterov's momentum and without dampening; momentum or `proximal`, not
@@ -105,7 +105,7 @@ impl Solver {
                 let (mut sum, mut power) = (0.0, 1.0);
                 for _ in 0..steps {
                     sum += power;
-                    power *= 1.0 - rate * mu;
+                    power *= (1.0 - rate * mu).abs();
                 }
                 sum
             }
@@ -123,8 +123,8 @@ impl Combine for FedNova {
     }
 
     fn factors(&self, contributions: &[&Contribution<'_>], weights: &[f64]) -> Option<Vec<f64>> {
-        let steps: Option<Vec<u64>> = contributions.iter().map(|one| one.steps.filter(|&steps| steps > 0)).collect();
-        let steps = steps?;
+        // None of an edge server's model, which the cloud averages plainly.
+        let steps: Vec<u64> = contributions.iter().map(|one| one.steps).collect::<Option<_>>()?;
         let norm = |(one, &steps): (&&Contribution<'_>, &u64)| self.0.norm(steps, one.rate);
         let norms: Vec<f64> = contributions.iter().zip(&steps).map(norm).collect();
         let (mut sum, mut total) = (0.0, 0.0);
@@ -134,7 +134,8 @@ impl Combine for FedNova {
             total += weight;
         }
         let tau = sum / total;
-        Some(norms.into_iter().map(|norm| tau / norm).collect())
+        // A job without a step changed nothing: nothing of it is scaled.
+        Some(norms.into_iter().map(|norm| if norm == 0.0 { 0.0 } else { tau / norm }).collect())
     }
 }
 
@@ -150,6 +151,38 @@ mod tests {
         // 1 + 0.75 + 0.5625.
         assert_eq!(Solver::Proximal(0.5).norm(3, 0.5), 2.3125);
         assert_eq!(Solver::Momentum(0.5).norm(0, 0.1), 0.0);
+    }
+
+    /// One that went nowhere leaves the others normalised: `τ = (4 + 0 + 2)/3`.
+    #[test]
+    fn a_job_without_a_step_switches_nothing_off() {
+        let of = |client, steps| Contribution {
+            client: fedgenie_core::id::ClientId(client),
+            number: fedgenie_core::id::JobNumber(0),
+            cluster: 0,
+            examples: 1,
+            weight: None,
+            staleness_weight: 1.0,
+            start: &[],
+            parameters: &[],
+            rows: &[],
+            steps,
+            rate: 0.1,
+        };
+        let factors = |steps: [Option<u64>; 3]| {
+            let [one, two, three] = [of(0, steps[0]), of(1, steps[1]), of(2, steps[2])];
+            FedNova(Solver::Plain).factors(&[&one, &two, &three], &[1.0; 3])
+        };
+        assert_eq!(factors([Some(4), Some(0), Some(2)]), Some(vec![0.5, 0.0, 1.0]));
+        assert_eq!(factors([Some(0); 3]), Some(vec![0.0; 3]));
+        assert_eq!(factors([Some(4), None, Some(2)]), None);
+    }
+
+    /// Weights of gradients are taken by their size, where a step jumps over the model that pulls.
+    #[test]
+    fn norms_of_steps_that_overshoot() {
+        // 1 + 0.5 + 0.25.
+        assert_eq!(Solver::Proximal(3.0).norm(3, 0.5), 1.75);
     }
 
     /// The closed forms of both sums.

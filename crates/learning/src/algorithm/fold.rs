@@ -218,8 +218,6 @@ impl Fold<'_> {
             assert!(rows.is_sorted_by(|one, next| one < next), "{client} sent rows out of order");
             assert!(staleness_weight.is_finite() && *staleness_weight >= 0.0, "{client} has no proper weight");
         }
-        let with = contributions.iter().filter(|contribution| contribution.weight.is_some()).count();
-        assert!(with == 0 || with == contributions.len(), "all have a weight of their own, or none");
     }
 
     /// None without any weight.

@@ -84,6 +84,8 @@ fn what_is_not_defined_is_refused_by_name() {
         ("scaffold", Scene { has_edges: true, ..plain }, "protocol"),
         ("scaffold", Scene { has_gradient: false, ..plain }, "classification"),
         ("scaffold", Scene { has_model: false, ..plain }, "classification"),
+        ("fedavg", Scene { has_own_combination: true, ..plain }, "of its own"),
+        ("fedavg", Scene { has_model: false, ..plain }, "classification"),
         ("fednova", Scene { optimizer: &adam, ..plain }, "sgd"),
         ("fednova", Scene { optimizer: &nesterov, ..plain }, "Nesterov"),
         ("fednova", Scene { optimizer: &dampened, ..plain }, "dampening"),
