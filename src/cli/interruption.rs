@@ -8,8 +8,9 @@
 
 use super::progress::Show;
 use fedgenie::experiment::Threads;
-use fedgenie::experiment::artefacts::{MANIFEST_FILE, shell_quoted};
-use fedgenie::experiment::below;
+use fedgenie::experiment::artefacts::shell_quoted;
+#[cfg(unix)]
+use fedgenie::experiment::{artefacts::MANIFEST_FILE, below};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -20,6 +21,7 @@ const SIGNALLED: i32 = 128;
 
 /// What a command is at when a signal comes.
 #[derive(Clone)]
+#[cfg_attr(not(unix), expect(dead_code, reason = "only signals ask, and there are none"))]
 enum Stage {
     /// Before its first run.
     Before,
