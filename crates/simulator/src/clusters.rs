@@ -1,11 +1,11 @@
 //! Cluster models: which of several models each edge server trains.
 //!
 //! # Definition
-//! With `[clusters]` there are `count` models, whose shared segments are equal. An edge server belongs to one cluster
-//! in a round of the cloud: it is sent that cluster's model, and its update counts for that cluster's segments and for
-//! the shared ones. A cluster without a server keeps its segments. A [`ClusterPolicy`] decides after each round who
-//! belongs where in the next one. Tasks say which of their segments belong to clusters; a task without such segments
-//! learns one model all the same.
+//! With `[clusters]` there are `count` models with equal shared segments. In a round of the cloud an edge server
+//! belongs to one cluster: it receives that cluster's model, and its update counts for that cluster's segments and for
+//! the shared ones. A cluster without a server keeps its segments. After each round a [`ClusterPolicy`] decides the
+//! clusters of the next one. Tasks say which of their segments belong to clusters; a task without such segments learns
+//! one model all the same.
 //!
 //! Where the model gives scores of classes, it is by default *additive*: the scores of an example are the sum of those
 //! of a network that all clusters share and of those of the cluster's own network, both of the task's kind. An
@@ -61,25 +61,25 @@ use std::sync::Arc;
 
 /// Decides which cluster each edge server belongs to.
 pub trait ClusterPolicy: Stateful + Send {
-    /// Writes the cluster of each edge server in the next round into `assignment`, which has those of the round that
-    /// has just been closed.
+    /// Writes each edge server's cluster in the next round into `assignment`, which holds those of the round just
+    /// closed.
     fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]);
 
-    /// Learns, before it is asked: of each edge server's round as the cloud's policy does, to which servers are
-    /// clients, and of the round.
+    /// Learns from a round before `assign` is called. The feedback is that of the cloud's policy, whose clients are
+    /// edge servers.
     fn observe(&mut self, _feedback: &Feedback<'_>) {}
 
-    /// What the last question was decided by, for the records; none if no server was to be assigned anew.
+    /// The numbers behind the last assignment, for the records; `None` if no server was assigned anew.
     fn weighed(&self) -> Option<&Weighed> {
         None
     }
 }
 
-/// What a rule weighed when it assigned servers anew. Each list has an entry for each edge server, and is empty if the
-/// rule has no such numbers; null where they are not defined.
+/// Numbers behind an assignment. Each list has an entry for each edge server, and is empty if the rule has no such
+/// numbers; undefined numbers are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Weighed {
-    /// The cluster with the smallest finite loss but the server's own.
+    /// The cluster with the smallest finite loss, the server's own excepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternative: Vec<Option<u32>>,
     /// Features.
@@ -88,7 +88,7 @@ pub struct Weighed {
     /// Reward of the cluster that the server belonged to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reward: Vec<Option<f64>>,
-    /// Of each cluster; NaN of one that cannot be chosen, which is written as null.
+    /// Scores of all clusters; NaN, written as null, for a cluster that cannot be chosen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<Option<Vec<f64>>>,
 }
@@ -100,8 +100,8 @@ pub struct AssignmentRequest<'a> {
     pub round: Round,
     /// Number of clusters.
     pub clusters: u32,
-    /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN where a task has none.
-    /// It is measured when it is first asked for, and remembered.
+    /// Mean loss of a cluster's model on the training examples of an edge server's clients; NaN if the task has none.
+    /// It is measured at the first call, and remembered.
     pub loss: &'a dyn Fn(EdgeId, u32) -> f64,
 }
 
@@ -118,7 +118,7 @@ impl AssignmentRequest<'_> {
     }
 }
 
-/// The cluster with the smallest finite loss but one's own, the smallest index if several have it.
+/// The cluster with the smallest finite loss, one's own excepted; the smallest index among several.
 fn best_other(losses: &[f64], own: u32) -> Option<u32> {
     let others = (0..).zip(losses).filter(|(cluster, loss)| *cluster != own && loss.is_finite());
     others.reduce(|best, other| if other.1 < best.1 { other } else { best }).map(|(cluster, _)| cluster)
@@ -141,7 +141,7 @@ impl std::fmt::Debug for AssignmentRequest<'_> {
 
 /// A rule's part of a scenario.
 pub trait ClusterSettings {
-    /// Checks the ranges, and whether the scenario has what the rule needs.
+    /// Checks the ranges, and the rule's demands on the scenario.
     ///
     /// # Errors
     /// A complaint with a path below the rule's table.
@@ -154,7 +154,7 @@ pub trait ClusterSettings {
         false
     }
 
-    /// Rounds between assignments; none if servers stay where they are.
+    /// Rounds between assignments; `None` if servers never move.
     fn every(&self) -> Option<u32>;
 
     /// The rule before the first round.
@@ -162,7 +162,8 @@ pub trait ClusterSettings {
 }
 
 components! {
-    /// Who belongs to which cluster in the next round: `{ fixed = {} }`, `{ random = { every = 20 } }`.
+    /// The rule that assigns edge servers to clusters for the next round: `{ fixed = {} }`,
+    /// `{ random = { every = 20 } }`.
     #[schemars(transform = fedgenie_core::config::allow_bare_kinds)]
     pub enum AssignConfig: ClusterSettings = "clusters" {
         "fixed" => Fixed(fixed::Config) in "clusters/fixed.rs";
@@ -191,7 +192,7 @@ pub struct ClustersConfig {
     /// The rule of later ones.
     #[serde(default)]
     pub assign: AssignConfig,
-    /// What a cluster's model is; what the task can do if left out.
+    /// The kind of cluster model; if left out, the task decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ClusterModel>,
     /// How the networks of clusters start.
@@ -201,18 +202,18 @@ pub struct ClustersConfig {
     /// for isolated ones if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2: Option<f64>,
-    /// What rules compare losses on.
+    /// The data on which rules compare losses.
     #[serde(default)]
     pub losses: LossesOn,
     /// Whether an assignment that compares losses costs traffic and time.
     #[serde(default)]
     pub charge: bool,
-    /// A rule of a program that uses this library, in the place of `assign`.
+    /// A rule from a program that uses this library, instead of `assign`.
     #[serde(skip)]
     pub outside: Option<ClusterFactory>,
 }
 
-/// What the model of a cluster is.
+/// The kind of cluster model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterModel {
@@ -223,7 +224,7 @@ pub enum ClusterModel {
 }
 
 impl ClusterModel {
-    /// The weight decay of the cluster's network, if a scenario does not say.
+    /// The default weight decay of the cluster's network.
     const fn default_l2(self) -> f64 {
         match self {
             Self::Additive => 0.001,
@@ -243,7 +244,7 @@ pub enum Networks {
     Same,
 }
 
-/// What rules compare losses on.
+/// The data on which rules compare losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossesOn {
@@ -254,14 +255,14 @@ pub enum LossesOn {
     Test,
 }
 
-/// What a rule may ask when it is made.
+/// Facts about the scenario from which a rule is made.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterContext<'a> {
     /// Number of clusters.
     pub clusters: u32,
     /// The first cluster of each edge server.
     pub initial: &'a [u32],
-    /// Most rounds of a run, by `[stop]`; none if it does not say.
+    /// Most rounds of a run, from `[stop]`; `None` if it sets no limit.
     pub rounds: Option<u32>,
 }
 
@@ -277,7 +278,7 @@ impl std::fmt::Debug for ClusterFactory {
     }
 }
 
-/// The same factory, not one that makes the same.
+/// Two factories are equal if they are the same object.
 impl PartialEq for ClusterFactory {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -319,17 +320,17 @@ pub struct Clusters {
     pub initial: Vec<u32>,
     /// The rule of later ones.
     pub assign: AssignConfig,
-    /// A rule of a program that uses this library, in the place of `assign`.
+    /// A rule from a program that uses this library, instead of `assign`.
     pub outside: Option<ClusterFactory>,
     /// Most rounds of a run, by `[stop]`.
     pub rounds: Option<u32>,
-    /// What a cluster's model is, where the scenario says that.
+    /// The kind of cluster model, if the scenario sets it.
     pub model: Option<ClusterModel>,
     /// How the networks of clusters start.
     pub networks: Networks,
-    /// Weight decay of the clusters' networks, where the scenario says that.
+    /// Weight decay of the clusters' networks, if the scenario sets it.
     pub l2: Option<f64>,
-    /// What rules compare losses on.
+    /// The data on which rules compare losses.
     pub losses: LossesOn,
     /// Whether an assignment that compares losses costs traffic and time.
     pub charge: bool,
@@ -367,19 +368,19 @@ impl Clusters {
         }
     }
 
-    /// Whether the rule compares losses; one of a program may do without.
+    /// Whether the rule compares losses. A program's rule is taken not to need them.
     pub fn needs_losses(&self) -> bool {
         self.outside.is_none() && self.assign.settings().needs_losses()
     }
 
-    /// Rounds between assignments; none if there are none, or a program makes them.
+    /// Rounds between assignments; `None` if servers never move or a program supplies the rule.
     pub fn every(&self) -> Option<u32> {
         self.assign.settings().every().filter(|_| self.outside.is_none())
     }
 }
 
 impl ClustersConfig {
-    /// Checks the parameters against the number of edge servers and of rounds, where `[stop]` says that.
+    /// Checks the parameters against the number of edge servers and, if `[stop]` limits them, of rounds.
     ///
     /// # Errors
     /// A complaint with a path below `clusters`.

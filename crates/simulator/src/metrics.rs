@@ -1,8 +1,7 @@
-//! Folds over closed rounds: what is known of a run beside its course, in memory that does not grow with the number of
-//! rounds.
+//! Folds over closed rounds: totals of a run, in memory that does not grow with the number of rounds.
 //!
-//! [`Metered`] sits between a run and its sink and sees each [`RoundSummary`], the object that `rounds.jsonl` is
-//! written from, recorded or not: what a report shows and what the file holds come from the same object.
+//! [`Metered`] sits between a run and its sink and sees each [`RoundSummary`], recorded or not. `rounds.jsonl` is
+//! written from the same object, so that a report and the file agree.
 //!
 //! # Cost
 //! Per round a look at the last bin of durations, per selected client an addition; where decisions are explained, an
@@ -35,14 +34,14 @@ use selections::SelectionFold;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// What the rounds of a run add up to.
+/// Totals over the rounds of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunMetrics {
     /// How long rounds took.
     pub durations: Durations,
-    /// Who was selected, when.
+    /// Selections over time.
     pub selections: Selections,
-    /// Why they were selected, where policies say so.
+    /// The numbers behind decisions, if policies explain them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanations: Option<Explanations>,
 }
@@ -55,7 +54,7 @@ pub struct Metered<'a> {
     durations: DurationFold,
     selections: SelectionFold,
     outcomes: Outcomes,
-    /// Where the scenario asks for them.
+    /// Present if the scenario asks for explanations.
     #[state(each)]
     explanations: Option<ExplanationFold>,
 }
@@ -72,13 +71,13 @@ impl<'a> Metered<'a> {
         }
     }
 
-    /// The same for rounds that say why clients were chosen.
+    /// Also folds explanations.
     pub fn explained(mut self) -> Self {
         self.explanations = Some(ExplanationFold::default());
         self
     }
 
-    /// Takes a round in.
+    /// Adds a round.
     pub fn observe(&mut self, round: &RoundSummary<'_>) {
         self.durations.add(round.closed - round.opened);
         self.selections.add(round.round, &round.jobs.selected);
@@ -88,7 +87,7 @@ impl<'a> Metered<'a> {
         }
     }
 
-    /// What was found.
+    /// The totals.
     pub fn finish(self) -> (RunMetrics, Outcomes) {
         let metrics = RunMetrics {
             durations: self.durations.finish(),

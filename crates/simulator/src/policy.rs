@@ -1,6 +1,6 @@
 //! Client-selection policies: one file each, all behind [`Policy`].
 //!
-//! A policy sees what a server could know ([`ServerView`]), returns a decision, and learns from [`Feedback`]; it never
+//! A policy sees a server's knowledge ([`ServerView`]), returns a decision, and learns from [`Feedback`]; it never
 //! changes anything itself. The runner checks every decision. Only a policy whose settings say so meets the knowledge
 //! of the [genie](fedgenie_core::oracle::Genie).
 //!
@@ -53,7 +53,7 @@ pub(crate) use means::SampleMeans;
 pub use selection::Selection;
 pub use view::{DeclaredDevice, SelectionRequest, ServerView};
 
-/// A duration, of so many seconds, as a scenario has it.
+/// A duration in seconds, as a scenario writes it.
 fn in_seconds(seconds: f64) -> Value {
     serde_json::json!(Amount::<Seconds>::new(seconds))
 }
@@ -73,44 +73,44 @@ use fedgenie_learning::task::ProbeKind;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a policy must learn about candidates before it can select. The run charges its virtual time and traffic.
+/// Information that a policy needs about candidates before it selects. The run charges its virtual time and traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Probe {
     /// Nothing.
     None,
-    /// Each available client is asked for something tiny; all answers take this long.
+    /// Each available client answers a request of negligible size; all answers take this long.
     Context(Span),
     /// Each of these clients downloads the model and evaluates it on its own data: [`ServerView::probed`].
     Losses(Vec<ClientId>),
-    /// Each of these clients answers a question that the task knows by this name: [`ServerView::answers`].
+    /// Each of these clients answers one of the task's questions: [`ServerView::answers`].
     Answers {
-        /// Who is asked.
+        /// The clients asked.
         clients: Vec<ClientId>,
-        /// What, of [`BuildContext::probes`] and of [`Policy::probe_kinds`].
+        /// The question's name, of [`BuildContext::probes`] and of [`Policy::probe_kinds`].
         kind: &'static str,
     },
-    /// Each of these clients does a whole job, which is looked at and forgotten: [`ServerView::trained`]. One that is
-    /// selected then trains once more, to the same update.
+    /// Each of these clients does a whole job, whose result is discarded: [`ServerView::trained`]. A selected one then
+    /// trains once more, to the same update.
     Training {
-        /// Who trains.
+        /// The clients that train.
         clients: Vec<ClientId>,
-        /// What of it travels up; of a loss alone, nothing of an update is known.
+        /// The part of the job that travels up; with the loss alone, the server knows nothing of the update.
         answers: Answers,
     },
 }
 
 /// A client-selection policy.
 ///
-/// Its state is its memory from selection to selection, which `#[derive(Stateful)]` saves: a new policy that has loaded
-/// the state of another one decides as that one would have.
+/// Its state is its memory from selection to selection, which `#[derive(Stateful)]` saves: a new policy that loads a
+/// saved state decides as the saved policy would.
 pub trait Policy: Stateful + Send {
-    /// What it wants to be told about updates, beside their losses. If the task lacks any of it, or of what
-    /// [`Policy::probe_kinds`] and [`Policy::needs_losses`] say, the policy is refused before the run begins.
+    /// Statistics of updates that it needs, beside their losses. The policy is refused before the run begins if the
+    /// task lacks one of them, or something that [`Policy::probe_kinds`] or [`Policy::needs_losses`] requires.
     fn wants(&self) -> Wants {
         Wants::default()
     }
 
-    /// Whether it may ask for a probe; a policy of the cloud may not, for edge servers have no answers.
+    /// Whether it may ask for a probe; a policy of the cloud may not, because edge servers give no answers.
     fn probes(&self) -> bool {
         false
     }
@@ -125,14 +125,14 @@ pub trait Policy: Stateful + Send {
         false
     }
 
-    /// Which question, of those that the task knows by name, each update is to bring the answer to: that of its client,
-    /// from the model that it was sent. None if updates bring nothing beside themselves.
+    /// Probe whose answer every update carries: its client's, from the model that the client was sent. `None` if
+    /// updates carry no answer.
     fn wants_answer(&self) -> Option<&'static str> {
         None
     }
 
-    /// What it knows beside what every server sees. A policy that declares what its scenario does not give is refused
-    /// before the run begins.
+    /// Knowledge that it needs beyond every server's. A policy that declares something its scenario does not give is
+    /// refused before the run begins.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
     }
@@ -142,27 +142,27 @@ pub trait Policy: Stateful + Send {
         false
     }
 
-    /// Whether it decides by losses of clients, asked for or told with their updates.
+    /// Whether it decides by losses of clients, probed or reported with their updates.
     fn needs_losses(&self) -> bool {
         false
     }
 
-    /// What must be known about candidates before selecting; charged for. `rng` is the round's policy stream from its
-    /// beginning, and `select` goes on where `probe` stopped.
+    /// The probe that it needs before selecting; charged for. `rng` is the round's policy stream from its beginning,
+    /// and `select` goes on where `probe` stopped.
     fn probe(&mut self, _ask: &SelectionRequest<'_>, _view: &ServerView<'_>, _rng: &mut StreamRng) -> Probe {
         Probe::None
     }
 
-    /// Of how many clients at most it wants to know the best set in hindsight before it selects; none if it does not,
-    /// as for every policy that does not [see the truth](Policy::sees_truth).
-    /// That is defined where a scenario meters the regret in hindsight of sets, in rounds of one server.
+    /// Largest size of the sets among which it needs the best one in hindsight before it selects; `None` if it needs
+    /// none, as for every policy that does not [see the truth](Policy::sees_truth). Defined where a scenario meters the
+    /// regret in hindsight of sets, in rounds of one server.
     fn foresees(&self, _ask: &SelectionRequest<'_>) -> Option<usize> {
         None
     }
 
     /// Decides: chooses at least one (or as many as a budget asks for, if so many are available) and at most `ask.most`
-    /// available clients into the empty `selection`, in dispatch order, and what else is its to choose. Clients are
-    /// distinct, unless they have weights.
+    /// available clients into the empty `selection`, in dispatch order, and sets the other parts open to it. Clients
+    /// are distinct, unless they have weights.
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,
@@ -181,11 +181,11 @@ pub trait Policy: Stateful + Send {
     /// the [`Feedback::Round`] of each round with updates.
     fn judge(&mut self, _subsets: &Subsets<'_>) {}
 
-    /// Learns what came with an update, as [`Policy::wants_answer`] says: told just before its [`Feedback::Trained`].
+    /// Learns the answer that came with an update, if [`Policy::wants_answer`] names one: told just before its
+    /// [`Feedback::Trained`].
     fn told_answer(&mut self, _client: ClientId, _kind: &'static str, _answer: &[f64]) {}
 
-    /// Says why it has just selected these clients, with the question and the view that it was asked with. Called only
-    /// where the scenario records it.
+    /// Explains the selection just made, with the same question and view. Called only where the scenario records it.
     fn explain(
         &self,
         _ask: &SelectionRequest<'_>,
@@ -195,20 +195,20 @@ pub trait Policy: Stateful + Send {
     ) {
     }
 
-    /// Says what it knows of some clients after it was told of a round.
+    /// Explains its knowledge of some clients after a round's feedback.
     fn explain_after(&self, _clients: &[ClientId], _explanation: &mut Explanation) {}
 
-    /// The weights of its networks, by the names that files have for them; empty before its first selection.
+    /// The weights of its networks, under their names in files; empty before its first selection.
     fn tensors(&self) -> Vec<Tensor> {
         Vec::new()
     }
 
-    /// What it works out for parameters that its scenario leaves open, by key, as a scenario would have it.
+    /// Values that it works out for parameters left open by its scenario, by key, in the scenario's form.
     fn effective(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
 
-    /// What a careful user should know about a run that is over.
+    /// A warning to the user about a finished run.
     fn warning(&self) -> Option<String> {
         None
     }
@@ -251,7 +251,7 @@ impl From<Box<dyn Policy>> for Policies {
     }
 }
 
-/// What a policy may ask about the scenario when it is built.
+/// Facts about the scenario from which a policy is built.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
     /// Number of clients, `K`.
@@ -270,11 +270,11 @@ pub struct BuildContext<'a> {
     pub in_rounds: bool,
     /// Whether clients train, so that there are losses.
     pub trains: bool,
-    /// What clients can be asked for by name, see [`Probe::Answers`].
+    /// Questions that clients can answer, see [`Probe::Answers`].
     pub probes: &'a [ProbeKind],
     /// What clients declare about their devices, latencies and data.
     pub devices: &'a dyn Devices,
-    /// What rounds may measure, in the order in which they have it.
+    /// Metrics that rounds may measure, in the order in which rounds list them.
     pub metrics: &'a [Metric],
     /// Whether the scenario has every round evaluated.
     pub evaluates_every_round: bool,
@@ -284,7 +284,7 @@ pub struct BuildContext<'a> {
     pub least: usize,
 }
 
-/// What clients declare. Asked only when a policy is built, because medians and quantiles are not cheap for every law.
+/// Clients' declarations. Asked only when a policy is built, because medians and quantiles are not cheap for every law.
 pub trait Devices: std::fmt::Debug {
     /// A client's device.
     fn declared(&self, client: ClientId) -> DeclaredDevice;
@@ -292,25 +292,24 @@ pub trait Devices: std::fmt::Debug {
     fn slowest_latency(&self, u: f64) -> f64;
     /// The 80th percentile, by nearest rank, over clients of the sum of their phases' mean durations, in seconds.
     fn usual_latency(&self) -> f64;
-    /// How many training examples each client has of each class or category; none where examples have neither.
+    /// Each client's number of training examples of each class or category; `None` if examples have neither.
     fn categories(&self) -> Option<Vec<Vec<u64>>> {
         None
     }
-    /// Numbers that describe each client's user, as many and in the same order for all; none where users have no
-    /// metadata.
+    /// Features of each client's user, as many and in the same order for all; `None` if users have no metadata.
     fn features(&self) -> Option<Vec<Vec<f64>>> {
         None
     }
 }
 
-/// What a scenario says elsewhere that parameters of policies have as their defaults.
+/// Settings elsewhere in a scenario that serve as defaults for policies' parameters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known<'a> {
     /// The reward of `[regret]`.
     pub reward: Option<&'a Reward>,
-    /// What `[regret] counterfactual` measures.
+    /// The measurements of `[regret] counterfactual`.
     pub hindsight: Option<&'a HindsightPlan>,
-    /// Name of the metric of `[stop] target`, and the value that it is to reach.
+    /// Metric and value of `[stop] target`.
     pub target: Option<(&'a str, f64)>,
 }
 
@@ -330,7 +329,7 @@ pub trait PolicySettings {
     /// If the parameters do not fit the scenario.
     fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint>;
 
-    /// Whether the policy is shown the truth: what [`Policy::sees_truth`] says of those that are built.
+    /// Whether the policy is shown the truth: [`Policy::sees_truth`] of the built policy.
     fn sees_truth(&self) -> bool {
         false
     }
@@ -384,7 +383,7 @@ impl PolicyConfig {
     }
 }
 
-/// Makes a policy for a server, from what it may ask about the scenario.
+/// Makes a policy for a server, from facts about the scenario.
 pub type Factory = Arc<dyn Fn(&BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> + Send + Sync>;
 
 /// Where the policy of an arm comes from.
@@ -394,7 +393,7 @@ pub enum PolicySource {
     Scenario(PolicyConfig),
     /// A program that uses this library.
     Outside(Factory),
-    /// Another one's, that may choose at most so many clients at once.
+    /// Another source's policy, limited to this many clients at once.
     Limited(Box<Self>, u32),
 }
 
@@ -411,7 +410,7 @@ impl PolicySource {
         }
     }
 
-    /// Kind and parameters, of a policy of the catalogue.
+    /// Kind and parameters; `None` for a program's policy.
     pub fn config(&self) -> Option<&PolicyConfig> {
         match self {
             Self::Scenario(config) => Some(config),

@@ -3,12 +3,12 @@
 //! Stored as a structure of arrays. Laws that clients share are stored once; an idle client costs 28 bytes plus its own
 //! laws, if its parameters were drawn, and the index of the trace that it follows.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`law`] | laws and numbers per client, as a scenario writes them |
 //! | [`availability`] | when devices are available |
 //! | [`link`] | links whose rate changes over time |
-//! | [`forecast`] | what policies may ask about availability |
+//! | [`forecast`] | forecasts of availability for policies |
 //! | [`phase`] | phases of a job: their needs and their ends |
 //! | [`trace`] | importers of measurements on real devices |
 
@@ -38,7 +38,7 @@ use fedgenie_core::rng::{KeyedDraw, Purpose, Streams};
 use fedgenie_core::time::{Span, SpanError};
 use phase::ClientLink;
 
-/// Sources of the files that document clients and the clusters of their servers, by what the JSON schema calls these.
+/// Sources of the files that document clients and the clusters of their servers, by their names in the JSON schema.
 pub const DOCUMENTED: [(&str, &str); 7] = [
     ("ClustersConfig", include_str!("clusters.rs")),
     ("PlainParameter", include_str!("population/law/parameter.rs")),
@@ -62,7 +62,7 @@ pub struct Group {
     pub hazards: [f64; 3],
     /// Probability that a client is lost with its job, in all of it and in each phase.
     pub probabilities: [f64; 4],
-    /// What happens to a job when its device goes away.
+    /// Fate of a job when its device goes away.
     pub interruption: Interruption,
     /// Whether transfers take as long as their bytes need over a link.
     pub has_links: bool,
@@ -80,10 +80,10 @@ pub struct Population {
     data_qualities: Vec<f64>,
     availability: Availability,
     links: Vec<ClientLink>,
-    /// Index into `links` per client and way, down and up, `u32::MAX` for none; empty where nobody has any.
+    /// Index into `links` per client and way, down and up, `u32::MAX` for none; empty if no client has a link.
     link_of: Vec<[u32; 2]>,
     notes: Vec<String>,
-    /// What policies may ask about availability, if they may.
+    /// Forecasts of availability, if policies may ask for them.
     forecast: Option<Forecast>,
 }
 
@@ -185,12 +185,12 @@ impl Population {
         &self.availability
     }
 
-    /// What forecasts of availability are like, where policies may ask for them.
+    /// The forecasts of availability, if policies may ask for them.
     pub const fn forecast(&self) -> Option<Forecast> {
         self.forecast
     }
 
-    /// What a careful user should know about the files that the population was built from.
+    /// Warnings about the files that the population was built from.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -229,12 +229,12 @@ impl Population {
         (self.law_of[client.index()], hazards.map(f64::to_bits), probabilities.map(f64::to_bits))
     }
 
-    /// Draws a client's job. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for probes. `shares` is
-    /// what the job moves down and up, as a share of the whole model: transfers of devices with links take that share
+    /// Draws a client's job. `purpose` is [`Purpose::Latency`] for jobs and [`Purpose::Probe`] for probes. `shares` are
+    /// the job's transfers down and up, as shares of the whole model: transfers of devices with links take that share
     /// of the time, while laws given directly are the durations themselves.
     ///
     /// # Errors
-    /// If a law gives a duration beyond what virtual time can hold.
+    /// If a law gives a duration beyond virtual time.
     pub fn draw(
         &self,
         streams: &Streams,
@@ -250,7 +250,7 @@ impl Population {
     /// takes that share of the time drawn, rounded to the nearest nanosecond, halves up.
     ///
     /// # Errors
-    /// If a law gives a duration beyond what virtual time can hold.
+    /// If a law gives a duration beyond virtual time.
     pub fn draw_work(
         &self,
         streams: &Streams,
@@ -285,7 +285,7 @@ impl Group {
         self.hazards.iter().chain(&self.probabilities).any(|&lost| lost > 0.0)
     }
 
-    /// The phase in which a job with these durations is lost, and how far into it: of all losses the first.
+    /// The phase in which a job with these durations is lost, and how far into it; the first of all losses.
     fn loss(&self, rng: &mut KeyedDraw, phases: &PhaseSpans) -> Option<(Phase, Span)> {
         let times = self.hazards.map(|hazard| -ln(rng.uniform()) / hazard);
         let struck = Phase::ALL.into_iter().find_map(|phase| {

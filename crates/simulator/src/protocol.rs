@@ -1,9 +1,9 @@
-//! Protocols: when updates are aggregated, and what happens to late ones.
+//! Protocols: when updates are aggregated, and the fate of late ones.
 //!
 //! | protocol | clients are asked | the model changes |
 //! |---|---|---|
 //! | `synchronous`, `over-selection`, `deadline` | together, at the beginning of a round ([`rounds`]) | when the round closes |
-//! | `buffered` | one by one, whenever fewer than `concurrency` are busy ([`buffered`]) | when so many updates have arrived |
+//! | `buffered` | one by one, whenever fewer than `concurrency` are busy ([`buffered`]) | at each `buffer`-th update |
 //! | `hierarchical` | by their edge server, in its rounds ([`hierarchical`]) | at the edge, and then in the cloud |
 
 use fedgenie_core::components;
@@ -30,12 +30,12 @@ pub trait ProtocolSettings {
     /// A complaint with a path below the protocol's table.
     fn rule(&self, clients: usize) -> Result<Rule, Complaint>;
 
-    /// The key of how many clients a round asks, which a budget may lower; none where it lowers nothing.
+    /// The key of the number of clients per round, which a budget may lower; `None` if it lowers nothing.
     fn cohort_key(&self) -> Option<&'static str> {
         None
     }
 
-    /// What a rule has worked out for keys that are left open, by key.
+    /// Values that a rule has worked out for keys left open, by key.
     fn effective(&self, _rule: &Rule) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
@@ -85,7 +85,7 @@ impl Rule {
         }
     }
 
-    /// Updates that a selection's round waits for.
+    /// Updates that close a selection's round.
     pub fn take(&self) -> usize {
         match self {
             Self::Rounds(rule) => rule.take.min(rule.ask),
@@ -94,7 +94,7 @@ impl Rule {
         }
     }
 
-    /// The longest that a job is waited for.
+    /// The longest wait for a job.
     pub fn cut(&self) -> Option<Span> {
         match self {
             Self::Rounds(rule) => rule.cut,
@@ -108,7 +108,7 @@ impl Rule {
         matches!(self, Self::Rounds(_))
     }
 
-    /// The key with which policies decide what regret supposes to be the same in all rounds, if there is one.
+    /// The key by which policies may change a quantity that regret takes to be constant; `None` without one.
     pub fn decided(&self) -> Option<&'static str> {
         let of = |rule: &RoundRule| match rule {
             RoundRule { cut_least: Some(_), .. } => Some("deadline_least"),
@@ -129,12 +129,12 @@ impl ProtocolConfig {
         matches!(self, Self::Hierarchical(_))
     }
 
-    /// The key of how many clients a round asks, which a budget may lower; none where it lowers nothing.
+    /// The key of the number of clients per round, which a budget may lower; `None` if it lowers nothing.
     pub fn cohort_key(&self) -> Option<&'static str> {
         self.settings().cohort_key()
     }
 
-    /// What its rule has worked out for keys that are left open, by key.
+    /// Values that its rule has worked out for keys left open, by key.
     pub fn effective(&self, rule: &Rule) -> Vec<(&'static str, Value)> {
         self.settings().effective(rule)
     }

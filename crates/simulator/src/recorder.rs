@@ -1,4 +1,4 @@
-//! Where records go: digests, and the files of a run's folder.
+//! Destinations of records: digests, and the files of a run's folder.
 
 mod decisions;
 mod digest;
@@ -26,10 +26,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::io;
 
-/// A job whose client was lost, and what it had cost by then.
+/// A job whose client was lost, and its cost by then.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DroppedJob {
-    /// Whose job.
+    /// The job's client.
     pub client: ClientId,
     /// The phase in which the client was lost.
     pub phase: Phase,
@@ -62,18 +62,18 @@ pub struct RoundJobs {
     pub edges: Vec<EdgeId>,
     /// Models of edge servers that arrived, where these do not wait for each other, in order of arrival.
     pub edge_models: Vec<ArrivedModel>,
-    /// What policies decided of the selected clients beside selecting them.
+    /// Policies' other decisions about the selected clients.
     pub decisions: RoundDecisions,
 }
 
 /// A model of an edge server at a cloud that takes in models as they arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ArrivedModel {
-    /// Whose.
+    /// The edge server.
     pub server: EdgeId,
-    /// Models that the cloud had made since it sent the server its own.
+    /// Models made by the cloud since the one sent to the server.
     pub staleness: u32,
-    /// It was too old to be used.
+    /// Whether it was too old to be used.
     pub late: bool,
 }
 
@@ -103,13 +103,13 @@ impl RoundJobs {
 /// Statistics of the updates of a round, in the order in which they were aggregated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RoundUpdates {
-    /// Whose.
+    /// The updates' clients.
     pub clients: Vec<ClientId>,
     /// Examples that each trained on.
     pub examples: Vec<usize>,
     /// Mean loss over the first local epoch.
     pub loss: Vec<f64>,
-    /// Root mean square of the losses of single examples; null where the task does not say.
+    /// Root mean square of the losses of single examples; null if the task does not know it.
     pub loss_rms: Vec<Option<f64>>,
     /// From dispatch to arrival, in seconds.
     pub latency_s: Vec<f64>,
@@ -127,20 +127,20 @@ impl RoundUpdates {
     }
 }
 
-/// What a selection was worth, and the best set that could have been chosen.
+/// Values of a selection and of the best set that could have been chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HindsightRound {
-    /// Which of its server's selections, where a round may have several.
+    /// Number of the selection among its server's, where a round may have several.
     pub turn: Option<Turn>,
-    /// The edge server; none where there is one server.
+    /// The edge server; `None` where there is one server.
     pub server: Option<EdgeId>,
     /// The best set.
     pub best: Vec<ClientId>,
-    /// What it is worth.
+    /// Its value.
     pub best_value: f64,
-    /// What the policy's set is worth.
+    /// The value of the policy's set.
     pub own_value: f64,
-    /// Of a utility of sets: what each candidate adds to a set on average, where that is known.
+    /// For a utility of sets: what each candidate adds to a set on average, if known.
     pub contributions: Vec<(ClientId, f64)>,
 }
 
@@ -175,7 +175,7 @@ impl HindsightRound {
     }
 }
 
-/// Who belongs to which cluster.
+/// The clusters of edge servers.
 #[derive(Clone, Debug, Default, PartialEq, Stateful)]
 pub struct ClusterState {
     /// The cluster of each edge server in the next round.
@@ -183,7 +183,7 @@ pub struct ClusterState {
     pub assignment: Vec<u32>,
     /// How many servers have moved so far, each move counted.
     pub reassignments: u64,
-    /// What the assignment was decided by, if it was to be decided after this round.
+    /// The numbers behind the assignment, if one was due after this round.
     #[state(skip = "recorded with the round")]
     pub reassign: Option<Reassignment>,
 }
@@ -191,10 +191,11 @@ pub struct ClusterState {
 /// A decision about all edge servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reassignment {
-    /// For each edge server, the loss of each cluster's model; none where nobody asked. Empty if nobody asked at all.
+    /// For each edge server, the loss of each cluster's model; `None` for losses that were not asked for. Empty if none
+    /// was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Vec<Option<f64>>>,
-    /// What the rule weighed.
+    /// The rule's numbers.
     #[serde(flatten)]
     pub weighed: Weighed,
     /// The cluster of each edge server before.
@@ -202,7 +203,7 @@ pub struct Reassignment {
 }
 
 impl ClusterState {
-    /// Number of clusters that a server belongs to.
+    /// Number of clusters with at least one server.
     pub fn active(&self) -> usize {
         self.assignment.iter().collect::<BTreeSet<_>>().len()
     }
@@ -211,7 +212,7 @@ impl ClusterState {
         json!({ "assignment": self.assignment, "active": self.active(), "reassignments": self.reassignments })
     }
 
-    /// What the assignment was decided by, with where servers have moved.
+    /// The numbers behind the assignment, with the servers' moves.
     fn reassign_json(&self) -> Option<Value> {
         let mut object = json!(self.reassign.as_ref()?);
         object["to"] = json!(self.assignment);
@@ -222,19 +223,19 @@ impl ClusterState {
 /// A server in a round, where its models are measured on its own data. Numbers are NaN if unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerRound {
-    /// Which; 0 where there is one.
+    /// The server; 0 where there is one.
     pub server: EdgeId,
-    /// The cluster whose model it had, where there are clusters.
+    /// The cluster of its model, where there are clusters.
     pub cluster: Option<u32>,
     /// Training examples of its clients.
     pub examples: usize,
-    /// Its test examples, where the task deals them to servers.
+    /// Its test examples, if the task deals them to servers.
     pub test_examples: Option<usize>,
     /// The main measure of its model after the round on its test examples, negated where smaller is better.
     pub accuracy: f64,
-    /// Loss on the same.
+    /// Loss on the same data.
     pub loss: f64,
-    /// As `accuracy`, of its own model, before the cloud's average, and on what its policy asks for.
+    /// As `accuracy`, for its own model before the cloud's average, on the data that its policy asks for.
     pub edge_accuracy: f64,
 }
 
@@ -257,9 +258,9 @@ pub struct RoundSummary<'a> {
     pub opened: VirtualTime,
     /// When it closed.
     pub closed: VirtualTime,
-    /// What became of its jobs.
+    /// The outcomes of its jobs.
     pub jobs: &'a RoundJobs,
-    /// The round had fewer updates than its quorum: the model stayed as it was.
+    /// Whether the round had fewer updates than its quorum: the model stayed as it was.
     pub is_abandoned: bool,
     /// The round's reward.
     pub reward: Option<f64>,
@@ -275,15 +276,15 @@ pub struct RoundSummary<'a> {
     pub edge_bytes: (u64, u64),
     /// Selections per named group since the last recorded round.
     pub group_selections: &'a [(String, u64)],
-    /// What the round's selections were worth in hindsight, if they were judged.
+    /// Values of the round's selections in hindsight, if they were judged.
     pub hindsight: &'a [HindsightRound],
-    /// Who belongs to which cluster next, where there are cluster models.
+    /// The clusters of the next round, where there are cluster models.
     pub clusters: Option<&'a ClusterState>,
-    /// The servers, where they were evaluated or a policy asks for the accuracy of their models.
+    /// The servers, if they were evaluated or a policy asks for the accuracy of their models.
     pub servers: Option<&'a [ServerRound]>,
-    /// Why policies decided as they did, one object for each selection, where that is recorded.
+    /// Explanations of policies' decisions, one object for each selection, if recorded.
     pub explain: Option<&'a [Map<String, Value>]>,
-    /// Statistics of updates, where they are recorded.
+    /// Statistics of updates, if recorded.
     pub updates: Option<&'a RoundUpdates>,
 }
 
@@ -358,7 +359,7 @@ impl RoundSummary<'_> {
     }
 }
 
-/// Receives everything a run makes known.
+/// Receives all output of a run.
 pub trait Sink: Send {
     /// One record, as it happens.
     ///
@@ -378,8 +379,8 @@ pub trait Sink: Send {
         false
     }
 
-    /// Waits until what it has kept is on disk, and adds what it needs to go on from there in a later process: by
-    /// default nothing.
+    /// Waits until its output is on disk, and adds the state that it needs to go on in a later process: by default
+    /// none.
     ///
     /// # Errors
     /// If something cannot be written out.

@@ -1,5 +1,5 @@
-//! Tasks: what the clients learn. A task is data, its partition over clients, a model and its metrics; `none` is a
-//! task.
+//! Tasks of the clients. A task is data, its partition over clients, a model and its metrics; `none` is a task
+//! without learning.
 //!
 //! | task | data | metrics |
 //! |---|---|---|
@@ -41,14 +41,14 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A task's part of a scenario. What a task does not declare, it has not: by default nothing is learned.
+/// A task's part of a scenario. By default nothing is declared, and nothing is learned.
 pub trait TaskSettings: std::fmt::Debug + Send + Sync {
-    /// What it is called in messages: as scenarios call it.
+    /// Its name in messages, which is that in scenarios.
     fn name(&self) -> &'static str {
         "a task of one's own"
     }
 
-    /// What is measured; nothing where nothing is learned.
+    /// The task's measures; empty if nothing is learned.
     fn measures(&self) -> Measures {
         Measures::default()
     }
@@ -58,7 +58,7 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether an evaluation of a round costs what it would if clients made it: all with training examples download the
+    /// Whether an evaluation of a round is charged as if clients made it: all with training examples download the
     /// model, make an inference pass and answer with a number, and the next round begins when the slowest has answered.
     fn charges_evaluation(&self) -> bool {
         false
@@ -74,7 +74,7 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// Bytes of the model each way, where there is none.
+    /// Payload of a task without a model, each way.
     fn payload_bytes(&self) -> u64 {
         0
     }
@@ -89,7 +89,7 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// When data move from edge server to edge server, if they do.
+    /// The drift of data between edge servers, if there is one.
     fn drift(&self) -> Option<Drift> {
         None
     }
@@ -108,13 +108,13 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Checks what can be checked without data; the partition apart.
+    /// Checks that need no data; the partition apart.
     ///
     /// # Errors
     /// A complaint with a path below the task's table.
     fn check(&self) -> Result<(), Complaint>;
 
-    /// Checks what can be checked once it is known how much will be asked for.
+    /// Checks that need the number of clients, servers and evaluations.
     ///
     /// # Errors
     /// A complaint with a path below the task's table.
@@ -122,7 +122,7 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// What the task of one seed is made of, before it is known who holds what; none where nothing is learned.
+    /// The task of one seed before its data are spread over clients; `None` if nothing is learned.
     ///
     /// # Errors
     /// If the data cannot be had or do not fit.
@@ -156,7 +156,7 @@ pub struct Outline {
     pub clients: usize,
     /// Number of servers that select clients.
     pub servers: usize,
-    /// Which rounds are evaluated, as far as the scenario alone tells.
+    /// The evaluated rounds, as far as the scenario alone tells.
     pub planned: Option<Planned>,
 }
 
@@ -170,7 +170,7 @@ pub struct Planned {
 }
 
 impl Outline {
-    /// The rounds whose models are known to be evaluated: the start of training, and what is planned.
+    /// The rounds whose models are certainly evaluated: the start of training, and the planned ones.
     pub fn evaluated(&self) -> impl Iterator<Item = Round> {
         let Planned { rounds, every } = self.planned.unwrap_or(Planned { rounds: 0, every: 0 });
         let is_due = move |round: u32| round == 0 || round == rounds || every > 0 && round.is_multiple_of(every);
@@ -183,8 +183,8 @@ pub trait Material {
     /// Bytes of the whole model.
     fn whole_bytes(&self) -> u64;
 
-    /// Divides the model among clusters of edge servers, where the task knows how, and says how it did: as `model`
-    /// says, or as it can if that says nothing.
+    /// Divides the model among clusters of edge servers, as `model` says or as the task can. Returns the kind of model,
+    /// or `None` if the task cannot.
     fn clustered(&mut self, _model: Option<ClusterModel>, _networks: ClusterNetworks) -> Option<ClusterModel> {
         None
     }
@@ -251,7 +251,7 @@ pub fn files(task: &dyn TaskSettings) -> Vec<PathBuf> {
     task.files().into_iter().chain(counts).collect()
 }
 
-/// Checks what can be checked without data.
+/// Checks that need no data.
 ///
 /// # Errors
 /// A complaint with a path below the task's table.

@@ -34,20 +34,20 @@ use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// What a world is made of, checked as far as that is possible without building it.
+/// A world's plan, checked as far as that is possible without building it.
 #[derive(Clone, Debug)]
 pub struct WorldPlan {
     /// The clients.
     pub population: PopulationConfig,
-    /// What they learn.
+    /// The task.
     pub task: Arc<dyn TaskSettings>,
-    /// Which rounds are evaluated, where the scenario alone tells.
+    /// The evaluated rounds, if the scenario alone tells.
     pub planned: Option<Planned>,
-    /// What of evaluations policies may rely on.
+    /// Evaluations that policies may rely on.
     pub evaluated: Evaluated,
     /// How they train, for a task that trains.
     pub training: LocalTraining,
-    /// Most epochs that a policy may choose for a job; as many as `training` says if none.
+    /// Most epochs that a policy may choose for a job; `None` for those of `training`.
     pub most_epochs: Option<u32>,
     /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
@@ -63,13 +63,13 @@ pub struct WorldPlan {
     pub algorithm: AlgorithmsConfig,
     /// The reward, where the scenario has a `[regret]` section.
     pub reward: Option<Reward>,
-    /// The regret meters asked for.
+    /// The regret meters.
     pub meters: Vec<Meter>,
     /// The regret in hindsight, if it is asked for.
     pub hindsight: Option<HindsightPlan>,
-    /// Whether the regret of assignments to clusters is asked for; without cluster models there is none.
+    /// Whether the regret of assignments to clusters is metered; without cluster models there is none.
     pub assignment_regret: bool,
-    /// Most rounds of a run, where `[stop]` says that.
+    /// Most rounds of a run, if `[stop]` limits them.
     pub rounds: Option<u32>,
     /// The budget, where there is one.
     pub budget: Option<BudgetPlan>,
@@ -84,17 +84,17 @@ pub struct World {
     pub population: Population,
     /// `d_k/Σd` per client.
     pub shares: Vec<f64>,
-    /// What they learn, if anything.
+    /// The task, if clients learn anything.
     pub task: Option<Arc<dyn Task>>,
-    /// What the task is called in messages.
+    /// The task's name in messages.
     pub task_name: &'static str,
-    /// What is measured of it.
+    /// The task's measures.
     pub measures: Measures,
-    /// What of evaluations policies may rely on.
+    /// Evaluations that policies may rely on.
     pub evaluated: Evaluated,
-    /// Whether evaluations cost what they would if clients made them.
+    /// Whether evaluations are charged as if clients made them.
     pub charges_evaluation: bool,
-    /// How they train, and what the server makes of it.
+    /// How they train, and how the server aggregates.
     pub training: Training,
     /// When models travel and change.
     pub protocol: Protocol,
@@ -106,7 +106,7 @@ pub struct World {
     pub assignment_regret: bool,
     /// The budget of a run.
     pub budget: Budget,
-    /// What a careful user should know about this world.
+    /// Warnings to the user about this world.
     pub warnings: Vec<String>,
     /// When data move, and the task with the data moved.
     pub drift: Option<Moved>,
@@ -233,15 +233,14 @@ impl WorldPlan {
         })
     }
 
-    /// What is measured of a task: on validation data only where there are any.
+    /// The measures of a task: those of validation data only if there are any.
     fn measures(&self, task: Option<&dyn Task>) -> Measures {
         let mut measures = self.task.measures();
         measures.has_valid &= task.is_some_and(|task| task.describe().has_valid);
         measures
     }
 
-    /// Checks what can be wrong with one seed's world and right with another's, without working out the truth about it.
-    ///
+    /// Checks a seed's world for faults that another seed's may not have, without working out the truth about it.
     /// # Errors
     /// As [`WorldPlan::build`].
     pub fn check(&self, seed: u64, cache: &DataCache) -> Result<(), WorldError> {
@@ -338,7 +337,7 @@ impl WorldPlan {
             &mut warnings,
         )?;
         let plan = self.hindsight.as_ref();
-        // A sum over clients needs models to be scored; a set can be worth what a script says.
+        // A sum over clients needs models to be scored; the value of a set may come from a script.
         let needs_models = plan.is_some_and(|plan| plan.utility.of_sets().is_none());
         let learns = task.as_ref().is_some_and(|task| !needs_models || !task.layout().is_empty());
         let measures = learns.then(|| self.measures(task.as_deref()));
@@ -361,7 +360,7 @@ impl WorldPlan {
         })
     }
 
-    /// The population, with the number of clients that the data say, if they do.
+    /// The population, with the number of clients from the data, if they tell.
     fn counted(&self, clients: Option<usize>) -> Result<Cow<'_, PopulationConfig>, WorldError> {
         let Some(clients) = clients else { return Ok(Cow::Borrowed(&self.population)) };
         match self.population.clients {
@@ -403,7 +402,7 @@ impl WorldPlan {
 }
 
 impl World {
-    /// What all jobs have in common.
+    /// The common context of all jobs.
     pub const fn context(&self) -> Context<'_> {
         Context { settings: &self.training.local, streams: &self.streams, loss_rms: false }
     }
@@ -435,7 +434,7 @@ impl World {
         all.get(server.index()).map(|examples| &**examples)
     }
 
-    /// What is learned in a round of the server's or the cloud's, and whether data have moved by then.
+    /// The task in a round of the server or the cloud, and whether data have moved by then.
     pub fn task_in(&self, round: Round) -> (Option<&dyn Task>, bool) {
         match &self.drift {
             Some((drift, task)) if round.0 >= drift.round => (Some(&**task), true),
@@ -459,7 +458,7 @@ impl World {
         values
     }
 
-    /// Whose latencies have an infinite mean or variance, in sentences; empty where no round waits for them for ever.
+    /// Sentences on latencies with an infinite mean or variance; empty if no round waits for them for ever.
     pub fn heavy_tails(&self) -> Vec<String> {
         heavy_tails(&self.population, &self.protocol.rule)
     }
@@ -482,7 +481,7 @@ fn servers(rule: &Rule) -> usize {
     }
 }
 
-/// Whose latencies have an infinite mean or variance, where nothing limits how long rounds wait for them.
+/// Sentences on latencies with an infinite mean or variance, if nothing limits how long rounds wait for them.
 fn heavy_tails(population: &Population, rule: &Rule) -> Vec<String> {
     if rule.cut().is_none() { population.heavy_tails() } else { Vec::new() }
 }

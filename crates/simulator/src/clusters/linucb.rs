@@ -21,8 +21,8 @@
 //! to `a`; it stays if no other loss is finite, or `x` is not. Nothing is learned then.
 //!
 //! # Inputs
-//! `every`: rounds of the cloud between assignments. `alpha`: weight of what is not known, at least 0. `epsilon`: `ε`,
-//! above 0. `ties`: `"random"` or `"first"`, the smallest index. There must be two clusters, and `stop.rounds`.
+//! `every`: rounds of the cloud between assignments. `alpha`: weight of uncertainty, at least 0. `epsilon`: `ε`, above
+//! 0. `ties`: `"random"` or `"first"`, the smallest index. There must be two clusters, and `stop.rounds`.
 //!
 //! # Records
 //! `reassign` has `alternative` (`a`), `context` (`x`), `reward` (`r`) and `scores` of each server.
@@ -76,12 +76,12 @@ pub struct Config {
     /// Added to losses that are divided; above 0.
     #[serde(default = "default_epsilon")]
     pub epsilon: f64,
-    /// Which of several clusters with the largest score.
+    /// The rule for ties between the largest scores.
     #[serde(default)]
     pub ties: Ties,
 }
 
-/// Which of several clusters with the largest score.
+/// The rule for ties between the largest scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ties {
@@ -150,7 +150,7 @@ struct Linucb {
     rounds: u32,
     #[state(each)]
     servers: Vec<Server>,
-    /// Of the last question.
+    /// The numbers of the last assignment.
     #[state(skip = "read before the next question")]
     weighed: Option<Weighed>,
 }
@@ -160,7 +160,7 @@ struct Linucb {
 struct Server {
     /// The last round in which it belonged to another cluster.
     since: Round,
-    /// `A` and `b` of each cluster that it was rewarded for; those of the others are as at the start.
+    /// `A` and `b` of each cluster with a reward; the other clusters are in their initial state.
     arms: BTreeMap<u32, Ridge<FEATURES>>,
 }
 
@@ -225,7 +225,7 @@ impl ClusterPolicy for Linucb {
 }
 
 impl Config {
-    /// Equation (7), of loss and size of the server's cluster and of the best other one; none if it is not finite.
+    /// Equation (7), from loss and size of the server's cluster and of the best other one; `None` if it is not finite.
     fn context(&self, own: [f64; 2], other: [f64; 2], stay: u32, phase: f64) -> Option<[f64; FEATURES]> {
         let ([loss, size], [other_loss, other_size]) = (own, other);
         let ratio = ln((loss + self.epsilon) / (other_loss + self.epsilon));
@@ -242,13 +242,13 @@ impl Config {
 }
 
 impl Server {
-    /// Equation (8); NaN of clusters whose loss is not finite.
+    /// Equation (8); NaN for clusters without a finite loss.
     fn scores(&self, context: &[f64; FEATURES], alpha: f64, losses: &[f64]) -> Vec<f64> {
         let score = |arm: &Ridge<FEATURES>| {
             let (mean, width) = arm.factored().predict(context);
             mean + alpha * width
         };
-        // Of all clusters that the server was never rewarded for.
+        // The score of every cluster without a reward.
         let first = score(&Ridge::new(1.0));
         let mut scores = vec![first; losses.len()];
         self.arms.iter().for_each(|(&cluster, arm)| scores[cluster as usize] = score(arm));

@@ -87,7 +87,7 @@ impl ClusterSettings for Config {
 struct Loss {
     #[state(skip = "from the scenario")]
     config: Config,
-    /// Of the last question.
+    /// The numbers of the last assignment.
     #[state(skip = "read before the next question")]
     weighed: Option<Weighed>,
 }

@@ -58,7 +58,7 @@ impl ClusterSettings for Config {
 struct Random {
     #[state(skip = "from the scenario")]
     every: u32,
-    /// Of the last question.
+    /// The numbers of the last assignment.
     #[state(skip = "read before the next question")]
     weighed: Option<Weighed>,
 }

@@ -32,17 +32,17 @@ pub struct Durations {
     pub mean_s: f64,
     /// Number and count of each bin that is not empty, ascending.
     pub bins: Vec<(u16, u64)>,
-    /// How many rounds take exactly the shortest time; 0 where that is not known.
+    /// Rounds that take exactly the shortest time; 0 if unknown.
     #[serde(default)]
     pub at_min: u64,
-    /// How many rounds take exactly the longest time; 0 where that is not known.
+    /// Rounds that take exactly the longest time; 0 if unknown.
     #[serde(default)]
     pub at_max: u64,
 }
 
 impl Durations {
-    /// Takes in the rounds of another run. Of two shortest times the longer loses its count, and likewise of two
-    /// longest.
+    /// Adds the rounds of another run. Of two different shortest times the longer loses its count, and likewise of two
+    /// longest times.
     pub fn merge(&mut self, other: &Self) {
         if other.rounds == 0 {
             return;
@@ -103,7 +103,7 @@ impl Durations {
         points
     }
 
-    /// The duration that a share of rounds do not exceed, interpolated inside a bin; none without rounds.
+    /// The duration that a share of rounds do not exceed, interpolated inside a bin; `None` without rounds.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let points = self.distribution();
         let after = points.partition_point(|&(_, below)| below < share);

@@ -1,18 +1,17 @@
-//! Why clients were chosen: the numbers behind decisions, of those who were chosen and of the other candidates.
+//! Why clients were chosen: the numbers behind decisions, for the chosen clients and for the other candidates.
 //!
 //! # Definition
-//! Of each number that a policy gives per candidate, windows of `2^j` rounds hold, apart for the chosen and for the
-//! others: how many values are known, how many are infinite or unknown, and mean, lowest and highest of the known ones.
-//! Whenever a 65th window would begin, two neighbours become one. At most [`MOST_NUMBERS`] numbers are followed.
+//! For each number that a policy gives per candidate, windows of `2^j` rounds hold, apart for chosen and for other
+//! candidates: how many values are known, how many are infinite or unknown, and mean, lowest and highest of the known
+//! ones. Whenever a 65th window would begin, two neighbours become one. At most [`MOST_NUMBERS`] numbers are followed.
 //!
-//! Decisions are kept whole of the last round and of at most [`MOST_KEPT`] others, evenly spread from the first one:
+//! Decisions of the last round and of at most [`MOST_KEPT`] others, evenly spread from the first one, are kept whole:
 //! whenever one more would be kept, every other one is forgotten. Of a round, the first [`MOST_SELECTIONS`] selections
-//! are kept; of a selection, up to [`MOST_ROWS`] candidates. Where there are more, half of the rows are for the chosen,
-//! in the order of the candidates, and the rest for those with the largest and those with the smallest values of the
-//! first number.
+//! are kept; of a selection, up to [`MOST_ROWS`] candidates. Of more candidates, half of the rows go to the chosen, in
+//! the order of the candidates, and the rest to those with the largest and the smallest values of the first number.
 //!
 //! # Inputs
-//! `explain` of each round, and the records of selections, which say who was chosen.
+//! `explain` of each round, and the records of selections, which list the chosen clients.
 
 use super::selections::MOST_WINDOWS;
 use crate::recorder::RoundSummary;
@@ -60,14 +59,14 @@ impl From<Spread> for (u64, u64, f64, f64, f64) {
 }
 
 impl Spread {
-    /// Takes a value in.
+    /// Adds a value.
     pub fn add(&mut self, value: Option<f64>) {
         let (known, unknown) = (u64::from(value.is_some()), u64::from(value.is_none()));
         let value = value.unwrap_or(0.0);
         self.merge(&Self { known, unknown, mean: value, min: value, max: value });
     }
 
-    /// Takes the values of another in.
+    /// Adds the values of another.
     pub fn merge(&mut self, other: &Self) {
         self.unknown += other.unknown;
         if other.known == 0 {
@@ -94,7 +93,7 @@ pub struct Explained {
     /// Whether it is of the cloud, whose candidates are edge servers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_of_cloud: bool,
-    /// Its values in each window: of the chosen, and of the others. Windows after the last value are left out.
+    /// Its values in each window, of the chosen and of the other candidates. Windows after the last value are left out.
     pub windows: Vec<[Spread; 2]>,
 }
 
@@ -115,9 +114,9 @@ pub struct Decision {
     pub clients: Vec<u32>,
     /// Which of them were chosen.
     pub is_chosen: Vec<bool>,
-    /// Their numbers; none is infinite or unknown.
+    /// Their numbers; `None` if infinite or unknown.
     pub numbers: Vec<(String, Vec<Option<f64>>)>,
-    /// What the policy knew of those it had chosen when it had been told of the round.
+    /// The policy's numbers for the chosen clients after it was told of the round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<(String, Vec<Option<f64>>)>,
     /// Numbers of the decision as a whole.
@@ -136,7 +135,7 @@ pub struct KeptRound {
     pub decisions: Vec<Decision>,
 }
 
-/// What a run's policy said of its decisions.
+/// Explanations of a run's decisions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 #[state(check = Self::is_sound)]
 pub struct Explanations {
@@ -144,9 +143,9 @@ pub struct Explanations {
     pub rounds_per_window: u32,
     /// Rounds of the run.
     pub rounds: u32,
-    /// What is followed over rounds, in the order in which it was first given.
+    /// The numbers followed over rounds, in the order in which they first occurred.
     pub numbers: Vec<Explained>,
-    /// Whether there are more numbers than are followed.
+    /// Whether some numbers are beyond the limit.
     #[serde(default)]
     pub is_cut: bool,
     /// Decisions of some rounds, ascending.
@@ -179,7 +178,7 @@ fn halve(windows: &mut Vec<[Spread; 2]>) {
     *windows = windows.chunks(2).map(joined).collect();
 }
 
-/// Whose selection it is.
+/// The server of a selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stateful)]
 enum Asker {
     #[default]
@@ -193,9 +192,9 @@ enum Asker {
 #[state(check = Self::is_sound)]
 pub(super) struct ExplanationFold {
     found: Explanations,
-    /// Who was chosen in the round under way, selection by selection.
+    /// The chosen clients of each selection in the round under way.
     chosen: BTreeMap<Asker, VecDeque<Vec<u32>>>,
-    /// Every so many rounds one is kept.
+    /// One round in so many is kept.
     stride: u32,
     last: KeptRound,
 }
@@ -212,7 +211,7 @@ impl ExplanationFold {
         self.stride > 0
     }
 
-    /// Sees who is chosen.
+    /// Notes the chosen clients of a record.
     pub fn record(&mut self, record: &Record<'_>) {
         let (asker, ids) = match *record {
             Record::Opened { selected, .. } | Record::Selected { selected, .. } => {
@@ -241,7 +240,7 @@ impl ExplanationFold {
                 None => Asker::Server,
                 Some(server) => server.as_u64().map_or(Asker::Cloud, Asker::Edge),
             };
-            // What a policy learned in a round in which it chose nobody is no decision.
+            // Without chosen clients there is no decision to explain.
             let Some(chosen) = self.chosen.get_mut(&asker).and_then(VecDeque::pop_front) else { continue };
             let decision = Whole::of(object, &chosen);
             self.follow(&decision, asker == Asker::Cloud, window);
@@ -313,7 +312,7 @@ impl<'a> Whole<'a> {
         Self { numbers: arrays(object, clients.len()), clients, is_chosen }
     }
 
-    /// What of it is kept.
+    /// The part of it that is kept.
     fn kept(&self, object: &Map<String, Value>, chosen: usize) -> Decision {
         let rows = self.rows();
         let of_rows = |values: &[Value]| rows.iter().map(|&row| values[row].as_f64()).collect();
@@ -357,7 +356,7 @@ impl<'a> Whole<'a> {
         rows.truncate(MOST_ROWS / 2);
         let room = MOST_ROWS - rows.len();
         if let Some((_, values)) = self.numbers.first() {
-            // What is infinite or unknown comes before the largest.
+            // Infinite or unknown values come before the largest.
             let key = |row: usize| values[row].as_f64().unwrap_or(f64::INFINITY);
             others.sort_by(|&one, &other| key(other).total_cmp(&key(one)));
         }
@@ -377,7 +376,7 @@ fn ids(object: &Map<String, Value>) -> Vec<u32> {
     ids.iter().filter_map(Value::as_u64).map(|id| id as u32).collect()
 }
 
-/// Lists of clients, which are no numbers of theirs.
+/// Lists of client ids; other arrays are numbers per client.
 const IDS: [&str; 2] = ["clients", "admitted"];
 
 /// Its numbers per client, by name.

@@ -1,4 +1,4 @@
-//! How many clients selections were to have, and how many could have been asked.
+//! Intended and possible sizes of selections.
 
 use fedgenie_core::state::Stateful;
 
@@ -7,16 +7,16 @@ use fedgenie_core::state::Stateful;
 pub struct Offers {
     /// Selections.
     pub selections: u64,
-    /// Clients that they were to have, added up.
+    /// Their intended sizes, added up.
     pub cohorts: u64,
-    /// The fewest that one of them was to have.
+    /// The smallest intended size.
     pub least: u64,
-    /// Clients who could have been asked, of as many as a selection was to have; added up.
+    /// Clients available to each selection, at most its intended size; added up.
     pub possible: u64,
 }
 
 impl Offers {
-    /// A selection that was to have `cohort` clients, of whom `possible` could be asked.
+    /// Adds a selection of intended size `cohort`, for which `possible` clients were available.
     pub fn add(&mut self, (cohort, possible): (usize, usize)) {
         let (cohort, possible) = (cohort as u64, possible as u64);
         self.least = if self.selections == 0 { cohort } else { self.least.min(cohort) };

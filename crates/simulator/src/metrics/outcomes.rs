@@ -1,11 +1,11 @@
-//! What became of jobs, added up over rounds.
+//! Outcomes of jobs, added up over rounds.
 
 use crate::recorder::{DroppedJob, RoundSummary};
 use fedgenie_core::record::{DropReason, Phase};
 use fedgenie_core::state::Stateful;
 use serde::{Deserialize, Serialize};
 
-/// Jobs that were lost in one way.
+/// Jobs lost in one phase for one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stateful)]
 pub struct Lost {
     /// The phase in which the client was lost.
@@ -16,7 +16,7 @@ pub struct Lost {
     pub jobs: u64,
 }
 
-/// Jobs of closed rounds by what became of them.
+/// Jobs of closed rounds by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stateful)]
 pub struct Outcomes {
     /// Arrived in their round.

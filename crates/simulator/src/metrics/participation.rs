@@ -18,7 +18,7 @@ impl Participation {
         Self { clients: clients as u64, ..Self::default() }
     }
 
-    /// A client is selected that was selected `before` times.
+    /// Counts one more selection of a client with `before` earlier ones.
     pub fn count(&mut self, before: u32) {
         self.unique += u64::from(before == 0);
         self.selections += 1;
@@ -30,15 +30,14 @@ impl Participation {
         self.unique
     }
 
-    /// Jain's index `(Σc)²/(K·Σc²)`: 1 if all are alike or nobody was selected, 1/K if one client gets everything.
+    /// Jain's index `(Σc)²/(K·Σc²)`: 1 if all counts are equal, 1/K if one client gets everything.
     pub fn jain(&self) -> f64 {
         let (sum, squares) = (self.selections as f64, self.squares as f64);
         if squares > 0.0 { sum * sum / (self.clients as f64 * squares) } else { 1.0 }
     }
 }
 
-/// The Gini index of selection counts: 0 if all are alike or nobody was selected, `1 − 1/K` if one client gets
-/// everything.
+/// The Gini index of selection counts: 0 if all are equal, `1 − 1/K` if one client gets everything.
 ///
 /// With counts in ascending order, `G = Σ (2i − K − 1)·c_i / (K·Σc)`, `i` from 1; the sums are exact.
 pub fn gini(counts: &[u32]) -> f64 {

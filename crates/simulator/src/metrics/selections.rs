@@ -1,4 +1,4 @@
-//! Who is selected when: counts per group of clients in windows of rounds.
+//! Selections over time: counts per group of clients in windows of rounds.
 //!
 //! # Definition
 //! Rows are the named groups, if there are any and at most 64; or else single clients, if there are at most 40; or else
@@ -23,7 +23,7 @@ const TENTHS: usize = 10;
 /// Clients that are counted together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Who they are.
+    /// Name of the group, client or bin.
     pub label: String,
     /// How many.
     pub clients: u64,
@@ -35,7 +35,7 @@ pub struct Row {
 /// Selections of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selections {
-    /// What rows are.
+    /// The rows.
     pub rows: Vec<Row>,
     /// Whether rows go from the slowest to the fastest.
     #[serde(default)]
@@ -66,7 +66,7 @@ impl Selections {
     }
 }
 
-/// What rows are, and each client's row.
+/// The rows, and the row of each client.
 #[derive(Clone, Debug, Default)]
 pub struct Bins {
     rows: Vec<Row>,
@@ -75,7 +75,7 @@ pub struct Bins {
 }
 
 impl Bins {
-    /// The rows of a population; `speeds` are true mean speeds, where they are known.
+    /// The rows of a population; `speeds` are true mean speeds, if known.
     pub fn new(population: &Population, speeds: Option<&[f64]>) -> Self {
         let groups = population.groups();
         if groups.len() > MOST_GROUPS || groups.iter().all(|group| group.name.is_none()) {

@@ -1,4 +1,4 @@
-//! An actor that scores candidates and a critic that values what it sees, both trained from round to round.
+//! An actor that scores candidates and a critic that values states, both trained from round to round.
 //!
 //! # Definition
 //! Both are networks of two layers, `W2 relu(W1 x + b1) + b2`, with Xavier-uniform weights and biases 0. Of each
@@ -55,7 +55,7 @@ pub(super) enum Rule {
     Shared,
     /// In proportion to the numbers.
     Softmax {
-        /// What the numbers are divided by.
+        /// Divisor of the numbers.
         temperature: f64,
     },
 }
@@ -152,11 +152,11 @@ impl Plan {
     }
 }
 
-/// The candidates of a selection, ascending, and what the networks see of them.
+/// The candidates of a selection, ascending, and the networks' inputs for them.
 #[derive(Clone, Debug, Default, PartialEq, Stateful)]
 struct Seen {
     clients: Vec<ClientId>,
-    /// As many for each candidate: its `z`, or its features.
+    /// `z` or features of each candidate, as many numbers for each.
     features: Vec<f64>,
 }
 
@@ -187,7 +187,7 @@ pub(super) struct ActorCritic {
     #[state(skip = "read before the next selection")]
     waited: Vec<f64>,
     taken: Option<Taken>,
-    /// Of the last selection: `ln π`, `V(s)`, and the δ that was learned from before it.
+    /// Of the last selection: `ln π`, `V(s)`, and the δ of the step before it.
     #[state(skip = "read before the next selection")]
     log_probability: f64,
     #[state(skip = "read before the next selection")]
@@ -200,7 +200,7 @@ pub(super) struct ActorCritic {
 }
 
 impl ActorCritic {
-    /// Whether candidates and draws of what was loaded are there.
+    /// Whether loaded candidates and draws exist.
     fn is_sound(&self) -> bool {
         let Self { plan, taken, .. } = self;
         let width = if plan.rule == Rule::Shared { FEATURES } else { 1 };
@@ -214,7 +214,7 @@ impl ActorCritic {
 }
 
 impl ActorCritic {
-    /// One whose weights will be drawn.
+    /// A pair whose weights are still to be drawn.
     pub fn new(plan: Plan) -> Self {
         let [actor, critic] = plan.sizes();
         Self {
@@ -245,8 +245,8 @@ impl ActorCritic {
         }
     }
 
-    /// Learns from the selection before, and selects among the candidates, of which these are the numbers. One that is
-    /// not finite counts as their mean.
+    /// Learns from the selection before, and selects among the candidates with these numbers. A number that is not
+    /// finite counts as the mean of the others.
     pub fn select(
         &mut self,
         numbers: &[f64],
@@ -297,7 +297,7 @@ impl ActorCritic {
         }
     }
 
-    /// The reward that it was told last; NaN if none.
+    /// The last reward; NaN if there is none.
     pub fn rewarded(&self) -> f64 {
         self.taken.as_ref().map_or(f64::NAN, |taken| taken.reward)
     }
@@ -435,8 +435,8 @@ impl ActorCritic {
     }
 }
 
-/// Numbers minus their mean, over their standard deviation (divisor n) plus 1e-8. What is not finite is left out of
-/// both and becomes 0, the mean.
+/// Numbers minus their mean, over their standard deviation (divisor n) plus 1e-8. Numbers that are not finite are left
+/// out of both and become 0, the mean.
 fn standardised(numbers: &[f64]) -> Vec<f64> {
     let known = || numbers.iter().filter(|number| number.is_finite());
     let count = known().count() as f64;

@@ -1,10 +1,10 @@
-//! What clients send that do a whole job for a probe: their loss, or all that a job sends.
+//! The part of a probe's whole job that travels up: its loss, or the whole upload.
 
 use fedgenie_core::config::Complaint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What travels up of a job that is done to be looked at.
+/// The part of a probe's job that travels up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answers {
@@ -16,8 +16,7 @@ pub enum Answers {
 }
 
 impl Answers {
-    /// Writes the default out where clients train for a probe, and refuses the key where they do not, as `otherwise`
-    /// says.
+    /// Writes the default if clients train for a probe; otherwise refuses the key, with the reason in `otherwise`.
     pub(super) fn resolve(answers: &mut Option<Self>, trains: bool, otherwise: &str) -> Result<(), Complaint> {
         match answers {
             None if trains => *answers = Some(Self::default()),

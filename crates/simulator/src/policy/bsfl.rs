@@ -10,7 +10,7 @@
 //! selections.
 //!
 //! # Inputs
-//! Observed latencies (what the round waited for a job), selection counts, shares of the data.
+//! Observed latencies (the round's wait for a job), selection counts, shares of the data.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `ucb` and `g` of each available client, `null` where infinite; `bottleneck`, the
@@ -51,7 +51,7 @@ use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters of `bsfl`. What is left out is taken from `[regret]`.
+/// Parameters of `bsfl`. Defaults are taken from `[regret]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -195,7 +195,7 @@ impl Policy for Bsfl {
         let (cohort, take) = ask.sizes(available);
         explanation.clients(available.iter().copied());
         explanation.array("ucb", self.bounds.iter().copied());
-        // With the cohort for α, its weight α/m is 1, and what is left is g itself.
+        // With the cohort for α, its weight α/m is 1, and the rest is g itself.
         let mut g = Vec::new();
         let unweighted = Reward { alpha: self.cohort as f64, ..self.reward };
         unweighted.gains(&view.history(ask, self.cohort), available, &mut g);

@@ -1,7 +1,7 @@
-//! Who can be chosen at an instant: asked one by one, or listed when a policy wants to see everybody.
+//! Candidates at an instant: asked one by one, or listed for a policy that needs all of them.
 //!
 //! A device is a candidate if it is available and has no job of its own under way. With a million clients most policies
-//! need to know that of a few only, so that the list is made when it is first asked for, once per instant.
+//! look at a few only, so that the list is made when it is first asked for, once per instant.
 
 use crate::population::Cursors;
 use fedgenie_core::id::ClientId;
@@ -9,7 +9,7 @@ use fedgenie_core::state::Stateful;
 use fedgenie_core::time::VirtualTime;
 use std::cell::OnceCell;
 
-/// Which clients have a job under way.
+/// Clients with a job under way.
 #[derive(Clone, Debug, Default, Stateful)]
 pub struct Busy {
     #[state(each)]
@@ -18,7 +18,7 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Nobody of so many clients.
+    /// An empty set, for so many clients.
     pub fn nobody(clients: usize) -> Self {
         Self { bits: vec![0; clients.div_ceil(64)], count: 0 }
     }
@@ -58,7 +58,7 @@ impl Busy {
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates<'a> {
     scope: &'a [ClientId],
-    /// The scope is everybody, so that a client's index in it is its number, and memory need not be asked.
+    /// Whether the scope is all clients: a client's index in it is then its number, and needs no memory access.
     is_everyone: bool,
     filter: Option<Filter<'a>>,
 }
@@ -66,7 +66,7 @@ pub struct Candidates<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Filter<'a> {
     busy: &'a Busy,
-    /// None if devices are always available.
+    /// `None` if devices are always available.
     devices: Option<(&'a Cursors<'a>, VirtualTime)>,
     list: &'a OnceCell<Vec<ClientId>>,
     at_most: usize,
@@ -80,8 +80,8 @@ impl<'a> From<&'a [ClientId]> for Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// Those of `scope` (ascending) that are neither busy nor away at an instant. `list` is where they are listed when
-    /// asked for; empty at first.
+    /// The clients of `scope` (ascending) that are neither busy nor away at an instant. `list` is the buffer for their
+    /// list; empty at first.
     pub fn new(
         scope: &'a [ClientId],
         busy: &'a Busy,
@@ -107,7 +107,7 @@ impl<'a> Candidates<'a> {
         self.scope
     }
 
-    /// A bound on the number of candidates that costs nothing: those without a job, available or away.
+    /// An upper bound on the number of candidates, at no cost: clients without a job, available or away.
     pub fn at_most(&self) -> usize {
         self.filter.map_or(self.scope.len(), |filter| filter.at_most)
     }

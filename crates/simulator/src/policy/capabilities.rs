@@ -1,10 +1,10 @@
-//! What a policy may know beside what every server sees, if it declares it: see [`Capabilities`].
+//! Knowledge beyond every server's, for a policy that declares it: see [`Capabilities`].
 
 use super::Policy;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::time::Span;
 
-/// What a policy [declares](Policy::capabilities) that it knows. It sees nothing of the rest.
+/// Knowledge that a policy [declares](Policy::capabilities). It sees nothing of the rest.
 ///
 /// | | where | given by | cost |
 /// |---|---|---|---|
@@ -16,7 +16,7 @@ use fedgenie_core::time::Span;
 pub struct Capabilities {
     /// The layout of the model: names and shapes of its segments.
     pub layout: bool,
-    /// The deadline, and the bounds of what a policy may decide.
+    /// The deadline, and the bounds of a policy's decisions.
     pub bounds: bool,
     /// The quality of the average of any subset of a round's updates.
     pub subsets: bool,
@@ -24,25 +24,25 @@ pub struct Capabilities {
     pub forecast: bool,
 }
 
-/// What a policy may decide, and what holds where it decides nothing.
+/// The decisions open to a policy, and the values that hold where it decides nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The usual size of a selection.
     pub cohort: usize,
     /// The largest size of a selection.
     pub most: usize,
-    /// How long a round waits at the longest; none without a deadline or timeout.
+    /// The longest wait of a round; `None` without a deadline or timeout.
     pub deadline: Option<Span>,
-    /// The shortest deadline that may be chosen; none if none may be.
+    /// The shortest deadline that may be chosen; `None` if deadlines are fixed.
     pub deadline_least: Option<Span>,
-    /// Epochs of a job; none if `[training]` counts steps.
+    /// Epochs of a job; `None` if `[training]` counts steps.
     pub epochs: Option<u32>,
-    /// Most epochs of a job; none if no work may be chosen.
+    /// Most epochs of a job; `None` if work is fixed.
     pub most_epochs: Option<u32>,
 }
 
 impl Bounds {
-    /// Of rounds of so many clients, of which nothing else may be decided.
+    /// Bounds for rounds of so many clients, with nothing else to decide.
     pub const fn of_size(cohort: usize) -> Self {
         Self { cohort, most: cohort, deadline: None, deadline_least: None, epochs: None, most_epochs: None }
     }
@@ -51,17 +51,17 @@ impl Bounds {
 /// The updates of a round, any subset of which the server may average and evaluate.
 ///
 /// # Definition
-/// A subset's model is that which a server that averages with `lr = 1` would have made of these updates alone, with
-/// their weights: those of the policy, or else of `[aggregation] weighting`. Its quality is the task's main measure on
-/// validation data, or else on test data, negated where smaller is better. Of nobody's updates it is that of the model
-/// before the round.
+/// A subset's model is the one that a server averaging with `lr = 1` would make of these updates alone, with their
+/// weights: those of the policy, or else of `[aggregation] weighting`. Its quality is the task's main measure on
+/// validation data, or else on test data, negated where smaller is better. The empty subset has the quality of the
+/// model before the round.
 pub struct Subsets<'a> {
     clients: &'a [ClientId],
     quality: &'a dyn Fn(&[ClientId]) -> f64,
 }
 
 impl<'a> Subsets<'a> {
-    /// Updates of these clients, ascending, with what says the quality of some of them.
+    /// Updates of these clients, ascending, with the function that evaluates some of them.
     pub const fn new(clients: &'a [ClientId], quality: &'a dyn Fn(&[ClientId]) -> f64) -> Self {
         Self { clients, quality }
     }
@@ -71,7 +71,7 @@ impl<'a> Subsets<'a> {
         self.clients
     }
 
-    /// The quality of the average of these clients' updates; −∞ of a model that is not finite. Costs an evaluation.
+    /// The quality of the average of these clients' updates; −∞ if its model is not finite. Costs an evaluation.
     ///
     /// # Panics
     /// If one of them has no update in this round.
@@ -84,7 +84,7 @@ impl<'a> Subsets<'a> {
 }
 
 impl Capabilities {
-    /// What of it is not given in the cloud, by name: edge servers neither train nor go away.
+    /// A capability that the cloud does not have, by name: edge servers neither train nor go away.
     pub(crate) const fn of_clients(self) -> Option<&'static str> {
         match self {
             Self { subsets: true, .. } => Some("the quality of subsets of updates"),

@@ -4,7 +4,7 @@
 //! `y = max(0, 1 − τ/τ_max)`; index `ȳ_k + sqrt((m+1)·ln t / n_k)`, `+∞` if `n_k = 0`; the top `m`.
 //!
 //! # Inputs
-//! Observed latencies (what the round waited for a job).
+//! Observed latencies (the round's wait for a job).
 //!
 //! # Explanation
 //! With `[record] explain = true`: `index` of each available client, `null` where infinite. `after`: `reward`, the mean
@@ -54,7 +54,7 @@ pub struct Config {
 pub enum LongestLatency {
     /// This long.
     Fixed(Duration),
-    /// The largest such quantile of the effective latency over all clients.
+    /// The largest quantile of this order of the effective latency over all clients.
     Quantile {
         /// Between 0 and 1.
         quantile: f64,

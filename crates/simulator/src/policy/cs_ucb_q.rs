@@ -8,7 +8,7 @@
 //! ```
 //!
 //! # Inputs
-//! Observed latencies (what the round waited for a job), data sizes.
+//! Observed latencies (the round's wait for a job), data sizes.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `index` and `queue` of each available client. `after`: `reward`, the mean, the

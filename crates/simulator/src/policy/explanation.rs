@@ -1,16 +1,16 @@
-//! What a policy says of a decision, and of what it learned from it.
+//! A policy's explanation of a decision, and of the lesson from it.
 //!
 //! # Definition
 //! In `rounds.jsonl`, with `[record] explain = true`, a round has `explain`: a list with one object for each selection.
 //!
-//! | key | what |
+//! | key | content |
 //! |---|---|
-//! | `turn`, `server` | which selection, and whose, where a round has several: the edge server's number, or `"cloud"` |
+//! | `turn`, `server` | selection and server, where a round has several: the edge server's number, or `"cloud"` |
 //! | `clients` | ids of the clients that the numbers are about: the candidates that were compared |
 //! | others | arrays in that order, or single numbers; `null` is infinite or unknown |
 //! | `admitted` | ids of some of them, where a policy singles them out |
-//! | `number` | numbers of something else than clients, in arrays of their own length |
-//! | `after` | `clients`, those selected, and what the policy knows of them when it has been told of the round |
+//! | `number` | numbers about something other than clients, in arrays of their own length |
+//! | `after` | `clients`, the selected ones, and the policy's numbers for them after it was told of the round |
 
 use fedgenie_core::id::ClientId;
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Whom arrays are about, in their order.
+    /// The clients that arrays describe, in their order.
     pub fn clients(&mut self, clients: impl IntoIterator<Item = ClientId>) {
         self.ids("clients", clients);
     }
@@ -44,7 +44,7 @@ impl Explanation {
         self.object.insert(name.to_owned(), Value::Array(ids));
     }
 
-    /// Numbers of something else than clients, under a name of their own.
+    /// Numbers about something other than clients, under a name of their own.
     pub fn part(&mut self, name: &str, part: Self) {
         self.object.insert(name.to_owned(), part.object.into());
     }

@@ -1,4 +1,4 @@
-//! FedACS: a bandit that chooses how many clients take part, and a second one that chooses which.
+//! FedACS: a bandit that chooses the number of clients, and a second one that chooses the clients.
 //!
 //! # Definition
 //! With `N = min(clients, cohort)` there is an arm for each number `m` of clients from 1 to `N`, and one for each
@@ -30,8 +30,8 @@
 //! `number = "random"` and `clients = "random"` take, in later rounds, an allowed number, or clients, at random: each
 //! as likely as any other.
 //!
-//! # Inputs
-//! `metric` of each round, its traffic, and whose updates arrived before it closed. A round that is not measured
+//! `metric` of each round, its traffic, and the clients whose updates arrived before it closed. A round without the
+//! metric rewards nobody. Late updates that join a later round earn nothing.
 //! rewards nobody. Late updates that join a later round earn nothing.
 //!
 //! # Explanation
@@ -92,7 +92,7 @@ pub struct Config {
     /// The traffic `B` that rounds are charged for; that of `[budget]` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Amount<Bytes>>,
-    /// How the number of clients is chosen once all were tried.
+    /// How the number of clients is chosen after all were tried.
     #[serde(default)]
     pub number: By,
     /// How the clients are chosen from then on.
@@ -177,7 +177,7 @@ impl PolicySettings for Config {
     }
 }
 
-/// What arms have earned.
+/// The rewards of arms.
 #[derive(Clone, Debug, Default, Stateful)]
 struct Arms {
     #[state(each)]
@@ -196,7 +196,7 @@ impl Arms {
         self.counts[arm] += 1;
     }
 
-    /// NaN of an arm that was never played.
+    /// Mean reward; NaN for an arm that was never played.
     fn mean(&self, arm: usize) -> f64 {
         match self.counts[arm] {
             0 => f64::NAN,
@@ -240,26 +240,26 @@ struct FedAcs {
     /// `N`.
     #[state(skip = "from the scenario")]
     most: usize,
-    /// What is left of the permutation, in its order.
+    /// The rest of the permutation, in its order.
     untried: Vec<u32>,
-    /// A round came in which no number was left to be tried.
+    /// Whether some round found no number left to try.
     has_explored: bool,
     /// The number `m` is arm `m − 1`.
     of_number: Arms,
     of_client: Arms,
-    /// Whose updates have arrived in the round under way.
+    /// Clients whose updates have arrived in the round under way.
     arrived: Vec<ClientId>,
     #[state(skip = "a buffer of one selection")]
     deck: Deck,
     #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
-    /// Of numbers and of available clients, of the last selection.
+    /// Scores of numbers and of available clients, in the last selection.
     #[state(skip = "read before the next selection")]
     scores: [Vec<f64>; 2],
 }
 
 impl FedAcs {
-    /// Whether numbers, clients and rewards of what was loaded can be.
+    /// Whether the loaded numbers, clients and rewards are possible.
     fn is_sound(&self) -> bool {
         let Self { most, untried, of_number, of_client, arrived, .. } = self;
         untried.iter().all(|&number| (1..=*most).contains(&(number as usize)))
@@ -269,8 +269,8 @@ impl FedAcs {
 }
 
 impl FedAcs {
-    /// How many clients, and whether they are to be drawn because the numbers are still being tried. At most `most` can
-    /// be.
+    /// The number of clients, at most `most`, and whether they are drawn at random because numbers are still being
+    /// tried.
     fn choose_number(&mut self, ask: &SelectionRequest<'_>, most: usize, rng: &mut StreamRng) -> (usize, bool) {
         if ask.round.0 == 1 {
             self.untried = (self.least as u32..self.most as u32).collect();

@@ -5,14 +5,14 @@
 //! a client is drawn out of the next one, every available client in it as likely as any other, and a cluster without
 //! one is passed over. The turns go on from selection to selection.
 //!
-//! | `features` | what users are compared by | when |
+//! | `features` | users are compared by | when |
 //! |---|---|---|
 //! | `"metadata"` | numbers that describe users, such as those of `users.dat` | once, before the first selection |
 //! | `"embeddings"` | answers to `embedding` of all available clients | in every selection |
 //!
 //! # Inputs
-//! Users' metadata, which the server knows; or their embeddings. Embeddings are what clients of a federated recommender
-//! keep to themselves: with `"embeddings"` every client reveals its private state, in every round, to be compared.
+//! Users' metadata, which the server knows; or their embeddings. In a federated recommender embeddings are private:
+//! with `"embeddings"` every client reveals its private state, in every round, for the comparison.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `cluster` of each available client, from 0; `null` of one that has none.
@@ -48,7 +48,7 @@ use serde::{Deserialize, Serialize};
 
 /// The question for a client's embedding.
 const EMBEDDING: &str = "embedding";
-/// Of a client that is in no cluster.
+/// The cluster of a client that has none.
 const NOWHERE: u32 = u32::MAX;
 
 /// Parameters of `fedfast`.
@@ -58,7 +58,7 @@ pub struct Config {
     /// The most clusters.
     #[serde(default = "ten")]
     pub clusters: u32,
-    /// What users are compared by.
+    /// The numbers by which users are compared.
     #[serde(default)]
     pub features: Features,
 }
@@ -69,14 +69,14 @@ impl Default for Config {
     }
 }
 
-/// What users are compared by.
+/// The numbers by which users are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Features {
-    /// Numbers that describe them.
+    /// Their metadata.
     #[default]
     Metadata,
-    /// What they keep to themselves.
+    /// Their private embeddings.
     Embeddings,
 }
 
@@ -122,22 +122,22 @@ struct FedFast {
     clusters: usize,
     #[state(skip = "from the scenario")]
     features: Features,
-    /// Of each client, where they are compared by metadata.
+    /// Metadata of each client, if users are compared by it.
     #[state(skip = "from the world")]
     described: Vec<Vec<f64>>,
-    /// As of the last selection.
+    /// The clusters of the last selection.
     #[state(each)]
     cluster_of: Vec<u32>,
     /// Whether the clusters of metadata were made.
     is_made: bool,
     /// The cluster whose turn it is.
     next: u32,
-    /// Who was asked for the selection under way.
+    /// Clients asked for the selection under way.
     asked: Vec<ClientId>,
 }
 
 impl FedFast {
-    /// Whether clusters and clients of what was loaded are there.
+    /// Whether the loaded clusters and clients exist.
     fn is_sound(&self) -> bool {
         let Self { clusters, cluster_of, next, asked, .. } = self;
         let known = *clusters as u32;

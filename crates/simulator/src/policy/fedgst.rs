@@ -1,4 +1,4 @@
-//! FedGST: of some random candidates, those whose training moves the model most towards what validation data ask for.
+//! FedGST: of some random candidates, those with the largest influence on the loss of validation data.
 //!
 //! # Definition
 //! Draw `candidates` clients at random; take those with the largest influence
@@ -22,9 +22,9 @@
 //!
 //! # Deviations from the source
 //! - The Hessian is taken for the identity: an influence is a product of two gradients.
-//! - Candidates are asked before the selection, and their gradients travel, which costs virtual time and traffic. One
-//!   that goes away meanwhile is not selected. Where those left are fewer than the fewest of a round, or none, others
-//!   who are there join them, whose influence is unknown.
+//! - Candidates are asked before the selection, and their gradients travel, which costs virtual time and traffic. A
+//!   candidate that goes away meanwhile is not selected. If fewer are left than a round needs, other available clients
+//!   join them, with unknown influence.
 //! - An influence that is not a number, or unknown, counts as the least.
 //!
 //! # Cost
@@ -88,9 +88,9 @@ struct FedGst {
     least: usize,
     #[state(skip = "a buffer of one selection")]
     deck: Deck,
-    /// Ascending.
+    /// Candidates asked, ascending.
     asked: Vec<ClientId>,
-    /// Of the last selection, ascending: who was compared, and by which influence.
+    /// Clients compared in the last selection, ascending, with their influences.
     #[state(skip = "read before the next selection")]
     compared: Vec<(ClientId, f64)>,
 }

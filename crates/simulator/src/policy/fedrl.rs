@@ -1,4 +1,4 @@
-//! FedRL: an actor–critic scores every candidate by the loss that it trained with, for the gain in accuracy.
+//! FedRL: an actor–critic scores every candidate by its training loss, for the gain in accuracy.
 //!
 //! # Definition
 //! Before each selection all candidates do a whole job, which is forgotten. Of it the loss travels up, 8 bytes in no
@@ -64,7 +64,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What travels up of the job that each candidate does.
+    /// The part of each candidate's job that travels up.
     #[serde(default)]
     pub answers: Answers,
     /// The metric whose gain rewards.
@@ -135,13 +135,13 @@ impl PolicySettings for Config {
 struct FedRl {
     #[state(skip = "from the scenario")]
     answers: Answers,
-    /// The metric, and which values of it are better.
+    /// The metric, and its better direction.
     #[state(skip = "from the scenario")]
     accuracy: (MetricId, Better),
     /// Accuracy after the round before; NaN before the first.
     before: f64,
     network: ActorCritic,
-    /// Of the candidates of the last selection.
+    /// Losses of the last selection's candidates.
     #[state(skip = "read before the next selection")]
     losses: Vec<f64>,
 }

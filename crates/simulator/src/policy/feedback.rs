@@ -1,4 +1,4 @@
-//! What a policy is told of its decisions: jobs, updates, rounds. Statistics of updates are computed if it wants them.
+//! Feedback on a policy's decisions: jobs, updates, rounds. Statistics of updates are computed on request.
 
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::metric::MetricId;
@@ -8,12 +8,12 @@ use fedgenie_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a policy is told afterwards.
+/// Feedback on a decision.
 #[derive(Clone, Copy, Debug)]
 pub enum Feedback<'a> {
-    /// One job's outcome, told in the order of arrival; what did not arrive follows in dispatch order.
+    /// One job's outcome, told in the order of arrival; jobs that did not arrive follow in dispatch order.
     Job(JobReport),
-    /// What an update said about its training, told when it is aggregated.
+    /// An update's report on its training, told when it is aggregated.
     Trained(TrainingReport<'a>),
     /// The round is closed.
     Round(RoundReport<'a>),
@@ -22,24 +22,24 @@ pub enum Feedback<'a> {
 /// How one job went, as far as the server can tell.
 #[derive(Clone, Copy, Debug)]
 pub struct JobReport {
-    /// Whose job. To the cloud's policy edge servers are clients.
+    /// The job's client; to the cloud's policy, an edge server.
     pub client: ClientId,
     /// The policy's selection that it belongs to.
     pub turn: Turn,
     /// The server's round in which it was dispatched; under `hierarchical`, the cloud's.
     pub round: Round,
-    /// Models that the server has made since the client was sent its own.
+    /// Models made by the server since the one sent to the client.
     pub staleness: u32,
     /// How it ended.
     pub outcome: Outcome,
     /// How long the server waited for it.
     pub waited: Waited,
-    /// Time in download, compute and upload until then, pauses included: of a job that arrived, they add up to what was
-    /// waited. To the cloud's policy the way of the model down, the rounds of the edge server, and the way up.
+    /// Time in download, compute and upload until then, pauses included; for a job that arrived, their sum is the wait.
+    /// To the cloud's policy: the model's way down, the edge server's rounds, and the way up.
     pub phases: PhaseSpans,
 }
 
-/// How long a server waited for a job: its latency, or what is known of it.
+/// A server's wait for a job: its latency, or a bound on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// The update arrived after this time.
@@ -51,7 +51,7 @@ pub enum Waited {
 }
 
 impl Waited {
-    /// The effective latency: what a round waits for this job. None for a job that was called off, which was not
+    /// The effective latency: the round's wait for this job. `None` for a job that was called off, which was not
     /// observed.
     pub const fn effective(self) -> Option<Span> {
         match self {
@@ -70,16 +70,16 @@ impl Waited {
     }
 }
 
-/// What an update said about its training, and what the server found in it.
+/// An update's report on its training, and the server's statistics of it.
 #[derive(Clone, Copy, Debug)]
 pub struct TrainingReport<'a> {
-    /// Whose update.
+    /// The update's client.
     pub client: ClientId,
     /// The policy's selection that it belongs to.
     pub turn: Turn,
     /// The server's round in which its job was dispatched; under `hierarchical`, the cloud's.
     pub round: Round,
-    /// Models that the server had made since then when it began to aggregate.
+    /// Models made by the server between the one sent and this aggregation.
     pub staleness: u32,
     /// From dispatch to arrival: download, compute and upload, pauses included.
     pub latency: Span,
@@ -94,13 +94,13 @@ pub struct TrainingReport<'a> {
     pub quality: Option<f64>,
     /// Mean absolute difference between the client's trained parameters and those of a model; if wanted.
     pub deviation: Option<f64>,
-    /// The dense parts of the client's model, then the rows that it moved; if wanted.
+    /// The dense parts of the client's model, then its moved rows; if wanted.
     pub update: Option<&'a [f32]>,
-    /// What the client changed of each trained parameter of the model that it was sent; if wanted.
+    /// The client's change of each trained parameter of the model that it was sent; if wanted.
     pub change: Option<&'a [f32]>,
 }
 
-/// Statistics of updates that a policy wants to be told. Others are not computed.
+/// Statistics of updates for a policy. Others are not computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// [`TrainingReport::loss_rms`]: one more forward pass over each client's examples.
@@ -115,11 +115,11 @@ pub struct Wants {
     pub change: bool,
     /// [`RoundReport::quality`]: an evaluation of each model that the server makes.
     pub model_quality: bool,
-    /// [`RoundReport::edge_accuracy`], and on what: an evaluation of each model that the server makes, on its own data.
+    /// [`RoundReport::edge_accuracy`], and its data: an evaluation of each model that the server makes.
     pub edge_accuracy: Option<AccuracyOn>,
 }
 
-/// On which data the accuracy of a server's model is measured.
+/// The data on which a server's model is evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccuracyOn {
@@ -133,9 +133,9 @@ pub enum AccuracyOn {
 /// The model that an update is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviationFrom {
-    /// That which the client was sent.
+    /// The model sent to the client.
     Sent,
-    /// That which the server has made of all updates.
+    /// The server's new model, made of all updates.
     Aggregated,
 }
 
@@ -146,7 +146,7 @@ pub struct RoundReport<'a> {
     pub turn: Turn,
     /// The server's round; under `hierarchical`, the cloud's.
     pub round: Round,
-    /// Who was selected, in dispatch order.
+    /// Selected clients, in dispatch order.
     pub selected: &'a [ClientId],
     /// From the end of the round before to closing: probes and waiting for a candidate are included. Of an edge server,
     /// from its selection to closing.
@@ -157,7 +157,7 @@ pub struct RoundReport<'a> {
     pub up_bytes: u64,
     /// Metrics measured after the round, if any.
     pub metrics: &'a [(MetricId, f64)],
-    /// The quality of the server's models, if wanted; none of an edge server's.
+    /// The quality of the server's models, if wanted; `None` for an edge server.
     pub quality: Option<ModelQuality>,
     /// The accuracy of the server's own models, if wanted and known.
     pub edge_accuracy: Option<EdgeAccuracy>,
@@ -176,7 +176,7 @@ pub struct EdgeAccuracy {
 /// The task's main measure on validation data, or else test data, negated where smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelQuality {
-    /// Of the model before the round's aggregation: what the round sent, where rounds send one.
+    /// Of the model before the round's aggregation: the model sent, where rounds send one.
     pub before: f64,
     /// Of the model after it.
     pub after: f64,

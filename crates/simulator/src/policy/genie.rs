@@ -15,7 +15,7 @@
 //!
 //! # Deviations from the source
 //! The paper's genie is asked under the history of the policy it is compared with; that one is the yardstick of the
-//! regret meters. As a policy it lives with its own history, so that its `mean` regret is exactly zero.
+//! regret meters. As a policy the genie uses its own history, so that its `mean` regret is exactly zero.
 //!
 //! # Cost
 //! One exact solve per round: O(K log m) after the order of the mean speeds is known.
@@ -98,7 +98,7 @@ impl Policy for GeniePolicy {
         explanation.clients(available.iter().copied());
         explanation.array("speed", available.iter().map(|client| genie.mean_speeds[client.index()]));
         let mut g = Vec::new();
-        // With the cohort for α, its weight α/m is 1, and what is left is g itself.
+        // With the cohort for α, its weight α/m is 1, and the rest is g itself.
         let unweighted = Reward { alpha: self.cohort as f64, ..genie.reward };
         unweighted.gains(&view.history(ask, self.cohort), available, &mut g);
         explanation.array("g", g);

@@ -1,20 +1,20 @@
-//! Selection by classes and latency: what was trained is to have the classes of all data, and nobody is to be slow.
+//! Selection by classes and latency: trained examples should have the class shares of all data, and no client be slow.
 //!
 //! # Definition
-//! Until as many are selected as can be, the client is added for which
+//! Clients are added, until as many are selected as can be, each time the one for which
 //!
 //! ```text
 //! λ·½·‖H − h‖₁ + (1 − λ)·s/s_all
 //! ```
 //!
 //! is smallest. `h` are the shares of classes, or of categories, in the training examples of all the server's clients,
-//! as these declare them. `H` are the shares in everything trained so far, which is the examples of each aggregated
-//! update, as often as one came, together with those of the set and of the client. `s` is the largest latency of set
-//! and client, `s_all` that of all the server's clients. A latency is the declared one, the medians of download,
-//! compute and upload, until updates have arrived; then the mean from their dispatch to arrival.
+//! as declared. `H` are the shares in everything trained so far, which is the examples of each aggregated update,
+//! counted with every update, together with those of the set and of the client. `s` is the largest latency of set and
+//! client, `s_all` that of all the server's clients. A latency is the declared one, the medians of download, compute
+//! and upload, until updates have arrived; then the mean from their dispatch to arrival.
 //!
 //! # Inputs
-//! Declared examples of each class and declared latencies; whose updates were aggregated, and their latencies.
+//! Declared examples of each class and declared latencies; clients and latencies of aggregated updates.
 //!
 //! # Explanation
 //! With `[record] explain = true`: of each available client `latency_s` and `cost`, the number above if it is the first
@@ -32,8 +32,8 @@
 //! O(K·m·C) a round with `C` classes.
 //!
 //! # Determinism
-//! Uses no stream. Costs within 1e-12 of the smallest are equal, and the smallest id wins. Shares of nothing at all are
-//! 0, and so is `s/s_all` where nobody takes any time. Clients are asked in the order in which they were added.
+//! Uses no stream. Costs within 1e-12 of the smallest are equal, and the smallest id wins. Shares of no examples are 0,
+//! and so is `s/s_all` if all latencies are 0. Clients are asked in the order in which they were added.
 
 use super::{
     BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, Selection, SelectionRequest,
@@ -50,7 +50,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How much data count against latency, from 0 to 1.
+    /// Weight of data against latency, from 0 to 1.
     #[serde(default = "half")]
     pub lambda: f64,
 }
@@ -94,12 +94,12 @@ struct HarmonyStyle {
     /// Examples of each class, client by client.
     #[state(skip = "from the world")]
     counts: Vec<Vec<u64>>,
-    /// Of all updates so far.
+    /// Trained examples of each class, over all updates so far.
     #[state(each)]
     trained: Vec<u64>,
 
     // Of the last selection.
-    /// Of each available client as the first one.
+    /// Cost of each available client as the first one.
     #[state(skip = "read before the next selection")]
     costs: Vec<f64>,
     /// Distance and slowest of the whole set.
@@ -116,7 +116,7 @@ impl HarmonyStyle {
     }
 }
 
-/// `½·‖H − h‖₁` if these are added to what was trained.
+/// `½·‖H − h‖₁` if these examples are added to the trained ones.
 fn distance(trained: &[u64], added: &[u64], shares: &[f64]) -> f64 {
     let all: u64 = trained.iter().zip(added).map(|(trained, added)| trained.saturating_add(*added)).sum();
     let of_class = |((trained, added), share): ((&u64, &u64), &f64)| {

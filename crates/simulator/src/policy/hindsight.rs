@@ -1,4 +1,4 @@
-//! Hindsight: a genie that selects the best set of a round, with the updates that clients have yet to train.
+//! Hindsight: a genie that selects the best set of a round, by the updates that clients have yet to train.
 //!
 //! # Definition
 //! `argmax V(S)` over the sets `S` that `[regret] counterfactual = true` compares with: of clients that can be chosen,
@@ -11,11 +11,10 @@
 //! meter of the regret in hindsight: `fedgenie describe meter/counterfactual` has the definition.
 //!
 //! # Explanation
-//! With `[record] explain = true`, of the selection: `value`, what the set is worth.
+//! With `[record] explain = true`, of the selection: `value`, that of the selected set.
 //!
 //! # Source
-//! This project: the best that can be done round by round, against which policies that choose both how many clients and
-//! which are measured.
+//! This project: the best selection round by round, a yardstick for policies that choose both number and clients.
 //!
 //! # Deviations from the source
 //! None. The best set of each round need not lead to the best run: the genie looks one round ahead.
@@ -37,7 +36,7 @@ use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `hindsight` has no parameters: it maximises what the scenario's own meter measures.
+/// `hindsight` has no parameters: it maximises the value measured by the scenario's own meter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {}

@@ -49,8 +49,8 @@ fn seeds(points: &[f64], width: usize, count: usize, rng: &mut StreamRng) -> Vec
     seeds
 }
 
-/// The cluster of each point, from 0; `points` has `width` coordinates of each. At most `count` clusters, fewer where
-/// fewer points differ.
+/// The cluster of each point, from 0; `points` has `width` coordinates of each. At most `count` clusters; fewer if
+/// points coincide.
 pub(super) fn k_means(points: &[f64], width: usize, count: usize, rng: &mut StreamRng) -> Vec<u32> {
     if points.is_empty() {
         return Vec::new();

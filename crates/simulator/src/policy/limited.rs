@@ -11,7 +11,7 @@ use fedgenie_core::state::Stateful;
 use fedgenie_learning::model::weights::Tensor;
 use serde_json::Value;
 
-/// Makes a policy that is asked for at most so many clients, and is told that there are no more.
+/// Makes a policy whose cohort, wait and bounds are cut to `most` clients.
 pub(super) fn build(
     source: &PolicySource,
     most: usize,

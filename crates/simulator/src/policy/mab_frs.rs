@@ -1,4 +1,4 @@
-//! MAB-FRS: upper confidence bounds of what clients contribute, less the time that they take.
+//! MAB-FRS: upper confidence bounds of clients' contributions, less the time that they take.
 //!
 //! # Definition
 //! Round `t` ends with jobs of the selected clients, and with the updates of those that arrived in it:
@@ -8,7 +8,7 @@
 //! U_i = exp(−δ_i) if Q_t > Q_{t−1}, else 1 − exp(−δ_i)      δ_i: mean |w_i − w_t|                       (10), (11)
 //! D_i = examples × root mean square of the losses; D̃_i: min–max over everybody heard so far                      (12)
 //! S_i = a·U_i·R_i + b·D̃_i                                                                                        (13)
-//! r_i = S_i − κ·T̃_i,  T̃_i = T_i/T_semi                     what is learned of client i                 (Algorithm 1)
+//! r_i = S_i − κ·T̃_i,  T̃_i = T_i/T_semi                     the reward of client i                      (Algorithm 1)
 //! I_i = μ̂_i + ρ·sqrt(ln t/(n_i + prior_count))              μ̂_i: an estimate of r_i, 0 before the first     (28)
 //! ```
 //!
@@ -87,8 +87,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utility::{Pull, Utilities};
 
-/// Parameters of `mab-frs`. Where `[regret]` has `utility = { contribution = … }`, what is left out of the first five
-/// is taken from there.
+/// Parameters of `mab-frs`. Where `[regret]` has `utility = { contribution = … }`, it gives the defaults of the first
+/// five.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -113,13 +113,13 @@ pub struct Config {
     /// Added to the number of pulls in the bonus, not negative.
     #[serde(default = "one")]
     pub prior_count: f64,
-    /// What the index estimates a client's reward with.
+    /// The estimator of a client's reward in the index.
     #[serde(default)]
     pub estimate: Estimate,
-    /// Which reward a pull has.
+    /// The reward of a pull.
     #[serde(default)]
     pub credit: Credit,
-    /// Which model the updates of a round are compared with.
+    /// The model with which a round's updates are compared.
     #[serde(default)]
     pub reference: Reference,
     /// How clients are selected.
@@ -137,7 +137,7 @@ const fn no_time() -> Duration {
     Duration(Span::ZERO)
 }
 
-/// What the index estimates a client's reward with.
+/// The estimator of a client's reward in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Estimate {
@@ -161,7 +161,7 @@ pub enum Estimate {
     },
 }
 
-/// Which reward a pull has.
+/// The reward of a pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Credit {
@@ -172,14 +172,14 @@ pub enum Credit {
     Round,
 }
 
-/// Which model the updates of a round are compared with.
+/// The model with which a round's updates are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reference {
-    /// That after the round's aggregation.
+    /// The model after the round's aggregation.
     #[default]
     Aggregated,
-    /// That which the round sent.
+    /// The model that the round sent.
     Sent,
 }
 
@@ -187,7 +187,7 @@ pub enum Reference {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Selection {
-    /// Those with the largest indices.
+    /// The clients with the largest indices.
     #[default]
     Index,
     /// The best set, (16).
@@ -282,21 +282,21 @@ struct MabFrs {
     utilities: Utilities,
     /// `n`.
     pulls: Vec<u32>,
-    /// Of `S`, for joint selection.
+    /// Estimator of `S`, for joint selection.
     worth: Estimator,
-    /// Of `r`.
+    /// Estimator of `r`.
     rewards: Estimator,
     /// Effective latencies in seconds.
     latencies: SampleMeans,
-    /// Latencies as declared, in seconds.
+    /// Declared latencies in seconds.
     #[state(skip = "from the world")]
     declared: Vec<f64>,
     /// Updates that were validated in the last round.
     validated: u64,
-    /// Of the round under way.
+    /// Pulls of the round under way.
     #[state(empty = "a run is saved between rounds")]
     round: Vec<Pull>,
-    /// The numbers of [`LEARNED`], of those who were judged in the last round.
+    /// The numbers of [`LEARNED`], for the clients judged in the last round.
     learned: Vec<(ClientId, [f64; 8])>,
 
     // Of the last selection.
@@ -310,7 +310,7 @@ struct MabFrs {
     chosen: Vec<u32>,
 }
 
-/// What an explanation says of the selected clients after a round.
+/// Names of an explanation's numbers for the selected clients after a round.
 const LEARNED: [&str; 8] = ["S", "R", "U", "D", "D_scaled", "T", "T_scaled", "r"];
 
 impl MabFrs {
@@ -332,7 +332,7 @@ impl MabFrs {
         seconds / self.t_semi
     }
 
-    /// The round is over: what each pull was worth.
+    /// Rewards each pull when the round is over.
     fn learn(&mut self, turn: Turn) {
         let pulls = std::mem::take(&mut self.round);
         let time = |pull: &Pull| pull.waited.seconds() / self.t_semi;
@@ -414,7 +414,7 @@ impl Policy for MabFrs {
     fn observe(&mut self, feedback: &Feedback<'_>) {
         match feedback {
             Feedback::Job(job) => {
-                // What was called off was not observed.
+                // A job that was called off was not observed.
                 if let Some(waited) = job.waited.effective() {
                     self.round.push(Pull::new(job, waited));
                 }

@@ -82,7 +82,7 @@ use serde_json::Value;
 
 /// The most clients that are blacklisted, as a share of all.
 const BLACKLISTED: f64 = 0.3;
-/// How many times as many unexplored clients are considered as are to explore.
+/// Unexplored clients considered for each one that is to explore.
 const CONSIDERED: usize = 5;
 
 #[derive(Stateful)]
@@ -110,7 +110,7 @@ struct Oort {
     /// Seconds, declared or as last observed.
     #[state(each)]
     latency: Vec<f64>,
-    /// NaN of those unexplored.
+    /// `U`; NaN for unexplored clients.
     #[state(each)]
     utility: Vec<f64>,
     /// The selection in whose round the last update came.
@@ -131,7 +131,7 @@ struct Oort {
 #[derive(Clone, Debug, Default)]
 struct Decision {
     candidates: Vec<ClientId>,
-    /// NaN of those unexplored.
+    /// NaN for unexplored clients.
     scores: Vec<f64>,
     preferred: f64,
     clip: f64,
@@ -142,7 +142,7 @@ struct Decision {
 }
 
 impl Oort {
-    /// Whether rates, latencies and utilities of what was loaded can be.
+    /// Whether the loaded rates, latencies and utilities are possible.
     fn is_sound(&self) -> bool {
         let Self { epsilon, turn, latency, utility, last, .. } = self;
         let is_known =
@@ -164,7 +164,7 @@ impl Oort {
         if latency > preferred { power(preferred / latency, self.penalty) } else { 1.0 }
     }
 
-    /// Who may be selected: those who are there and not blacklisted.
+    /// Finds the candidates: available clients that are not blacklisted.
     fn find_candidates(&mut self, scope: &[ClientId], available: &[ClientId]) {
         let candidates = &mut self.made.candidates;
         candidates.clear();
@@ -206,12 +206,12 @@ impl Oort {
         (self.made.scores, self.made.clip) = (scores, clip);
     }
 
-    /// How many are exploited and how many explore, of `count`, and who is admitted.
+    /// The numbers of clients that are exploited and that explore, of `count` in all, and the admitted clients.
     fn admit(&mut self, count: usize) {
         let made = &mut self.made;
         let mut sorted: Vec<f64> = made.scores.iter().copied().filter(|score| !score.is_nan()).collect();
         let unexplored = made.candidates.len() - sorted.len();
-        // The least that rounding can take from a whole number is given back.
+        // A number just below a whole one, by rounding, counts as that one.
         let wanted = floor(count as f64 * (1.0 - self.epsilon) + 1e-9) as usize;
         made.exploit = wanted.max(count.saturating_sub(unexplored)).min(sorted.len());
         made.explore = (count - made.exploit).min(unexplored);

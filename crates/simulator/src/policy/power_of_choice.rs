@@ -56,7 +56,7 @@ pub struct Config {
     /// Which losses decide.
     #[serde(default)]
     pub losses: Losses,
-    /// `losses = "trained"`: what travels up of the job that each candidate does; the loss unless given.
+    /// `losses = "trained"`: the part of each candidate's job that travels up; the loss unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
 }
@@ -185,7 +185,7 @@ impl Policy for PowerOfChoice {
         for score in &mut self.scores {
             *score = if score.is_nan() { f64::INFINITY } else { *score };
         }
-        // Some may have gone while they were asked.
+        // Some may have gone during the probe.
         let is_there: Vec<bool> = self.drawn.iter().map(|&client| ask.available.contains(client)).collect();
         if !is_there.contains(&true) {
             self.draw(ask, view, rng.policy);

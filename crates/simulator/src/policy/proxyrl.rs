@@ -1,9 +1,9 @@
 //! ProxyRL-FRS: an actor–critic draws clients by their predicted losses, for accuracy and fresh items.
 //!
 //! # Definition
-//! `contribution` says which number each candidate has:
+//! `contribution` chooses the number of each candidate:
 //!
-//! | `contribution` | a candidate's number | what it costs |
+//! | `contribution` | a candidate's number | cost |
 //! |---|---|---|
 //! | `"proxy"` | its `predicted-loss` of the current model, summed over its data | one inference probe of all candidates |
 //! | `"inference"` | its `summed-loss` of the current model: the true one | the same |
@@ -49,14 +49,13 @@
 //!
 //! # Deviations from the source
 //! - The source cites TD3, which is for continuous actions.
-//! - A number that is not finite, because a model diverged, and that of a client that came while others were asked, or
-//!   of which `"last"` knows nothing, count as the mean of the others: `z = 0`, and `state` is `null`. Such a client may
-//!   be drawn.
+//! - A number that is not finite, because a model diverged, one of a client that came during the probe, and one unknown
+//!   to `"last"` count as the mean of the others: `z = 0`, and `state` is `null`. Such a client may be drawn.
 //! - A client that is away has input 0, and is never drawn.
 //! - A round without a finite reward teaches nothing; nor does the last round, after which no state comes.
 //! - The critic of `"shared"` values the mean over candidates of its hidden layer, for any number of them.
-//! - The source says of training before a round that it yields the local loss, and not what travels. The loss is all
-//!   that is made use of, as of the proxy the predicted one, which it says is uploaded.
+//! - The source says that training before a round yields the local loss, and not what travels. Here only the loss is
+//!   used, like the proxy's predicted loss, which the source uploads.
 //! - λ, γ, rates and sizes are not given in the source.
 //!
 //! # Cost
@@ -94,18 +93,18 @@ struct ProxyRl {
     answers: Answers,
     #[state(skip = "from the scenario")]
     lambda: f64,
-    /// The metric, if there is one, and which values of it are better.
+    /// The metric, if there is one, and its better direction.
     #[state(skip = "from the scenario")]
     accuracy: Option<(MetricId, Better)>,
     network: ActorCritic,
-    /// Who is asked for this selection, ascending.
+    /// Clients asked for this selection, ascending.
     asked: Vec<ClientId>,
     /// `"last"`: whether candidates were asked before the first selection.
     has_asked: bool,
     /// `"last"`: every client's number, NaN if unknown.
     #[state(each)]
     last: Vec<f64>,
-    /// Of the candidates of the last selection.
+    /// Numbers of the last selection's candidates.
     #[state(skip = "read before the next selection")]
     numbers: Vec<f64>,
 }
@@ -136,7 +135,7 @@ impl ProxyRl {
     fn reward(&self, report: &RoundReport<'_>) -> f64 {
         let of = |metric| value_of(report.metrics, metric).unwrap_or(f64::NAN);
         let accuracy = self.accuracy.map_or(f64::NAN, |(metric, better)| better.quality(of(metric)));
-        // What does not count need not be there.
+        // A part of the reward without weight may be missing.
         let weighed = |weight: f64, value: f64| if weight == 0.0 { 0.0 } else { weight * value };
         weighed(self.lambda, accuracy) - weighed(1.0 - self.lambda, of(STALENESS))
     }

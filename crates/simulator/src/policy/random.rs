@@ -22,10 +22,9 @@
 //! of H. Xu, X. Gao, J. Liu, Q. Ma, L. Huang, "FedACS: An Adaptive Client Selection Framework for
 //! Communication-Efficient Federated Graph Learning".
 //!
-//! # Deviations from the source
 //! Successive draws are not inclusion probabilities proportional to size: with `m > 1` a large client is chosen less
-//! often than in proportion, because it can be chosen only once per round. What happens when independent choices choose
-//! nobody, their source does not say.
+//! often than in proportion, because it can be chosen only once per round. The source does not say what happens when
+//! independent choices choose nobody.
 //!
 //! # Cost
 //! `uniform`: O(m) time, whatever the number of clients, and 4 bytes for each; unless fewer than one in sixteen can be
@@ -100,14 +99,14 @@ struct Random {
     weights: Weights,
     #[state(skip = "from the scenario")]
     probability: Option<f64>,
-    /// The fewest that are chosen, where there are so many.
+    /// The fewest clients that are chosen, if so many are available.
     #[state(skip = "from the scenario")]
     least: usize,
     #[state(skip = "a buffer of one selection")]
     deck: Deck,
     #[state(skip = "a buffer of one selection")]
     race: Vec<(f64, ClientId)>,
-    /// How many were chosen by themselves, before the cohort limited them.
+    /// Clients chosen independently, before the cohort limited them.
     #[state(skip = "read before the next selection")]
     chosen: usize,
 }
@@ -158,7 +157,7 @@ impl Policy for Random {
     }
 }
 
-/// Each client by itself; as few and as many as `counts` says. Says how many were chosen at first.
+/// Each client by itself, within `counts`. Returns how many were chosen at first.
 fn draw_each(
     available: &[ClientId],
     probability: f64,
@@ -196,7 +195,7 @@ pub(super) fn draw_uniform(
     selection: &mut Vec<ClientId>,
 ) {
     deck.gather(candidates.scope().len());
-    // Whoever is drawn and cannot be chosen is put aside, which leaves the others equally likely.
+    // A drawn client that cannot be chosen is put aside, which leaves the others equally likely.
     let most_draws = 16 * count + 64;
     while selection.len() < count && deck.swaps.len() < most_draws {
         let Some(index) = deck.draw(rng) else { return };
@@ -219,7 +218,7 @@ pub(super) fn draw_uniform(
 #[derive(Default)]
 pub(super) struct Deck {
     cards: Vec<u32>,
-    /// With which index each drawn one was swapped.
+    /// The index with which each drawn number was swapped.
     swaps: Vec<u32>,
 }
 
@@ -371,7 +370,7 @@ mod tests {
                 selection.iter().for_each(|client| joined[client.index()] += 1);
             }
         }
-        // Binomial: 1, 4, 6, 4, 1 sixteenths. Of those where nobody was chosen, each client joins in three of four.
+        // Binomial: 1, 4, 6, 4, 1 sixteenths. After an empty choice each client joins in three of four.
         for (count, expected) in counts.into_iter().zip([1_000, 4_000, 6_000, 4_000, 1_000]) {
             assert!(count.abs_diff(expected) < 250, "{counts:?}");
         }

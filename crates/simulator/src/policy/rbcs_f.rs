@@ -11,7 +11,7 @@
 //! ```
 //!
 //! # Inputs
-//! Observed latencies (what the round waited for a job, in seconds), declared devices.
+//! Observed latencies (the round's wait for a job, in seconds), declared devices.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `latency`, the lower confidence bound in seconds, and `queue` of each available
@@ -65,7 +65,7 @@ pub struct Config {
     /// Guaranteed selection rate as a fraction of `m/K`, between 0 and 1.
     #[serde(default = "default_fairness")]
     pub fairness: f64,
-    /// How long it takes to collect the context from all available clients before each selection.
+    /// Time to collect the context from all available clients before each selection.
     #[serde(default = "default_context_time")]
     pub context_time: Duration,
 }

@@ -7,7 +7,8 @@
 //! The available clients. No feedback is used.
 //!
 //! # Explanation
-//! With `[record] explain = true`: `clients`, those selected, and `next`, with whom the next selection begins.
+//! With `[record] explain = true`: `clients`, those selected, and `next`, the client with which the next selection
+//! begins.
 //!
 //! # Source
 //! Folklore; the fairest schedule when everybody is available.

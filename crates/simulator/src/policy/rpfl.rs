@@ -4,8 +4,8 @@
 //! Seats of a selection go
 //!
 //! 1. to clients that were never selected, by id;
-//! 2. to those that were heard, by clusters of their last updates: what each changed of the model that it was sent;
-//! 3. to those that were selected and not heard, longest unselected first.
+//! 2. to heard clients, by clusters of their last updates: each client's change of the model that it was sent;
+//! 3. to clients that were selected and not heard, longest unselected first.
 //!
 //! The second of these, with the seats that the first leaves,
 //!
@@ -14,18 +14,18 @@
 //! - clusters the projections by Lloyd's algorithm, `clusters` of them, at most the seats: the first centre is the
 //!   point farthest from the mean, each next one the point farthest from its nearest centre;
 //! - gives every cluster one seat, and the other seats in proportion to the clusters' sizes by largest remainders;
-//! - fills a cluster's seats with those of it that can be selected, least selected first, and seats that it cannot fill
-//!   with any others that were heard, by the same rule.
+//! - fills a cluster's seats with its available clients, least selected first, and seats that it cannot fill with any
+//!   other heard clients, by the same rule.
 //!
-//! A client is heard when its update is aggregated. One without examples has none to send, and comes last of all.
+//! A client is heard when its update is aggregated. A client without examples is never heard, and comes last.
 //!
 //! # Inputs
-//! What each update changed of each trained parameter. Rounds of one server.
+//! Each update's change of each trained parameter. Rounds of one server.
 //!
 //! # Explanation
-//! With `[record] explain = true`: `cluster` of each available client, `null` of one that was not heard and where no
-//! seat was left to clusters, and how often it was `selected`. `after`: whether those selected were ever `heard`, 1 or
-//! 0.
+//! With `[record] explain = true`: `cluster` of each available client (`null` for a client that was not heard, and for
+//! all if no seat was left to clusters), and how often it was `selected`. `after`: whether each selected client was
+//! ever `heard`, 1 or 0.
 //!
 //! # Source
 //! C. Feng, D. Feng, G. Huang, Z. Liu, Z. Wang, X.-G. Xia, "Robust Privacy-Preserving Recommendation Systems Driven by
@@ -33,12 +33,12 @@
 //! 2025, V-C) describes in one sentence: principal components of uploaded gradients, clusters, representatives.
 //!
 //! # Deviations from the source
-//! All but that sentence is this project's: the number of components and clusters, how seats are shared, and who
-//! represents a cluster. That sentence also says that RPFL "seeks to maximize the number of participants per round". Here
-//! it takes the protocol's cohort; an arm whose `with` sets that to all clients asks everybody.
+//! All but that sentence is this project's: the number of components and clusters, how seats are shared, and which
+//! clients represent a cluster. That sentence also says that RPFL "seeks to maximize the number of participants per
+//! round". Here it takes the protocol's cohort; an arm whose `with` sets that to all clients asks everybody.
 //!
-//! Whoever is always late keeps no seat: it is asked once, and then where clusters leave a seat. A client that was lost
-//! by chance the first time waits as long.
+//! A client that is always late keeps no seat: it is asked once, and then where clusters leave a seat. A client that
+//! was lost by chance the first time waits as long.
 //!
 //! # Cost
 //! K numbers of every trained parameter in memory. A selection with new updates is O(K²·d) for K clients and d
@@ -123,11 +123,11 @@ struct Rpfl {
     components: usize,
     #[state(skip = "from the scenario")]
     clusters: usize,
-    /// Everyone's last update; empty of those never heard.
+    /// Each client's last update; empty before the first.
     changes: Vec<Vec<f32>>,
     #[state(skip = "from the world")]
     has_examples: Vec<bool>,
-    /// The turn in which each was last selected.
+    /// The turn of each client's last selection.
     selected_in: Vec<Option<Turn>>,
     /// Whether an update has come since the clusters were made.
     is_new: bool,

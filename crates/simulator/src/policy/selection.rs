@@ -15,7 +15,7 @@
 //! the nearest nanosecond.
 //!
 //! # Example
-//! Two of the candidates, so that the mean of many rounds is that of all clients with equal shares:
+//! Two of the candidates, with weights and work:
 //! ```
 //! use fedgenie_core::id::ClientId;
 //! use fedgenie_simulator::policy::Selection;
@@ -35,11 +35,11 @@ use std::ops::{Deref, DerefMut};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     clients: Vec<ClientId>,
-    /// The coefficient of each client's change, parallel to the clients; empty where `[aggregation]` weighs updates.
+    /// The coefficient of each client's change, parallel to the clients; empty if `[aggregation]` weighs updates.
     pub weights: Vec<f64>,
-    /// The epochs of each client's job, parallel to the clients; empty where all do as many as `[training]` says.
+    /// The epochs of each client's job, parallel to the clients; empty if all do the epochs of `[training]`.
     pub work: Vec<u32>,
-    /// After how long the round closes at the latest; none if as the protocol says.
+    /// The latest closing of the round, from its beginning; `None` for the protocol's.
     pub deadline: Option<Span>,
 }
 

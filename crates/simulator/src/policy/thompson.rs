@@ -1,9 +1,8 @@
-//! Thompson sampling of clients by what the accuracy of their server's model gained in the rounds that they took part
-//! in.
+//! Thompson sampling of clients by the gain in accuracy of their server's model in the rounds that they took part in.
 //!
 //! # Definition
-//! Each client has Beta(α, β), at first Beta(1, 1). With a(t) the accuracy of the model that the server makes in round
-//! t of what its clients return:
+//! Each client has Beta(α, β), at first Beta(1, 1). With a(t) the accuracy of the model that the server makes of the
+//! updates in round t:
 //!
 //! ```text
 //! r = a(t) − a(t−1),  Δ = min(gain·|r|, cap)                                                  (11)
@@ -14,15 +13,15 @@
 //! clients are selected as by `random`; (12) holds there too. Rounds count as the model that they make does: under
 //! `hierarchical` they are the cloud's.
 //!
-//! a(t) is measured on the server's test examples (`on = "test"`), or on the training examples of its clients (`on =
-//! "train"`). Under `hierarchical` it is of the edge server's own average before the cloud's, with the cluster model
-//! that it trains; a(0) is of the initial model, and where a server takes no part in a round a(t−1) is of the last one
-//! in which it did. Where there is one server, it is of its model after aggregation. Of a task without accuracy it is
-//! the main measure, negated where smaller is better. Where it is unknown, as of a server without test examples,
-//! nothing is learned.
+//! a(t) is measured on the server's test examples (`on = "test"`), or on the training examples of its clients
+//! (`on = "train"`). Under `hierarchical` the model is the edge server's own average before the cloud's, with the
+//! cluster model that it trains; a(0) belongs to the initial model, and if a server takes no part in a round, a(t−1) is
+//! the last accuracy that it had. With one server, it is its model after aggregation. A task without accuracy has its
+//! main measure instead, negated where smaller is better. Nothing is learned where it is unknown, as for a server
+//! without test examples.
 //!
 //! # Inputs
-//! The accuracy of each model that the server makes, and whose updates arrived in the round.
+//! The accuracy of each model that the server makes, and the clients whose updates arrived in the round.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `draw` of each candidate, `null` during warm-up. `after`: `alpha` and `beta` of all
@@ -35,9 +34,9 @@
 //! 2018.
 //!
 //! # Deviations from the source
-//! - Everybody is credited with what all achieved together. While accuracy rises α alone grows, with everyone who takes
-//!   part: with two clients, one place and gain·r = 1 in each round this is a Pólya urn, which is as likely to end with
-//!   any share of selections as with any other, whatever the clients are worth.
+//! - Every client is credited with the gain that all achieved together. While accuracy rises α alone grows, with
+//!   everyone who takes part: with two clients, one place and gain·r = 1 in each round this is a Pólya urn, which is as
+//!   likely to end with any share of selections as with any other, whatever the clients are worth.
 //! - Clients that were selected and did not arrive are not credited: the source has none.
 //! - With several rounds of an edge server in one of the cloud each has its own a(t); under `buffered` a client that
 //!   arrives twice in a round is credited once.
@@ -71,13 +70,13 @@ pub struct Config {
     /// Rounds in which clients are selected at random.
     #[serde(default = "ten_rounds")]
     pub warmup: u32,
-    /// What a change of accuracy is multiplied with, from 0 to 1000000.
+    /// Factor of a change of accuracy, from 0 to 1000000.
     #[serde(default = "ten")]
     pub gain: f64,
     /// The most that a round adds to α or β, from 0 to 1000.
     #[serde(default = "two")]
     pub cap: f64,
-    /// On which data the accuracy of the server's model is measured.
+    /// The data on which the accuracy of the server's model is measured.
     #[serde(default)]
     pub on: AccuracyOn,
 }
@@ -128,9 +127,9 @@ struct Thompson {
     beta: Vec<f64>,
     /// The server's clients; empty before the first selection.
     members: Vec<ClientId>,
-    /// Whose updates have arrived in the round under way.
+    /// Clients whose updates have arrived in the round under way.
     arrived: Vec<ClientId>,
-    /// Of the last round.
+    /// The accuracy of the last round.
     accuracy: Option<EdgeAccuracy>,
     #[state(skip = "a buffer of one selection")]
     deck: Deck,
@@ -144,14 +143,14 @@ struct Thompson {
 }
 
 impl Thompson {
-    /// Whether clients and counts of what was loaded can be.
+    /// Whether the loaded clients and counts are possible.
     fn is_sound(&self) -> bool {
         let is_known = |client: &ClientId| client.index() < self.alpha.len();
         self.members.iter().chain(&self.arrived).all(is_known)
             && self.alpha.iter().chain(&self.beta).all(|count| (1.0..f64::INFINITY).contains(count))
     }
 
-    /// The round is over: credits those who arrived with what the accuracy gained.
+    /// Closes a round: credits the clients that arrived with the gain in accuracy.
     fn learn(&mut self, accuracy: Option<EdgeAccuracy>) {
         self.accuracy = accuracy;
         self.arrived.sort_unstable();

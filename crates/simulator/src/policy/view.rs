@@ -1,4 +1,4 @@
-//! What a policy is asked, and what it sees when it decides.
+//! A policy's question, and its view when it decides.
 
 use super::{Bounds, Candidates, TrainingReport};
 #[cfg(doc)]
@@ -13,7 +13,7 @@ use fedgenie_learning::layout::Layout;
 /// A selection request.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectionRequest<'a> {
-    /// Which of the policy's selections this is, from 1.
+    /// Number of this selection among the policy's, from 1.
     pub turn: Turn,
     /// The server's round under way: the version of the model that its updates make.
     pub round: Round,
@@ -25,7 +25,7 @@ pub struct SelectionRequest<'a> {
     pub most: usize,
     /// The round closes when this many updates have arrived; less than `cohort` under over-selection.
     pub take: usize,
-    /// Who can be chosen.
+    /// The clients that can be chosen.
     pub available: Candidates<'a>,
 }
 
@@ -37,7 +37,7 @@ impl SelectionRequest<'_> {
     }
 }
 
-/// What a server could know about its clients.
+/// The knowledge that a server could have of its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerView<'a> {
     /// Examples per client.
@@ -50,24 +50,24 @@ pub struct ServerView<'a> {
     pub probed: &'a [(ClientId, f64)],
     /// Answers to [`Probe::Answers`], in the order of the clients asked: as many numbers each as the kind has.
     pub answers: &'a [f64],
-    /// Answers to [`Probe::Training`], ascending by client; of one whose training diverged there is none.
+    /// Answers to [`Probe::Training`], ascending by client; without jobs whose training diverged.
     pub trained: &'a [TrainingReport<'a>],
-    /// The scenario's reward and `(α/m)·g_k` of the available clients, where the round works them out anyway. Nothing
-    /// that a policy could not compute itself from the history: it saves doing so twice.
+    /// The scenario's reward and `(α/m)·g_k` of the available clients, where the round works them out anyway. A policy
+    /// could compute them from the history; this saves the second computation.
     pub gains: Option<(&'a Reward, &'a [f64])>,
     /// The truth, for a policy that [sees it](Policy::sees_truth).
     pub genie: Option<&'a Genie>,
-    /// The best set in hindsight, ascending, and what it is worth, for a policy that [foresees](Policy::foresees) it.
+    /// The best set in hindsight, ascending, and its value, for a policy that [foresees](Policy::foresees) it.
     pub foreseen: Option<(&'a [ClientId], f64)>,
     /// The layout of the model, for a policy that [declares](Policy::capabilities) that it knows it.
     pub layout: Option<&'a Layout>,
-    /// What may be decided, for a policy that [declares](Policy::capabilities) that it knows it.
+    /// The decisions open to a policy that [declares](Policy::capabilities) `bounds`.
     pub bounds: Option<Bounds>,
-    /// What answers [`ServerView::forecast`], for a policy that [declares](Policy::capabilities) that it asks.
+    /// The source of [`ServerView::forecast`], for a policy that [declares](Policy::capabilities) `forecast`.
     pub forecaster: Option<&'a Forecaster<'a>>,
 }
 
-/// What a client declares about its device, in seconds of a typical job.
+/// A client's declaration of its device, in seconds of a typical job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeclaredDevice {
     /// Median duration of the compute phase.
@@ -77,8 +77,8 @@ pub struct DeclaredDevice {
 }
 
 impl<'a> ServerView<'a> {
-    /// `(α/m)·g_k` of the available clients under a reward: those of the round if it is the scenario's reward, or else
-    /// worked out into `buffer`.
+    /// `(α/m)·g_k` of the available clients under a reward: those of the round for the scenario's reward, or else
+    /// computed into `buffer`.
     pub fn gains<'b>(
         &self,
         reward: &Reward,
@@ -98,8 +98,9 @@ impl<'a> ServerView<'a> {
         }
     }
 
-    /// Whether a client will be online throughout `[from, to)`, of a policy that declares forecasts: right with the
-    /// probability `[population.forecast] accuracy`, each question by itself; the same question has the same answer.
+    /// Whether a client will be online throughout `[from, to)`, for a policy that declares forecasts: right with the
+    /// probability `[population.forecast] accuracy`, independently for each question; the same question has the same
+    /// answer.
     ///
     /// # Errors
     /// If the interval reaches beyond the horizon, ends before it begins, or the client is another server's: then the

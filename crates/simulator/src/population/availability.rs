@@ -53,7 +53,7 @@ pub struct Stretch {
     pub until: VirtualTime,
 }
 
-/// A stretch as its process knows it.
+/// A stretch in the form of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
     from: u64,
@@ -100,7 +100,7 @@ impl Availability {
         notes: &mut Vec<String>,
     ) -> Result<(), Complaint> {
         let process = config.process(group, notes)?;
-        // Neighbours that are always there are one group.
+        // Neighbouring groups that are always available become one.
         let goes_on = matches!((self.groups.last(), &process), (Some((_, Process::Always)), Process::Always));
         if !goes_on {
             self.groups.push((self.clients, process));
@@ -172,7 +172,7 @@ impl Walk<'_> {
         state
     }
 
-    /// The stretch after one that ends.
+    /// The stretch after a given one.
     fn next(&mut self, state: State) -> State {
         let (in_group, draws) = (self.in_group, &mut self.draws);
         match self.process {

@@ -50,7 +50,7 @@ macro_rules! describes_clients {
             /// When devices are available (default `always`).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub availability: Option<AvailabilityConfig>,
-            /// What happens to a job when its device goes away (default `pause`).
+            /// Fate of a job when its device goes away (default `pause`).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub interrupted: Option<Interruption>,
             $($last)*
@@ -81,10 +81,10 @@ describes_clients! {
         /// Number of clients; may be left out when every group gives its count.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub clients: Option<usize>,
-        /// A population that is known by its name, instead of clients, groups, latency laws and device.
+        /// A population known by name, instead of clients, groups, latency laws and device.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub preset: Option<Preset>,
-        /// Availability forecasts that policies may ask for; none if left out.
+        /// Forecasts of availability for policies; without it there are none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub forecast: Option<ForecastConfig>,
     } {
@@ -151,12 +151,12 @@ pub struct JitterConfig {
     pub upload: Option<FactorLaw>,
 }
 
-/// What a job consists of, for device profiles.
+/// The parts of a job, for device profiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
     /// Examples per client, where the task partitions data.
     pub data_sizes: Option<&'a [u32]>,
-    /// How many of them a job goes through.
+    /// The training that one job does.
     pub training: &'a LocalTraining,
     /// Bytes of the model, each way.
     pub payload_bytes: u64,
@@ -201,7 +201,7 @@ impl PopulationConfig {
         Ok(self.group.iter().enumerate().map(inherit).collect())
     }
 
-    /// The groups of a preset, with what else is said of all clients.
+    /// The groups of a preset, with the other keys for all clients.
     fn preset_groups(&self, preset: Preset) -> Result<Vec<(String, GroupConfig, usize)>, Complaint> {
         let said = [
             ("clients", self.clients.is_some()),
@@ -216,7 +216,7 @@ impl PopulationConfig {
         Self { preset: None, group: preset.groups(), ..self.clone() }.groups()
     }
 
-    /// Clients per group: counts as given, shares by largest remainder of what `clients` says.
+    /// Clients per group: counts as given, shares of `clients` by largest remainder.
     fn group_counts(&self) -> Result<Vec<usize>, Complaint> {
         let mut counts = vec![0; self.group.len()];
         let mut shares = Vec::new();
@@ -253,7 +253,7 @@ impl PopulationConfig {
         let mut left = clients.saturating_sub(counted);
         let mut remainders = Vec::new();
         for &(index, exact) in &exact {
-            // A share that is a whole number but for rounding is that number.
+            // A share that is a whole number up to rounding is that number.
             let floor = libm::floor(exact + 1e-9);
             counts[index] = floor as usize;
             left = left.saturating_sub(floor as usize);
@@ -290,14 +290,13 @@ impl PopulationConfig {
     }
 
     /// Makes file names relative: those of empirical laws to `base`, the folder of the scenario; those of traces and
-    /// tables as
-    /// [`located`](fedgenie_learning::data::located) says.
+    /// tables as [`located`](fedgenie_learning::data::located) says.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.resolve_own_paths(base, data);
         self.group.iter_mut().for_each(|group| group.resolve_own_paths(base, data));
     }
 
-    /// What forecasts are like, where there are any.
+    /// The forecasts of availability, if there are any.
     fn forecast(&self) -> Result<Option<Forecast>, Complaint> {
         let checked = self.forecast.as_ref().map(ForecastConfig::checked).transpose();
         checked.map_err(|complaint| complaint.below("population.forecast"))
@@ -306,7 +305,7 @@ impl PopulationConfig {
     /// Builds the clients of one seed.
     ///
     /// # Errors
-    /// Path, what was found and what would be right.
+    /// Path, found and expected value.
     pub fn build(&self, work: &Work<'_>, streams: &Streams) -> Result<Population, Complaint> {
         let clients = self.client_count()?;
         let mut builder = Builder::new(clients, work, streams);

@@ -1,10 +1,10 @@
 //! Availability forecasts: whether a client will be online throughout an interval, right with some probability.
 //!
 //! # Definition
-//! The answer to (client, from, to) is whether the device is available at every instant of `[from, to)`, which is so
-//! for an empty interval. With probability `1 − accuracy` the answer is the opposite, each question by itself. The same
-//! question has the same answer in every round and for every policy. A question beyond `now + horizon` is refused: it
-//! ends the run.
+//! The answer to (client, from, to) is whether the device is available at every instant of `[from, to)`, which is true
+//! of an empty interval. With probability `1 − accuracy` the answer is the opposite, independently for each question.
+//! The same question has the same answer in every round and for every policy. A question beyond `now + horizon` is
+//! refused: it ends the run.
 //!
 //! # Example
 //! ```toml
@@ -30,11 +30,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
-/// `[population.forecast]`: what policies may ask about the availability of devices.
+/// `[population.forecast]`: forecasts of availability that policies may ask for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForecastConfig {
-    /// How far ahead.
+    /// How far into the future.
     pub horizon: Duration,
     /// The probability that an answer is right, between 0 and 1.
     #[serde(default = "always")]
@@ -45,10 +45,10 @@ const fn always() -> f64 {
     1.0
 }
 
-/// What forecasts of a population are like, checked.
+/// The forecasts of a population, checked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// How far ahead.
+    /// How far into the future.
     pub horizon: Span,
     /// The probability that an answer is right.
     pub accuracy: f64,
@@ -74,7 +74,7 @@ pub enum ForecastError {
          [population.forecast] horizon"
     )]
     Beyond {
-        /// Whose forecast.
+        /// The client in question.
         client: ClientId,
         /// The end of the interval.
         until: VirtualTime,
@@ -84,31 +84,31 @@ pub enum ForecastError {
     /// The interval ends before it begins.
     #[error("asks for a forecast of {client} from {from} until {until}, before it begins; give the earlier time first")]
     Backwards {
-        /// Whose forecast.
+        /// The client in question.
         client: ClientId,
         /// The beginning of the interval.
         from: VirtualTime,
         /// Its end.
         until: VirtualTime,
     },
-    /// The client belongs to another server, or is none.
+    /// The client belongs to another server, or does not exist.
     #[error("asks for a forecast of {client}, which is no client of its server; ask about the server's own")]
     Stranger {
-        /// Whose forecast.
+        /// The client in question.
         client: ClientId,
     },
-    /// The policy does not say that it asks.
+    /// The policy does not declare forecasts.
     #[error("asks for a forecast, and does not declare it; let its capabilities say so")]
     Undeclared,
 }
 
-/// Answers the questions of one server's policy. It remembers nothing that an answer depends on.
+/// Answers the questions of one server's policy. No answer depends on its memory.
 #[derive(Debug)]
 pub struct Forecaster<'w> {
     forecast: Forecast,
     streams: &'w Streams,
     cursors: Cursors<'w>,
-    /// The server's clients, ascending; none for all.
+    /// The server's clients, ascending; `None` for all.
     members: Option<&'w [ClientId]>,
     clients: usize,
     now: Cell<VirtualTime>,
@@ -117,7 +117,7 @@ pub struct Forecaster<'w> {
 }
 
 impl<'w> Forecaster<'w> {
-    /// For the policy of a server with these clients, or with all; none where the population has no forecasts.
+    /// For the policy of a server with these clients, or with all; `None` if the population has no forecasts.
     pub fn new(population: &'w Population, streams: &'w Streams, members: Option<&'w [ClientId]>) -> Option<Self> {
         Some(Self {
             forecast: population.forecast?,
@@ -130,7 +130,7 @@ impl<'w> Forecaster<'w> {
         })
     }
 
-    /// The same, at an instant.
+    /// The same forecaster, at an instant.
     pub fn at(&self, now: VirtualTime) -> &Self {
         self.now.set(now);
         self
@@ -176,7 +176,7 @@ impl<'w> Forecaster<'w> {
         self.streams.stream(Purpose::Forecast, client.0, (mixed >> 32) as u32).uniform()
     }
 
-    /// The first question without an answer since this was last looked at.
+    /// The first question without an answer since the last call.
     pub fn refused(&self) -> Option<ForecastError> {
         self.refused.take()
     }
@@ -220,7 +220,7 @@ mod tests {
         })
     }
 
-    /// Online at every tenth of a millisecond of an interval, which no stretch of these devices falls between.
+    /// Online at every tenth of a millisecond of an interval; no stretch of these devices is shorter.
     fn is_online(cursors: &Cursors<'_>, (client, from, to): (ClientId, VirtualTime, VirtualTime)) -> bool {
         (from.0..to.0).step_by(100_000).all(|time| cursors.is_available(client, VirtualTime(time)))
     }

@@ -1,7 +1,7 @@
 //! Laws as a scenario writes them: `{ lognormal = { median = { uniform = ["0.1 s", "1 s"] }, sigma = 0.3 } }`.
 //!
-//! Each law's file in [`fedgenie_core::law`] says which parameters it has. Each of them may be a number, a law it is
-//! drawn from once per client, a list with one number per client, or a column of a file: [`Parameter`].
+//! Each law's file in [`fedgenie_core::law`] lists its parameters. Each of them may be a number, a law it is drawn from
+//! once per client, a list with one number per client, or a column of a file: [`Parameter`].
 
 mod link;
 mod parameter;
@@ -27,7 +27,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// A client for whom a law or a number is worked out.
+/// The client of a law or a number.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupClient<'a> {
     /// The client's number in the population: it decides the draws.
@@ -38,10 +38,10 @@ pub struct GroupClient<'a> {
     pub streams: &'a Streams,
 }
 
-/// How many parameters a law may have: so many numbers are set apart for each law of a client.
+/// The most parameters of a law: so many numbers are set apart for each law of a client.
 const MOST_PARAMETERS: u32 = 16;
 
-/// What stands for the parameters of a law of the quantity `Q` in a scenario.
+/// The form in scenarios of the parameters of a law of the quantity `Q`.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema)]
 pub struct PerClient<Q>(PhantomData<Q>);
 
@@ -93,7 +93,7 @@ impl<Q: Quantity> ClientLaw<Q> {
         self.0 = located;
     }
 
-    /// Appends what a careful user should know about the files that were read.
+    /// Appends warnings about the files that were read.
     pub(super) fn notes(&self, notes: &mut Vec<String>) {
         let looked = self.each_parameter(&mut |parameter| {
             parameter.notes(notes);
@@ -119,7 +119,7 @@ impl<Q: Quantity> ClientLaw<Q> {
     /// The client's law. `number` numbers the law among those of the client, so that their parameters are drawn apart.
     ///
     /// # Errors
-    /// A sentence naming the parameter, what was found and what would be right.
+    /// A sentence naming the parameter, found and expected value.
     pub fn build(&self, client: &GroupClient<'_>, number: u32) -> Result<AnyLaw, String> {
         let first = number * MOST_PARAMETERS;
         let mut draw = Draw { client, index: first, unit: PhantomData::<Q> };
@@ -130,7 +130,7 @@ impl<Q: Quantity> ClientLaw<Q> {
         Ok(law)
     }
 
-    /// The law, where no parameter is drawn.
+    /// The law, if no parameter is drawn.
     fn build_given(&self, client: &GroupClient<'_>) -> Result<AnyLaw, String> {
         self.each_parameter(&mut |parameter| match parameter.is_drawn() {
             true => {
@@ -141,13 +141,13 @@ impl<Q: Quantity> ClientLaw<Q> {
         self.build(client, 0)
     }
 
-    /// Looks at the parameters in their order, up to the first that is refused.
+    /// Visits the parameters in their order, up to the first refusal.
     fn each_parameter(&self, look: &mut dyn FnMut(&dyn AnyParameter) -> Result<(), String>) -> Result<(), String> {
         self.0.convert(&mut Look { look, unit: PhantomData }).map(|_| ())
     }
 }
 
-/// Looks at parameters.
+/// Visits parameters.
 struct Look<'a, Q> {
     look: &'a mut dyn FnMut(&dyn AnyParameter) -> Result<(), String>,
     unit: PhantomData<Q>,
@@ -238,8 +238,8 @@ impl<'de, Q: Quantity> Deserialize<'de> for ClientLaw<Q> {
     }
 }
 
-/// Reads `{ NAME = .. }`. Derived serde reads the law; what is no law is told apart here, where all that would be right
-/// can be said.
+/// Reads `{ NAME = .. }`. Derived serde reads the law; other keys are refused here, where the message can list the
+/// valid ones.
 struct LawVisitor<Q>(PhantomData<Q>);
 
 impl<'de, Q: Quantity> de::Visitor<'de> for LawVisitor<Q> {
@@ -257,7 +257,7 @@ impl<'de, Q: Quantity> de::Visitor<'de> for LawVisitor<Q> {
     }
 }
 
-/// What the JSON schema calls laws and numbers of a quantity.
+/// Names of a quantity's laws and numbers in the JSON schema.
 pub trait SchemaNames: Quantity {
     /// Its laws.
     const LAW: &'static str;
@@ -291,7 +291,7 @@ impl<Q: SchemaNames> JsonSchema for ClientLaw<Q> {
     }
 }
 
-/// Removes what `fedgenie describe law/NAME` says: every law stands in the schema once per quantity.
+/// Removes the text of `fedgenie describe law/NAME`: every law stands in the schema once per quantity.
 fn without_explanations(schema: &mut Schema) {
     fn strip(of: &mut Value) {
         if let Value::Object(of) = of {

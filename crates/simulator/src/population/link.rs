@@ -76,7 +76,7 @@ pub struct LinkTraces {
     links: Vec<(usize, usize, bool)>,
 }
 
-/// Why there is no such link.
+/// Why a link is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// No points, or not as many times as rates.
@@ -94,7 +94,7 @@ impl LinkTraces {
     /// Adds a link; see [`LinkTrace::new`].
     ///
     /// # Errors
-    /// As [`LinkTrace::new`]; what was added before cannot be used then.
+    /// As [`LinkTrace::new`]; earlier links are lost too.
     pub fn add(
         &mut self,
         points: impl Iterator<Item = (Span, f64)>,
@@ -161,7 +161,7 @@ impl LinkTrace {
     /// window.
     ///
     /// # Errors
-    /// If times or rates are not as they have to be; the number of the point, from 0.
+    /// If times or rates are out of order or range; the number of the point, from 0.
     pub fn new(times: &[Span], rates: &[f64], window: Span, wrap: bool) -> Result<Self, LinkError> {
         if times.len() != rates.len() {
             return Err(LinkError::Points);
@@ -211,7 +211,7 @@ impl LinkTrace {
         Self::new(&times, &rates, self.window(), self.wrap)
     }
 
-    /// Where the window begins in which a time lies, and the ns since then; none after the end of the trace.
+    /// Beginning of the window that contains a time, and the ns since then; `None` after the end of the trace.
     fn in_window(&self, time: VirtualTime) -> Option<(u64, u64)> {
         let window = self.window().0;
         if time.0 < window {
@@ -225,8 +225,7 @@ impl LinkTrace {
         self.times().partition_point(|time| *time <= since) - 1
     }
 
-    /// When a transfer that begins at `from` has moved `bits`; `None` if that never happens, or only after the end of
-    /// virtual time.
+    /// When a transfer that begins at `from` has moved `bits`; `None` if never, or only after the end of virtual time.
     pub fn transfer(&self, from: VirtualTime, bits: f64) -> Option<VirtualTime> {
         if bits <= 0.0 {
             return Some(from);
@@ -247,7 +246,7 @@ impl LinkTrace {
             if !self.wrap || whole <= 0.0 {
                 return None;
             }
-            // Whole windows: as many as leave something for the last one.
+            // Whole windows, so many that bits are left for the last one.
             target -= whole;
             first = 0;
             let more = floor(target / whole);
@@ -261,7 +260,7 @@ impl LinkTrace {
         }
         let piece = first + integrals[first + 1..].partition_point(|integral| *integral < target);
         let left = target - integrals[piece];
-        // What is left may be lost in rounding, before a piece that carries nothing.
+        // The bits left may be lost in rounding, before a piece without capacity.
         let seconds = if left > 0.0 { left / rates[piece] } else { 0.0 };
         later(base.checked_add(times[piece])?, seconds).map(|end| end.max(from))
     }
@@ -300,8 +299,8 @@ impl LinkTrace {
 
     /// [`LinkTrace::transfer`] for a device that is sometimes away: bits move only in its available stretches,
     /// `[start, end)`. A transfer that needs exactly the rest of a stretch ends at its end; a transfer of 0 bits ends
-    /// at once, even if the device is away. `None` too after
-    /// [`MOST_CHANGES`] stretches. `offset` is the link's time at the run's beginning.
+    /// at once, even if the device is away. Also `None` after [`MOST_CHANGES`] stretches. `offset` is the link's time
+    /// at the run's beginning.
     pub fn transfer_while(
         &self,
         offset: Span,

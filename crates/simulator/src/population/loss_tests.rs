@@ -1,4 +1,4 @@
-//! Losses of jobs, and the formulas that know of them.
+//! Losses of jobs, and the formulas that account for them.
 
 use super::*;
 use fedgenie_learning::trainer::{LocalTraining, OptimizerConfig};
@@ -28,7 +28,7 @@ fn draws(population: &Population) -> impl Iterator<Item = JobDraw> + '_ {
     (0..DRAWS).map(of)
 }
 
-/// Fails if a share of draws is not that of a probability: beyond four standard deviations.
+/// Fails if a share of draws differs from a probability by more than four standard deviations.
 fn assert_share(found: usize, probability: f64, what: &str) {
     let (share, count) = (found as f64 / f64::from(DRAWS), f64::from(DRAWS));
     let deviation = fedgenie_core::math::float::sqrt(probability * (1.0 - probability) / count);
@@ -87,7 +87,7 @@ fn hazards_strike_as_before_where_probabilities_stand_beside_them() {
     assert!(earlier > 0);
 }
 
-/// Mean speeds and cdfs against means over draws, which know the definition alone.
+/// Mean speeds and cdfs against means over draws, which use the definition alone.
 #[test]
 fn formulas_are_means_over_draws() {
     for dropout in [

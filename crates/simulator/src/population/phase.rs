@@ -1,4 +1,4 @@
-//! Phases of a job: what each needs, and when it ends on a device that is sometimes away.
+//! Phases of a job: their needs, and their ends on a device that is sometimes away.
 
 use super::availability::{Cursors, Stretch};
 use super::link::LinkTrace;
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What happens to a job when its device goes away.
+/// The fate of a job when its device goes away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interruption {
@@ -23,7 +23,7 @@ pub enum Interruption {
     RunOn,
 }
 
-/// What a phase needs to end.
+/// The need of a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Need {
     /// Time.
@@ -76,19 +76,19 @@ impl Population {
         !self.links.is_empty()
     }
 
-    /// What becomes of the client's job when its device goes away.
+    /// The fate of the client's job when its device goes away.
     pub fn interruption(&self, client: ClientId) -> Interruption {
         self.groups[self.group_of(client)].interruption
     }
 
-    /// Whether any client's device may go away and its job not run on.
+    /// Whether any client's device may go away in a job that does not run on.
     pub fn has_interruptions(&self) -> bool {
         let comes_and_goes = |group: &Group| !self.availability.is_always_there(group.first);
         let in_use = self.groups.iter().filter(|group| group.count > 0);
         in_use.filter(|group| comes_and_goes(group)).any(|group| group.interruption != Interruption::RunOn)
     }
 
-    /// What the span `drawn` of a phase, or of a part of it, needs.
+    /// The need of the span `drawn` of a phase, or of a part of it.
     fn need_of(&self, client: ClientId, phase: Phase, drawn: Span) -> Need {
         let Some(link) = self.link_of(client, phase) else { return Need::Time(drawn) };
         let ClientLink { bits, nominal, .. } = self.links[link];
@@ -100,23 +100,22 @@ impl Population {
         Need::Bits { bits, link }
     }
 
-    /// What a phase of a drawn job needs. Over a traced link, the drawn span is what the phase would take at the link's
-    /// mean rate; what it needs are bits.
+    /// The need of a drawn job's phase. Over a traced link, the drawn span is the phase's duration at the link's mean
+    /// rate; its need is in bits.
     pub fn need(&self, draw: &JobDraw, client: ClientId, phase: Phase) -> Need {
         self.need_of(client, phase, draw.phases[phase.index()])
     }
 
-    /// What passes before the client is lost in a phase, if the draw says that it is. Over a traced link, a hazard is
-    /// one per time at the link's mean rate: it strikes when that share of the bits has moved.
+    /// The need up to the client's loss in a phase, if the draw loses it there. Over a traced link, a hazard is one per
+    /// time at the link's mean rate: it strikes when that share of the bits has moved.
     pub fn need_until_loss(&self, draw: &JobDraw, client: ClientId, phase: Phase) -> Option<Need> {
         let (_, after) = draw.loss.filter(|(lost_in, _)| *lost_in == phase)?;
         Some(self.need_of(client, phase, after))
     }
 
-    /// When what begins at `start` has what it needs; `None` if never. Under [`Interruption::Pause`] nothing passes
-    /// while the device is away; otherwise availability does not count, and whether the job was lost before is the
-    /// caller's to see, by
-    /// [`interrupted_at`].
+    /// When a need that begins at `start` is met; `None` if never. Under [`Interruption::Pause`] nothing passes while
+    /// the device is away; otherwise availability does not count, and the caller checks with [`interrupted_at`] whether
+    /// the job was lost before.
     pub fn reach(
         &self,
         cursors: &Cursors<'_>,
@@ -194,10 +193,9 @@ impl Population {
     }
 }
 
-/// When a device goes away in what begins at `start` and would end at `end`, or never: the instant at which a job is
-/// lost under
-/// [`Interruption::Lose`]. What ends exactly when the device goes away is not lost; what begins while it is away is
-/// lost at once.
+/// The first instant at which a device goes away between `start` and `end` (or never): a job is lost there under
+/// [`Interruption::Lose`]. A phase that ends exactly when the device goes away is not lost; one that begins while it is
+/// away is lost at once.
 pub fn interrupted_at(
     cursors: &Cursors<'_>,
     client: ClientId,

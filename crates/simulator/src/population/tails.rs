@@ -48,8 +48,8 @@ mod tests {
         config.build(&work, &Streams::new(1)).unwrap_or_else(|error| panic!("{}", error.message)).heavy_tails()
     }
 
-    /// Two of three clients have a Pareto law; of these the second has no mean. A mixture is as heavy as its heaviest
-    /// part; from above 2 on, and for laws whose moments are all finite, nothing is said.
+    /// Two of three clients have a Pareto law; the second of these has no mean. A mixture is as heavy as its heaviest
+    /// part; shapes above 2, and laws with finite moments, cause no sentence.
     #[test]
     fn heavy_tails_are_named() {
         let found = tails(

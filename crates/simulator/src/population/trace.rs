@@ -1,6 +1,6 @@
 //! Importers of measurements on real devices: availability, speed of computing, rates of links.
 //!
-//! | module | what it reads |
+//! | module | input |
 //! |---|---|
 //! | [`intervals`] | availability in our own CSV |
 //! | [`flhetbench`] | FLHetBench's availability intervals and windows |
@@ -16,9 +16,8 @@
 //!
 //! # Defects
 //! An importer of our own formats refuses every deviation from the documented format, and tells up to ten at once; it
-//! mends those of logs if it is asked to. An importer of a published data
-//! set drops or mends the known defects of the set, counts them, and reports them in [`Imported::notes`], which become
-//! warnings of the world.
+//! mends those of logs on request. An importer of a published data set drops or mends the known defects of the set,
+//! counts them, and reports them in [`Imported::notes`], which become warnings of the world.
 
 mod assign;
 pub(crate) mod columns;
@@ -54,13 +53,13 @@ pub const RECORDS_MAX: usize = TRACE_RECORDS;
 pub struct Imported<T> {
     /// The records.
     pub value: T,
-    /// How many records were dropped or mended, and why: one sentence each, naming the file.
+    /// How many records were dropped or mended, and why: one sentence each, with the file's name.
     pub notes: Vec<String>,
     /// The same in numbers.
     pub defects: Defects,
 }
 
-/// Imported records with the names that they are joined by, ascending; none without a key.
+/// Imported records with the names that they are joined by, ascending; no names without a key.
 pub type Named<T> = (Imported<T>, Arc<[String]>);
 
 /// How many records of each kind an importer met.
@@ -124,11 +123,11 @@ pub struct AvailabilityTraces {
     first: Vec<usize>,
     windows: Vec<u64>,
     times_of_day: Vec<u64>,
-    /// Of each trace, where they are joined by name; ascending.
+    /// The name of each trace, ascending; empty unless they are joined by name.
     names: Vec<String>,
 }
 
-/// A maximal piece of time of one state, in a trace's time; `None` for an end that is not there.
+/// A maximal interval of one state, in a trace's time; `None` for a missing end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub from: Option<i128>,
@@ -170,7 +169,7 @@ impl AvailabilityTraces {
     }
 
     /// Adds a trace: its intervals [start, end) in ascending order, not empty, not overlapping and within the window;
-    /// those that touch are joined. `time_of_day` is what a clock showed where the window begins.
+    /// intervals that touch are joined. `time_of_day` is the time on a clock where the window begins.
     ///
     /// # Panics
     /// If the intervals or the window are not as they have to be; importers check.
@@ -205,13 +204,13 @@ impl AvailabilityTraces {
         Span(self.windows[trace])
     }
 
-    /// What a clock showed where a trace's window begins.
+    /// Time on a clock where a trace's window begins.
     pub fn time_of_day(&self, trace: usize) -> Span {
         Span(self.times_of_day[trace])
     }
 
-    /// The state at a trace's time, and how far it reaches. With `wrap`, `at` is within the window, and a piece may
-    /// reach beyond it.
+    /// The state at a trace's time, and its end. With `wrap`, `at` is within the window, and a piece may reach beyond
+    /// it.
     pub(super) fn piece(&self, trace: usize, at: u64, wrap: bool) -> Piece {
         let range = self.first[trace]..self.first[trace + 1];
         let (starts, ends) = (&self.starts[range.clone()], &self.ends[range]);

@@ -3,12 +3,12 @@
 //! # Definition
 //! `concurrency` clients are kept busy. Whenever one has delivered, the policy chooses its successor, which gets the
 //! newest model; successors of the same instant are chosen after everything else of that instant, one after the other.
-//! With every `buffer`-th update the model changes, and a *round* is over. An update is as many rounds *stale* as
-//! models were made since the client was sent its own. With base weights `b_k` of `[aggregation]` and the staleness
-//! weight `s`, the change is `Δ = Σ_k b_k s(stale_k) δ_k / Σ_k b_k`: what staleness takes away stays with the old
-//! model. `δ_k` is what the client changed (`combine = "changes"`, FedBuff), or the difference between what it sent and
-//! the current model (`"models"`, FedAsync; with `buffer = 1` and a server that averages with `lr = α`, the new model
-//! is `(1 − αs) w + αs w_k`). An update older than `max_staleness` is late: it is not used.
+//! With every `buffer`-th update the model changes, and a *round* is over. An update's *staleness* is the number of
+//! models made since its client was sent its own. With base weights `b_k` of `[aggregation]` and the staleness weight
+//! `s`, the change is `Δ = Σ_k b_k s(stale_k) δ_k / Σ_k b_k`: weight lost to staleness stays with the old model. `δ_k`
+//! is the client's change (`combine = "changes"`, FedBuff), or the difference between the model that it sent and the
+//! current one (`"models"`, FedAsync; with `buffer = 1` and a server that averages with `lr = α`, the new model is
+//! `(1 − αs) w + αs w_k`). An update older than `max_staleness` is late: it is not used.
 //!
 //! A policy's weights are coefficients: with them, `Δ = Σ_k weight_k s(stale_k) δ_k`. All selections of a run have
 //! weights then, since updates of any of them may meet. A selection is never empty.
@@ -60,13 +60,13 @@ pub struct BufferedConfig {
     pub concurrency: usize,
     /// Updates per new model; at most as many as there are clients.
     pub buffer: usize,
-    /// How much an update counts that is some rounds old.
+    /// The weight of a stale update.
     #[serde(default)]
     pub staleness: Staleness,
     /// Updates older than this many rounds are not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_staleness: Option<u32>,
-    /// What is averaged.
+    /// The quantity averaged.
     #[serde(default)]
     pub combine: Combine,
     /// The longest that the server waits for a client; needed where clients can be lost.
@@ -74,14 +74,14 @@ pub struct BufferedConfig {
     pub timeout: Option<Duration>,
 }
 
-/// What is averaged.
+/// The quantity averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combine {
-    /// What each client changed in the model that it was sent.
+    /// Each client's change of the model that it was sent.
     #[default]
     Changes,
-    /// The models that came back, against the current one.
+    /// The difference between each returned model and the current one.
     Models,
 }
 
@@ -92,11 +92,11 @@ pub struct BufferedRule {
     pub concurrency: usize,
     /// Updates per new model.
     pub buffer: usize,
-    /// How much an update counts that is some rounds old.
+    /// The weight of a stale update.
     pub staleness: Staleness,
-    /// The oldest update that is used.
+    /// The largest staleness of an update that is used.
     pub max_staleness: u32,
-    /// What is averaged.
+    /// The quantity averaged.
     pub combine: Combine,
     /// The longest that the server waits for a client.
     pub timeout: Option<Span>,

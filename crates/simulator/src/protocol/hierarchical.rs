@@ -2,16 +2,15 @@
 //!
 //! # Definition
 //! Each client belongs to one of `edges` edge servers. In a round of the cloud, the cloud's policy chooses edge
-//! servers; the model travels to each of them over its link; the edge server holds `edge_rounds` synchronous rounds
-//! among its own clients, in which the scenario's policy chooses, and from each of which its model is the average of
-//! the updates; its model travels back. The cloud's round is over when all models are there, or at the cloud's timeout,
-//! when the edge servers that are missing and all their jobs are called off. The cloud averages the edge servers'
-//! models, weighted by the examples of all their clients (`weighting = "uniform"`: all alike), and makes its step as
-//! `[aggregation]` says.
+//! servers, and the model travels to each of them over its link. The edge server holds `edge_rounds` synchronous rounds
+//! among its own clients, chosen by the scenario's policy; in each its model becomes the average of the updates. Its
+//! model travels back. The cloud's round is over when all models are there, or at the cloud's timeout, which calls off
+//! the missing edge servers and all their jobs. The cloud averages the edge servers' models, weighted by the examples
+//! of all their clients (`weighting = "uniform"`: equally), and makes its step as `[aggregation]` says.
 //!
 //! Each edge server has a policy of its own, which sees its clients alone: shares of data and numbers of rounds are the
-//! edge server's. When none of them is available, it waits until one is. The cloud's policy sees an edge server as it
-//! would a client: data size, and the time from the cloud's dispatch to the arrival of the model.
+//! edge server's. When none of them is available, it waits until one is. The cloud's policy sees an edge server as a
+//! client: its data size, and the time from the cloud's dispatch to the arrival of the model.
 //!
 //! *Asynchronous cloud*: with `cloud = { buffer = 4 }` edge servers work without waiting for each other, by the laws of
 //! `buffered`; `buffer` is at most the number of edge servers. Whenever a server's model has arrived, the cloud sends
@@ -19,12 +18,12 @@
 //! model changes, and a round is over: rounds are aggregations. A server's model is as many rounds *stale* as the cloud
 //! has made models since it sent that server its own. With base weights `b_m` of `[aggregation]` (the examples of all
 //! clients of server `m`) and the weight `s` of `staleness`, the change is `Δ = Σ_m b_m s(stale_m) δ_m / Σ_m b_m` over
-//! what arrived: what staleness takes away stays with the old model. `δ_m` is what the server changed in the model that
-//! it was sent (`combine = "changes"`, the default), or its difference to the present one (`"models"`). A model older
-//! than `max_staleness` is late and not used. A server may deliver several times in a round; the draws of its links are
-//! numbered by the models that it was sent.
+//! the models that arrived: weight lost to staleness stays with the old model. `δ_m` is the server's change of the
+//! model that it was sent (`combine = "changes"`, the default), or its model's difference to the present one
+//! (`"models"`). A model older than `max_staleness` is late and not used. A server may deliver several times in a
+//! round; the draws of its links are numbered by the models that it was sent.
 //!
-//! With `[clusters]`, the segments of a cluster take in what arrived from servers that were sent that cluster's model.
+//! With `[clusters]`, the segments of a cluster take in the models of servers that were sent that cluster's model.
 //! Rules decide after each aggregation, and a server moves when it is next sent a model. When the run's virtual time is
 //! over, the round under way is closed without a new model, and without a decision.
 //!
@@ -76,7 +75,7 @@ use serde_json::{Value, json};
 pub struct HierarchicalConfig {
     /// Edge servers.
     pub edges: usize,
-    /// Which clients belong to which edge server.
+    /// The assignment of clients to edge servers.
     #[serde(default)]
     pub assign: Assign,
     /// Clients per round of an edge server; or else `participation` is given.
@@ -86,7 +85,7 @@ pub struct HierarchicalConfig {
     /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub participation: Option<f64>,
-    /// Most clients that a policy may choose in a round of an edge server; if left out, as many as it asks.
+    /// Most clients that a policy may choose in a round of an edge server; if left out, the usual number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<usize>,
     /// Rounds of an edge server in a round of the cloud.
@@ -98,7 +97,8 @@ pub struct HierarchicalConfig {
     /// How long a model travels between the cloud and an edge server; no time if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkConfig>,
-    /// Which edge servers take part, or how models are taken in as they arrive; all take part in each round without it.
+    /// The edge servers that take part, or the rule by which models are taken in as they arrive; without it all take
+    /// part in each round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud: Option<CloudConfig>,
 }
@@ -107,7 +107,7 @@ const fn one() -> u32 {
     1
 }
 
-/// Which clients belong to which edge server.
+/// The assignment of clients to edge servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assign {
@@ -136,23 +136,23 @@ pub struct CloudConfig {
     /// Edge servers per round, where a policy chooses them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cohort: Option<usize>,
-    /// Who chooses them: any policy but the genie, which sees edge servers as clients.
+    /// The policy that chooses them: any but the genie. It sees edge servers as clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyConfig>,
-    /// The longest a round of the cloud waits, where a policy chooses who takes part.
+    /// The longest a round of the cloud waits, where a policy chooses edge servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
     /// Models of edge servers per new model, where these work without waiting for each other; at most as many as there
     /// are edge servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<usize>,
-    /// How much a model counts that is some rounds old, where they are taken in as they arrive.
+    /// The weight of a stale model, where models are taken in as they arrive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staleness: Option<Staleness>,
     /// Models older than this many rounds are not used, where they are taken in as they arrive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_staleness: Option<u32>,
-    /// What is averaged, where models are taken in as they arrive; `changes` if left out.
+    /// The quantity averaged, where models are taken in as they arrive; `changes` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combine: Option<Combine>,
 }
@@ -162,15 +162,15 @@ pub struct CloudConfig {
 pub struct HierarchicalRule {
     /// The clients of each edge server, ascending.
     pub members: Vec<Vec<ClientId>>,
-    /// The rounds of each edge server, which differ in the number of clients alone.
+    /// The rounds of each edge server; they differ only in the number of clients.
     pub edge: Vec<RoundRule>,
-    /// How many of them make a round of the cloud.
+    /// Rounds of an edge server in a round of the cloud.
     pub edge_rounds: u32,
     /// How long a model travels.
     pub link: Option<LinkConfig>,
     /// Edge servers per round of the cloud.
     pub edges_per_round: usize,
-    /// Who chooses them; everyone takes part if nobody does.
+    /// The policy that chooses them; all take part without one.
     pub cloud: Option<PolicyConfig>,
     /// The longest a round of the cloud waits.
     pub cloud_timeout: Option<Span>,
@@ -183,15 +183,15 @@ pub struct HierarchicalRule {
 pub struct CloudBuffer {
     /// Models per new model.
     pub models: usize,
-    /// How much a model counts that is some rounds old.
+    /// The weight of a stale model.
     pub staleness: Staleness,
-    /// The oldest model that is used.
+    /// The largest staleness of a model that is used.
     pub max_staleness: u32,
-    /// What is averaged.
+    /// The quantity averaged.
     pub combine: Combine,
 }
 
-/// What a cloud does, checked.
+/// The cloud's rule, checked.
 struct CloudRule {
     edges_per_round: usize,
     policy: Option<PolicyConfig>,
@@ -200,7 +200,7 @@ struct CloudRule {
 }
 
 impl CloudConfig {
-    /// The key of one kind of cloud that is given beside those of the other.
+    /// A key that belongs to the other kind of cloud.
     fn misplaced(&self) -> Option<Complaint> {
         let Self { cohort, policy, timeout, buffer, staleness, max_staleness, combine } = self;
         let (keys, message) = match buffer {
@@ -255,7 +255,7 @@ impl CloudConfig {
     }
 }
 
-/// The cloud's policy with its defaults; it knows of no reward but its own.
+/// The cloud's policy with its defaults, which come from its own keys alone.
 fn resolved(policy: &PolicyConfig) -> Result<PolicyConfig, Complaint> {
     let mut policy = policy.clone();
     policy.resolve(Known::default()).map_err(|error| Complaint::new("policy", error.message))?;

@@ -1,7 +1,7 @@
 //! Protocols in rounds: everyone asked gets the model at the same instant, and the round closes at its boundary.
 //!
 //! # Definition
-//! | protocol | the round closes when | what is not there |
+//! | protocol | the round closes when | a missing update |
 //! |---|---|---|
 //! | `synchronous` | all have arrived, or at the timeout | is called off at the timeout |
 //! | `over-selection` | the first `take` of `ask` have arrived, or at the timeout | is called off, or joins a later aggregation |
@@ -11,7 +11,7 @@
 //! the very instant of the deadline or timeout still counts. Under `over-selection`, of arrivals at the same instant as
 //! the last that is taken, the first dispatched count and the others are late. Late updates that join an aggregation do
 //! not count towards `take`, nor towards the `quorum`. A round that closes with fewer updates than its quorum is
-//! abandoned: the model stays as it was, and what was computed in it is wasted.
+//! abandoned: the model stays as it was, and the work of its jobs is wasted.
 //!
 //! *What policies decide.* A round has as many clients as the policy chooses: `cohort` (`ask`) is the usual size,
 //! `most` the largest. A policy that declares that its selection can be empty may hold a round without clients: it ends
@@ -65,7 +65,7 @@ pub struct OverSelectionConfig {
     pub most: Option<usize>,
     /// Updates waited for.
     pub take: usize,
-    /// What becomes of updates that are not waited for.
+    /// The fate of updates that are not waited for.
     #[serde(default)]
     pub late: LateConfig,
     /// The longest a round waits; needed where clients can be lost.
@@ -94,7 +94,7 @@ pub struct DeadlineConfig {
     /// Whether the round lasts until the deadline even if all have arrived.
     #[serde(default)]
     pub full_window: bool,
-    /// What becomes of late updates.
+    /// The fate of late updates.
     #[serde(default)]
     pub late: LateConfig,
     /// The fewest updates with which a round counts; with fewer it is abandoned.
@@ -102,7 +102,7 @@ pub struct DeadlineConfig {
     pub quorum: Option<usize>,
 }
 
-/// What becomes of updates that are not there when the round closes.
+/// The fate of updates that are missing when the round closes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LateConfig {
@@ -111,13 +111,13 @@ pub enum LateConfig {
     Drop,
     /// The client goes on; its update joins the aggregation of the round in which it arrives.
     Carry {
-        /// The weight of an update that is some rounds old.
+        /// The weight of a stale update.
         #[serde(default)]
         staleness: Staleness,
     },
 }
 
-/// When a round closes, and what becomes of what is not there.
+/// When a round closes, and the fate of missing updates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundRule {
     /// Clients asked per round.
@@ -128,13 +128,13 @@ pub struct RoundRule {
     pub take: usize,
     /// The longest a round waits.
     pub cut: Option<Span>,
-    /// The shortest that a policy may let a round wait in its place; none if it may not.
+    /// The shortest wait that a policy may choose instead; `None` if the wait is fixed.
     pub cut_least: Option<Span>,
     /// Whether the round always lasts until `cut`.
     pub full_window: bool,
     /// The fewest updates with which a round counts.
     pub quorum: usize,
-    /// Weight of late updates that the server goes on waiting for; none if late jobs are called off.
+    /// Weight of late updates that the server goes on waiting for; `None` if late jobs are called off.
     pub carry: Option<Staleness>,
 }
 

@@ -1,4 +1,4 @@
-//! How much an update counts that was computed from an older model.
+//! Staleness weights: how much an update counts that was computed from an older model.
 //!
 //! # Definition
 //! For an update `s` rounds old (0 is fresh): `constant` 1; `polynomial` `(1 + s)^−a`; `hinge` 1 up to `s = b`, beyond

@@ -1,14 +1,15 @@
-//! What policies decided of a round beside selecting its clients.
+//! Policies' decisions about a round beside its clients.
 
 use crate::policy::Selection;
 use fedgenie_core::time::Span;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Weights and work of the selected clients, and the deadline of their round, as far as policies decided them.
+/// Weights and work of the selected clients, and the deadline of their round, where policies decided them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoundDecisions {
-    /// The weight of each selected client; empty if no policy gave any, null where another one of several did.
+    /// The weight of each selected client; empty if no policy gave any, null for a policy that gave none beside others
+    /// that did.
     pub weights: Vec<Option<f64>>,
     /// The epochs of each selected client's job, likewise.
     pub work: Vec<Option<u32>>,
@@ -25,7 +26,7 @@ impl RoundDecisions {
         *deadline = None;
     }
 
-    /// Adds those of a selection, which `before` clients of the round precede.
+    /// Adds the decisions of a selection; `before` clients of the round precede it.
     pub(super) fn add(&mut self, before: usize, selection: &Selection) {
         let Self { weights, work, deadline } = self;
         extend(weights, &selection.weights, before, selection.len());
@@ -33,7 +34,7 @@ impl RoundDecisions {
         *deadline = deadline.or(selection.deadline);
     }
 
-    /// The columns of the round that a policy decided.
+    /// The columns of the round's decisions.
     pub(super) fn columns(&self) -> impl Iterator<Item = (String, Value)> {
         let weights = column("weights", &self.weights);
         let deadline = self.deadline.map(|deadline| ("deadline_s".to_owned(), json!(deadline.seconds())));

@@ -51,7 +51,7 @@ impl Chain {
     }
 }
 
-/// What is kept of a round to find the first difference of a replay.
+/// A round's mark, by which the first difference of a replay is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundMark {
     /// First 64 bits of the timeline chain after the round.
@@ -80,7 +80,7 @@ impl Digests {
         }
     }
 
-    /// Closes the round's links and writes what is kept of it into `mark`.
+    /// Closes the round's links and writes its mark.
     pub fn seal(&mut self, with_checksums: bool, mark: &mut RoundMark) {
         mark.checksums.clear();
         if with_checksums {

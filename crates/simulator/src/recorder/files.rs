@@ -15,7 +15,7 @@ use std::path::Path;
 pub const ROUNDS_FILE: &str = "rounds.jsonl";
 /// One JSON object per record, gzip.
 pub const EVENTS_FILE: &str = "events.jsonl.gz";
-/// What is kept of every round to find the first difference of a replay.
+/// The marks of all rounds, by which the first difference of a replay is found.
 pub const MARKS_FILE: &str = "digests.bin";
 
 /// The run in virtual time, in the trace format of Chrome's profiler, gzip.
@@ -58,11 +58,11 @@ impl RunFiles {
         })
     }
 
-    /// Opens the files of a run where they were when they were [saved](Sink::save) with the same options. What was
-    /// written later is cut off.
+    /// Opens the files of a run as they were when they were [saved](Sink::save) with the same options. Later output is
+    /// cut off.
     ///
     /// # Errors
-    /// If a file is missing, is not what was written, or was not written with these options.
+    /// If a file is missing or changed, or was not written with these options.
     pub fn reopen(folder: &Path, options: &RunFileOptions, state: &mut State<'_>) -> io::Result<Self> {
         let open = |name, state: &mut State<'_>| RecordFile::reopen(&folder.join(name), state);
         let (rounds, marks) = (open(ROUNDS_FILE, state)?, open(MARKS_FILE, state)?);
@@ -104,7 +104,7 @@ impl RunFiles {
     }
 }
 
-/// Whether a file is wanted, as it has to have been when the state was saved.
+/// Whether a file is wanted, which must be as it was when the state was saved.
 fn was_asked_for(is_wanted: bool, state: &mut State<'_>) -> bool {
     let mut was_wanted = is_wanted;
     state.field(&mut was_wanted);
@@ -165,7 +165,7 @@ impl Sink for RunFiles {
     }
 }
 
-/// Reads the next round's mark; none at the end of the file.
+/// Reads the next round's mark; `None` at the end of the file.
 ///
 /// # Errors
 /// If the file ends in the middle of a mark or cannot be read.

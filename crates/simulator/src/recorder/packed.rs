@@ -1,10 +1,9 @@
-//! A gzip file that is written in pieces, so that whoever writes it can stop between any two bytes and go on later.
+//! A gzip file that is written in pieces, so that its writer can stop between any two bytes and go on later.
 //!
 //! # Definition
 //! One gzip member (RFC 1952). Every [`BLOCK`] bytes are deflated on their own and flushed to a byte's end (RFC 1951,
-//! an empty stored block), so that a piece depends on no other and pieces follow each other as one stream. What has
-//! been deflated is in the file; what has not is less than a block, and goes with checksum and length into the state.
-//!
+//! an empty stored block), so that a piece depends on no other and pieces follow each other as one stream. Deflated
+//! bytes are in the file; the others are less than a block, and go with checksum and length into the state.
 //! # Cost
 //! A few bytes and an empty dictionary per block: about 1 % of the packed size. Bytes are gathered before they are
 //! packed, as an encoder clears a window of its own at each write.
@@ -19,21 +18,20 @@ pub(super) const BLOCK: usize = 1 << 18;
 /// Deflate, no flags, no time, fastest, unknown system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff];
 
-/// Packs what is written to it into another writer. One that is dropped ends its file, so that what a run that failed
-/// has written can be read.
+/// Packs its input into another writer. Dropping it ends its file, so that the output of a failed run can be read.
 #[derive(Debug, Stateful)]
 #[state(check = Self::is_sound)]
 pub(super) struct Packed<W: Write> {
-    /// None once the file has ended.
+    /// `None` once the file has ended.
     #[state(skip = "the file itself")]
     out: Option<W>,
     #[state(skip = "each block is packed by itself")]
     encoder: Compress,
-    /// What is not deflated yet; shorter than [`BLOCK`].
+    /// Bytes that are not deflated yet; shorter than [`BLOCK`].
     block: Vec<u8>,
-    /// CRC-32 of what is.
+    /// CRC-32 of the deflated bytes.
     checksum: u32,
-    /// Bytes of what is.
+    /// Number of the deflated bytes.
     length: u64,
     #[state(skip = "a buffer of one block")]
     packed: Vec<u8>,
@@ -46,18 +44,18 @@ impl<W: Write> Packed<W> {
         Ok(Self::going_on(out))
     }
 
-    /// Goes on with a file that has been begun, as soon as its state is loaded.
+    /// Goes on with a file that was begun, once its state is loaded.
     pub fn going_on(out: W) -> Self {
         let encoder = Compress::new(Compression::fast(), false);
         Self { out: Some(out), encoder, block: Vec::new(), checksum: 0, length: 0, packed: Vec::new() }
     }
 
-    /// Where packed bytes go.
+    /// The writer of the packed bytes.
     pub const fn inner_mut(&mut self) -> &mut W {
         self.out.as_mut().expect("only who ends the file takes its writer")
     }
 
-    /// Packs what is left, ends the file and returns where it went.
+    /// Packs the rest, ends the file and returns the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.end()
     }
@@ -82,7 +80,7 @@ impl<W: Write> Packed<W> {
             packed.reserve(block.len() / 2 + 64);
             let rest = &block[encoder.total_in() as usize..];
             let status = encoder.compress_vec(rest, packed, flush)?;
-            // Room that is left says that nothing waits for more.
+            // Room left in the buffer means that the encoder has no more output.
             let is_flushed = encoder.total_in() == block.len() as u64 && packed.len() < packed.capacity();
             if status == Status::StreamEnd || flush == FlushCompress::Sync && is_flushed {
                 break;
@@ -96,7 +94,7 @@ impl<W: Write> Packed<W> {
 impl<W: Write> Drop for Packed<W> {
     fn drop(&mut self) {
         if self.out.is_some() {
-            // Nobody is left to be told of an error.
+            // An error cannot be reported from here.
             let _ = self.end();
         }
     }
@@ -112,7 +110,7 @@ impl<W: Write> Write for Packed<W> {
         Ok(taken)
     }
 
-    /// Flushes what is packed; when that is does not depend on who asks.
+    /// Flushes the packed bytes; blocks do not depend on calls of this.
     fn flush(&mut self) -> io::Result<()> {
         self.inner_mut().flush()
     }
@@ -152,7 +150,7 @@ mod tests {
         packed.finish().unwrap()
     }
 
-    /// A reader that knows one member only gets everything; sizes are around ends of blocks.
+    /// A reader of single members gets everything; sizes are around ends of blocks.
     #[test]
     fn one_member_holds_everything() {
         for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 3 * BLOCK + 77_777] {

@@ -1,15 +1,15 @@
-//! A file of records whose writer can stop, and be followed by another one.
+//! A file of records that a writer can leave and a later one go on with.
 
 use fedgenie_core::state::{State, Stateful};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// A file being written, of which length and digest so far are known.
+/// A file being written, with length and digest so far.
 #[derive(Debug)]
 pub(super) struct RecordFile(BufWriter<Counted>);
 
-/// What of a file has left the buffer.
+/// The part of a file that has left the buffer.
 #[derive(Debug)]
 struct Counted {
     file: File,
@@ -44,10 +44,10 @@ impl RecordFile {
         Ok(Self(BufWriter::new(Counted { file, bytes: 0, hasher: blake3::Hasher::new() })))
     }
 
-    /// A file as it was when its writer [saved](Self::save) it; what came after is cut off.
+    /// A file as it was when its writer [saved](Self::save) it; later output is cut off.
     ///
     /// # Errors
-    /// If it is not that file any more, or cannot be read.
+    /// If the file has changed or cannot be read.
     pub fn reopen(path: &Path, state: &mut State<'_>) -> io::Result<Self> {
         let mut known = Extent::default();
         state.field(&mut known);
@@ -66,7 +66,7 @@ impl RecordFile {
         Ok(Self(BufWriter::new(Counted { file, bytes: known.bytes, hasher })))
     }
 
-    /// Waits until the disk has everything, and says how much that is.
+    /// Waits until everything is on disk, and saves its length and digest.
     pub fn save(&mut self, state: &mut State<'_>) -> io::Result<()> {
         self.0.flush()?;
         let Counted { file, bytes, hasher } = self.0.get_ref();
@@ -75,7 +75,7 @@ impl RecordFile {
         Ok(())
     }
 
-    /// Waits until the disk has everything.
+    /// Waits until everything is on disk.
     pub fn finish(mut self) -> io::Result<()> {
         self.0.flush()?;
         self.0.get_ref().file.sync_all()

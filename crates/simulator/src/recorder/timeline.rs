@@ -4,7 +4,7 @@
 //! One JSON object with `traceEvents`, gzip. Processes: 1 the server (or the cloud), 2 the edge servers, 3 the clients,
 //! with a thread each. Times are virtual microseconds with three decimals, so that no nanosecond is lost.
 //!
-//! | event | where | what |
+//! | event | where | meaning |
 //! |---|---|---|
 //! | span `round N` | server, edge server | from selection to aggregation |
 //! | span `download`, `compute`, `upload` | client | a phase, complete or cut |
@@ -34,11 +34,11 @@ const CLIENTS: u32 = 3;
 #[derive(Clone, Copy, Debug, Default, Stateful)]
 struct Open {
     round: u32,
-    /// The edge server whose job it is.
+    /// The job's edge server.
     edge: Option<u32>,
     phase: Phase,
     since: VirtualTime,
-    /// Its server stopped waiting; whether the client stopped as well is seen from what comes next.
+    /// When its server stopped waiting; the next record tells whether the client stopped as well.
     late: Option<VirtualTime>,
 }
 
@@ -85,7 +85,7 @@ impl<W: Write> Timeline<W> {
         Ok(timeline)
     }
 
-    /// Goes on with a timeline that has been begun, as soon as its state is loaded.
+    /// Goes on with a timeline that was begun, once its state is loaded.
     pub(super) fn going_on(out: W, rounds: RangeInclusive<u32>) -> Self {
         Self::of(Packed::going_on(out), rounds)
     }
@@ -105,7 +105,7 @@ impl<W: Write> Timeline<W> {
         }
     }
 
-    /// Where packed bytes go.
+    /// The writer of the packed bytes.
     pub(super) const fn inner_mut(&mut self) -> &mut W {
         self.out.inner_mut()
     }
@@ -160,8 +160,7 @@ impl<W: Write> Timeline<W> {
         self.write(&json!({ "ph": "i", "s": "t", "pid": pid, "tid": tid, "name": name, "ts": ts, "args": args }))
     }
 
-    /// Draws what a record says. What happens outside the rounds that are wanted is followed, so that jobs that reach
-    /// into them are drawn whole, but not drawn.
+    /// Draws a record. Jobs outside the wanted rounds are followed, so that those that reach into them are drawn whole.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -257,7 +256,7 @@ impl<W: Write> Timeline<W> {
         self.instant(at, "selection", time, &json!({ "round": round, "clients": selected.len() }))
     }
 
-    /// Draws what is left of a job that was called off.
+    /// Draws the rest of a job that was called off.
     fn cut(&mut self, client: ClientId) -> io::Result<()> {
         let Some(Open { round, phase, since, late, .. }) = self.jobs.remove(&client) else { return Ok(()) };
         let until = late.unwrap_or(self.clock);
@@ -288,7 +287,7 @@ impl<W: Write> Timeline<W> {
         }
     }
 
-    /// Draws what is still under way, and ends the file.
+    /// Draws the phases still under way, and ends the file.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -16,10 +16,10 @@
 //!
 //! `drift = { round = 51, rotate = 3 }`, under `hierarchical` with equally many clients at each of `M` edge servers:
 //! from round 51 of the cloud, server `m` has the test data of server `(m + 3) mod M`, and its clients have, in order,
-//! the training data of that server's. All that is trained, measured, averaged or weighed by examples follows; a client
-//! trains on what it has when it is asked, so that a cloud with `buffer` may take in models of the data before. Nobody
-//! is told: what policies know of amounts of data, and how long devices take, stays as it was at the start, as do the
-//! figures of the partition in `summary.json`.
+//! the training data of that server's. Training, measures, averages and weights by examples follow the data. A client
+//! trains on the data that it has when it is asked, so that a cloud with `buffer` may take in models of earlier data.
+//! The drift is announced to nobody: policies' knowledge of amounts of data, the durations of devices, and the figures
+//! of the partition in `summary.json` stay as they were at the start.
 //!
 //! # Source
 //! Those of the families.

@@ -1,4 +1,4 @@
-//! What tasks of labelled rows have in common: their keys, and the task before its rows are dealt.
+//! The common part of tasks with labelled rows: their keys, and the task before its rows are dealt.
 //!
 //! # Definition
 //! `validation` sets a share of the training rows aside before the rest goes to clients: see
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// Keys that tasks of labelled rows share.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys<'a> {
-    /// Files or generator of the examples; none where the task draws them.
+    /// Files or generator of the examples; `None` if the task draws them.
     pub data: Option<&'a DataConfig>,
     /// Whether features are standardised.
     pub normalize: bool,
@@ -38,7 +38,7 @@ pub struct Keys<'a> {
     pub metrics: &'a [String],
 }
 
-/// The same keys, as far as they change after they were read.
+/// The keys that change after they were read.
 pub struct KeysMut<'a> {
     /// See [`Keys::data`].
     pub data: Option<&'a mut DataConfig>,
@@ -48,8 +48,7 @@ pub struct KeysMut<'a> {
     pub partition: &'a mut PartitionConfig,
 }
 
-/// A model of the rows, and the sum of two such models for clusters of edge servers: none of a model without scores of
-/// classes.
+/// A model of the rows, and the sum of two such models for clusters of edge servers: `None` without scores of classes.
 pub type Models = (Box<dyn Model>, Option<Network>);
 
 /// A task of labelled rows in a scenario.
@@ -81,7 +80,7 @@ pub trait LabelledSettings: std::fmt::Debug + Send + Sync {
         Err(TaskError::Setting(Complaint::new("data", "is missing")))
     }
 
-    /// What learns from the rows.
+    /// The models that learn from the rows.
     ///
     /// # Errors
     /// If the rows do not fit.
@@ -188,9 +187,9 @@ impl<T: LabelledSettings> TaskSettings for T {
 struct Rows {
     /// Train and test examples.
     data: Arc<Split>,
-    /// What is learned.
+    /// The model.
     model: Box<dyn Model>,
-    /// The sum of two such models, for clusters of edge servers; none of one without scores of classes.
+    /// The sum of two such models, for clusters of edge servers; `None` without scores of classes.
     additive: Option<Network>,
     /// The networks of clusters, where there are any.
     clusters: Option<ClusterNetworks>,

@@ -3,12 +3,12 @@
 //! # Definition
 //! Each client has the ratings of some categories, and a graph: its users and items, its training ratings and the trust
 //! between its users. All learn one network, a `gcn` or a `gat`, whose layers pass messages along the edges of a
-//! client's own graph; a rating is predicted as `c + ⟨h_u, h_i⟩`. The layers, what a transition probability is, and all
+//! client's own graph; a rating is predicted as `c + ⟨h_u, h_i⟩`. The layers, the transition probabilities, and all
 //! sums are defined in `crates/learning/src/graph_network.rs`.
 //!
 //! Metrics, on test and validation ratings: `rmse` (the main one), `mae`, `loss`, pooled over all clients, each of
 //! which predicts on its own graph. `[evaluate] clients` has those of each client's test ratings. `reference.mean` and
-//! `reference.bias` in `summary.json` are what the mean, and mean and biases, of all training ratings reach; `graph`
+//! `reference.bias` in `summary.json` are those of the mean, and of mean and biases, of all training ratings; `graph`
 //! tells what each client holds and how far clients overlap.
 //!
 //! # Inputs
@@ -95,7 +95,7 @@ pub struct Config {
     /// Least and largest rating; others are dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
-    /// What is learned.
+    /// The model.
     #[serde(default)]
     pub model: ModelConfig,
     /// The features of nodes.
@@ -198,7 +198,7 @@ pub enum ModelConfig {
         /// Weight λ of the squares of all numbers; 0 or more.
         #[serde(default = "tenfold")]
         lambda: f64,
-        /// Weight of the differences between those who trust each other; 0 or more.
+        /// Weight of the differences between users with trust; 0 or more.
         #[serde(default = "tenth")]
         trust: f64,
     },
@@ -235,7 +235,7 @@ impl Default for ModelConfig {
     }
 }
 
-/// What scenarios can name as the model of a rating graph.
+/// The models of a rating graph that scenarios can name.
 pub static MODELS: Catalogue = Catalogue {
     kind: "rating-graph-model",
     definition: "RatingGraphModelConfig",
@@ -243,7 +243,7 @@ pub static MODELS: Catalogue = Catalogue {
     shared: include_str!("rating_graph.rs"),
 };
 
-/// What a model is made of.
+/// The model, checked.
 enum Learner {
     Network(Shape),
     Factors { kind: factors::Kind, factors: usize, lambda: f32 },
@@ -314,7 +314,7 @@ impl ModelConfig {
 }
 
 impl Config {
-    /// The split that is meant.
+    /// The split, with its default.
     fn split(&self) -> SplitConfig {
         let own = || match self.data.has_split() {
             true => SplitConfig::File,
@@ -355,7 +355,7 @@ impl TaskSettings for Config {
 
     fn measures(&self) -> Measures {
         measures(match self.split() {
-            // Whether they have any is found when they are read.
+            // Whether the data have them is found when they are read.
             SplitConfig::File | SplitConfig::LeaveOneOut => true,
             SplitConfig::Random { valid, .. } | SplitConfig::PerUser { valid, .. } => valid > 0.0,
         })

@@ -1,7 +1,7 @@
 //! Recommendation: models of ratings, judged by where test items stand in a ranking.
 //!
 //! # Definition
-//! | model | what it is | what travels |
+//! | model | definition | traffic |
 //! |---|---|---|
 //! | `mf` | a user's score of an item is the product of two rows; Bayesian personalised ranking on triplets of a user, an item that the user rated, and one that the user is not known to have rated | `items.weight`, of which an update has the rows that the job moved; rows of users stay with clients |
 //! | `ncf` | the score is a small network's answer to both rows, its loss that of `mf` | as `mf`, and the network's weights |
@@ -12,7 +12,7 @@
 //! | `dmrl` | embeddings of users and items, text and images, joined by attention; a margin between positives and negatives | all tensors, whole, both ways |
 //!
 //! Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`, `precision_k`,
-//! `f1_k`: means over the users who have a relevant and an irrelevant candidate. Candidates are all items but those of
+//! `f1_k`: means over the users with a relevant and an irrelevant candidate. Candidates are all items but those of
 //! the user's training ratings, for testing also those of validation. A client's own data are the test ratings of its
 //! users. With `dmrl` also `loss`: the mean over held-out pairs, with negatives that are fixed for a seed.
 //!
@@ -24,7 +24,7 @@
 //!
 //! Clients can be asked (`Probe::Answers`) for their `summed-loss` over the triplets of the round's first epoch, with
 //! `proxy-ncf` for the `predicted-loss` over the same, each at the price of an inference pass, and for their user's
-//! `embedding`, which reveals what is private. Asked for their `influence`, they send the gradient of the same loss,
+//! `embedding`, which reveals private state. Asked for their `influence`, they send the gradient of the same loss,
 //! whose product with that of validation pairs it is.
 //!
 //! # Inputs
@@ -38,7 +38,7 @@
 //! | `partition` | `"users"`: each user is a client, and `population.clients` may be left out; or any other, over ratings |
 //! | `cutoffs`, `quality` | cutoffs of the metrics; the main metric, `auc` without it |
 //! | `updated_items` | rows that a job moves and sends: those `"touched"` by a step, or, of these, those it `"interacted"` with: its positives |
-//! | `transfer` | what travels of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
+//! | `transfer` | traffic of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
 //! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; lines whose positive is for validation are the pairs of the utility `influence`; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
 //! | `missing_triplets` | ratings for training without a triplet, and those for validation if the table has any of these: `"refuse"`, an error that names the first, or `"skip"`, which leaves them out and counts them in a warning |
 //! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; `{ ncf = { dimensions = 32, hidden = 32 } }`; `{ proxy-ncf = { dimensions = 32, hidden = 32, proxy = "pairwise" } }`; `{ pfedrec = { dimensions = 32 } }`; `{ fedpergnn = { dimensions = 32 } }`; `{ gpfedrec = { dimensions = 32, hidden = 32, reg = 1.0 } }`, the latter the weight of the pull; or `{ dmrl = { .. } }`, below |
@@ -51,7 +51,7 @@
 //! `mf`, first numbers are uniform in `±√(6/(n + m))` of a table of n × m (Xavier).
 //!
 //! Not with `dmrl`: `updated_items`, `transfer`. There `clip` of `[training]` is for the norm of the slopes of all rows
-//! that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards what they were
+//! that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards their values
 //! before the job: items' rows as they were sent, users' rows as the client kept them.
 //!
 //! `[task.recommendation.model.dmrl]`:
@@ -147,16 +147,16 @@ pub struct Config {
     /// Rows of items that a job moves and sends.
     #[serde(default)]
     pub updated_items: UpdatedItems,
-    /// What of the item table travels.
+    /// The part of the item table that travels.
     #[serde(default)]
     pub transfer: TransferConfig,
     /// CSV table of triplets, instead of drawing negatives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triplets: Option<PathBuf>,
-    /// What becomes of ratings that the table has no triplet of.
+    /// The treatment of ratings without a triplet in the table.
     #[serde(default, skip_serializing_if = "MissingTriplets::is_refuse")]
     pub missing_triplets: MissingTriplets,
-    /// What is learned.
+    /// The model.
     #[serde(default)]
     pub model: RecommenderConfig,
     /// Rounds that the staleness of items is a share of.
@@ -222,7 +222,7 @@ impl Default for TransferConfig {
     }
 }
 
-/// What of the item table travels.
+/// The part of the item table that travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SentConfig {
@@ -247,13 +247,13 @@ impl Config {
         Filters { users, items, range, positive_at_least, min_per_user }
     }
 
-    /// The split that is meant.
+    /// The split, with its default.
     fn split(&self) -> SplitConfig {
         let own = || if self.data.has_split() { SplitConfig::File } else { SplitConfig::default() };
         self.split.clone().unwrap_or_else(own)
     }
 
-    /// What is said of training and measures, whatever the model.
+    /// The settings of training and measures, for any model.
     fn settings(&self) -> Settings {
         let moves = match self.updated_items {
             UpdatedItems::Touched => Moves::Touched,
@@ -283,7 +283,7 @@ impl Config {
         Err(Complaint::new("quality", message))
     }
 
-    /// What is of rows of a table is refused where all tensors travel whole.
+    /// Refuses keys about rows of a table for a model whose tensors all travel whole.
     fn check_rows(&self) -> Result<(), Complaint> {
         if !self.model.as_settings().is_whole() {
             return Ok(());
@@ -309,7 +309,7 @@ impl TaskSettings for Config {
 
     fn measures(&self) -> Measures {
         let has_valid = match self.split() {
-            // Whether they have any is found when they are read.
+            // Whether the data have them is found when they are read.
             SplitConfig::File | SplitConfig::LeaveOneOut => true,
             SplitConfig::Random { valid, .. } | SplitConfig::PerUser { valid, .. } => valid > 0.0,
         };

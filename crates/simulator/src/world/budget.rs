@@ -1,5 +1,5 @@
-//! What travels, and the budget of a run: most bytes of clients, and the fewest clients of a round that they have to
-//! pay for.
+//! Traffic, and the budget of a run: most bytes of clients, and the fewest clients of a round that they have to pay
+//! for.
 
 use super::{Training, World, WorldError, WorldPlan};
 use crate::protocol::Rule;
@@ -14,14 +14,14 @@ use fedgenie_learning::trainer::LocalTraining;
 pub enum Most {
     /// So many bytes of clients, both ways together.
     Traffic(u64),
-    /// So many times what the first round would move in which every client takes part.
+    /// A multiple of the traffic of a first round in which every client takes part.
     FullRounds(f64),
 }
 
 /// The budget that a scenario asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BudgetPlan {
-    /// `B`; none where traffic is not limited.
+    /// `B`; `None` if traffic is not limited.
     pub most: Option<Most>,
     /// `L`, the fewest clients of a round.
     pub least: usize,
@@ -30,20 +30,20 @@ pub struct BudgetPlan {
 /// The budget of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// `B`: most bytes of clients, both ways together; none where traffic is not limited.
+    /// `B`: most bytes of clients, both ways together; `None` if traffic is not limited.
     pub bytes: Option<u64>,
     /// `L`, the fewest clients of a round, at least 1.
     pub least: usize,
 }
 
 impl Default for Budget {
-    /// None.
+    /// No limits.
     fn default() -> Self {
         Self { bytes: None, least: 1 }
     }
 }
 
-/// The bytes that a job moves, down and up: the model or its rows, and what the algorithm sends beside them.
+/// The bytes that a job moves, down and up: the model or its rows, and the algorithm's own numbers.
 pub(super) fn transfer(
     (task, payload_bytes, algorithm): (Option<&dyn Task>, u64, &Algorithm),
     context: &Context<'_>,
@@ -104,7 +104,7 @@ impl BudgetPlan {
 }
 
 impl WorldPlan {
-    /// The budget in a world; none is one without limits.
+    /// The budget in a world; without a plan, no limits.
     pub(super) fn budget(
         &self,
         (rule, clients): (&Rule, usize),
@@ -155,20 +155,20 @@ impl World {
         }
     }
 
-    /// What a job costs at the most: the bytes that it moves, both ways together, with all the epochs that a policy may
-    /// choose. A longer job moves the rows of a shorter one, and others.
+    /// The largest price of a job: its bytes, both ways together, with all the epochs that a policy may choose. A
+    /// longer job moves the rows of a shorter one, and others.
     pub fn price(&self, client: ClientId, number: JobNumber) -> u64 {
         let [down, up] = self.transfer(client, number, self.training.longest());
         down.saturating_add(up)
     }
 
-    /// What every job costs, if all cost the same.
+    /// The price of every job, if all cost the same.
     pub fn one_price(&self) -> Option<u64> {
         let is_same = self.task.as_ref().is_none_or(|task| task.partial().is_none());
         is_same.then(|| self.price(ClientId(0), JobNumber(1)))
     }
 
-    /// What the dearest of some clients' jobs costs. `number` is that of each one's job.
+    /// The largest price among some clients' jobs, `number` being that of each one's job.
     pub fn dearest(&self, clients: &[ClientId], number: impl Fn(ClientId) -> JobNumber) -> u64 {
         let price = |&client: &ClientId| self.price(client, number(client));
         self.one_price().unwrap_or_else(|| clients.iter().map(price).max().unwrap_or(0))

@@ -1,4 +1,4 @@
-//! Whether a task has what the rest of a scenario asks of it.
+//! Whether a task meets the demands of the rest of a scenario.
 
 use super::{WorldError, WorldPlan, initially, servers};
 use crate::clusters::{ClusterModel, Clusters};
@@ -60,8 +60,8 @@ impl WorldPlan {
         Err(WorldError::scenario(&path, message))
     }
 
-    /// Checks that losses that are looked up are there in all rounds in which they are compared, as far as `[stop]`
-    /// lets a run come, or, where it gives no rounds, as far as they go.
+    /// Checks that scripted losses exist in all rounds that compare them, as far as `[stop]` lets a run come, or,
+    /// without `rounds`, up to the last round of the script.
     pub(super) fn check_told_losses(
         &self,
         clusters: &Clusters,
@@ -86,7 +86,7 @@ impl WorldPlan {
         Ok(())
     }
 
-    /// Checks that the task has what the models of clusters are made of; or says what becomes of them.
+    /// Checks that the task can make the models of clusters; or warns about them.
     pub(super) fn check_networks(
         &self,
         clusters: &Clusters,
@@ -115,7 +115,7 @@ impl WorldPlan {
         }
     }
 
-    /// Checks that the task knows the slope that a utility is of.
+    /// Checks that the task knows the slope that a utility needs.
     pub(super) fn check_slope(
         &self,
         task: Option<&dyn Task>,
@@ -142,8 +142,7 @@ impl WorldPlan {
         Err(WorldError::scenario("regret.utility", message))
     }
 
-    /// Checks that evaluations that clients are charged for have rounds to end, and nothing that they would have to
-    /// stay within.
+    /// Checks that charged evaluations come at ends of rounds, and under no budget.
     pub(super) fn check_charge(&self, rule: &Rule) -> Result<(), WorldError> {
         let message = match rule {
             _ if !self.task.charges_evaluation() => return Ok(()),
@@ -160,7 +159,7 @@ impl WorldPlan {
         Err(WorldError::Task(TaskError::Setting(Complaint::new("charge_evaluation", message))))
     }
 
-    /// Checks that the task can add the noise that is asked for.
+    /// Checks that the task can add the noise of `[privacy]`.
     pub(super) fn check_noise(&self, task: Option<&dyn Task>) -> Result<(), WorldError> {
         if self.training.noise.is_none() || task.is_some_and(|task| task.describe().has_noise) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a world has worked out for settings that a scenario leaves open.
+//! A world's values for settings that a scenario leaves open.
 
 use super::World;
 use fedgenie_core::units::{Amount, Bytes, Duration};

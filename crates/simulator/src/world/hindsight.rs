@@ -12,11 +12,10 @@ use fedgenie_core::time::Span;
 use fedgenie_learning::task::Task;
 use std::collections::BTreeMap;
 
-/// Where the keys are.
+/// The path of the keys.
 const PATH: &str = "regret.counterfactual";
 
-/// What is metered, if that is defined here. `measures` are those of what clients learn, if they learn anything that
-/// can be judged.
+/// The meter, if it is defined here. `measures` are the task's, if clients learn anything that can be judged.
 pub(super) fn define(
     plan: &HindsightPlan,
     population: &Population,
@@ -46,7 +45,7 @@ pub(super) fn define(
     }
     if let Some(weights) = utility.of_sets() {
         check_metrics(weights, measures)?;
-        // Where jobs cost different amounts, what a set costs does not follow from its size.
+        // If jobs cost different amounts, the cost of a set does not follow from its size.
         let is_alike = weighs(weights).is_none() || task.is_some_and(|task| task.partial().is_none());
         let is_summed = direction(weights).is_some()
             && task.and_then(Task::script).is_some_and(|script| script.adds(ClientId(0)).is_some());
@@ -93,7 +92,7 @@ const MOST_SETS: u64 = 20_000;
 fn check_sets(clients: usize, cohort: usize, (size, least): (SetSize, usize)) -> Result<(), WorldError> {
     let sets = match size {
         SetSize::Exactly => subsets(clients, cohort),
-        // Who can be chosen may be fewer than the fewest of a round.
+        // Fewer clients may be available than the fewest of a round.
         SetSize::AtMost => {
             (least.min(cohort)..=cohort).fold(0, |sum: u64, size| sum.saturating_add(subsets(clients, size)))
         }
@@ -108,8 +107,7 @@ fn check_sets(clients: usize, cohort: usize, (size, least): (SetSize, usize)) ->
     Err(WorldError::scenario("regret.utility.aggregate", message))
 }
 
-/// The sign of the weights of all metrics, if they have the same: whether more of each is better, or less. None where
-/// metrics do not matter.
+/// The common sign of all metrics' weights: whether more of each is better, or less. `None` if metrics do not matter.
 pub(crate) fn direction(weights: &BTreeMap<String, f64>) -> Option<f64> {
     let of_metrics = || weights.iter().filter(|(name, _)| *name != TRAFFIC).map(|(_, weight)| weight);
     let all = |is_such: fn(&f64) -> bool| of_metrics().all(is_such);
@@ -123,7 +121,7 @@ pub(crate) fn direction(weights: &BTreeMap<String, f64>) -> Option<f64> {
     }
 }
 
-/// Refuses metrics that a set has not.
+/// Refuses metrics that a set does not have.
 fn check_metrics(weights: &BTreeMap<String, f64>, measures: Option<&Measures>) -> Result<(), WorldError> {
     let metrics = measures.map_or_else(Vec::new, |measures| measures.metrics(false, false));
     let mut names: Vec<String> = metrics.into_iter().map(|metric| metric.id.to_string()).collect();
@@ -139,7 +137,7 @@ fn check_metrics(weights: &BTreeMap<String, f64>, measures: Option<&Measures>) -
     Err(WorldError::scenario(&format!("regret.utility.aggregate.{name}"), message))
 }
 
-/// Why it is not defined, if it is not.
+/// Why it is not defined; `None` if it is.
 fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'static str> {
     if !trains {
         return Some("compares what clients would have learned, and this task does not train; take it out");
@@ -152,7 +150,7 @@ fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'sta
     }
     let rule = match rule {
         Rule::Rounds(rule) => rule,
-        // They are alike in what matters here.
+        // Edge servers' rules are equal in everything that matters here.
         Rule::Hierarchical(rule) => &rule.edge[0],
         // Clients are asked one by one.
         Rule::Buffered(_) => return None,

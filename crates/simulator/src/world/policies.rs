@@ -1,5 +1,4 @@
-//! The policies of a run in a world: one for each server that selects, and what each may ask about the world when it is
-//! built.
+//! The policies of a run in a world: one for each server that selects, built from facts about the world.
 
 use super::{Training, World};
 use crate::policy::{
@@ -14,14 +13,14 @@ use fedgenie_core::law::Law;
 use fedgenie_core::record::Phase;
 use fedgenie_core::time::Span;
 
-/// What of a run's evaluations policies may rely on.
+/// Evaluations of a run that policies may rely on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evaluated {
-    /// The model is evaluated after every round.
+    /// Whether the model is evaluated after every round.
     pub every_round: bool,
-    /// So it is on each client's own data.
+    /// Whether it is then evaluated on each client's own data.
     pub clients: bool,
-    /// So are the models of edge servers, on their data.
+    /// Whether edge servers' models are then evaluated on their data.
     pub servers: bool,
 }
 
@@ -34,7 +33,7 @@ impl World {
         self.with_context(|context| source.build(context))
     }
 
-    /// Calls with what a policy may ask about a world in which one server selects among all clients.
+    /// Calls with the context of a policy in a world in which one server selects among all clients.
     pub fn with_context<T>(&self, build: impl FnOnce(&BuildContext<'_>) -> T) -> T {
         let rule = &self.protocol.rule;
         let bounds = match rule {
@@ -47,14 +46,14 @@ impl World {
         self.with_context_of(self.population.len(), (bounds, rule.take()), self.population.data_sizes(), build)
     }
 
-    /// What a policy may decide of the rounds of a server.
+    /// The bounds of a policy's decisions in the rounds of a server.
     pub(crate) fn bounds(&self, rule: &RoundRule) -> Bounds {
         let RoundRule { ask: cohort, most, cut: deadline, cut_least: deadline_least, .. } = *rule;
         let Training { local, most_epochs, .. } = &self.training;
         Bounds { cohort, most, deadline, deadline_least, epochs: local.epochs(), most_epochs: *most_epochs }
     }
 
-    /// The same where clients are selected one by one.
+    /// The same bounds where clients are selected one by one.
     pub(crate) fn bounds_of_one(&self, rule: &BufferedRule) -> Bounds {
         let Training { local, most_epochs, .. } = &self.training;
         let (epochs, most_epochs) = (local.epochs(), *most_epochs);
@@ -105,7 +104,7 @@ impl World {
         }
     }
 
-    /// Refuses a limit of a policy's own that limits nothing.
+    /// Refuses a policy's own limit that limits nothing.
     fn check_limit(&self, source: &PolicySource) -> Result<(), Complaint> {
         let asked = self.protocol.rule.most();
         match source {
@@ -120,7 +119,7 @@ impl World {
         }
     }
 
-    /// The policy, unless it wants to know what this task cannot say.
+    /// The policy, unless it needs knowledge that this task does not have.
     fn content(&self, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, Complaint> {
         let (task, name) = (self.task.as_deref(), self.task_name);
         let has_model = task.is_some_and(|task| !task.layout().is_empty());
@@ -186,7 +185,7 @@ impl World {
     fn policies_of_tiers(&self, source: &PolicySource, rule: &HierarchicalRule) -> Result<Policies, Complaint> {
         let all_sizes = self.population.data_sizes();
         let of_edge = |(members, rule): (&Vec<ClientId>, &RoundRule)| {
-            // What others hold is none of this server's business.
+            // A server does not see the data sizes of other servers' clients.
             let mut sizes = vec![0; all_sizes.len()];
             for client in members {
                 sizes[client.index()] = all_sizes[client.index()];
@@ -235,7 +234,7 @@ impl World {
     }
 }
 
-/// The policy of the cloud, unless it asks before it selects: edge servers have no answers.
+/// The policy of the cloud, unless it probes: edge servers give no answers.
 fn without_probes(policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, Complaint> {
     if policy.probes() {
         let message = "asks clients before it selects, and edge servers have no answers; take another policy, last-known losses \
@@ -263,7 +262,7 @@ impl Devices for NoDevices {
     }
 }
 
-/// What clients declare: medians of their laws, quantiles of what rounds wait for them.
+/// Clients' declarations: medians of their laws, quantiles of rounds' waits for them.
 #[derive(Debug)]
 struct WorldDevices<'a> {
     population: &'a Population,

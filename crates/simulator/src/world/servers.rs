@@ -34,7 +34,7 @@ impl WorldPlan {
         Ok(())
     }
 
-    /// When data move, and the task with the data moved; none without a task.
+    /// When data move, and the task with the data moved; `None` without a task.
     ///
     /// # Errors
     /// If there are no edge servers, or they have different numbers of clients.

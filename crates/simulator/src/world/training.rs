@@ -1,16 +1,16 @@
-//! How the clients of a world train: what a job is, and what of it policies may choose.
+//! How the clients of a world train: jobs, and policies' choices about them.
 
 use super::World;
 use fedgenie_core::id::ClientId;
 use fedgenie_learning::algorithm::{AggregationConfig, Algorithm};
 use fedgenie_learning::trainer::LocalTraining;
 
-/// How clients train, and what the server makes of it.
+/// How clients train, and how the server aggregates.
 #[derive(Clone, Debug)]
 pub struct Training {
     /// How clients train.
     pub local: LocalTraining,
-    /// Most epochs that a policy may choose for a job; none where a job is counted in steps.
+    /// Most epochs that a policy may choose for a job; `None` where a job is counted in steps.
     pub most_epochs: Option<u32>,
     /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
@@ -23,7 +23,7 @@ pub struct Training {
 }
 
 impl Training {
-    /// So many epochs as a share of the usual ones; the whole of them where none were chosen.
+    /// Epochs as a share of the usual ones; the whole of them if none were chosen.
     pub(crate) fn share_of(&self, epochs: Option<u32>) -> [u32; 2] {
         epochs.zip(self.local.epochs()).map_or([1, 1], |(chosen, usual)| [chosen, usual])
     }

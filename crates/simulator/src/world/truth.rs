@@ -1,4 +1,4 @@
-//! What no server could know of a world: mean speeds, and what the regret meters measure against.
+//! Facts of a world that no server could know: mean speeds, and the yardsticks of the regret meters.
 
 use super::WorldError;
 use crate::population::Population;
@@ -26,8 +26,7 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Works out mean speeds and, where metered, expected minima. What a careful user should know about them is added
-    /// to `warnings`.
+    /// Works out mean speeds and, where metered, expected minima. Warnings about them are added to `warnings`.
     pub(super) fn new(
         reward: Reward,
         meters: &[Meter],

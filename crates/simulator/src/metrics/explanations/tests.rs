@@ -9,7 +9,7 @@ use serde_json::json;
 
 const NOW: VirtualTime = VirtualTime(0);
 
-/// Folds one round: who was chosen, record by record, and what was said.
+/// Folds one round: the chosen clients, record by record, and the explanation.
 fn play(fold: &mut ExplanationFold, round: u32, chosen: &[Record<'_>], explain: &Value) {
     chosen.iter().for_each(|record| fold.record(record));
     let objects: Vec<Map<String, Value>> = serde_json::from_value(explain.clone()).unwrap();
@@ -43,7 +43,7 @@ fn spread(known: u64, unknown: u64, mean: f64, min: f64, max: f64) -> Spread {
     Spread { known, unknown, mean, min, max }
 }
 
-/// Two rounds of three candidates; the first, whom nobody knows, is chosen first.
+/// Two rounds of three candidates; the first candidate, still unknown, is chosen first.
 #[test]
 fn chosen_and_others_by_hand() {
     let mut fold = ExplanationFold::default();
@@ -124,7 +124,7 @@ fn a_hundred_thousand_rounds_stay_small() {
     assert!(serde_json::to_string(&found).unwrap().len() < 10_000);
 }
 
-/// Of 3,000 candidates with 70 chosen: 50 of them, the 25 others with the largest values, 25 with the smallest.
+/// Of 3,000 candidates with 70 chosen: 50 of the chosen, 25 others with the largest values, 25 with the smallest.
 #[test]
 fn of_many_candidates_the_chosen_and_the_extreme_are_kept() {
     let clients: Vec<u32> = (0..3_000).collect();

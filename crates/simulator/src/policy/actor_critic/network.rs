@@ -52,7 +52,7 @@ impl Network {
         self.parameters.iter().all(|parameter| parameter.is_finite())
     }
 
-    /// One of zeros.
+    /// A network of zeros.
     pub fn new(sizes: Sizes) -> Self {
         Self { sizes, parameters: vec![0.0; sizes.parameters()] }
     }
@@ -110,7 +110,7 @@ impl Network {
         let size = self.sizes.hidden;
         let rows = weights.chunks_exact(size).zip(second.chunks_exact_mut(size)).zip(second_bias).zip(slopes);
         for (((row, of_row), of_bias), &slope) in rows {
-            // Most outputs have none: those of clients that are away.
+            // Most outputs have no slope: those of clients that are away.
             if slope != 0.0 {
                 *of_bias += slope;
                 of_row.iter_mut().zip(hidden).for_each(|(sum, unit)| *sum += slope * unit);
@@ -163,7 +163,7 @@ pub(in crate::policy) struct Learner {
     pub network: Network,
     #[state(skip = "from the scenario")]
     rate: f64,
-    /// Of slopes, and of their squares; empty at rate 0, which takes no steps.
+    /// Means of slopes and of their squares; empty at rate 0, without steps.
     #[state(each(each))]
     moments: [Vec<f64>; 2],
     /// `β^t` after `t` steps.
@@ -186,7 +186,7 @@ impl Learner {
         self.rate > 0.0
     }
 
-    /// One step against a gradient. None at rate 0.
+    /// One step against a gradient; no step at rate 0.
     pub fn step(&mut self, gradient: &[f64]) {
         if !self.learns() {
             return;

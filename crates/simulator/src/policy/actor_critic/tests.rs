@@ -41,7 +41,7 @@ fn seen(rule: Rule) -> Seen {
 
 const RULES: [Rule; 2] = [Rule::Dense, Rule::Shared];
 
-/// Compares a gradient with central differences of what it is of, in every parameter.
+/// Compares a gradient with central differences of its function, in every parameter.
 fn assert_gradient(
     found: &[f64],
     begun: &mut ActorCritic,

@@ -1,4 +1,4 @@
-//! The features (24) of clients: what is known of them when they can be selected, standardised over those who can.
+//! The features (24) of clients: last known values, standardised over the clients that can be selected.
 
 use super::utility::{Pull, Utilities};
 use crate::policy::DeclaredDevice;
@@ -9,15 +9,15 @@ use fedgenie_core::state::Stateful;
 /// 1, then R, Δ, U, D̃, seconds of computing, seconds of transfer.
 pub(super) type Context = [f64; 7];
 
-/// A deviation that is no larger a share of the mean is the rounding of numbers that are alike.
+/// A deviation up to this share of the mean is rounding: the numbers are equal.
 const ALIKE: f64 = 1e-12;
 
-/// Of all clients.
+/// The contexts of all clients.
 #[derive(Debug, Stateful)]
 pub(super) struct Contexts {
     /// Seconds of computing and of transfer, as last seen or declared.
     times: Vec<[f64; 2]>,
-    /// As of the last selection in which each client could be selected.
+    /// The context of each client in the last selection for which it was available.
     contexts: Vec<Context>,
 }
 
@@ -53,7 +53,7 @@ impl Contexts {
         }
     }
 
-    /// A job showed how long the client takes.
+    /// Notes a client's times from a job.
     pub fn learn(&mut self, pull: &Pull) {
         if let Some([download, compute, upload]) = pull.phases {
             self.times[pull.client.index()] = [compute.seconds(), download.seconds() + upload.seconds()];

@@ -1,4 +1,4 @@
-//! Estimates of a client's next reward from those it had: a mean, (20), (21), or a regression on features, (19).
+//! Estimates of a client's next reward from its past ones: a mean, (20), (21), or a regression on features, (19).
 
 use super::Estimate;
 use super::context::Context;
@@ -9,7 +9,7 @@ use fedgenie_core::math::float::power;
 use fedgenie_core::math::ridge::{Factored, Ridge};
 use fedgenie_core::state::Stateful;
 
-/// What was seen so far, of all clients.
+/// Observations of all clients so far.
 #[derive(Clone, Debug, Stateful)]
 #[state(fixed)]
 pub(super) enum Estimator {
@@ -36,7 +36,7 @@ pub(super) struct Discounted {
 }
 
 impl Estimate {
-    /// Before the first reward.
+    /// The estimator before the first reward.
     pub(super) fn estimator(&self, clients: usize) -> Result<Estimator, Complaint> {
         let below = |complaint: Complaint, kind: &str| complaint.below(kind).below("estimate");
         Ok(match *self {
@@ -62,7 +62,7 @@ impl Estimate {
 }
 
 impl Estimator {
-    /// A reward of a pull, under the context in which the client was selected.
+    /// Adds a pull's reward, under the context in which the client was selected.
     pub fn observe(&mut self, client: ClientId, turn: Turn, reward: f64, context: &Context) {
         match self {
             Self::Mean(means) => means.observe(client, reward),
@@ -85,7 +85,7 @@ impl Estimator {
         }
     }
 
-    /// For the estimates of a selection.
+    /// Prepares the estimates of a selection.
     pub fn ready(&self) -> Ready<'_> {
         match self {
             Self::Contextual(ridge) => Ready::Contextual(Box::new(ridge.factored())),
@@ -94,7 +94,7 @@ impl Estimator {
     }
 }
 
-/// An estimator with what its estimates need.
+/// An estimator, prepared for a selection.
 pub(super) enum Ready<'a> {
     Own(&'a Estimator),
     Contextual(Box<Factored<7>>),

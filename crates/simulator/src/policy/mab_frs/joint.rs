@@ -9,8 +9,8 @@ pub(super) struct Joint {
 }
 
 impl Joint {
-    /// Writes positions to `chosen`, ascending. Where contributions are infinite those clients are taken first, by
-    /// position, and the best of the others fill the places left.
+    /// Writes positions to `chosen`, ascending. Clients with infinite contributions are taken first, by position, and
+    /// the best of the others fill the places left.
     pub fn solve(
         &mut self,
         scores: &[f64],
@@ -28,7 +28,7 @@ impl Joint {
         if chosen.len() == most || others.is_empty() {
             return;
         }
-        // Who is faster than one that is taken anyway costs nothing.
+        // A client that is faster than one taken anyway costs nothing.
         let least = chosen.iter().map(|&position| times[position as usize]).fold(0.0, f64::max);
         let scores: Vec<f64> = others.iter().map(|&position| scores[position as usize]).collect();
         let times: Vec<f64> = others.iter().map(|&position| (times[position as usize] - least).max(0.0)).collect();
@@ -96,8 +96,8 @@ mod tests {
         }
     }
 
-    /// Clients 1 and 3 were never seen. Client 0 is worth its time beside client 3, who is slow anyway; client 2 is not
-    /// worth anything.
+    /// Clients 1 and 3 were never seen. Client 0 is worth its time beside client 3, which is slow anyway; client 2 is
+    /// worth nothing.
     #[test]
     fn who_was_never_seen_comes_first() {
         let (scores, times) = ([0.1, f64::INFINITY, -0.5, f64::INFINITY], [3.0, 1.0, 1.0, 4.0]);

@@ -1,5 +1,5 @@
-//! What updates contributed, (9) to (13), as the server of the round sees it: of everybody who was selected, with what
-//! is remembered of each client.
+//! Contributions of updates, (9) to (13), as the server of the round sees them: for all selected clients, with its
+//! memory of each.
 
 use super::Reference;
 use crate::policy::{JobReport, ModelQuality, TrainingReport};
@@ -18,7 +18,7 @@ pub(super) struct Pull {
     pub waited: Span,
     /// Time in each phase, of a job that arrived.
     pub phases: Option<PhaseSpans>,
-    /// What was found in its update, if one arrived.
+    /// The findings in its update, if one arrived.
     pub update: Option<Validated>,
     /// `S`; 0 without an update.
     pub score: f64,
@@ -26,7 +26,7 @@ pub(super) struct Pull {
     pub parts: [f64; 4],
 }
 
-/// What an update said, and what its validation found.
+/// An update's report, and the findings of its validation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validated {
     quality: f64,
@@ -56,7 +56,7 @@ impl Pull {
     }
 }
 
-/// What is remembered of a client.
+/// The server's memory of a client.
 #[derive(Clone, Copy, Debug, Default, Stateful)]
 pub(super) struct Known {
     /// `R`.
@@ -65,7 +65,7 @@ pub(super) struct Known {
     pub gain: f64,
     /// The last `U`.
     pub relevance: f64,
-    /// The last `D`; none if it was never heard.
+    /// The last `D`; `None` before the first.
     data_quality: Option<f64>,
 }
 
@@ -88,8 +88,8 @@ impl Utilities {
         &self.known[client.index()]
     }
 
-    /// `D̃` of all clients: the smallest `D` that was heard of is 0, the largest 1; 0 of those never heard, and of all
-    /// if they are alike.
+    /// `D̃` of all clients: 0 for the smallest known `D`, 1 for the largest; 0 for clients without one, and for all if
+    /// all are equal.
     pub fn scaled(&self) -> Vec<f64> {
         let mut heard: Vec<f64> = self.known.iter().filter_map(|known| known.data_quality).collect();
         min_max(&mut heard);
@@ -111,7 +111,7 @@ impl Utilities {
             let known = &mut self.known[pull.client.index()];
             let gain = update.quality - before;
             let reputation = contribution::reputation(self.config.gamma, gain, known.reputation);
-            // What is no number is not held against the client for ever.
+            // A reputation that is not finite would never become finite again.
             if reputation.is_finite() {
                 (known.reputation, known.gain) = (reputation, gain);
             }

@@ -1,4 +1,4 @@
-//! Parameters of Oort, and what each variant takes by default.
+//! Parameters of Oort, and each variant's defaults.
 
 use super::super::{BuildContext, Known, Policy, PolicySettings};
 use super::pacer::Pacer;
@@ -9,11 +9,11 @@ use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters of `oort`. What is left out is the variant's.
+/// Parameters of `oort`. The variant gives the defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whose rules.
+    /// The variant's rules.
     #[serde(default)]
     pub variant: Variant,
     /// Rounds `W` of a window.
@@ -39,7 +39,7 @@ pub struct Config {
     /// Share ε that explores before the first decay, from 0 to 1.
     #[serde(default = "of_exploration")]
     pub exploration: f64,
-    /// What ε is multiplied with before each selection, above 0 and at most 1.
+    /// Factor of ε before each selection, above 0 and at most 1.
     #[serde(default = "of_decay")]
     pub exploration_decay: f64,
     /// Where ε stops falling, from 0 to 1.
@@ -50,7 +50,7 @@ pub struct Config {
     pub blacklist_rounds: Option<u32>,
 }
 
-/// Whose rules.
+/// The variant's rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {

@@ -1,4 +1,4 @@
-//! Oort's pacer: how long a client may take, and when that changes. Windows of what rounds achieved are compared.
+//! Oort's pacer: the preferred duration and its changes, by comparing the utilities of windows of rounds.
 
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::floor;
@@ -15,14 +15,14 @@ pub(super) struct Pacer {
     rounds: u64,
     /// Sums over the window before, and over the one under way.
     windows: [f64; 2],
-    /// Utilities of the round under way, and how many they are.
+    /// Sum and number of utilities in the round under way.
     achieved: (f64, u32),
 }
 
 #[derive(Clone, Copy, Debug, Stateful)]
 #[state(fixed)]
 enum Rule {
-    /// Seconds: the step, none before the first selection if latencies say it; and the preferred duration.
+    /// Seconds: the step, `None` before the first selection if latencies decide it; and the preferred duration.
     Relaxing { delta: Option<f64>, preferred: Option<f64> },
     /// Points: the step, and the percentile.
     Percentile {
@@ -37,7 +37,7 @@ impl Pacer {
         Self { step, rule, rounds: 0, windows: [0.0; 2], achieved: (0.0, 0) }
     }
 
-    /// Begins with `delta`, the median latency if that is none, and adds as much whenever less was achieved.
+    /// Begins with `delta`, or the median latency if it is `None`, and adds as much whenever less was achieved.
     pub(super) const fn relaxing(step: u32, delta: Option<f64>) -> Self {
         Self::new(step, Rule::Relaxing { delta, preferred: None })
     }
@@ -47,7 +47,7 @@ impl Pacer {
         Self::new(step, Rule::Percentile { delta, threshold })
     }
 
-    /// The step in seconds, where it is one of time and known.
+    /// The step in seconds; `None` if it is in points or not yet known.
     pub(super) const fn delta(&self) -> Option<f64> {
         match self.rule {
             Rule::Relaxing { delta, .. } => delta,
@@ -75,7 +75,7 @@ impl Pacer {
         }
     }
 
-    /// An update came that is worth so much.
+    /// Adds the utility of an update.
     pub(super) fn achieve(&mut self, utility: f64, is_exploited: bool) {
         if is_exploited || matches!(self.rule, Rule::Relaxing { .. }) {
             self.achieved.0 += utility;
@@ -83,7 +83,7 @@ impl Pacer {
         }
     }
 
-    /// A round is complete: at the end of a window it is compared with the one before.
+    /// Closes a round; at the end of a window, compares it with the one before.
     pub(super) fn close_round(&mut self) {
         let (sum, count) = std::mem::take(&mut self.achieved);
         self.windows[1] += match self.rule {
@@ -105,7 +105,7 @@ impl Pacer {
                     *preferred += *delta;
                 }
             }
-            // Above 100 it is out of use.
+            // A threshold above 100 is out of use.
             Rule::Percentile { delta, threshold } if *threshold <= 100.0 => {
                 let change = (last - before).abs();
                 if change <= 0.1 * before {
@@ -133,7 +133,7 @@ mod tests {
         (0..count).map(ClientId).collect()
     }
 
-    /// A round that achieves this with an exploited and as much with an exploring client.
+    /// A round in which an exploited and an exploring client achieve this much each.
     fn round(pacer: &mut Pacer, utility: f64) {
         pacer.achieve(utility, true);
         pacer.achieve(utility, false);

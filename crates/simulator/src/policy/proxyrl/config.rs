@@ -1,4 +1,4 @@
-//! Parameters of ProxyRL-FRS, and what of a scenario they ask for.
+//! Parameters of ProxyRL-FRS, and their demands on a scenario.
 
 use super::super::actor_critic::{ActorCritic, Plan, Rule};
 use super::super::{Answers, BuildContext, Known, Policy, PolicySettings};
@@ -8,17 +8,17 @@ use fedgenie_core::metric::{asked, named};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The question for the loss that a client's proxy branch predicts.
+/// The question for the predicted loss of a client's proxy branch.
 pub(super) const PREDICTED: &str = "predicted-loss";
 
 /// Parameters of `proxyrl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Which number each candidate has.
+    /// The number of each candidate.
     #[serde(default)]
     pub contribution: Contribution,
-    /// `contribution = "training"`: what travels up of the job that each candidate does; the loss unless given.
+    /// `contribution = "training"`: the part of each candidate's job that travels up; the loss unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
     /// Weight λ of accuracy in the reward, from 0 to 1; that of staleness is 1 − λ.
@@ -47,7 +47,7 @@ pub struct Config {
     pub window: u32,
 }
 
-/// Which number each candidate has.
+/// The number of each candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contribution {
@@ -63,7 +63,7 @@ pub enum Contribution {
 }
 
 impl Contribution {
-    /// What clients are asked for; nothing of those that train.
+    /// The questions that clients answer; none if they train.
     pub(super) const fn kinds(self) -> &'static [&'static str] {
         match self {
             Self::Proxy | Self::Last => &[PREDICTED],
@@ -90,7 +90,7 @@ pub enum Actor {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Softmax {
-    /// What standardised numbers are divided by, at least 1e-6.
+    /// Divisor of the standardised numbers, at least 1e-6.
     #[serde(default = "one")]
     pub temperature: f64,
 }
@@ -184,7 +184,7 @@ impl Config {
         }
     }
 
-    /// Checks that every round has what (17) is made of.
+    /// Checks that every round has the parts of (17).
     fn check_reward(&self, context: &BuildContext<'_>, plan: &Plan) -> Result<(), Complaint> {
         plan.check_rounds(context)?;
         if self.lambda > 0.0 {

@@ -10,10 +10,10 @@ fn distance(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| (one - other) * (one - other)).sum()
 }
 
-/// Whose update is never heard: in no cluster.
+/// The cluster of a client without an update.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The mean of some points; the origin of none.
+/// The mean of some points; the origin if there are none.
 fn mean<'a>(points: impl Iterator<Item = &'a Vec<f64>>, dimensions: usize) -> Vec<f64> {
     let (mut sum, mut count) = (vec![0.0; dimensions], 0_u32);
     for point in points {
@@ -23,13 +23,13 @@ fn mean<'a>(points: impl Iterator<Item = &'a Vec<f64>>, dimensions: usize) -> Ve
     sum.iter().map(|sum| sum / f64::from(count.max(1))).collect()
 }
 
-/// The first position whose number is the largest but for [`TIE`].
+/// The first position whose number is the largest, up to [`TIE`].
 fn first_largest(numbers: &[f64]) -> Option<usize> {
     let largest = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     numbers.iter().position(|&number| number >= largest - TIE)
 }
 
-/// The cluster of each point, at most so many; those that points are alike in are fewer.
+/// The cluster of each point, at most so many. Fewer clusters if points coincide.
 pub(super) fn lloyd(points: &[Vec<f64>], clusters: usize) -> Vec<u32> {
     let dimensions = points.first().map_or(0, Vec::len);
     let from_mean = |point: &Vec<f64>| distance(point, &mean(points.iter(), dimensions));
@@ -66,7 +66,7 @@ pub(super) fn lloyd(points: &[Vec<f64>], clusters: usize) -> Vec<u32> {
     cluster_of
 }
 
-/// Seats of clusters of such sizes: one each where there is anybody, the others by size and largest remainders.
+/// Seats of clusters of such sizes: one each for those with members, the others by size and largest remainders.
 fn seats(sizes: &[usize], places: usize) -> Vec<usize> {
     let mut seats: Vec<usize> = sizes.iter().map(|&size| usize::from(size > 0)).collect();
     let left = places.saturating_sub(seats.iter().sum());
@@ -82,8 +82,8 @@ fn seats(sizes: &[usize], places: usize) -> Vec<usize> {
     seats
 }
 
-/// At most `places` of the clients in `order`, which is who comes first: the seats of each cluster by its own members,
-/// then open seats by anybody. `cluster_of` has the cluster of every client.
+/// At most `places` of the clients in `order` of preference: the seats of each cluster by its own members, then open
+/// seats by any client. `cluster_of` has the cluster of every client.
 pub(super) fn seated(cluster_of: &[u32], order: &[ClientId], places: usize) -> Vec<ClientId> {
     let known = || cluster_of.iter().filter(|&&cluster| cluster != NONE);
     let mut sizes = vec![0; known().max().map_or(0, |&last| last as usize + 1)];
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(seats(&[4], 2), [2]);
     }
 
-    /// Of cluster 1 only client 3 can be selected: its second seat goes to whoever comes first.
+    /// Of cluster 1 only client 3 can be selected: its second seat goes to the first client left.
     #[test]
     fn a_seat_that_a_cluster_cannot_fill() {
         let ids = |ids: &[u32]| ids.iter().map(|&id| ClientId(id)).collect::<Vec<_>>();

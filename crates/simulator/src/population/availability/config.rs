@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What scenarios can name as availability.
+/// The kinds of availability that scenarios can name.
 pub static CATALOGUE: Catalogue = Catalogue {
     kind: "availability",
     definition: "AvailabilityConfig",

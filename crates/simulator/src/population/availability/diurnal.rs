@@ -55,7 +55,7 @@ pub struct Config {
     pub hourly: Vec<f64>,
     /// Mean time for which a device is available.
     pub mean_on: Duration,
-    /// What its clock shows at time 0.
+    /// Time on the client's clock at time 0.
     #[serde(default)]
     pub phase: TimeParameter,
 }
@@ -151,7 +151,7 @@ impl Diurnal {
         State { from: 0, until: self.duration(in_group, 0, available, draws.uniform(1)), number: 0, available }
     }
 
-    /// The stretch after one that ends.
+    /// The stretch after a given one.
     pub fn next(&self, in_group: usize, draws: &mut Draws<'_>, state: State) -> State {
         let (number, available) = (state.following(), !state.available);
         let duration = self.duration(in_group, state.until, available, draws.uniform(u64::from(number) + 1));

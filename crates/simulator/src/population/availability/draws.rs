@@ -19,7 +19,7 @@ impl<'a> Draws<'a> {
         Self { streams, client, open: None, next: 0 }
     }
 
-    /// The client's uniform number `number`, whatever was asked before.
+    /// The client's uniform number `number`, independently of earlier calls.
     pub fn uniform(&mut self, number: u64) -> f64 {
         let is_open = self.open.is_some() && self.next <= number && number / BLOCK == self.block();
         if !is_open {

@@ -187,14 +187,14 @@ impl OnOff {
         nanoseconds(self.laws(available).of(in_group).quantile(draws.uniform(u64::from(number) + 1)))
     }
 
-    /// The stretch after one that ends.
+    /// The stretch after a given one.
     pub fn next(&self, in_group: usize, draws: &mut Draws<'_>, state: State) -> State {
         let (number, available) = (state.following(), !state.available);
         let duration = self.duration(in_group, draws, number, available);
         State { from: state.until, until: state.until.saturating_add(duration), number, available }
     }
 
-    /// The stretch before one that is not the first. Durations are whole ns, so that a step back is exact.
+    /// The stretch before a given one, which is not the first. Durations are whole ns, so that a step back is exact.
     pub fn previous(&self, in_group: usize, draws: &mut Draws<'_>, state: State) -> State {
         let (number, available) = (state.number - 1, !state.available);
         let from = match number {

@@ -47,7 +47,7 @@ pub(super) struct Table {
     integrals: Vec<f64>,
     /// The tail in each panel, and its integral from the middle, over half the width.
     tails: Vec<[f64; TERMS]>,
-    /// What is answered beyond the last edge.
+    /// The answer beyond the last edge.
     end: f64,
 }
 

@@ -20,7 +20,7 @@ fn rng(index: u32) -> StreamRng {
     Streams::new(7).stream(Purpose::Policy, 0, index)
 }
 
-/// States as a list: where each begins, and which it is; the last is taken never to end.
+/// States as a list: beginning and state of each stretch; the last never ends.
 struct Naive(Vec<(u64, bool)>);
 
 impl Naive {
@@ -62,7 +62,7 @@ fn compare(availability: &Availability, streams: &Streams, client: ClientId, nai
     let cursors = availability.cursors(streams);
     let mut rng = rng(seed);
     let edges: Vec<u64> = naive.0.iter().map(|(from, _)| *from).filter(|from| *from < horizon).collect();
-    // Work that outlasts a list that goes on beyond what was written down is not compared.
+    // Work that outlasts a list, and could go on beyond it, is not compared.
     let is_whole = naive.0.last().is_none_or(|(from, _)| *from < horizon / 2);
     for _ in 0..400 {
         // Edges of stretches and the ns around them, or any time.
@@ -151,14 +151,14 @@ fn traces_are_as_a_scan_second_by_second() {
                 };
                 let mut list: Vec<(u64, bool)> = (0..10 * WINDOW).map(|s| (s as u64 * SECOND, there(s))).collect();
                 list.dedup_by_key(|(_, available)| *available);
-                // What is still under way at the end of the list is cut off by the horizon, unless it never ends.
+                // A stretch still under way at the end of the list is cut off by the horizon, unless it never ends.
                 compare(&availability, &streams, client, &Naive(list), horizon as u64 * SECOND, seed);
             }
         }
     }
 }
 
-/// The stretches of a renewal process as its documentation draws them.
+/// The stretches of a renewal process, drawn as its documentation says.
 fn materialised(streams: &Streams, client: u32, laws: [&AnyLaw; 2], start: bool, stretches: usize) -> Naive {
     let uniform = |number: u32| {
         let mut stream = streams.stream(Purpose::Availability, client, number / 32);

@@ -12,7 +12,7 @@
 //! window does.
 //!
 //! # Inputs
-//! `format`, and what is done about defects:
+//! `format`, with the treatment of defects:
 //!
 //! | format | file | window |
 //! |---|---|---|
@@ -25,7 +25,7 @@
 //! the data of the formats are described with their importers.
 //!
 //! # Deviations from the source
-//! Intervals are half open, and the answer for a time does not depend on what was asked before.
+//! Intervals are half open, and the answer for a time does not depend on earlier questions.
 //!
 //! # Cost
 //! A binary search in the trace whenever a client's stretch has ended. A client costs the index of its trace and, where
@@ -73,7 +73,7 @@ pub struct Config {
     /// How long all traces last, for the other formats; up to the file's last end when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Duration>,
-    /// Which client follows which trace.
+    /// The assignment of traces to clients.
     #[serde(default)]
     pub assign: Assign,
     /// Where in its trace a client is at time 0.
@@ -114,7 +114,7 @@ pub enum Format {
     Flash,
 }
 
-/// What time 0 is.
+/// The meaning of time 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Align {
@@ -245,7 +245,7 @@ impl Trace {
             false => (0, u64::try_from(shifted).unwrap_or(u64::MAX)),
         };
         let piece = traces.piece(trace, at, self.wrap);
-        // Before time 0 nothing is asked; beyond virtual time is never.
+        // No question is before time 0; times beyond virtual time mean never.
         let in_run = |time: i128| u64::try_from((time + base as i128 - offset as i128).max(0)).unwrap_or(u64::MAX);
         State {
             from: piece.from.map_or(0, in_run),

@@ -23,7 +23,7 @@ pub(super) struct Builder<'a> {
     streams: &'a Streams,
 }
 
-/// Numbers of those parameters of a client that belong to no law.
+/// Numbers of a client's parameters outside its laws.
 const DATA_SIZE: u32 = 48;
 const DATA_QUALITY: u32 = 49;
 const SPEED: [u32; 3] = [50, 51, 52];
@@ -258,7 +258,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Refuses a law of durations that no run can live through: of those without an upper end, where half of the draws are.
+/// Refuses laws of durations beyond 100 years: bounded ones that reach there, and unbounded ones whose median does.
 pub fn check_durations(law: &AnyLaw) -> Result<(), String> {
     const MOST: f64 = DURATION_SECONDS as f64;
     let (least, most) = (law.minimum(), law.maximum());
@@ -272,7 +272,7 @@ pub fn check_durations(law: &AnyLaw) -> Result<(), String> {
 }
 
 impl GroupConfig {
-    /// What a careful user should know about the files that parameters were read from.
+    /// Warnings about the files that parameters were read from.
     fn notes(&self, notes: &mut Vec<String>) {
         [&self.data_size, &self.data_quality].into_iter().flatten().for_each(|number| number.0.notes(notes));
         if let Some(LatencyConfig { download, compute, upload }) = &self.latency {

@@ -2,11 +2,12 @@
 //!
 //! # Definition
 //! `probability` loses a job with this probability, however long it takes: one uniform of the job decides whether, a
-//! second one where, uniformly over the job's undisturbed duration, download, compute and upload together. Of jobs that
-//! nothing else ends, this share is lost; a deadline ends some before they would be. A phase loses its client by a
-//! hazard, `compute = "0.01 /s"`: after an exponentially distributed time, if that is shorter than the phase; or with a
-//! probability of its own, `compute = { probability = 0.1 }`, at an instant that is uniform over the phase. Of several
-//! losses of a job the first happens.
+//! `probability` loses a job with this probability, however long it takes: one uniform of the job decides whether it is
+//! lost, a second one the instant, uniformly over the job's undisturbed duration, download, compute and upload
+//! together. Among jobs that nothing else ends, this share is lost; a deadline ends some jobs before their loss. A
+//! phase loses its client by a hazard, `compute = "0.01 /s"`: after an exponentially distributed time, if that is
+//! shorter than the phase; or with a probability of its own, `compute = { probability = 0.1 }`, at an instant that is
+//! uniform over the phase. Of several losses of a job the first happens.
 //!
 //! The server does not see that a client is lost, and waits for it until its timeout or deadline.
 //!
@@ -60,8 +61,8 @@ pub enum PhaseDropout {
     },
 }
 
-/// What `DropoutConfig` comes to: hazards per phase, in events per second, and the probabilities that a job is lost in
-/// all of it, and in each phase.
+/// A checked `DropoutConfig`: hazards per phase, in events per second, and the probabilities of loss over the whole job
+/// and in each phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Losses {
     pub hazards: [f64; 3],

@@ -1,4 +1,4 @@
-//! Populations that are known by a name.
+//! Populations known by name.
 
 use super::{DeviceConfig, GroupConfig};
 use crate::population::law::{ClientNumber, LinkParameter, Parameter};
@@ -32,7 +32,7 @@ impl Preset {
         }
     }
 
-    /// The groups that it stands for.
+    /// The preset's groups.
     pub fn groups(self) -> Vec<GroupConfig> {
         let group = |&(name, speed, rate): &(&str, f64, f64)| {
             let link = || LinkParameter::Rate(ClientNumber(Parameter::Fixed(Amount::new(rate))));
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(error.path, format!("population.{key}"));
             assert!(error.message.contains("leave it out, or the preset"), "{}", error.message);
         }
-        // Other keys are those of all groups.
+        // Other keys hold for all groups.
         let config = parsed(json!({"preset": "mab-frs", "data_quality": 0.5}));
         assert!(config.groups().unwrap().iter().all(|(_, group, _)| group.data_quality.is_some()));
         assert!(serde_json::from_value::<PopulationConfig>(json!({"preset": "mab"})).is_err());

@@ -52,7 +52,7 @@ pub struct TraceLinkConfig {
     /// Factor on the rates.
     #[serde(default = "one")]
     pub scale: f64,
-    /// Which client follows which trace.
+    /// The assignment of traces to clients.
     #[serde(default)]
     pub assign: Assign,
     /// The time of its trace at which a client begins.
@@ -137,12 +137,12 @@ impl TraceLinkConfig {
     /// The links of the file.
     ///
     /// # Errors
-    /// A sentence, which names file and line where it is about the file.
+    /// A sentence, with file and line if it is about the file.
     pub fn links(&self) -> Result<Vec<Arc<LinkTrace>>, String> {
         self.read().map(|read| read.0.value.clone())
     }
 
-    /// The links with their names, if these are joined by.
+    /// The links, with their names if they are joined by name.
     fn read(&self) -> Result<Arc<Named<Vec<Arc<LinkTrace>>>>, String> {
         if !(self.scale > 0.0 && self.scale < f64::INFINITY) {
             return Err(format!("found scale = {}; expected a number above 0", self.scale));

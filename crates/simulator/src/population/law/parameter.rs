@@ -6,8 +6,8 @@
 //! once and for all. `each` has one number per client, in their order. `table` takes one per client from a file: see
 //! `describe value/table`. With a unit, numbers are quantities in quotes: see `describe value/units`.
 //!
-//! What derived serde cannot read without losing the line and path of a mistake is read by hand here: a value that is a
-//! text, a number or a table, and a table whose one key is the name of a law or another word.
+//! Values that derived serde cannot read without losing the line and path of a mistake are read by hand here: a value
+//! that is a text, a number or a table, and a table whose one key is the name of a law or another word.
 
 use super::{ClientLaw, GroupClient, TableConfig};
 use crate::population::trace::join::Source;
@@ -71,10 +71,10 @@ pub trait AnyParameter {
     /// A sentence, if the list is longer or shorter.
     fn check_length(&self, clients: usize) -> Result<(), String>;
 
-    /// Appends what a careful user should know about the files that were read.
+    /// Appends warnings about the files that were read.
     fn notes(&self, notes: &mut Vec<String>);
 
-    /// Appends the files that it reads, as far as they can be read; `path` is where the group has the number.
+    /// Appends the files that it reads, as far as they can be read; `path` is the number's key in the group.
     fn sources(&self, _path: &str, _found: &mut Vec<Source>) {}
 }
 
@@ -184,7 +184,7 @@ impl<'de, Q: Quantity> de::Visitor<'de> for ParameterVisitor<Q> {
 }
 
 impl<Q: Quantity> Parameter<Q> {
-    /// Reads what stands behind a key that was just read.
+    /// Reads the value behind a key that was just read.
     pub(super) fn named<'de, A: MapAccess<'de>>(key: &'static str, mut map: A) -> Result<Self, A::Error> {
         let parameter = match key {
             "each" => {
@@ -199,7 +199,7 @@ impl<Q: Quantity> Parameter<Q> {
     }
 }
 
-/// Reads a column's settings and checks them, so that what is wrong is said of them.
+/// Reads a column's settings and checks them, so that errors point at them.
 struct TableOf<Q>(PhantomData<Q>);
 
 impl<'de, Q: Quantity> de::DeserializeSeed<'de> for TableOf<Q> {
@@ -212,7 +212,7 @@ impl<'de, Q: Quantity> de::DeserializeSeed<'de> for TableOf<Q> {
     }
 }
 
-/// Reads the first key of a table that has to be one of these; an empty table is not what the visitor expects.
+/// Reads the first key of a table, which has to be one of these; an empty table is refused with the visitor's message.
 pub(super) fn only_key<'de, A: MapAccess<'de>>(
     map: &mut A,
     keys: &'static [&'static str],

@@ -85,7 +85,7 @@ pub enum TableFormat {
     FlashSpeeds,
 }
 
-/// What was read.
+/// The records read.
 #[derive(Debug)]
 enum Records {
     /// In the parameter's base unit.
@@ -108,7 +108,7 @@ const fn is_plain<Q: Quantity>() -> bool {
 }
 
 impl TableConfig {
-    /// Checks what can be checked without reading the file.
+    /// Checks that do not need the file.
     pub(super) fn check<Q: Quantity>(&self) -> Result<(), String> {
         let columns = match self.format {
             TableFormat::Csv if self.column.is_none() => return Err("a table with a column".to_owned()),
@@ -150,7 +150,7 @@ impl TableConfig {
         }
     }
 
-    /// A number of the file in the base unit of what the file measures.
+    /// A number of the file in the base unit of its own quantity.
     fn measured<M: Quantity>(&self, number: f64) -> Result<f64, String> {
         match &self.unit {
             None if is_plain::<M>() => Ok(number),
@@ -226,7 +226,7 @@ impl TableConfig {
         })
     }
 
-    /// Appends what a careful user should know about the file.
+    /// Appends warnings about the file.
     pub(super) fn notes<Q: Quantity>(&self, notes: &mut Vec<String>) {
         if let Ok(read) = self.read::<Q>() {
             notes.extend(read.0.notes.iter().cloned());

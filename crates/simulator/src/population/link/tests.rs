@@ -53,7 +53,7 @@ fn what_never_ends_is_an_outcome() {
     // More than virtual time holds.
     let slow = link(&[(0, 1e-9)], S, true);
     assert_eq!(slow.transfer(VirtualTime(0), 1e9), None);
-    // Never there while the link carries anything: given up, not searched for ever.
+    // Never online while the link carries anything: the search ends.
     let even = link(&[(0, 8.0), (S, 0.0)], 2 * S, true);
     let odd = |time: VirtualTime| Stretch { available: time.0 / S % 2 == 1, until: VirtualTime((time.0 / S + 1) * S) };
     assert_eq!(even.transfer_while(Span::ZERO, VirtualTime(0), 1.0, odd), None);
@@ -160,7 +160,7 @@ fn transfers_are_as_a_walk_second_by_second() {
             let found = link.transfer_while(Span(offset * S), VirtualTime(from * S), bits as f64, stretch);
             close(found, expected(paused), "with pauses");
         }
-        // Moving is what transfers invert.
+        // `moved` inverts transfers.
         if let Some(end) = plain {
             let moved = link.moved(VirtualTime((from + offset) * S), end);
             assert!((moved - bits as f64).abs() < 1e-6, "case {case}: {moved} of {bits}");

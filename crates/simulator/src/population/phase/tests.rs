@@ -95,7 +95,7 @@ fn phases_end_when_they_have_what_they_need() {
         assert_eq!(finish(phase, start, Lose), Some(other), "{phase} from {start}");
         assert_eq!(finish(phase, start, RunOn), Some(other), "{phase} from {start}");
     }
-    // There from 0 to 10 s: what ends with the stretch is not lost.
+    // Available from 0 to 10 s: a phase that ends with the stretch is not lost.
     for (start, end, lost) in [
         (7, Some(10), None),
         (7, Some(11), Some(10)),

@@ -1,4 +1,4 @@
-//! Which client follows which record.
+//! Assignment of records to clients.
 
 use fedgenie_core::rng::{Purpose, Streams};
 use schemars::JsonSchema;

@@ -9,12 +9,12 @@ use std::path::Path;
 /// Bytes that a name takes in a map, with an empty list of its own.
 pub(super) const NAME_BYTES: u64 = 200;
 
-/// Which columns a table may have beside those that are read.
+/// Further columns that a table may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Others {
     Refused,
     Ignored,
-    /// Ignored, and a row may end before the header does: what it lacks is empty.
+    /// Ignored; a row may end before the header does, and its missing fields are empty.
     Ragged,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Columns<'a> {
         self.rows.keep(bytes)
     }
 
-    /// Counts a name that was not known before, and what is kept under it.
+    /// Counts a new name, and its entry.
     pub fn keep_name(&mut self, column: usize) -> Result<(), DataError> {
         self.keep(NAME_BYTES + 2 * self.text(column).len() as u64)
     }

@@ -9,7 +9,7 @@
 //! JSON (the first character is `{`) or CSV, plain or gzip. Each defect, with its count in the published strict / loose
 //! file:
 //!
-//! | defect | what is done | strict | loose |
+//! | defect | treatment | strict | loose |
 //! |---|---|---|---|
 //! | ends before it starts | dropped | 4 | 4 |
 //! | starts before 0 | dropped: it began in another clock | 311 | 306 |
@@ -18,9 +18,9 @@
 //! | overlaps one before it | merged with it | 92 | 66 |
 //! | no span is left of a device | the device is dropped | 615 | 618 |
 //!
-//! A span is counted at the first defect that applies; sorting and merging are counted among those that are left. The
-//! last row: 588 / 584 devices have no span to begin with, which the table cannot show. A span beyond `window` is an
-//! error, as is what is no number.
+//! A span is counted at the first defect that applies; sorting and merging are counted among the spans that are left.
+//! The last row: 588 / 584 devices have no span to begin with, which the table cannot show. A span beyond `window` and
+//! a value that is not a number are errors.
 //!
 //! # Source
 //! Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning upon Large-Scale Smartphone Data", WWW
@@ -41,7 +41,7 @@ pub(super) type Spans = Vec<(f64, f64)>;
 /// Reads a file of ready spans; see the [module](self).
 ///
 /// # Errors
-/// File, line or device, what was found and what would be right.
+/// File, line or device, found and expected value.
 pub fn read(path: &Path, window: Option<Span>) -> Result<Imported<AvailabilityTraces>, DataError> {
     let is_json = ByteReader::open(path)?.take(64)?.trim_ascii_start().starts_with(b"{");
     let devices = if is_json { flash_json::read(path)? } else { read_csv(path)? };
@@ -68,7 +68,7 @@ pub fn read(path: &Path, window: Option<Span>) -> Result<Imported<AvailabilityTr
     Ok(Imported { value, notes, defects })
 }
 
-/// Mends or drops what the head of this file says.
+/// Mends or drops spans as the head of this file says.
 fn clean(spans: Spans, defects: &mut Defects) -> Vec<(Span, Span)> {
     let mut good: Vec<(Span, Span)> = Vec::with_capacity(spans.len());
     for (start, end) in spans {

@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Spans>, DataError> {
     })
 }
 
-/// What has been kept, and why the parser was stopped, which cannot say it itself.
+/// Records kept so far, and the reason why the parser was stopped, which it cannot return itself.
 struct State<'a> {
     path: &'a Path,
     kept: RefCell<Kept>,
@@ -97,7 +97,7 @@ impl<'de> Visitor<'de> for Devices<'_> {
                     return Err(self.0.stop(DataError::Table { path: self.0.path.to_owned(), line: 1, message }));
                 }
             };
-            // Of a name that stands there twice, the last list counts, at the place of the first.
+            // For a name that occurs twice, the last list counts, at the place of the first.
             let place = *places.entry(name).or_insert(all.len());
             if place == all.len() {
                 all.push(spans);
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for Devices<'_> {
     }
 }
 
-/// One device's spans, or the index of the first that is none.
+/// One device's spans, or the index of the first invalid one.
 struct Device<'a>(&'a State<'a>);
 
 impl<'de> DeserializeSeed<'de> for Device<'_> {
@@ -120,7 +120,7 @@ impl<'de> DeserializeSeed<'de> for Device<'_> {
     }
 }
 
-/// What is no list of spans.
+/// Values other than a list of spans.
 macro_rules! otherwise {
     ($value:expr) => {
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,7 +142,7 @@ macro_rules! otherwise {
     };
 }
 
-/// What is no number.
+/// Values other than numbers.
 macro_rules! no_number {
     ($value:expr) => {
         fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
@@ -183,7 +183,7 @@ impl<'de> Visitor<'de> for Device<'_> {
     }
 }
 
-/// Start and end in seconds, if it is that.
+/// Start and end in seconds; `None` for anything else.
 struct Pair(Option<(f64, f64)>);
 
 impl<'de> Deserialize<'de> for Pair {
@@ -207,7 +207,7 @@ impl<'de> Deserialize<'de> for Pair {
     }
 }
 
-/// A number of seconds, perhaps negative, if it is one that time has.
+/// A number of seconds, perhaps negative; `None` for anything else.
 struct Time(Option<f64>);
 
 impl Time {

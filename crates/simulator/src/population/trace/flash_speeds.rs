@@ -5,8 +5,8 @@
 //! client's rate is drawn once from the normal law of its user, given that it is above 0.
 //!
 //! # Inputs
-//! JSON, plain or gzip. Errors name file and user: a number that is missing, not above 0 or not finite. The unit is the
-//! scenario's to say: the source's comment has kb/s, while its code divides kilobytes by it.
+//! JSON, plain or gzip. Errors name file and user: a number that is missing, not above 0 or not finite. The scenario
+//! gives the unit: the source's comment has kb/s, while its code divides kilobytes by it.
 //!
 //! # Source
 //! `speed_distri.json` (19 users) of Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning upon
@@ -35,7 +35,7 @@ pub enum Direction {
 /// Reads the law of each user's speed, in the file's unit; see the [module](self).
 ///
 /// # Errors
-/// File, user, what was found and what would be right.
+/// File, user, found and expected value.
 pub fn read(path: &Path, direction: Direction) -> Result<Imported<Vec<TruncatedNormal>>, DataError> {
     let mut reader = ByteReader::open(path)?;
     let text = reader.take(SPEEDS_BYTES)?;

@@ -1,4 +1,4 @@
-//! All that is wrong with the rows of a file, told at once.
+//! All defects of a file's rows, told at once.
 
 use fedgenie_learning::data::DataError;
 use std::path::Path;
@@ -12,15 +12,15 @@ pub struct Flaws {
     first: Option<DataError>,
     told: Vec<String>,
     count: usize,
-    /// Whether `mend` would help with some.
+    /// Whether `mend` would mend some.
     can_mend: bool,
 }
 
 impl Flaws {
-    /// Keeps what is wrong with one row.
+    /// Keeps the defect of one row.
     ///
     /// # Errors
-    /// What is wrong with more than a row: then the file cannot be read on.
+    /// A defect of more than a row: then the file cannot be read on.
     pub fn keep(&mut self, flaw: DataError, can_mend: bool) -> Result<(), DataError> {
         let told = match &flaw {
             DataError::Table { line, message, .. } => format!("line {line}: {message}"),

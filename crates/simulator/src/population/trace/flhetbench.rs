@@ -8,8 +8,8 @@
 //! # Inputs
 //! The two files as CSV, plain or gzip. Devices that are not valid are dropped and counted, as are intervals of length
 //! 0. Anything else is an error with file and line: an interval of a device that is not listed or not valid, one that
-//!    ends before it starts, leaves
-//! its window, overlaps or starts before the one above it; a number of intervals other than `n_intervals`.
+//! ends before it starts, leaves its window, overlaps or starts before the one above it; a number of intervals other
+//! than `n_intervals`.
 //!
 //! # Source
 //! Z. Zhang et al., "FLHetBench: Benchmarking Device and State Heterogeneity in Federated Learning", CVPR 2024, whose
@@ -40,7 +40,7 @@ struct Device {
 /// Reads intervals and windows; see the [module](self).
 ///
 /// # Errors
-/// File, line, what was found and what would be right.
+/// File, line, found and expected value.
 pub fn read(intervals: &Path, windows: &Path) -> Result<Imported<AvailabilityTraces>, DataError> {
     let (mut devices, order) = read_windows(windows)?;
     let mut defects = Defects::default();

@@ -45,7 +45,7 @@ struct Row {
 /// Reads a file of intervals; see the [module](self).
 ///
 /// # Errors
-/// File, line, what was found and what would be right.
+/// File, line, found and expected value.
 pub fn read(path: &Path, window: Option<Span>) -> Result<Imported<AvailabilityTraces>, DataError> {
     read_own(path, window, Own::default())
 }
@@ -138,7 +138,7 @@ fn row_of(columns: &Columns<'_>, window: Option<Span>) -> Result<Row, DataError>
     }
 }
 
-/// Why a row cannot stand below one of the same client, if it cannot.
+/// Why a row cannot stand below another one of its client; `None` if it can.
 fn out_of_place(row: &Row, above: &Row) -> Option<String> {
     let Row { line, start, end } = above;
     if (row.start, row.end) == (*start, *end) {

@@ -1,4 +1,4 @@
-//! Which records of several files belong to the same client.
+//! Joins the records of several files by client.
 //!
 //! # Definition
 //! With a `key`, records are taken in the order of their names in that column, and no longer in the order of the file.
@@ -17,11 +17,11 @@ pub struct Source {
     pub path: String,
     /// The file.
     pub file: PathBuf,
-    /// What a record is: `rows` or `traces`.
+    /// The kind of record: `rows` or `traces`.
     pub records: &'static str,
     /// How many there are.
     pub count: usize,
-    /// The names in the column of the key, ascending; none without a key.
+    /// The names in the key's column, ascending; `None` without a key.
     pub names: Option<Arc<[String]>>,
     /// Whether the file could have a key.
     pub has_names: bool,
@@ -35,8 +35,8 @@ pub fn sorted_by_name<T>(names: Vec<String>, records: Vec<T>) -> (Arc<[String]>,
     (names.into(), records)
 }
 
-/// Checks that the files of a group with keys have the same names. What a careful user should know of the others is
-/// added to the notes. The path of a complaint is below the group.
+/// Checks that the files of a group with keys have the same names. Warnings about the other files are added to the
+/// notes. The path of a complaint is below the group.
 pub fn check(sources: &[Source], clients: usize, notes: &mut Vec<String>) -> Result<(), Complaint> {
     for Source { file, records, count, .. } in sources.iter().filter(|source| source.count < clients) {
         notes.push(format!("{}: {count} {records} for {clients} clients, repeated", file.display()));

@@ -33,7 +33,7 @@ use std::path::Path;
 /// How long the rate of a trace of a single row is said to hold before it begins again.
 const SINGLE: Span = Span(1_000_000_000);
 
-/// Which columns a file of links has.
+/// The columns of a file of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkFormat {
     /// `trace`, `time_s`, `mbit_per_s`.
@@ -42,14 +42,14 @@ pub enum LinkFormat {
     Bandwidth,
 }
 
-/// How the links of a file are to be taken.
+/// Options for reading the links of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkOptions<'a> {
     /// The file's columns.
     pub format: LinkFormat,
     /// Only this set.
     pub set: Option<&'a str>,
-    /// What rates are multiplied by.
+    /// Factor of the rates.
     pub scale: f64,
     /// Whether traces begin again where they end.
     pub wrap: bool,
@@ -62,7 +62,7 @@ struct Read {
     traces: Vec<Open>,
     /// The rows of all traces, in the order of the file.
     rows: Vec<Row>,
-    /// The trace of each row, where rows of one may stand apart.
+    /// The trace of each row, if rows of one may stand apart.
     of: Vec<u32>,
 }
 
@@ -86,12 +86,12 @@ struct Row {
 /// Reads a file of links; see the [module](self).
 ///
 /// # Errors
-/// File, line, what was found and what would be right.
+/// File, line, found and expected value.
 pub fn read(path: &Path, options: &LinkOptions<'_>) -> Result<Imported<Vec<LinkTrace>>, DataError> {
     read_own(path, options, Own::default()).map(|(imported, _)| imported)
 }
 
-/// As [`read`], with a column of names to join by, or mended. The names are ascending, and none without a key.
+/// As [`read`], with a column of names to join by, or mended. The names are ascending; there are none without a key.
 ///
 /// # Errors
 /// As [`read`].
@@ -183,7 +183,7 @@ fn row_of(columns: &Columns<'_>) -> Result<Row, DataError> {
     Ok(Row { line: columns.line(), time, rate: rate * 1e6 })
 }
 
-/// Why a row cannot stand below one of the same trace, if it cannot.
+/// Why a row cannot stand below another one of its trace; `None` if it can.
 fn out_of_place(row: &Row, above: &Row) -> Option<String> {
     let (before, line) = (above.time.seconds(), above.line);
     let what = if row.time == above.time { "a duplicate" } else { "out of order" };
@@ -231,7 +231,7 @@ impl Read {
         Ok(())
     }
 
-    /// The links, and where they are joined by their names these, both in the names' order.
+    /// The links and, if they are joined by name, their names, both in the names' order.
     fn close(
         self,
         path: &Path,
@@ -257,7 +257,7 @@ impl Read {
     }
 }
 
-/// Adds the link of a trace's rows; the error is what there is to say of the trace.
+/// Adds the link of a trace's rows; the error describes the trace.
 fn add(links: &mut LinkTraces, rows: &[Row], options: &LinkOptions<'_>) -> Result<(), String> {
     if rows.iter().all(|row| row.rate == 0.0) {
         return Err(" is 0 all the time, and no transfer on it would end; leave it out".to_owned());

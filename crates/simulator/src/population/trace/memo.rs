@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Memo<T>(Arc<Mutex<Option<Arc<T>>>>);
 
 impl<T> Memo<T> {
-    /// What was read, or what reading now gives; a failure is not kept.
+    /// The value kept, or that of reading now; a failure is not kept.
     pub fn get<E: fmt::Display>(&self, read: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, String> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = &*kept {
@@ -20,7 +20,7 @@ impl<T> Memo<T> {
 }
 
 impl<T: Clone + Default> Memo<T> {
-    /// Changes what is kept, which is empty at first.
+    /// Changes the value kept, which is empty at first.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(kept.get_or_insert_with(Arc::default)))

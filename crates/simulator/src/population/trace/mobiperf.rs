@@ -6,8 +6,8 @@
 //!
 //! # Inputs
 //! CSV with a header, plain or gzip; other columns do not count. Errors, with file and line: no column of samples, a
-//! row without samples, a sample that is no number or not above 0, a sample after an empty one. The unit is the
-//! scenario's to say; the source's is kbit/s.
+//! row without samples, a sample that is no number or not above 0, a sample after an empty one. The scenario gives the
+//! unit; the source's is kbit/s.
 //!
 //! # Source
 //! MobiPerf, published by Measurement Lab; the 168 records that occur in FLHetBench's sampled device cases (CVPR 2024),
@@ -21,7 +21,7 @@ use std::path::Path;
 /// Reads the mean of each record, in the file's unit; see the [module](self).
 ///
 /// # Errors
-/// File, line, what was found and what would be right.
+/// File, line, found and expected value.
 pub fn read(path: &Path) -> Result<Imported<Vec<f64>>, DataError> {
     let mut columns = Columns::open(path, &[], Others::Ragged)?;
     let is_sample = |name: &String| name.strip_prefix("kbps_").is_some_and(|rest| rest.parse::<u32>().is_ok());

@@ -1,4 +1,4 @@
-//! Numbers of names, in the order in which they come.
+//! Numbers for names, in the order of their first occurrence.
 //!
 //! A file may have millions: their letters lie in one text, and a name is found by one look into a table.
 
@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// A place of the table.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Of the name; the last bits say where the name belongs. Nearly all names that are others have another one.
+    /// Hash of the name, whose last bits give its place. Few names share a hash.
     hash: u32,
     number: u32,
 }
@@ -21,8 +21,8 @@ pub struct Names {
     letters: String,
     /// Where the parts of each name end.
     ends: Vec<[usize; 2]>,
-    /// Names, each where its hash says or in the next free place after it; a power of two of places, of which half at
-    /// least are empty.
+    /// Names, each at the place of its hash or in the next free place after it. The number of places is a power of two,
+    /// and at least half of them are empty.
     table: Vec<Place>,
 }
 
@@ -98,7 +98,7 @@ mod tests {
     fn names_are_found_by_both_parts() {
         let (mut names, mut expected) = (Names::default(), BTreeMap::new());
         for number in 0_usize..5_000 {
-            // Parts whose letters run together alike are different names.
+            // Names whose parts give the same text when joined are different.
             let text = format!("{}", number * number % 7_919);
             let (set, name) = text.split_at(number % (text.len() + 1));
             let found = names.find([set, name]);

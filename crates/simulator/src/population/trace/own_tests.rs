@@ -1,4 +1,4 @@
-//! Logs of one's own: all defects at once, mended logs, and files that are joined by name.
+//! Users' own logs: all defects at once, mended logs, and files that are joined by name.
 
 use super::link::{LinkFormat, LinkOptions};
 use super::*;
@@ -51,13 +51,13 @@ fn all_defects_are_told_at_once_and_each_by_its_name() {
         rest = &rest[place + part.len()..];
     }
     assert_eq!(rest, "");
-    // Of many the first ten; what nothing mends among them.
+    // Of many defects the first ten, among them some that mending leaves.
     let many: String = (0..12).map(|row| format!("a,{},x\n", 10 * row)).collect();
     let many = file(&format!("client,start_s,end_s\n{many}"));
     let message = intervals::read(many.path(), None).unwrap_err().to_string();
     assert!(message.contains(": 12 defects: line 2: ") && message.contains("; line 11: "), "{message}");
     assert!(message.ends_with("; … and 2 more") && !message.contains("line 12"), "{message}");
-    // Mending does not hide what it does not mend.
+    // Mending does not hide the defects that it leaves.
     assert_eq!(intervals::read_own(many.path(), None, MEND).unwrap_err().to_string(), message);
 }
 
@@ -75,7 +75,7 @@ fn a_mended_log_is_that_of_a_careful_user() {
         said,
         ["1 intervals that start before the one above them were sorted", merged, "1 duplicates were dropped"]
     );
-    // A good log is as it was, mended or not.
+    // A good log stays the same, mended or not.
     let good = file("client,start_s,end_s\na,0,5\na,10,30\nb,1,2\n");
     let [plain, mended] = [Own::default(), MEND].map(|own| intervals::read_own(good.path(), None, own).unwrap());
     assert_eq!(plain, mended);

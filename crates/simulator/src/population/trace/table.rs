@@ -1,8 +1,8 @@
 //! One number per client from a column of a table.
 //!
 //! # Definition
-//! The column's numbers in the order of the rows, or of the names in the column of a key, of those rows whose other
-//! columns hold the texts that `where` asks for.
+//! The column's numbers, from the rows whose other columns hold the texts of `where`, in the order of the rows or, with
+//! a key, of the names in its column.
 //!
 //! # Inputs
 //! CSV with a header (RFC 4180), plain or gzip; other columns do not count. Errors, with file and line: a missing
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is done about fields that are empty or 0.
+/// The treatment of fields that are empty or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
@@ -34,14 +34,14 @@ pub enum Missing {
     Drop,
 }
 
-/// Which numbers of a table are wanted.
+/// A selection of a table's numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection<'a> {
     /// The column's name.
     pub column: &'a str,
     /// Texts that other columns have to hold.
     pub filter: &'a BTreeMap<String, String>,
-    /// What is done about fields that are empty or 0.
+    /// The treatment of fields that are empty or 0.
     pub missing: Missing,
     /// Whether a 0 makes sense.
     pub zero: bool,
@@ -50,7 +50,7 @@ pub struct Selection<'a> {
 /// Reads the numbers of a column; see the [module](self).
 ///
 /// # Errors
-/// File, line, column, what was found and what would be right.
+/// File, line, column, found and expected value.
 pub fn read(path: &Path, selection: &Selection<'_>) -> Result<Imported<Vec<f64>>, DataError> {
     read_keyed(path, selection, None).map(|(imported, _)| imported)
 }

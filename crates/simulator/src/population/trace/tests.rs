@@ -22,7 +22,7 @@ fn seconds(traces: &AvailabilityTraces, trace: usize) -> Vec<(u64, u64)> {
     traces.intervals(trace).map(|(start, end)| (start.0 / S, end.0 / S)).collect()
 }
 
-/// The message names the file, and what comes after its name starts with `says`.
+/// The error names the file, and goes on with `says`.
 fn refused<T: std::fmt::Debug>(path: &Path, result: Result<T, fedgenie_learning::data::DataError>, says: &str) {
     let message = result.unwrap_err().to_string();
     let rest = message.strip_prefix(&format!("{}:", path.display()));

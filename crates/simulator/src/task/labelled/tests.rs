@@ -13,7 +13,7 @@ fn numbers_are_no_classes() {
     assert_eq!(error, "the model predicts classes, the data has numbers as targets");
 }
 
-/// What a task of `[task.linear-regression]` with these keys is.
+/// The task of `[task.linear-regression]` with these keys.
 fn dealt(keys: &str, clients: usize, seed: u64) -> Result<Arc<dyn Task>, TaskError> {
     let config: crate::task::TaskConfig =
         format!("[linear-regression]\nfeatures = 2\n{keys}").parse::<toml::Table>().unwrap().try_into().unwrap();

@@ -25,7 +25,7 @@ impl MissingTriplets {
         matches!(self, Self::Refuse)
     }
 
-    /// Reads the triplets, with what is to be known about ratings that have none.
+    /// Reads the triplets, with warnings about ratings that have none.
     pub(super) fn read(self, path: &Path, split: &RatingsSplit) -> Result<(Triplets, Vec<String>), TaskError> {
         let wrong = |error: DataError| TaskError::Setting(Complaint::new("triplets", error.to_string()));
         let triplets = read_triplets(path, split).map_err(wrong)?;

@@ -14,7 +14,7 @@ use fedgenie_learning::task::{
 use fedgenie_learning::trainer::LocalTraining;
 use std::sync::Arc;
 
-/// What lists and files say.
+/// The contents of lists and files.
 #[derive(Debug)]
 pub(super) struct Lines {
     pub effects: ByClient,
@@ -36,13 +36,13 @@ pub struct Scripted {
     streams: Streams,
 }
 
-/// What a server remembers: the mean effect and the number of those who arrived in the round, and all gains so far.
+/// A server's memory: the mean effect and the number of the clients that arrived in the round, and all gains so far.
 const EFFECT: usize = 0;
 const ARRIVED: usize = 1;
 const GAINED: usize = 2;
 
 impl Scripted {
-    /// The loss of a cluster's model for a server after a round, by the file `losses`; none without such a row.
+    /// The loss of a cluster's model for a server after a round, by the file `losses`.
     ///
     /// # Errors
     /// The file and the row that it lacks.
@@ -82,7 +82,7 @@ fn distinct(clients: &[ClientId]) -> Vec<ClientId> {
     clients
 }
 
-/// The task before it is known how much data clients have.
+/// The task before its clients' amounts of data are known.
 pub(super) struct Undealt {
     task: Scripted,
     payload: u64,

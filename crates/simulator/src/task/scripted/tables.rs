@@ -12,7 +12,7 @@ pub(super) struct ByClient {
     /// The key of a list, the name of a file.
     origin: String,
     is_list: bool,
-    /// NaN where there is none.
+    /// NaN for clients without one.
     numbers: Vec<f64>,
     /// The line of the largest client's row.
     last_line: u64,
@@ -55,7 +55,7 @@ impl ByClient {
         self.numbers.get(client.index()).copied().filter(|number| !number.is_nan())
     }
 
-    /// Checks against the number of clients: a list is whole, a file has none that does not exist.
+    /// Checks against the number of clients: a list is complete, a file names no other clients.
     pub fn check(&self, clients: usize) -> Result<(), String> {
         let Self { origin, is_list, numbers, last_line } = self;
         match (is_list, numbers.len()) {
@@ -130,7 +130,7 @@ impl Table {
         self.rows.last_key_value().map(|(ids, _)| Round(ids[0]))
     }
 
-    /// Checks that no server is named that does not exist.
+    /// Checks that every server named exists.
     pub fn check_servers(&self, servers: usize) -> Result<(), String> {
         let unknown = self.rows.iter().filter(|(ids, _)| ids[1] as usize >= servers).min_by_key(|(_, (_, line))| *line);
         match unknown {
