@@ -1,4 +1,4 @@
-//! No allocation in a training step, counted for every model; and what clients with private rows cost in memory.
+//! No allocation in a training step, counted for every model; and the memory of clients with private rows.
 
 use super::support::{SETTINGS, world};
 use fedgenie::data::{Dataset, Shape, Targets};
@@ -155,7 +155,7 @@ fn steps_on_rows_do_not_allocate() {
     }
 }
 
-/// 10⁵ users as clients, 500 at a time, until all who can have trained.
+/// 10⁵ users as clients, 500 at a time, until all that can have trained.
 const MANY: &str = r#"
 name = "many"
 seeds = 1

@@ -1,4 +1,4 @@
-//! Policies that override some of their scenario: what stays common, what files say about it, and what is refused.
+//! Policies that override some of their scenario: the common part, the files about it, and refusals.
 
 use super::support::{SCENARIO, Workplace, changed, line_of};
 use serde_json::Value;

@@ -77,7 +77,7 @@ fn a_model_that_is_too_old_is_late() {
     assert_wasted_bytes(&played, [1_000, 1_000]);
 }
 
-/// When the run ends, what edge servers have and the cloud has not is wasted.
+/// When the run ends, models that edge servers have and the cloud has not are wasted.
 #[test]
 fn what_the_cloud_never_got_was_in_vain() {
     let scenario = changed(&two("").replace("cohort = 1", "cohort = 1\nedge_rounds = 2"), "buffer = 2", "buffer = 1");
@@ -92,8 +92,8 @@ fn what_the_cloud_never_got_was_in_vain() {
     assert_wasted_bytes(&played, [1_000, 1_000]);
 }
 
-/// The models by hand: what each server changed in the model that it was sent, weighted by the examples of all its
-/// clients and by age, which leaves the rest to the old model.
+/// The models by hand: each server's change of the model that it was sent, weighted by the examples of all its clients
+/// and by age, which leaves the rest to the old model.
 #[test]
 fn models_are_weighted_by_examples_and_age() {
     let task = changed(LEARNING, "examples = 700", "examples = 700\npartition = { gamma-sized = { minimum = 8 } }");

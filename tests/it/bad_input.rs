@@ -1,5 +1,5 @@
 //! Every wrong input is refused before anything is written: exit code 2, nothing on stdout, and one message that names
-//! file, line, key path, what was found and what would be right.
+//! file, line, key path, the value found and the right one.
 
 use super::support::{Answer, SCENARIO, Workplace, changed, line_of};
 use flate2::{Compression, write::GzEncoder};
@@ -69,7 +69,7 @@ fn assert_refusal(answer: &Answer, start: &str, parts: &[&str]) {
     }
 }
 
-/// The binary refuses to run what is in the place, and leaves the folder of `--out` alone.
+/// The binary refuses to run the scenario of the place, and leaves the folder of `--out` alone.
 fn assert_refuses(place: &Workplace, more: &[&str], start: &str, parts: &[&str]) {
     let answer = place.fedgenie(&[&["run", SCENARIO, "--out", "out", "--quiet"], more].concat());
     assert_refusal(&answer, start, parts);

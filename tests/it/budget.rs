@@ -1,5 +1,5 @@
-//! Budgets of traffic: what each selection may cost, recomputed from the records; why runs end; the best of each
-//! metric, and metrics within traffic.
+//! Budgets of traffic: the price of each selection, recomputed from the records; why runs end; the best of each metric,
+//! and metrics within traffic.
 #![cfg(unix)]
 
 use super::interruption::{signal, wait_for};
@@ -94,8 +94,8 @@ fn the_cohort_is_lowered_to_what_the_rest_pays_for() {
     }
 }
 
-/// Before each selection the rest, less what late jobs under way may yet move, pays for the cohort, whatever was lost,
-/// late or called off before; what is left in the end does not pay for one client more.
+/// Before each selection the rest, less the traffic still due to late jobs under way, pays for the cohort, whatever was
+/// lost, late or called off before; the rest in the end does not pay for one client more.
 #[test]
 fn a_budget_is_never_exceeded() {
     let protocols = [
@@ -149,7 +149,7 @@ fn a_quorum_above_the_least_is_warned_about() {
     assert!(answer.code == 0 && answer.stderr.contains("than the quorum of 2"), "{answer:?}");
 }
 
-/// Under `buffered` clients are asked one by one, and who is at work when the budget is spent still counts.
+/// Under `buffered` clients are asked one by one, and a client at work when the budget is spent still counts.
 #[test]
 fn a_server_that_asks_one_by_one_ends_when_nobody_is_at_work() {
     for protocol in [

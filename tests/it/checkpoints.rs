@@ -1,5 +1,5 @@
-//! A run that is saved after every round, and goes on in a new run that has loaded it, does what a run does that nobody
-//! touched: every policy under every protocol, every task, server optimizer and cluster rule of the catalogues.
+//! A run that is saved after every round, and goes on in a new run that has loaded it, equals an uninterrupted run:
+//! every policy under every protocol, every task, server optimizer and cluster rule of the catalogues.
 
 use super::support::{DEVICES, SCENARIO, changed};
 use fedgenie::experiment::Experiment;
@@ -96,7 +96,7 @@ fn named(kind: &str) -> Vec<String> {
 /// What was told, across runs.
 type Told = Arc<Mutex<Vec<Value>>>;
 
-/// Keeps what it is told, and adds it up.
+/// Keeps its feedback, and adds it up.
 struct Kept {
     told: Told,
     folds: Metered<'static>,
@@ -139,7 +139,7 @@ struct Left {
     rounds: Vec<Value>,
     digests: [String; 2],
     counts: Vec<u32>,
-    /// The model's file, and that of what the algorithm remembers.
+    /// The model's file, and that of the algorithm's memory.
     model: [Option<Vec<u8>>; 2],
     ending: String,
 }
@@ -215,7 +215,7 @@ pub fn assert_kept(text: &str) -> usize {
     played
 }
 
-/// As [`NINE`], but jobs go on where devices are away: what rewards are is known then.
+/// As [`NINE`], but jobs go on where devices are away: the rewards are known then.
 fn run_on() -> String {
     changed(NINE, "interrupted = \"pause\"", "interrupted = \"run-on\"") + DEVICES
 }

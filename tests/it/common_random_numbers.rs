@@ -1,4 +1,4 @@
-//! Policies of one scenario meet the same world, and none of them changes what another one meets.
+//! Policies of one scenario meet the same world, and none of them changes the world of another.
 
 use super::support::{Workplace, changed, play, world};
 use fedgenie::policy::{Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};

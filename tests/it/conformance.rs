@@ -1,6 +1,6 @@
 //! Every policy against traces worked out from its definition, the numbers in the comments.
 //!
-//! Worlds have constant latencies, so that nothing is random: what a policy observes of client k is always τ_k.
+//! Worlds have constant latencies, so that nothing is random: a policy's observation of client k is always τ_k.
 
 mod rpfl;
 
@@ -312,9 +312,9 @@ fn power_of_choice_with_fresh_losses() {
     assert_eq!(asked.select(&[0.7, 0.7 + 1e-13, 0.1, 0.9]), [0, 3], "within 1e-12 the smaller id wins");
 }
 
-/// Losses are those reported when last trained. Rounds 1 and 2: whoever never reported counts as infinite, by id. After
-/// them, known losses 1, 2, 6, 7: {2,3}, who report 0.5 and 3. Then 1, 2, 0.5, 3: {1,3}, who report 4 and 0.1. Then 1,
-/// 4, 0.5, 0.1: {0,1}.
+/// Losses are those reported when last trained. Rounds 1 and 2: a client that never reported counts as infinite, by id.
+/// After them, known losses 1, 2, 6, 7: {2,3}, with new reports 0.5 and 3. Then 1, 2, 0.5, 3: {1,3}, with 4 and 0.1.
+/// Then 1, 4, 0.5, 0.1: {0,1}.
 #[test]
 fn power_of_choice_with_last_known_losses() {
     let mut asked = Asked::new(r#"{ "power-of-choice": { "candidates": 4, "losses": "last-known" } }"#, 4);

@@ -1,5 +1,5 @@
-//! Convergence that is noted: in which round, at what cost and with which metrics, worked out by hand; and what
-//! computing costs in jobs and in probes.
+//! Convergence that is noted: in which round, at what cost and with which metrics, worked out by hand; and the price of
+//! computing in jobs and in probes.
 
 use super::support::{PLAIN, SCENARIO, SETTINGS, Seen, Workplace, changed, line_of, world};
 use fedgenie::policy::{Answers, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};

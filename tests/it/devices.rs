@@ -241,7 +241,7 @@ fn a_late_job_that_is_lost_is_recorded() {
     assert_eq!(played.accounts.wasted_compute, Span(19 * SECOND).into());
 }
 
-/// Fresh losses take time, and devices may go meanwhile: who has gone is not selected.
+/// Fresh losses take time, and devices may go meanwhile: a client that has gone is not selected.
 #[test]
 fn candidates_that_go_while_they_are_asked_are_not_selected() {
     let scenario = r#"name = "going"

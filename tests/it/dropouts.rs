@@ -1,4 +1,4 @@
-//! Jobs that are lost with a probability: their share, wherever the deadline is, and what formulas say of it.
+//! Jobs that are lost with a probability: their share, wherever the deadline is, and its place in the formulas.
 
 use super::support::{SCENARIO, Workplace, changed};
 use serde_json::Value;
@@ -54,8 +54,8 @@ fn the_realised_share_is_the_probability_and_is_in_the_summary() {
     assert!(answer.stdout.contains("share dropped out"), "{answer:?}");
 }
 
-/// A client that is lost in the second half of its job is awaited as one in the first: what is computed in vain shows
-/// that the place is uniform.
+/// A client that is lost in the second half of its job is awaited as one in the first: the computing in vain shows that
+/// the instant is uniform.
 #[test]
 fn a_phase_has_a_probability_of_its_own() {
     let scenario = changed(SCENARIO_TEXT, "{ probability = 0.2 }", "{ compute = { probability = 0.1 } }");
@@ -70,7 +70,7 @@ fn a_phase_has_a_probability_of_its_own() {
 }
 
 /// Random selection of m among K in hindsight and by formula: the mean regret of the genie is 0, and that of random
-/// selection is what the formulas of mean speeds give; both need the losses.
+/// selection follows from the formulas of mean speeds; both need the losses.
 #[test]
 fn realised_rewards_are_those_that_the_formulas_expect() {
     let regret = "[regret]\ntau_min = \"2 s\"\nmeters = [\"realised\", \"expected\"]\n[policy.random]\n[policy.genie]";

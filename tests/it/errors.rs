@@ -1,5 +1,5 @@
-//! One case for every variant of every public error: what provokes it from outside, and the state that remains. The
-//! source says which errors there are: a variant without a case fails, and so does a case without a variant.
+//! One case for every variant of every public error: its cause from outside, and the state that remains. The source
+//! lists the errors: a variant without a case fails, and so does a case without a variant.
 
 mod commands;
 mod data;
@@ -33,7 +33,7 @@ pub fn told<E: Debug + Display>(error: E) -> Provoked {
     Provoked { of, debug: format!("{error:?}"), message: error.to_string() }
 }
 
-/// An error and what provokes it. `Enum::Variant`, or `Struct`.
+/// An error and its cause. `Enum::Variant`, or `Struct`.
 pub type Case = (&'static str, fn() -> Provoked);
 
 pub const TRAINING: &str = "[training]\nbatch = 4\noptimizer = { sgd = { lr = 0.1 } }\n";

@@ -1,4 +1,4 @@
-//! “Why these clients” in a report holds what `rounds.jsonl` and the events say.
+//! “Why these clients” in a report agrees with `rounds.jsonl` and the events.
 
 use super::support::{Workplace, changed, unheard};
 use fedgenie::report::{Chart, Figure, FigureFormat, LineKind, Report, Why, html, write_figures};
@@ -172,7 +172,7 @@ fn without_explanations_there_is_no_section() {
     assert!(!place.text("out/runs/cs-ucb-s1/run.json").contains("explanations"));
 }
 
-/// Selections of edge servers and of the cloud in one round, told apart by who is asked.
+/// Selections of edge servers and of the cloud in one round, told apart by their candidates.
 #[test]
 fn tiers_are_told_apart() {
     let tiers = "[protocol.hierarchical]\nedges = 3\ncohort = 1\nedge_rounds = 2\n\

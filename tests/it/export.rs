@@ -101,7 +101,7 @@ fn nothing_is_replaced_and_bad_input_is_named() {
     assert_eq!(left, 0, "a table that could not be finished is not left, nor are those before it");
 }
 
-/// The format is tested where it is written: here, that all tables are there and have what a reader of it looks for.
+/// The format is tested where it is written: here, that all tables are there with the parts that a reader needs.
 #[test]
 fn tables_are_written_as_parquet() {
     let place = place();

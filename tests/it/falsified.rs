@@ -1,5 +1,5 @@
-//! Result folders that were damaged or falsified: `--resume` repeats, `verify` names, `report` refuses; none is led
-//! elsewhere, and none waits for what has no end.
+//! Result folders that were damaged or falsified: `--resume` repeats, `verify` names, `report` refuses; no command
+//! leaves the folder, and none waits without end.
 
 use super::interruption::wait_for;
 use super::replay::BANDIT;
@@ -28,7 +28,7 @@ fn copy(work: &Workplace, from: &str, to: &str) {
 
 // ---------------------------------------------------------------------------------------------- resume
 
-/// What befalls the folder of a run, and what is said about it.
+/// Damage to the folder of a run, and the message about it.
 type Damage = (&'static str, fn(&Workplace, &str));
 
 const DAMAGES: [Damage; 12] = [

@@ -1,4 +1,4 @@
-//! FedACS: every selection recomputed from what a run records, cases worked out by hand, and settings that are refused.
+//! FedACS: every selection recomputed from a run's records, cases worked out by hand, and settings that are refused.
 
 use super::support::{SCENARIO, SETTINGS, Workplace, changed, line_of, world};
 use fedgenie::experiment::Experiment;
@@ -55,7 +55,7 @@ fn source(scenario: &str) -> PolicySource {
     Experiment::from_tree(&root, Path::new("."), None).unwrap().first().arms[0].source()
 }
 
-/// Keeps what `rounds.jsonl` would have.
+/// Keeps the contents of `rounds.jsonl`.
 #[derive(Default)]
 struct Lines(Vec<Value>);
 
@@ -358,8 +358,8 @@ impl Devices for Nothing {
     }
 }
 
-/// Plays rounds of six clients in which everybody who is asked arrives and the error is 2. Before each round the rest
-/// of a budget pays for so many. Returns the numbers selected, and what is said at the end.
+/// Plays rounds of six clients in which everybody asked arrives and the error is 2. Before each round the rest of a
+/// budget pays for so many. Returns the numbers selected, and the final warning.
 fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
     let config: PolicyConfig =
         serde_json::from_str(r#"{ "fedacs": { "target": 1.0, "metric": "test_rmse" } }"#).unwrap();
@@ -445,8 +445,8 @@ fn the_fewest_clients_of_a_round() {
     assert!(paid(6, &[6; 9]).0.iter().all(|number| *number == 6), "there is nothing to try");
 }
 
-/// What the rest of the budget does not pay for is put off; once nothing is left to be tried, scores decide among what
-/// is paid for. Untried numbers have no score and come first, the smallest of all.
+/// Numbers beyond the rest of the budget are put off; once no number is left to be tried, scores decide among those
+/// within it. Untried numbers have no score and come first, the smallest of all.
 #[test]
 fn numbers_that_cannot_be_paid_for() {
     let (found, _) = paid(1, &[6, 2, 2, 2, 6, 6, 6, 6, 6, 6]);

@@ -23,7 +23,7 @@ const MEMORY: u64 = 2_048;
 /// Says in the process that reads inputs where to put the one that it reads.
 const CHILD: &str = "FEDGENIE_FUZZ_CHILD";
 
-/// How many bytes at the beginning of an input of a target are kept: what says which of its files follows.
+/// Number of bytes at the beginning of a target's input that are kept: they select its file.
 fn kept(target: &Target) -> usize {
     let has_first =
         !["scenario_toml", "scenario_json", "scenario_structured", "manifest", "run_json"].contains(&target.name);

@@ -1,5 +1,4 @@
-//! The policy `hindsight`: it selects what the meter finds best, and whoever selects the same without it is judged
-//! alike.
+//! The policy `hindsight`: it selects the meter's best set, and the same selection by another policy is judged alike.
 
 use super::support::{PLAIN, SCENARIO, Workplace, changed, line_of};
 use serde_json::Value;

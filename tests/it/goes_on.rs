@@ -178,7 +178,7 @@ fn an_interrupted_run_is_saved() {
     }
 }
 
-/// What happens to a folder in which a run has two checkpoints, and what is said when it is resumed.
+/// State and message of a folder in which a run has two checkpoints, when it is resumed.
 fn resumed(work: &Workplace, more: &[&str]) -> Answer {
     let answer = work.fedgenie(&[&RUN[..], &["--quiet", "--resume", "--checkpoint", "100 rounds"], more].concat());
     assert_eq!(answer.code, 0, "{answer:?}");
@@ -325,7 +325,7 @@ fn a_checkpoint_is_of_its_data() {
     assert_same_folders(&work, "whole", "out");
 }
 
-/// What is left goes with the experiment that is overwritten, and who asks for something else is told what there is.
+/// Checkpoints go with the experiment that is overwritten, and wrong intervals are refused with the right form.
 #[test]
 fn what_is_left_goes_with_the_experiment() {
     let work = Workplace::with(&one_seed(4_000));

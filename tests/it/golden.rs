@@ -1,7 +1,7 @@
 //! Two small scenarios keep their digests: across versions, processors, compilers and optimisation levels.
 //!
-//! A change of one of these digests is a category of its own in CHANGELOG.md: whoever changes them changes the answer
-//! to everybody's scenarios, and says so, with the reason, in the entry for that version.
+//! A change of one of these digests is a category of its own in CHANGELOG.md: it changes the results of everybody's
+//! scenarios, and the entry for that version gives the reason.
 
 use super::support::Workplace;
 

@@ -113,7 +113,7 @@ fn every_set_is_found_again() {
 }
 
 /// Three clients, one at a time, with 1, 2 and 4 s, without regard to classes: the first, always. With regard to
-/// nothing but classes and one client for each of three classes: each in turn, as what was trained counts.
+/// nothing but classes and one client for each of three classes: each in turn, because trained examples count.
 #[test]
 fn the_two_ends_by_hand() {
     let base = changed(WORLD, "clients = 8", "clients = 3");

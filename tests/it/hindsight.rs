@@ -1,5 +1,5 @@
 //! The regret in hindsight through the binary: nothing else of a run changes, it is where the other regrets are, and
-//! what is not defined is refused.
+//! undefined cases are refused.
 
 use super::support::{SCENARIO, Workplace, changed, line_of, world};
 use serde_json::Value;
@@ -320,8 +320,8 @@ meters = []
 const EFFECTS: [f64; 12] = [0.04, -0.02, 0.01, 0.03, 0.0, 0.5, -0.01, 0.02, 0.02, -0.05, 0.06, 0.5];
 const GAINS: [f64; 12] = [0.0, 0.01, 0.02, -0.01, 0.03, 0.1, 0.02, -0.02, 0.0, 0.01, 0.01, 0.1];
 
-/// All sets of three of six clients, worth what the formula of the script says of those who arrive; in a second round
-/// of a server, together with those of its first.
+/// All sets of three of six clients, valued by the script's formula for the clients that arrive; in a second round of a
+/// server, together with those of its first.
 #[test]
 fn sets_of_a_script_by_brute_force() {
     let place = Workplace::with(SCRIPTED);

@@ -52,7 +52,7 @@ fn is_in_mask(process: &str, mask: &str, signal: u32) -> bool {
     u64::from_str_radix(mask, 16).unwrap() >> (signal - 1) & 1 == 1
 }
 
-/// Whether this process, and so what it starts, is under `nohup`.
+/// Whether this process, and so its children, is under `nohup`.
 fn ignores_hangups() -> bool {
     is_in_mask("self", "SigIgn:", 1)
 }

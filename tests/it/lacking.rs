@@ -1,5 +1,5 @@
 //! Result folders in which something is missing, has failed or was changed: every command that reads them says so, on
-//! standard error and in what it writes, and names the command that makes the rest.
+//! standard error and in its output, and names the command that makes the rest.
 
 use super::replay::LEARNING;
 use super::support::{Answer, PLAIN, SCENARIO, Workplace, changed};
@@ -312,7 +312,7 @@ fn folders_of_one_name_stay_two() {
     assert!(place.text("page.html").contains("r (2): random"));
 }
 
-/// Nobody misses what is not expected: so a manifest has to have what the scenario has.
+/// A missing entry that nobody expects goes unnoticed: so a manifest has to list everything in the scenario.
 #[test]
 fn edits_by_hand_are_found() {
     let (place, _) = with_failures();

@@ -70,7 +70,7 @@ pub fn slope(bias: f32, counted: f32) -> Vec<f32> {
     [1.0 + bias].into_iter().chain(rows).map(|slope| slope * (1.0 + counted)).collect()
 }
 
-/// What a client answers: its loss, and what it knows of the round, of itself and of the model.
+/// A client's answers: its loss, and its knowledge of the round, of itself and of the model.
 pub fn loss(client: u32, number: u32, counted: f64, bias: f64) -> f64 {
     LOSSES[client as usize] + f64::from(number % 3) * f64::from(client) - 2.0 * counted + 0.25 * bias
 }
@@ -291,7 +291,7 @@ impl Sink for Rounds {
     }
 }
 
-/// Plays rounds of a policy that chooses what it was told to, each in a new run that has loaded the one before.
+/// Plays rounds of a policy with given choices, each in a new run that has loaded the one before.
 pub fn play(world: &World, turns: &[&[u32]], rounds: u32) -> Result<(Vec<Round>, Accounts), RunError> {
     let mut seen = Rounds::default();
     let mut saved: Option<Vec<u8>> = None;

@@ -1,4 +1,4 @@
-//! Regret in hindsight by what clients answer, by the slope of the validation loss, and by how old rows are: against
+//! Regret in hindsight by clients' answers, by the slope of the validation loss, and by the age of rows: against
 //! enumeration of all sets, in rounds that are played by hand.
 
 use super::little::{BIAS, EXAMPLES, ROWS, Round, Settings, TWO, loss, play, refused, rows, slope, step, text, world};
@@ -58,7 +58,7 @@ fn sets(size: u32) -> Vec<Vec<u32>> {
     found
 }
 
-/// Compares what was judged with the best of some sets by enumeration. `worth` is of round (from 1) and set.
+/// Compares a judgement with the best of some sets by enumeration. `worth` is of round (from 1) and set.
 fn check(rounds: &[Round], sets: &[Vec<u32>], worth: impl Fn(u32, &[u32]) -> f64) {
     let mut lost = 0;
     for (number, round) in (1..).zip(rounds) {
@@ -116,7 +116,7 @@ fn time_has_a_price_if_the_scenario_says_so() {
     assert_eq!(rounds[0].judged[0].best, best.into_iter().map(ClientId).collect::<Vec<_>>());
 }
 
-/// `Σ n a / Σ n` with the slope at the model before the round, and what clients kept before it.
+/// `Σ n a / Σ n` with the slope at the model before the round, and clients' private state before it.
 #[test]
 fn the_steepest_average_is_the_best_set() {
     for (more, sizes) in [("", vec![2]), ("size = \"at-most\"\n", vec![1, 2])] {

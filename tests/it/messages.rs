@@ -1,4 +1,4 @@
-//! What is said of common mistakes: each message has what to write instead.
+//! Messages about common mistakes: each says what to write instead.
 
 use super::support::{Answer, SCENARIO, Workplace, changed, line_of};
 use std::process::Command;
@@ -96,7 +96,7 @@ fn a_label_of_ones_own_needs_a_kind() {
     assert!(!message.contains("goes with a kind"), "{message}");
 }
 
-/// A sweep over a second protocol is told what sweeps over it, and that does.
+/// A sweep over a second protocol is refused with the settings that sweep over it, and those do.
 #[test]
 fn a_second_protocol_of_a_sweep_is_given_whole() {
     let sweep = |line: &str| format!("{GOOD}[sweep]\n{line}\n");

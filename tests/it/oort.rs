@@ -1,5 +1,5 @@
-//! Oort: every number and every draw recomputed from what a run records, cases worked out by hand, and settings that
-//! are refused.
+//! Oort: every number and every draw recomputed from a run's records, cases worked out by hand, and settings that are
+//! refused.
 
 use super::fedacs::{ids, numbers, rounds};
 use super::support::{SCENARIO, Workplace, changed, line_of};

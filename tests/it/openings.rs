@@ -1,5 +1,5 @@
-//! How rounds open: what of a task acts there does so under every protocol and both kinds of cloud, in a run that is
-//! saved after every round as well.
+//! Openings of rounds: a task's actions there happen under every protocol and both kinds of cloud, and in a run that is
+//! saved after every round.
 
 use super::checkpoints::{NINE, assert_kept, protocols};
 use super::support::{DEVICES, SCENARIO, Workplace, changed, labelled, world};
@@ -11,8 +11,7 @@ use fedgenie::scenario::tree;
 use fedgenie::task::{DataCache, Job, Task, Worker};
 use std::path::Path;
 
-/// What a task can have happen at the opening of a round: its name, the task without it and with it, and what else is
-/// in the scenario.
+/// A task's action at the opening of a round: its name, the task without it and with it, and the rest of the scenario.
 const FEATURES: [(&str, &str, &str, &str); 2] = [
     (
         "data move between edge servers",
@@ -88,9 +87,9 @@ fn clusters_are_assigned_by_data_that_have_moved() {
     }
 }
 
-/// Three edge servers of three clients, each of whom takes one step with all its data; the cloud makes a model of every
-/// one that arrives, and never waits. A client trains on what it has when it is asked: a model that has set out before
-/// data move is trained on the data of before, although it arrives after that.
+/// Three edge servers of three clients, each of which takes one step with all its data; the cloud makes a model of
+/// every one that arrives, and never waits. A client trains on the data that it has when it is asked: a model that has
+/// set out before data move is trained on the earlier data, although it arrives later.
 #[test]
 fn at_a_cloud_that_does_not_wait_clients_train_on_the_data_of_when_they_were_asked() {
     const ROUNDS: u32 = 8;

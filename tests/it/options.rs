@@ -4,7 +4,7 @@
 use super::support::{Answer, SCENARIO, Workplace, changed};
 use rayon::prelude::*;
 
-/// Ends of ranges, what is no number, and what only looks like one.
+/// Ends of ranges, texts that are no numbers, and texts that only look like numbers.
 const EDGES: [&str; 20] = [
     "0",
     "-0",

@@ -1,4 +1,4 @@
-//! `--overwrite` deletes what FedGenie wrote and nothing else.
+//! `--overwrite` deletes FedGenie's own files and nothing else.
 
 use super::replay::BANDIT;
 use super::support::{SCENARIO, Workplace, assert_same_folders, changed};

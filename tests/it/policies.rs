@@ -120,8 +120,8 @@ fn source(scenario: &str) -> PolicySource {
 
 // ------------------------------------------------------------------------------------------ saved and loaded
 
-/// A policy, and copies of it that were made after each round out of what it had saved. All are asked and told the
-/// same.
+/// A policy, and copies of it that were made after each round from its saved state. All get the same questions and
+/// feedback.
 #[derive(Stateful)]
 pub struct Copied {
     #[state(skip = "from the test")]
@@ -277,7 +277,7 @@ fn a_policy_that_was_saved_and_loaded_decides_as_before() {
     }
 }
 
-/// A copy without what was saved would decide otherwise: the test above sees what it is to see.
+/// A copy without the saved state would decide otherwise: the test above can fail.
 #[test]
 fn what_is_saved_matters() {
     for kind in ["round-robin", "bsfl", "cs-ucb"] {
@@ -292,7 +292,7 @@ fn what_is_saved_matters() {
     }
 }
 
-/// Keeps what a policy would save after its last round.
+/// Keeps a policy's saved state after its last round.
 #[derive(Stateful)]
 struct Last {
     policy: Box<dyn Policy>,
@@ -349,8 +349,8 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap_or(f64::INFINITY)).collect()
 }
 
-/// All arrays of a selection, and of what was learned from it, are as long as its list of clients; what is about
-/// something else is in a part of its own, and what singles clients out is a list of some of them.
+/// All arrays of a selection, and of the lesson from it, are as long as its list of clients; numbers about something
+/// else are in a part of their own, and a list that singles clients out has only clients of that list.
 fn assert_whole(object: &Value, context: &str) {
     let clients = ids(&object["clients"]);
     assert!(!clients.is_empty(), "{context}");
@@ -390,7 +390,7 @@ fn every_policy_explains_its_decisions_and_updates_say_how_they_were_trained() {
     }
 }
 
-/// Latencies of a round's updates, by client: all who are selected arrive.
+/// Latencies of a round's updates, by client: all selected clients arrive.
 fn latencies(round: &Value) -> Vec<(usize, f64)> {
     ids(&round["updates"]["clients"]).into_iter().zip(numbers(&round["updates"]["latency_s"])).collect()
 }

@@ -1,4 +1,4 @@
-//! Noise of [privacy]: what reaches a task, and what is refused.
+//! Noise of [privacy]: its way to a task, and refusals.
 
 use super::little::{BIAS, Settings, TWO, play, refused, text, world};
 use super::support::{PLAIN, SCENARIO, Workplace, changed, line_of};

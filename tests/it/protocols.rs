@@ -1,4 +1,4 @@
-//! Protocols on constant latencies, worked out by hand and exact to the nanosecond; and what holds in every world.
+//! Protocols on constant latencies, worked out by hand and exact to the nanosecond; and laws that hold in every world.
 
 use super::support::{Played, Script, SeenRound, changed, labelled, play, world};
 use fedgenie::experiment::Experiment;

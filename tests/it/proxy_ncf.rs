@@ -1,4 +1,4 @@
-//! The model `proxy-ncf` from outside: rounds, traffic, noise, metrics and what an actor sees, worked out again in
+//! The model `proxy-ncf` from outside: rounds, traffic, noise, metrics and an actor's inputs, worked out again in
 //! double precision from the files that a run starts from and the clients that it says it selected.
 
 mod double;
@@ -204,7 +204,7 @@ fn ids(value: &Value) -> Vec<usize> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// When each item's row was last sent, and who has trained.
+/// When each item's row was last sent, and the clients that have trained.
 struct History {
     moved: [u32; ITEMS],
     has_trained: [bool; USERS],
@@ -332,7 +332,7 @@ fn all_rows_that_are_met_and_answers_to_positives() {
     played(&Case { d: 17, h: 18, has_start: false, ..case });
 }
 
-/// Every job draws its own: what clients are asked for are those of the job that they would do.
+/// Every job has draws of its own: clients answer by the draws of the job that they would do.
 #[test]
 fn negatives_that_are_drawn() {
     for is_interacted in [true, false] {
@@ -368,7 +368,7 @@ fn noise_of_rows_and_of_tables() {
     }
 }
 
-/// One round of one client with and without noise: the difference of what arrives is noise.
+/// One round of one client with and without noise: the difference of the updates is noise.
 #[test]
 fn noise_has_its_deviation_and_spares_networks() {
     let model = |case: &Case| {

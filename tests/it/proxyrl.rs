@@ -1,5 +1,5 @@
 //! Policies of federated recommenders, on a task of a few numbers: ProxyRL-FRS with each of its contributions, FedRL,
-//! FedFast, FedGST, and Power-of-Choice on trained losses. Traces worked out by hand, traffic, what files say.
+//! FedFast, FedGST, and Power-of-Choice on trained losses. Traces worked out by hand, traffic, output files.
 
 mod answers;
 mod recomputed;
@@ -124,10 +124,10 @@ fn proxyrl_by_predicted_losses() {
 }
 
 /// The same with the number that came with the last update, made before it: a client keeps its number for a round. In
-/// round 5, client 11's is 120 − 75, beside 40 of client 3 and 35 of client 10; S, what all have in common, is less
-/// than 4 in all rounds.
+/// round 5, client 11's is 120 − 75, beside 40 of client 3 and 35 of client 10; S, common to all, is less than 4 in all
+/// rounds.
 ///
-/// | round | largest numbers | what comes with the updates |
+/// | round | largest numbers | numbers with the updates |
 /// |---|---|---|
 /// | 1 | 11: 120, 10: 110, 9: 100 | the same |
 /// | 2 | the same | 45 + S, 35 + S, 25 + S |
@@ -355,8 +355,8 @@ fn what_updates_bring_counts_against_a_budget() {
 
 // ------------------------------------------------------------------------------------------------ what is written
 
-/// What came with an update was made from the model that its job was sent, from what its client had kept, and by the
-/// draws of its job. Table sums are metrics.
+/// An update's answer was made from the model that its job was sent, from its client's private state, and by the draws
+/// of its job. Table sums are metrics.
 #[test]
 fn what_updates_bring_was_made_where_they_began() {
     let place = written(&of_policy(SYNCHRONOUS, LEARNING[4], Toy::default()));

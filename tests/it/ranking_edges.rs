@@ -1,5 +1,4 @@
-//! Ratings at the edges of what ranking, features and rounds can do: each has an outcome that is documented or an error
-//! that is named.
+//! Ratings at the edges of ranking, features and rounds: each has a documented outcome or a named error.
 
 use super::support::{Workplace, changed};
 use serde_json::json;

@@ -79,7 +79,7 @@ fn place(text: &str, world: &World, is_packed: bool) -> Workplace {
     place
 }
 
-/// Runs the scenario into `out`; what was dropped is a warning.
+/// Runs the scenario into `out`; dropped ratings give a warning.
 fn run(place: &Workplace, folder: &str, more: &[&str]) {
     let answer = place.fedgenie(&[&["run", SCENARIO, "--out", folder, "--models"], more].concat());
     assert_eq!(answer.code, 0, "{answer:?}");

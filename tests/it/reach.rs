@@ -1,4 +1,4 @@
-//! Which files a scenario may read, and what a result folder that came from anywhere may.
+//! Files that a scenario may read, and access from a result folder of unknown origin.
 
 use crate::support::{Answer, Workplace};
 use serde_json::json;

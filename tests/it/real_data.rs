@@ -1,6 +1,6 @@
-//! Fashion-MNIST as published: its counts, its pixels, and what softmax regression reaches on it; a sample of CIFAR-10
-//! and its moments; published partitions against the generator's distribution; ratings with trust, their counts and
-//! what mean and biases reach on them; what MovieLens says of its users; the games of those who reviewed ten.
+//! Fashion-MNIST as published: its counts, its pixels, and the accuracy of softmax regression; a sample of CIFAR-10 and
+//! its moments; published partitions against the generator's distribution; ratings with trust, their counts and the
+//! errors of mean and biases; MovieLens' metadata of users; the games of those who reviewed ten.
 //!
 //! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fashion-mnist/`,
 //! `cifar10/`, `fl-traces/`, `ciao/`, `epinions/`, `filmtrust/`, `ml-100k/`, `ml-1m/` and `amazon/`.
@@ -297,7 +297,7 @@ struct Social {
     categories: usize,
     /// Training, validation and test under a random split of 8:1:1.
     parts: [usize; 3],
-    /// Pairs who trust each other.
+    /// Pairs of users with trust in both directions.
     trust: usize,
     /// Test RMSE of mean and biases.
     errors: [f64; 2],

@@ -1,4 +1,4 @@
-//! The published device traces, where they are: their counts as their provenance states them, and what is dropped.
+//! The published device traces, where they are: their counts as their provenance states them, and the dropped records.
 //!
 //! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fl-traces/` and
 //! `bandwidth/`.

@@ -137,7 +137,7 @@ fn bytes_and_rows_follow_from_the_draws() {
     }
 }
 
-/// Whose private rows changed, by round, and what they are.
+/// The clients whose private rows changed, by round, and the rows.
 #[derive(Default)]
 struct Kept {
     changed: Vec<(u32, u32)>,

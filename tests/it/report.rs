@@ -351,7 +351,7 @@ fn bad_input_is_named() {
     assert!(answer.stdout.contains("written to out/figures") && place.path("out/figures/regret.csv").is_file());
 }
 
-/// Tables in three forms, one figure under a heading of one's own, and what does not go together.
+/// Tables in three forms, one figure under a heading of one's own, and options that exclude each other.
 #[test]
 fn tables_and_single_figures_for_a_paper() {
     let place = Workplace::with(&changed(BASE, "rounds = 150", "rounds = 6"));
@@ -431,7 +431,7 @@ fn an_unfinished_folder_is_told_from_no_folder() {
     assert_eq!(report(&place, &["out"]).results.rows.len(), 2);
 }
 
-/// A sweep over who holds how much: sizes and the aimed-at metric are drawn point by point.
+/// A sweep over the partition: sizes and the target's metric are drawn point by point.
 #[test]
 fn a_sweep_of_partitions_shows_sizes_and_courses() {
     let base = changed(&changed(BASE, "rounds = 150", "rounds = 20"), "seeds = 4", "seeds = 2");
@@ -480,7 +480,7 @@ fn a_sweep_says_each_thing_once_and_shows_who_is_selected_when() {
     assert_eq!(found.warnings.iter().filter(|warning| warning.contains("different rewards")).count(), 1);
 }
 
-/// Six policies, four seeds with bands, more rounds than a curve keeps: what a page has to carry.
+/// Six policies, four seeds with bands, more rounds than a curve keeps: the load of a page.
 #[test]
 fn a_report_of_six_policies_is_small() {
     let base = BASE.replace("meters = [\"mean\", \"realised\"]", "meters = [\"mean\", \"realised\", \"expected\"]");

@@ -1,5 +1,5 @@
-//! What is left out, cannot work or went wrong is said: when the input is read, or in what is shown of the results, by
-//! every command in the same words.
+//! Omissions, impossible settings and failures are reported: when the input is read, or with the results, by every
+//! command in the same words.
 
 use super::support::{Answer, PLAIN, SCENARIO, Workplace, changed, line_of};
 use serde_json::{Value, json};
@@ -376,7 +376,7 @@ fn what_the_clouds_policy_works_out_is_in_the_summary() {
     assert!(found[path].is_string() && found.as_object().unwrap().len() == 1, "{found}");
 }
 
-/// Policies under a sweep are written as they were given; what they take from the reward is in the summary.
+/// Policies under a sweep are written as they were given; their values from the reward are in the summary.
 #[test]
 fn what_a_sweep_keeps_open_is_in_the_summary() {
     let reward = "[regret]\ntau_min = \"50 ms\"\nalpha = 2.0\nbeta = 1.5\n[sweep]\n\"stop.rounds\" = [2, 3]\n[policy.bsfl]\nbeta = 1.0\n";

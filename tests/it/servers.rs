@@ -1,4 +1,4 @@
-//! Edge servers: whose data they have, and what is measured of their models.
+//! Edge servers: the source of their data, and the measures of their models.
 
 use super::support::{SCENARIO, Workplace, changed, labelled, line_of, world};
 use fedgenie::id::{ClientId, EdgeId, JobNumber, Round};
@@ -8,7 +8,7 @@ use fedgenie::model::{Batch, evaluate};
 use fedgenie::task::{Job, Labelled, Task, Worker};
 use serde_json::Value;
 
-/// Three edge servers with 5, 4 and 4 clients, who learn from data that are spread by owner.
+/// Three edge servers with 5, 4 and 4 clients, which learn from data that are spread by owner.
 const TIERS: &str = r#"
 name = "servers"
 seeds = 1
@@ -67,8 +67,8 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// Metrics of servers against a second path: the final model, read from its file and evaluated on what each server was
-/// dealt. Rounds say the same, and what a policy asks for stands beside it.
+/// Metrics of servers against a second path: the final model, read from its file and evaluated on each server's test
+/// examples. Rounds say the same, beside the accuracy that a policy asks for.
 #[test]
 fn servers_are_measured_on_their_test_examples() {
     let scenario = changed(TIERS, "[policy.random]", "[evaluate]\nservers = true\nevery = 2\n[policy.thompson]");
@@ -186,8 +186,8 @@ fn servers_are_evaluated_where_there_are_clusters() {
     }
 }
 
-/// Three servers of three clients. The cloud asks two servers in turn, and each of them a client in turn, who takes one
-/// step with all its data.
+/// Three servers of three clients. The cloud asks two servers in turn, and each of them a client in turn, which takes
+/// one step with all its data.
 fn drifting(rounds: u32, drift: &str) -> String {
     let scenario = changed(TIERS, "rounds = 6", &format!("rounds = {rounds}"));
     let scenario = changed(&scenario, "clients = 13", "clients = 9");
@@ -198,9 +198,9 @@ fn drifting(rounds: u32, drift: &str) -> String {
     changed(&scenario, "model = { mlp", &format!("{drift}\nmodel = {{ mlp"))
 }
 
-/// From round 3, server m and its clients have what those of server m + 2 have had: data are compared with the
-/// partition, accuracies with the model's on the test examples meant, and the model of round 3 with one that is put
-/// together from jobs of the task before the drift, on the data of the clients meant, by the servers' amounts of data.
+/// From round 3, server m and its clients have the earlier data of server m + 2: data are compared with the partition,
+/// accuracies with the model's on the new test examples, and the model of round 3 with one that is put together from
+/// jobs of the task before the drift, on the new clients' data, by the servers' amounts of data.
 #[test]
 fn data_move_between_servers() {
     const ROTATE: &str = "drift = { round = 3, rotate = 2 }";

@@ -143,8 +143,8 @@ fn validation_goes_with_everything() {
     }
 }
 
-/// A policy's quality is judged by validation rows, and without any by test rows: where one client trains, what MAB-FRS
-/// remembers of it after a round is γ times the gain in accuracy there.
+/// A policy's quality is judged by validation rows, and without any by test rows: if one client trains, its reputation
+/// in MAB-FRS after a round is γ times the gain in accuracy there.
 #[test]
 fn quality_is_that_of_validation_rows() {
     let more = "[record]\nexplain = true\n[protocol.synchronous]\ncohort = 1\n[policy.mab-frs]\ngamma = 0.5\n";

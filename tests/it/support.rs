@@ -240,7 +240,7 @@ pub fn world(scenario: &str, seed: u64) -> World {
     experiment.world(0, seed, &DataCache::default()).unwrap()
 }
 
-/// Chooses what it was told to, whatever the state of the world; remembers who was available.
+/// Makes given choices, whatever the state of the world; remembers the available clients.
 #[derive(Clone, Debug, Default, Stateful)]
 pub struct Script {
     /// The selection of each turn; the last one is repeated.

@@ -102,8 +102,7 @@ fn middle(scenario: &str) -> f64 {
     (losses[2] + losses[3]) / 2.0
 }
 
-/// What is found afterwards is what evaluating every round would have found, and the run is that of evaluating now and
-/// then, bit for bit.
+/// Refining finds the same as evaluating every round, and leaves the run with rare evaluations as it was, bit for bit.
 #[test]
 fn refining_finds_the_round_and_changes_nothing() {
     let sometimes = LEARNED.replace("LOSS", &(1.5 * middle(LEARNED)).to_string());
@@ -190,7 +189,7 @@ fn who_arrives_after_the_horizon_is_counted() {
     assert!(printed.contains(&format!("{} arrive after that end, and count with it", reached - arrived)), "{printed}");
 }
 
-/// Nobody arrives: the table says beyond what.
+/// No run reaches it: the table gives a lower bound.
 #[test]
 fn nobody_arrives() {
     let work = Workplace::with(&LEARNED.replace("LOSS", "0.0"));

@@ -1,4 +1,4 @@
-//! Titles, keys and paths of others: what a terminal, a picture and a spreadsheet make of them.
+//! Foreign titles, keys and paths, as a terminal, a picture and a spreadsheet take them.
 
 use crate::fuzz::shared::markup;
 use crate::support::{Answer, SCENARIO, Workplace};
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What a terminal obeys, what turns the direction of writing, and a line that pretends to be a message.
+/// Text that a terminal obeys, that turns the direction of writing, and a line that looks like a message.
 const BAD: &str = "a\u{1b}[31m\rb\u{202e}c\u{9b}d\nfedgenie: error: forged";
 
 /// The same in TOML.
@@ -184,7 +184,7 @@ fn tables_show_texts_and_mean_nothing_by_them() {
     assert_eq!((&*found[5][0], &*found[8][0]), ("a;'=1+2", "![i](http://a.b/c)"));
 }
 
-/// With a compiler of LaTeX, the table is what it says: one page, and no command of a text was carried out.
+/// With a compiler of LaTeX, the table keeps its meaning: one page, and no command of a text was carried out.
 #[test]
 fn a_compiler_takes_the_table() {
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|found| found.status.success());
@@ -205,7 +205,7 @@ fn a_compiler_takes_the_table() {
     assert!(!said.contains("Missing number") && !said.contains("root:"), "{said}");
 }
 
-/// A result folder in which one name is another, with the digests of what it holds.
+/// A result folder in which one name is another, with the digests of its contents.
 fn renamed(place: &Workplace, folder: &str, from: &str, to: &str) {
     let mut manifest = place.json(&format!("{folder}/manifest.json"));
     let names: Vec<String> = manifest["files"].as_object().unwrap().keys().cloned().collect();

@@ -54,7 +54,7 @@ fn source(scenario: &str) -> PolicySource {
     Experiment::from_tree(&root, Path::new("."), None).unwrap().first().arms[0].policy.clone()
 }
 
-/// Recomputes (11) and (12) of every edge server from `edge_accuracy`, who arrived and the settings; and every
+/// Recomputes (11) and (12) of every edge server from `edge_accuracy`, the arrivals and the settings; and every
 /// selection after the warm-up from the draws. Returns how often something was added to α and to β.
 fn assert_posteriors(place: &Workplace, warmup: u64, gain: f64, cap: f64) -> [usize; 2] {
     let summary = place.json("out/summary.json");
@@ -391,7 +391,7 @@ fn settings_that_make_no_sense() {
     );
 }
 
-/// Only the rounds' own settings: what is evaluated does not depend on how often metrics are.
+/// Only the rounds' own settings: evaluations for the policy do not depend on how often metrics are recorded.
 #[test]
 fn metrics_may_be_rarer() {
     let world = world(TIERS, 1);

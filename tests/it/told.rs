@@ -1,4 +1,4 @@
-//! All that a policy is told, under every protocol, against what is worked out by hand.
+//! All feedback to a policy, under every protocol, against values worked out by hand.
 
 use super::support::{play, play_policies, world};
 use fedgenie::id::ClientId;
@@ -34,7 +34,7 @@ optimizer = { sgd = { lr = 0.01 } }
 [policy.random]
 "#;
 
-/// Chooses what it was told to, and writes down all it is asked and told.
+/// Makes given choices, and writes down all questions and feedback.
 #[derive(Stateful)]
 struct Diary {
     #[state(skip = "from the test")]
@@ -292,7 +292,8 @@ fn who_asks_without_rounds_selects_when_there_are_answers() {
 }
 
 /// Losses take the way down and half of the time for an epoch: 1 + 5 and 2 + 10 s at edge server 0, 20 + 0.5 s at edge
-/// server 1. They are of the edge server's own model: edge server 0 sees what one server sees that works as it does.
+/// server 1. They are of the edge server's own model: edge server 0 sees the same as a single server that works like
+/// it.
 #[test]
 fn who_asks_at_an_edge_server_is_told_of_its_own_model() {
     let clients = CLIENTS.replace("[training]\n", "[training]\ninference_share = 0.5\n");

@@ -9,7 +9,7 @@ use fedgenie::scenario::tree;
 use fedgenie::state::Stateful;
 use std::path::Path;
 
-/// Devices are alike, so that whoever selects everybody in turn misses nothing.
+/// Devices are alike, so that selecting everybody in turn has no regret.
 const ALIKE: &str = r#"
 name = "truth"
 seeds = 3
@@ -79,7 +79,7 @@ fn an_ordinary_policy_without_regret_is_the_best_and_the_genie_is_not_a_candidat
     assert_eq!(place.fedgenie(&["verify", "out"]).code, 0);
 }
 
-/// A policy of a program that takes the fastest, if it is shown who that is, and else the first.
+/// A policy of a program that takes the fastest client if it is shown the truth, and else the first.
 #[derive(Stateful)]
 struct Outside {
     #[state(skip = "from the test")]

@@ -1,5 +1,5 @@
-//! Claims: that those of the project can be read and carried out, that verdicts follow from rules, and what is said of
-//! wrong ones.
+//! Claims: that those of the project can be read and carried out, that verdicts follow from rules, and that wrong ones
+//! are named.
 
 use super::support::{Answer, SCENARIO, Workplace, changed};
 use fedgenie::experiment::{Experiment, Overrides};
@@ -151,7 +151,7 @@ fn an_unexpected_verdict_is_exit_code_1_and_a_small_budget_may_leave_things_open
     assert!(place.text("found.md").contains("too small to decide"));
 }
 
-/// One run is no proof: without an interval, what is not exact decides nothing.
+/// One run is no proof: without an interval, an inexact quantity decides nothing.
 #[test]
 fn one_seed_decides_nothing() {
     let place = workplace(&CLAIM.replace("seeds = 6", "seeds = 1"));
@@ -430,7 +430,7 @@ fn ratio_in(place: &Workplace, value: &str) -> (Value, String) {
     (found["claims"][0]["checks"][0]["rows"][0].clone(), text)
 }
 
-/// Against `run`: the geometric mean of the seeds' ratios; who never reaches a target counts with what was spent.
+/// Against `run`: the geometric mean of the seeds' ratios; a run that never reaches a target counts with all its cost.
 #[test]
 fn a_ratio_is_paired_by_seed_and_counts_who_never_reaches_a_target() {
     // A loss that about half of the runs of the first arm reach.

@@ -155,7 +155,7 @@ fn an_unknown_reference_is_named() {
 
 /// Exponential computing of 2 s on the average and of 3 s: quantiles of the same uniform numbers, so that the longest
 /// computing of a round is one and a half times as long in every round, and the difference of two runs is a third of
-/// what the longer takes beyond its 24 s of transfers.
+/// the longer run's time beyond its 24 s of transfers.
 #[test]
 fn folders_stay_paired_when_a_law_changes() {
     let place = Workplace::with(&random());

@@ -1,5 +1,4 @@
-//! Worlds whose devices come and go and whose links change: what is refused, what is said, and the two scenarios of
-//! real phones.
+//! Worlds whose devices come and go and whose links change: refusals, messages, and the two scenarios of real phones.
 
 use super::support::{Workplace, changed, line_of};
 use fedgenie::experiment::Experiment;

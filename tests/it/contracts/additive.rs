@@ -1,6 +1,6 @@
 //! Models of clusters against the same training in double precision, written out: scores that are sums of two networks,
 //! one clip norm for both, weight decay and `l2`, averages of edge servers, of the shared network and of clusters,
-//! losses of all clusters' models, and what assignments lost.
+//! losses of all clusters' models, and the regret of assignments.
 
 use crate::support::{SCENARIO, Workplace, changed};
 use fedgenie::model::weights::{Tensor, WeightsError, read_tensors, to_safetensors};
@@ -114,7 +114,7 @@ fn add_gradient(network: &[f64], example: &Example, slopes: &[f64; CLASSES], gra
     (0..CLASSES).for_each(|c| gradient[split + CLASSES * HIDDEN + c] += slopes[c]);
 }
 
-/// A model: what is shared, which may be nothing, and the cluster's network.
+/// A model: the shared network, which may be empty, and the cluster's.
 #[derive(Clone)]
 struct Model {
     shared: Option<Vec<f64>>,
@@ -195,7 +195,7 @@ fn start(network: usize) -> Vec<f64> {
     (0..NETWORK).map(|i| f64::from(number(1_000 * network + i) as f32)).collect()
 }
 
-/// The networks of a file that has these and no others, each under what its names begin with.
+/// The networks of a file that has these and no others, each under the common prefix of its names.
 fn networks_of(place: &Workplace, run: &str, prefixes: &[String]) -> Result<Vec<Vec<f64>>, WeightsError> {
     let expected = prefixes.iter().flat_map(|prefix| tensors(prefix, &[0.0; NETWORK]));
     let expected = expected.map(|tensor| (tensor.name, tensor.shape)).collect();
@@ -212,7 +212,7 @@ fn indices(value: &Value) -> Vec<usize> {
     value.as_array().unwrap().iter().map(|number| number.as_u64().unwrap() as usize).collect()
 }
 
-/// Plays what the rounds of a run say, and compares losses, regret, accuracy on test data and models.
+/// Plays the recorded rounds of a run, and compares losses, regret, accuracy on test data and models.
 fn replay(place: &Workplace, run: &str, is_additive: bool, l2: f64, losses_on_test: Option<&[Vec<usize>]>) {
     let Data { clients, test } = data();
     let members = |server: usize| 3 * server..3 * server + 3;
@@ -428,7 +428,7 @@ fn what_a_task_cannot_add_is_named() {
 }
 
 /// Comparing losses costs the other clusters' networks, for every server and client, and the slowest inference pass; on
-/// test examples it costs what travels to servers alone, and a rule that does not compare costs nothing.
+/// test examples it costs the traffic to servers alone, and a rule that does not compare costs nothing.
 #[test]
 fn assignments_that_compare_losses_can_be_charged() {
     let constant =

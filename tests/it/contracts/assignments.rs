@@ -1,5 +1,5 @@
-//! Rules that compare losses: what they record is worked out anew from the losses alone, by elimination, and what
-//! assignments lost; with scripted losses, and with models that are trained.
+//! Rules that compare losses: their records are worked out anew from the losses alone, by elimination, and so is the
+//! regret of assignments; with scripted losses, and with models that are trained.
 
 use super::clusters::Settings;
 use super::{PROTOCOLS, TWELVE};

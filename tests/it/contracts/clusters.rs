@@ -134,7 +134,7 @@ fn one_model_under_every_protocol() {
     }
 }
 
-/// With a block for each edge server, each server's clients get what they want.
+/// With a block for each edge server, each server's clients fit their own targets.
 #[test]
 fn a_block_for_each_cluster_of_edge_servers() {
     let (_, protocol) = PROTOCOLS[4];
@@ -154,7 +154,7 @@ fn a_block_for_each_cluster_of_edge_servers() {
     assert!(shuffled > 2.0 * fixed, "{shuffled}, {fixed}");
 }
 
-/// Metrics of servers are plain statistics of what each one's model has on its own test examples, and metrics on test
+/// Metrics of servers are plain statistics of each model's values on its server's test examples, and metrics on test
 /// data are over all examples.
 #[test]
 fn each_test_example_is_measured_under_its_servers_model() {
@@ -182,7 +182,7 @@ fn each_test_example_is_measured_under_its_servers_model() {
     assert!(without > test + 0.1, "{without}, {test}");
 }
 
-/// Moves every edge server to the next cluster after each round, and writes down what it is told.
+/// Moves every edge server to the next cluster after each round, and writes down its feedback.
 #[derive(Stateful)]
 struct Next {
     #[state(skip = "read by the test")]
@@ -247,8 +247,8 @@ fn a_rule_of_ones_own() {
     assert!(error.contains("no arm has cluster models"), "{error}");
 }
 
-/// A cloud that takes in models as they arrive, played again from the events of the run: who is sent which model and in
-/// which cluster, what arrives when, and that servers move when they are next sent a model.
+/// A cloud that takes in models as they arrive, played again from the events of the run: model and cluster of each
+/// server, arrivals in their order, and that servers move when they are next sent a model.
 #[test]
 fn clusters_take_in_what_arrives() {
     let protocol = "[protocol.hierarchical]\nedges = 3\ncohort = 4\nlink = { download = { constant = \"0.3 s\" }, upload = { \

@@ -1,4 +1,4 @@
-//! Decisions of policies: weights, work, sizes, deadlines, and what policies know, with timelines and models by hand.
+//! Decisions of policies: weights, work, sizes, deadlines, and policies' knowledge, with timelines and models by hand.
 //!
 //! Client `k` of four has `k + 1` examples, and moves the one parameter of the model by `k + 1` in each epoch. A job of
 //! two epochs takes 1 s down, 4 s to compute and 1 s up.

@@ -129,7 +129,7 @@ impl Arms {
     }
 }
 
-/// Upper confidence bounds for how many, and for whom: a round is worth what its error says, less its traffic.
+/// Upper confidence bounds for the number and for the clients: a round's value is that of its error, less its traffic.
 #[derive(Stateful)]
 struct HowMany {
     sizes: Arms,

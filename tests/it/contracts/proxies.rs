@@ -170,7 +170,7 @@ impl TaskSettings for Settings {
 struct Actor {
     weights: [f64; 2],
     losses: Vec<f64>,
-    /// Whom it has just asked, of whom some may have gone since, while others came.
+    /// The clients just asked; some may have gone since, while others came.
     asked: Vec<ClientId>,
 }
 

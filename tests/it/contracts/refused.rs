@@ -1,4 +1,4 @@
-//! A policy that wants what the task has not is refused before the first round, by its name and the task's.
+//! A policy whose needs the task does not meet is refused before the first round, by its name and the task's.
 
 use super::{PROTOCOLS, experiment, run};
 use fedgenie::experiment::Threads;
@@ -91,7 +91,7 @@ fn what_the_task_lacks_is_named() {
     }
 }
 
-/// Edge servers' training is none of the cloud's business; what the edge servers' policies want is not wanted of it.
+/// The cloud does not see edge servers' training: the needs of edge servers' policies do not bind its policy.
 #[test]
 fn a_policy_of_the_cloud_that_needs_losses_is_refused() {
     let protocol =

@@ -1,4 +1,4 @@
-//! Commands: their sentence, their exit code, and what is in the folder afterwards.
+//! Commands: their sentence, their exit code, and the folder's contents afterwards.
 
 use super::{Case, Provoked, contents, told};
 use crate::support::{Answer, Defective, Nobody, PLAIN, SCENARIO, Workplace, changed, unheard, within};

@@ -84,7 +84,7 @@ fn weights(contents: Option<&[u8]>) -> WeightsError {
     }
 }
 
-/// A table with a number to predict, whose test row lies far from what training rows have.
+/// A table with a number to predict, whose test row lies far from the training rows.
 fn far_off() -> DataError {
     let task = "[task.linear-regression]\ndata = { csv = { train = \"a.csv\", test = \"b.csv\", target = \"z\" } }\nnormalize = true\n";
     let train = "x,z\n1,1\n1.0000001,2\n1,3\n1,1\n1,2\n";

@@ -1,4 +1,4 @@
-//! Numbers, laws, links, saved states and worlds: nothing is built, and what was there is as it was.
+//! Numbers, laws, links, saved states and worlds: nothing is built, and earlier values are unchanged.
 
 use super::{Case, PLAIN, TRAINING, contents, refused_world, told};
 use crate::support::{Workplace, changed};

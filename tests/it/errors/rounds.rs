@@ -1,4 +1,4 @@
-//! Runs that end early: the rounds before stand, in the folder and in what a sink has seen; other runs are not touched.
+//! Runs that end early: the rounds before stand, in the folder and in the sink; other runs are not touched.
 
 use super::{Case, PLAIN, Provoked, TRAINING, told};
 use crate::support::{SCENARIO, SETTINGS, Script, Seen, Workplace, changed, play, world};

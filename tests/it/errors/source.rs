@@ -16,7 +16,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A text without comments, and without what stands in quotes.
+/// A text without comments and quoted text.
 fn bare(text: &str) -> String {
     let (mut bare, mut rest) = (String::new(), text);
     while let Some(letter) = rest.chars().next() {

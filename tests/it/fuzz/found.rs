@@ -3,7 +3,7 @@
 use super::shared::{TARGETS, run};
 use serde_json::{Value, json};
 
-/// A `run.json` in which something is other than it was is read by nobody who adds it up.
+/// A `run.json` with a changed value is refused by every command that adds it up.
 fn spoilt_run(spoil: impl FnOnce(&mut Value)) {
     let target = TARGETS.iter().find(|target| target.name == "run_json").unwrap();
     let mut document: Value = serde_json::from_slice(&(target.corpus)()[0]).unwrap();

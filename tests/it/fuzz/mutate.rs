@@ -144,7 +144,7 @@ pub fn once(input: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Changes an input in one to four ways, behind the bytes that say what it is.
+/// Changes an input in one to four ways, behind the bytes that give its kind.
 pub fn some(input: &[u8], kept: usize, random: &mut Random) -> Vec<u8> {
     let (first, rest) = input.split_at(kept);
     let mut rest = rest.to_vec();

@@ -51,7 +51,7 @@ impl Files {
     }
 }
 
-/// Networks, the item table, and what clients keep.
+/// Networks, the item table, and clients' private rows.
 #[derive(Clone)]
 pub struct Model {
     pub networks: [Vec<f64>; 2],

@@ -1,4 +1,4 @@
-//! Bad input, and users at the edges of what can be learned.
+//! Bad input, and users with too little to learn from.
 
 use super::{Case, PAPER, place, run, scenario, start};
 use crate::support::{Answer, SCENARIO, Workplace, changed, line_of};

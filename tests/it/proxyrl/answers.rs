@@ -70,7 +70,7 @@ fn a_loss_is_a_number_and_an_update_is_an_upload() {
     }
 }
 
-/// A round costs five losses or five updates, and two jobs: what is asked beforehand is what is booked.
+/// A round costs five losses or five updates, and two jobs: the price asked beforehand is the one booked.
 #[test]
 fn the_answers_count_against_a_budget() {
     let place = Workplace::with(&format!("{WORLD}[policy.random]\n"));

@@ -1,5 +1,5 @@
-//! Every step of actor and critic, worked out again from the files of a run: the weights that were drawn, what
-//! `rounds.jsonl` says of each decision, and the weights in the end.
+//! Every step of actor and critic, worked out again from the files of a run: the drawn weights, each decision in
+//! `rounds.jsonl`, and the weights in the end.
 
 use super::{LEARNING, SYNCHRONOUS, Toy, ids, numbers, of_policy, rounds, written};
 use crate::support::Workplace;

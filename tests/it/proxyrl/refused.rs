@@ -106,7 +106,7 @@ fn actors_that_learn_have_rounds_of_one_server() {
     assert_refused(&error(&experiment(protocol, "", Toy::default())), &["the policy of the cloud", "contribution"]);
 }
 
-/// A dense actor of a million clients would not fit; the sentence says what does.
+/// A dense actor of a million clients would not fit; the sentence names one that does.
 #[test]
 fn a_dense_actor_has_a_limit() {
     let many = |actor: &str| {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 const ITEMS: u32 = 6;
 
-/// What client `k` predicts after so many updates, from a table with this sum; less what belongs to its job.
+/// Client `k`'s prediction after so many updates, from a table with this sum; less the part of its job.
 pub fn predicted(client: u32, updates: u32, table: f64) -> f64 {
     10.0 * f64::from(client + 1) - 75.0 * f64::from(updates) + 0.1 * table
 }

@@ -7,7 +7,7 @@ const HIDDEN: usize = 4;
 const LAYERS: usize = 2;
 const LR: f64 = 0.03;
 
-/// Who trusts whom: twice, oneself, and one who rated nothing; nobody trusts 250, or is trusted by them.
+/// Pairs of trust: mutual, to oneself, and to a user without ratings; 250 neither trusts nor is trusted.
 pub const TRUST: &str = "truster\ttrustee\n100\t3\n3\t100\n3\t20\n4\t17\n17\t8\n8\t3\n20\t999\n8\t8\n";
 
 const USERS: [u32; 7] = [3, 20, 100, 4, 17, 250, 8];

@@ -1,5 +1,5 @@
-//! What does not fit a rating graph is refused with exit code 2, and the message names file, line or key, what was
-//! found and what would be right.
+//! Wrong input to a rating graph is refused with exit code 2, and the message names file, line or key, the value found
+//! and the right one.
 
 use super::super::support::{SCENARIO, Workplace, changed, line_of};
 use super::double::{TRUST, ratings};

@@ -3,8 +3,8 @@
 use super::source::{Source, Violation, assert_named, assert_none, program, root};
 use std::fs;
 
-/// Code that may use what `clippy.toml` bans, as the reason in each file says: the replacements themselves, lanes, a
-/// clock that no result depends on.
+/// Code that may use items banned by `clippy.toml`, as the reason in each file says: the replacements themselves,
+/// lanes, a clock that no result depends on.
 const MAY_USE_BANNED: [&str; 4] = [
     "core/src/math/float.rs",
     "learning/src/lanes.rs",

@@ -19,7 +19,7 @@ fn missing_headings(policy: &str, source: &str) -> Vec<Violation> {
     missing.map(|heading| lacking(policy, format!("its opening comment lacks {heading}"))).collect()
 }
 
-/// A policy's file says what it is, where it comes from, and in what it differs from there.
+/// A policy's file has its definition, its source, and its deviations from the source.
 #[test]
 fn every_policy_is_documented_in_full() {
     let entries = fedgenie::policy::CATALOGUE.entries.iter();

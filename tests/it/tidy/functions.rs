@@ -70,7 +70,7 @@ fn functions(source: &Source) -> Vec<(&str, usize, usize)> {
     found.collect()
 }
 
-/// Functions that are too long and not listed so, and what the list has too much.
+/// Functions that are too long and not listed, and entries of the list that are out of date.
 fn long(sources: &[Source], longer: &[(&str, &str, usize)]) -> Vec<Violation> {
     let mut listed: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for &(path, name, lines) in longer {

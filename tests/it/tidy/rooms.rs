@@ -186,8 +186,8 @@ fn reached<'a>(from: &'a str, steps: &BTreeMap<&'a str, BTreeMap<&'a str, &Arrow
     seen
 }
 
-/// Circles among the modules of each folder: a module's own files count as it, and what it shares with the file above
-/// its folder does not count.
+/// Circles among the modules of each folder: a module's own files count as it, and items shared with the file above its
+/// folder do not count.
 fn circles(folder: &str, arrows: &[Arrow<'_>], known: &[(&str, &[&str])]) -> Vec<Violation> {
     let mut folders: BTreeMap<&str, BTreeMap<&str, BTreeMap<&str, &Arrow<'_>>>> = BTreeMap::new();
     for arrow in arrows {

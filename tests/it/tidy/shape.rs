@@ -1,4 +1,4 @@
-//! Files are short, say what they are, and repeat nothing.
+//! Files are short, begin with their purpose, and repeat nothing.
 
 use super::source::{Source, Violation, assert_named, assert_none, program, sources};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Files of source as the rules read them, and what a rule says of one.
+//! Files of source as the rules read them, and a rule's violations.
 
 use std::fmt;
 use std::fs;
@@ -9,7 +9,7 @@ pub struct Source {
     /// Below the project's folder.
     pub path: String,
     pub text: String,
-    /// The text with spaces in the place of comments and of what stands in texts and characters.
+    /// The text with spaces in the place of comments, texts and characters.
     pub plain: String,
 }
 
@@ -88,7 +88,7 @@ pub fn places_of<'a>(text: &'a str, sought: &'a str) -> impl Iterator<Item = usi
     text.match_indices(sought).map(|(at, _)| at).filter(move |&at| is_alone(at) && word(text, at) == sought)
 }
 
-/// Length of the literal text or comment that begins here: what stands in it, and the whole.
+/// Length of the literal text or comment that begins here: that of its content, and the whole.
 fn hidden(bytes: &[u8], before: Option<u8>) -> Option<(std::ops::Range<usize>, usize)> {
     let find = |from: usize, end: &[u8]| {
         let found = bytes[from..].windows(end.len()).position(|window| window == end);
@@ -200,7 +200,7 @@ pub fn assert_none(violations: &[Violation]) {
     assert!(violations.is_empty(), "{} violations:{lines}", violations.len());
 }
 
-/// Asserts that a rule names each planted violation, by its place and a part of what is said, and no others.
+/// Asserts that a rule names each planted violation, by its place and a part of the message, and no others.
 #[track_caller]
 pub fn assert_named(violations: &[Violation], planted: &[(&str, &str)]) {
     let is_named = |&(place, part): &(&str, &str)| {

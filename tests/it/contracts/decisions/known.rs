@@ -1,4 +1,4 @@
-//! What policies know is what they declare and the scenario gives.
+//! A policy knows exactly the capabilities that it declares and the scenario gives.
 
 use super::{FOUR, SYNCHRONOUS, Told, decision, source, world_of};
 use crate::support::{SETTINGS, Seen, changed};
@@ -61,7 +61,7 @@ impl Policy for Asking {
     }
 }
 
-/// A policy that ignores what its question is answered fails all the same, and names client and remedy.
+/// A policy that ignores the error of its question fails all the same, and names client and remedy.
 #[test]
 fn questions_beyond_the_horizon_end_the_run() {
     let all = Capabilities { layout: true, bounds: true, subsets: true, forecast: true };
@@ -128,7 +128,7 @@ fn what_a_scenario_does_not_give_is_refused_before_the_run() {
     assert!(refused(&nothing, subsets).unwrap().contains("the quality of subsets"));
 }
 
-/// A limit of a policy's own holds for what it may decide as well, and forwards what it declares.
+/// A limit of a policy's own cuts its bounds as well, and forwards its declarations.
 #[test]
 fn a_limited_policy_decides_within_its_limit() {
     let world = world_of(&format!("{FOUR}{SYNCHRONOUS}"));

@@ -1,4 +1,4 @@
-//! Three thin policies that decide more than whom they select, each under every protocol, with timelines and models by
+//! Three thin policies that decide more than the selection, each under every protocol, with timelines and models by
 //! hand.
 
 use super::{FOUR, play_in, source, world_of};

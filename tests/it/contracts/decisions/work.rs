@@ -1,4 +1,4 @@
-//! Work of clients: the time of a job and what it learns.
+//! Work of clients: a job's time and its training.
 
 use super::{FOUR, SYNCHRONOUS, decision, play_in, played, told, world_of};
 use crate::support::changed;
