@@ -1,6 +1,6 @@
-//! What clients learn from: tables of examples, their readers and generators, and who holds which example.
+//! The data of learning: tables of examples, their readers and generators, and their partition over clients.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`dataset`] | the table itself: features and targets, the shape of an example, the group it comes from |
 //! | [`idx`] | reader of the IDX files of MNIST and Fashion-MNIST |

@@ -51,8 +51,8 @@ impl<'a> Rows<'a> {
 }
 
 /// The dot products of the first rows of a table with up to 16 examples, rows of another: that of row `r` and
-/// `examples[i]` goes to `out[r].0[i]`, for every `r` below the length of `out`. Lanes beyond the examples keep what
-/// they hold.
+/// `examples[i]` goes to `out[r].0[i]`, for every `r` below the length of `out`. Lanes beyond the examples stay
+/// unchanged.
 ///
 /// # Panics
 /// If there are more than 16 examples, or a row is not there.

@@ -1,10 +1,10 @@
-//! Metrics: each is a file that says what it is called, which values are better, and how it is worked out.
+//! Metrics: each is a file with its name, its better direction, and its formula.
 //!
 //! # Definition
-//! A metric is a [`Definition`]: a [`Measure`] and a [`Formula`]. The formula's variant says what the metric needs:
-//! sums over examples, scores of classes, errors of predicted numbers, a ranking, or how items and updates stand. A
-//! task that has these names the metrics that it measures as a list of definitions; the order of the list is the order
-//! of the values. Tasks of labelled rows also measure what a scenario names in `metrics`: see [`of_rows`].
+//! A metric is a [`Definition`]: a [`Measure`] and a [`Formula`]. The formula's variant names its input: sums over
+//! examples, scores of classes, errors of predicted numbers, a ranking, or the age of items and updates. A task that
+//! has these names the metrics that it measures as a list of definitions; the order of the list is the order of the
+//! values. Tasks of labelled rows also measure the metrics that a scenario names in `metrics`: see [`of_rows`].
 //!
 //! [`CATALOGUE`] lists all of them, for `fedgenie list metric` and `fedgenie describe metric/NAME`.
 
@@ -32,7 +32,7 @@ pub use ranked::{AtCutoff, Ranked};
 use crate::model::{Evaluation, Outputs};
 use fedgenie_core::metric::{Better, Measure};
 
-/// A metric: what is measured, and how.
+/// A metric: its measure and its formula.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     /// Name, direction, range and unit. A name that ends in `_k` is of a cutoff `k`.
@@ -41,7 +41,7 @@ pub struct Definition {
     pub formula: Formula,
 }
 
-/// How a metric is worked out, which says what it needs.
+/// A metric's formula; the variant names its input.
 #[derive(Clone, Copy, Debug)]
 pub enum Formula {
     /// From sums over examples.
@@ -97,7 +97,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Direction, range and unit in a sentence, then what the metric needs in another.
+    /// Direction, range and unit in a sentence, then the metric's input in another.
     pub fn properties(&self) -> String {
         let Definition { measure, formula } = self.definition;
         let better = match measure.better {
@@ -141,7 +141,7 @@ impl Definition {
         matches!(self.formula, Formula::Scores(_) | Formula::Errors(_))
     }
 
-    /// The value on examples; NaN if these have not what it needs. `outputs` are there if some metric needs them.
+    /// The value on examples; NaN if these lack its input. `outputs` are present if some metric needs them.
     pub fn of_examples(&self, sums: &Evaluation, outputs: Option<&Outputs>) -> f64 {
         match (self.formula, outputs) {
             (Formula::Sums(value), _) => value(sums),
@@ -183,7 +183,7 @@ impl Definition {
     }
 }
 
-/// Which NaN comes out of an operation is not defined; what is recorded is one and the same.
+/// The bits of a NaN that comes out of an operation are not defined; records have one and the same.
 const fn one_nan(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value }
 }

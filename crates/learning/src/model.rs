@@ -6,7 +6,7 @@
 //! | [`softmax_regression`] | class scores `W x + b` | cross-entropy |
 //! | [`families`] | MLP, LeNet-5, SimpleCNN, ResNet-18 | cross-entropy |
 //!
-//! The last ones are made of layers of [`network`]. A [`Batch`] is what they train and are evaluated on.
+//! The last ones are made of layers of [`network`]. A [`Batch`] is the input of training and evaluation.
 
 mod batch;
 pub mod families;
@@ -33,14 +33,14 @@ use thiserror::Error;
 /// A model that learns by gradient descent.
 ///
 /// # Determinism
-/// A result depends on the arguments alone: not on what the scratch held before, and not on the width of the vectors
-/// the compiler chose.
+/// A result depends on the arguments alone: not on the earlier contents of the scratch, and not on the width of the
+/// vectors the compiler chose.
 pub trait Model: Send + Sync {
     /// Length of the parameter vector. Each model documents its layout.
     fn parameters(&self) -> usize;
 
-    /// Length of the part of it, at its beginning, that gradient descent changes. The rest is what a step updates by
-    /// itself, such as running means.
+    /// Length of the part of it, at its beginning, that gradient descent changes. A step updates the rest by itself,
+    /// such as running means.
     fn trained(&self) -> usize {
         self.parameters()
     }
@@ -58,8 +58,7 @@ pub trait Model: Send + Sync {
     fn fits(&self, data: &Dataset) -> Result<(), ModelError>;
 
     /// The mean loss over a batch of examples; its derivatives by the trained parameters overwrite `gradient`. Of the
-    /// parameters, only those behind the trained ones change. `noise` is what layers that are random while training
-    /// draw from.
+    /// parameters, only those behind the trained ones change. Layers that are random while training draw from `noise`.
     ///
     /// # Panics
     /// If a length does not fit, or the batch is empty or names an example that is not there.
@@ -80,7 +79,7 @@ pub trait Model: Send + Sync {
     /// Sums over a batch, in the order of its examples. See [`evaluate`] for many examples at once.
     fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation;
 
-    /// The same, bit for bit, of several models that agree on what is shared, of which only the rest is passed anew.
+    /// The same, bit for bit, for several models with equal shared parameters; their shared part may be computed once.
     fn evaluate_each(&self, models: &[&[f32]], batch: Batch<'_>, scratch: &mut Scratch) -> Vec<Evaluation> {
         models.iter().map(|parameters| self.evaluate(parameters, batch, scratch)).collect()
     }
@@ -208,7 +207,7 @@ pub fn evaluate(model: &dyn Model, parameters: &[f32], batch: Batch<'_>, paralle
     evaluate_each(model, &[parameters], &[batch], parallel)[0]
 }
 
-/// Evaluates models that agree on what is shared on several lists of examples: the sums of the lists are added in their
+/// Evaluates models with equal shared parameters on several lists of examples: the sums of the lists are added in their
 /// order. See [`evaluate`].
 ///
 /// # Panics
@@ -234,7 +233,7 @@ pub fn evaluate_each(model: &dyn Model, models: &[&[f32]], batches: &[Batch<'_>]
     let total = |lists: Vec<Evaluation>| {
         let mut sums = lists.into_iter().reduce(Evaluation::plus).unwrap_or_default();
         if sums.loss_sum.is_nan() {
-            // Which NaN comes out of an operation is not defined; what is recorded is one and the same.
+            // The bits of a NaN that comes out of an operation are not defined; records have one and the same.
             sums.loss_sum = f64::NAN;
         }
         sums

@@ -10,13 +10,13 @@
 //!
 //! An example is a user, a positive item `v` and a negative `j`. Its loss is `ℓ = −ln σ(s(u, v) − s(u, j))`, (13), and
 //! a step descends the mean of `ℓ` over its mini-batch: by the rows that [`Moves`] says, and by `W₁`, `b₁`, `W₂`; `b₂`
-//! cancels and stays what it was.
+//! cancels and stays as it was.
 //!
 //! The *proxy*, a network `p` of the same shape with weights of its own, predicts the loss of an example (14). With
 //! [`Proxy::Pairwise`] it is `ℓ̂ = −ln σ(p(u, v) − p(u, j))`, with [`Proxy::Positive`] `ℓ̂ = p(u, v)`. In the same step
 //! the proxy descends the mean of `(ℓ̂ − ℓ)²` over the mini-batch (15), where `ℓ` is a constant and rows do not move.
 //!
-//! Examples, order, mini-batches, negatives, and what happens to rows are those of
+//! Examples, order, mini-batches, negatives, and the treatment of rows are those of
 //! [`matrix_factorisation`](crate::matrix_factorisation). Clipping takes the norm of all slopes of a step together:
 //! those of rows that move and of both networks.
 //!
@@ -80,7 +80,7 @@ pub struct Shape {
     pub dimensions: usize,
     /// Hidden numbers, `h`; at least 1.
     pub hidden: usize,
-    /// Whether there is a proxy, and what it predicts.
+    /// Whether there is a proxy, and its prediction.
     pub proxy: Option<Proxy>,
 }
 

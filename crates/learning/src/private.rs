@@ -1,10 +1,10 @@
-//! What clients keep to themselves: one table for a run, with entries for those who have trained.
+//! Clients' private state: one table for a run, with entries for clients that have trained.
 
 use fedgenie_core::id::ClientId;
 use fedgenie_core::state::Stateful;
 use std::sync::Arc;
 
-/// What every client keeps. A client without an entry keeps what its task starts it with.
+/// Every client's private state. A client without an entry has the initial state of its task.
 #[derive(Clone, Debug, Default, Stateful)]
 pub struct PrivateTable {
     /// Empty where nobody keeps anything.
@@ -39,7 +39,7 @@ impl PrivateTable {
         self.kept[client.index()] = Some(values);
     }
 
-    /// Clients with an entry, and what they keep, ascending.
+    /// Clients with an entry, and their state, ascending.
     pub fn entries(&self) -> impl Iterator<Item = (ClientId, &[f32])> {
         let clients = (0..self.kept.len()).map(ClientId::from_index);
         clients.filter_map(|client| Some((client, &**self.get(client)?)))
@@ -61,7 +61,7 @@ impl<'a> PrivateView<'a> {
         Self { table, instead: &[] }
     }
 
-    /// What a client keeps; none if that is what its task starts it with.
+    /// A client's state; `None` if it is still the initial one of its task.
     pub fn get(&self, client: ClientId) -> Option<&'a [f32]> {
         match self.instead.binary_search_by_key(&client, |(client, _)| *client) {
             Ok(index) => Some(self.instead[index].1),

@@ -1,8 +1,8 @@
 //! Ranking metrics: how high a user's relevant items stand among all that could be recommended.
 //!
 //! # Definition
-//! A user's *candidates* are all items but the excluded ones (what the user is known to have rated). They are ordered
-//! by falling score. Of `N` candidates `R` are relevant; `h` of these are among the first `k`.
+//! A user's *candidates* are all items but the excluded ones (those known to be rated by the user). They are ordered by
+//! falling score. Of `N` candidates `R` are relevant; `h` of these are among the first `k`.
 //!
 //! Their metrics are files of [`metric`](crate::metric): [`AUC`] of the whole ranking, then [`HR`], [`NDCG`],
 //! [`RECALL`],
@@ -13,7 +13,7 @@
 //! of them relevant, of which `j` places are among the first `k`, `j·r/e` are expected hits, none is a hit with
 //! probability `C(e − r, j) / C(e, j)`, and a pair with equal scores counts one half.
 //!
-//! A metric of a model is the mean over the users who have a relevant and an irrelevant candidate.
+//! A metric of a model is the mean over the users with a relevant and an irrelevant candidate.
 //!
 //! # Inputs
 //! Scores of all items, one `f32` each; −0 equals 0, and NaN counts as −∞. Excluded and relevant items, each ascending

@@ -7,24 +7,24 @@
 //! 1. of repeated pairs the first stays (in your own files a repeated pair is an error);
 //! 2. ratings outside `range` are dropped (in your own files they are an error);
 //! 3. ratings below `positive_at_least` are dropped: all that remain are positives;
-//! 4. users with fewer than `min_per_user` of what remains are dropped, once.
+//! 4. users with fewer than `min_per_user` remaining ratings are dropped, once.
 //!
 //! Users and items that remain are numbered in ascending order of their ids: by value if every id is a number, else by
 //! the bytes of their text. With `users` or `items` given, ids are 0 … n − 1 as they stand, unseen ones included.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`source`] | how a scenario says where ratings come from: a folder, files, or a generator |
 //! | [`named`] | readers of published data sets |
 //! | [`csv`] | reader of your own tables |
 //! | [`synthetic`] | ratings drawn from the seed |
-//! | [`social`] | ratings by users who trust each other, with categories of items |
+//! | [`social`] | ratings with trust between users and categories of items |
 //! | [`split`] | which ratings are for training, validation and testing |
 //! | [`partition`] | which training ratings go to which client |
 //! | [`negatives`] | items that a user is not known to have rated, drawn |
 //! | [`triplets`] | a table of such items instead |
 //! | [`features`] | numbers that describe items, such as text and images |
-//! | [`reference`](mod@reference) | what knows only popularity, means and biases |
+//! | [`reference`](mod@reference) | predictions by popularity, means and biases alone |
 //!
 //! # Cost
 //! 24 bytes for each rating, and twice that while they are read.
@@ -135,7 +135,7 @@ impl Filters {
         }
     }
 
-    /// Refuses what needs values where there are none.
+    /// Refuses settings that need values where there are none.
     fn check_values(&self, has_values: bool) -> Result<(), DataError> {
         let expected = "left out, because these data have no ratings, only who has what";
         let refuse = |key: &str, found| Err(DataError::Setting { key: key.to_owned(), found, expected });

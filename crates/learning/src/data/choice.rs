@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// A choice made of a folder, and one made of a source.
 type Makers<T, S> = (fn(PathBuf) -> T, fn(S) -> T);
 
-/// Reads `"folder"` as a folder and `{ key = .. }` as a source `S`; anything else is refused with what is `expected`.
+/// Reads `"folder"` as a folder and `{ key = .. }` as a source `S`; the refusal of anything else names `expected`.
 pub fn folder_or_source<'de, S: Deserialize<'de>, T, D: Deserializer<'de>>(
     deserializer: D,
     expected: &'static str,

@@ -1,11 +1,9 @@
 //! CSV tables: comma-separated values with a header.
 //!
 //! # Definition
-//! A row is an example. One column is what is to be predicted: a `label` (classification) or a numeric target
-//! (regression). Another may name the device, writer or user that an example comes from. All others are features, in
-//! the order of the file; each is a finite number, rounded to `f32`. Spaces around a field do not count, nor do empty
-//! lines.
-//!
+//! A row is an example. One column is the target: a `label` (classification) or a numeric target (regression). Another
+//! may name the device, writer or user that an example comes from. All others are features, in the order of the file;
+//! each is a finite number, rounded to `f32`. Spaces around a field do not count, nor do empty lines.
 //! Labels become classes 0, 1, … in ascending order: by value if every label is a number, else by the bytes of their
 //! text (UTF-8). Groups are numbered alike. Names are told apart as text: `1` and `1.0` are two. The test file has the
 //! same columns in the same order, and no class that training does not have; a group of its own is numbered after those

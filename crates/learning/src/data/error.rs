@@ -94,7 +94,7 @@ pub enum DataError {
         /// How many there should be.
         expected: u64,
     },
-    /// The file goes on after what its header promises.
+    /// The file goes on after the end that its header promises.
     #[error("{}: goes on after byte {position}, where its header says it ends", path.display())]
     TrailingBytes {
         /// The file.
@@ -227,7 +227,7 @@ pub enum DataError {
         path: PathBuf,
         /// The most that is read.
         limit: usize,
-        /// Of what.
+        /// The unit of the limit.
         what: &'static str,
     },
     /// What a file holds, or a generator would draw, does not fit into memory.
@@ -245,7 +245,7 @@ pub enum DataError {
         path: PathBuf,
         /// The line, from 1; a row is named by its first.
         line: u64,
-        /// What was found and what would be right.
+        /// The value found and the right one.
         message: String,
     },
     /// A field of a table is not as it has to be.
@@ -269,7 +269,7 @@ pub enum DataError {
         path: PathBuf,
         /// Where it is wrong.
         position: u64,
-        /// What was found and what would be right.
+        /// The value found and the right one.
         message: String,
     },
     /// A feature cannot be standardised.
@@ -304,12 +304,12 @@ pub enum DataError {
 }
 
 impl DataError {
-    /// That what a file holds does not fit into memory.
+    /// A file's contents do not fit into memory.
     pub fn memory(path: &Path, source: Unaffordable) -> Self {
         Self::Memory { place: path.display().to_string(), source }
     }
 
-    /// The same error, as somebody sees it who holds the settings at a path.
+    /// The same error, with the path of the settings before its own.
     #[must_use]
     pub fn below(self, path: &str) -> Self {
         match self {

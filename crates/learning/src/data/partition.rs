@@ -88,8 +88,8 @@ pub trait PartitionSettings {
     /// Spreads the examples over clients. `sizes` are the population's.
     ///
     /// # Errors
-    /// If the examples do not suffice, have no classes or groups where such are needed, or a file is not what it should
-    /// be.
+    /// If the examples do not suffice, have no classes or groups where such are needed, or a file does not have the
+    /// expected format.
     fn deal(
         &self,
         data: &Dataset,
@@ -149,8 +149,8 @@ impl PartitionConfig {
     /// Spreads the examples over clients. `sizes` are the population's, for `declared`.
     ///
     /// # Errors
-    /// If the examples do not suffice, have no classes or groups where such are needed, or a file is not what it should
-    /// be.
+    /// If the examples do not suffice, have no classes or groups where such are needed, or a file does not have the
+    /// expected format.
     pub fn build(
         &self,
         data: &Dataset,
@@ -224,13 +224,13 @@ impl Partition {
         &self.examples[self.offsets[client.index()]..self.offsets[client.index() + 1]]
     }
 
-    /// The partition in which client `k` has what `sources[k]` has here; an example may belong to several.
+    /// The partition that gives client `k` the examples of `sources[k]` here; an example may belong to several.
     pub fn rearranged(&self, sources: &[ClientId]) -> Self {
         let sizes: Vec<usize> = sources.iter().map(|&source| self.size(source)).collect();
         Self::deal(sources.iter().flat_map(|&source| self.client(source)).copied().collect(), &sizes)
     }
 
-    /// The same partition, where row `i` of what was spread is row `rows[i]` of the training set.
+    /// The same partition, with row `rows[i]` of the training set in the place of row `i`.
     #[must_use]
     pub fn of_rows(self, rows: &[u32]) -> Self {
         Self { examples: self.examples.iter().map(|&example| rows[example as usize]).collect(), ..self }

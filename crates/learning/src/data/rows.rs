@@ -1,8 +1,8 @@
 //! Records of a text table, plain or gzip, with the line where each begins.
 //!
 //! # Trust
-//! None: no more than [`ROW_MAX`] bytes are unpacked for one record, no more than [`TABLE_BYTES`] or what the caller
-//! allows for all of them, and no more is read than there is memory for.
+//! None: no more than [`ROW_MAX`] bytes are unpacked for one record, no more than [`TABLE_BYTES`] or the caller's limit
+//! for all of them, and no more is read than there is memory for.
 
 use super::DataError;
 use super::bytes::ByteReader;
@@ -67,7 +67,7 @@ impl<'a> Rows<'a> {
     /// Reads the next record and says on which line it begins.
     ///
     /// # Errors
-    /// If the file cannot be read, a row is too long, or there is no memory for what was read.
+    /// If the file cannot be read, a row is too long, or memory is short.
     pub fn advance(&mut self) -> Result<Option<u64>, DataError> {
         loop {
             let more = self.reader.read_record(&mut self.record).map_err(|error| self.refused(error))?;

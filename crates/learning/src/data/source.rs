@@ -27,7 +27,7 @@ pub trait SourceSettings {
         Vec::new()
     }
 
-    /// Checks what can be checked without reading a file.
+    /// Checks that need no file.
     ///
     /// # Errors
     /// A complaint with a path below the source's table.
@@ -43,7 +43,7 @@ pub trait SourceSettings {
     /// The examples of a seed.
     ///
     /// # Errors
-    /// A file that is not what it should be.
+    /// A file that does not have the expected format.
     fn load(&self, streams: &Streams, cache: &DataCache) -> Result<Split, DataError>;
 }
 
@@ -152,7 +152,7 @@ impl DataConfig {
         }
     }
 
-    /// Checks what can be checked without reading a file.
+    /// Checks that need no file.
     ///
     /// # Errors
     /// A complaint whose path begins with the source's name.
@@ -167,7 +167,7 @@ impl DataConfig {
     /// channel, see [`Split::normalized`].
     ///
     /// # Errors
-    /// A file that is not what it should be, or examples that cannot be standardised.
+    /// A file that does not have the expected format, or examples that cannot be standardised.
     ///
     /// # Panics
     /// If [`DataConfig::check`] refuses the settings.
@@ -189,7 +189,7 @@ impl DataConfig {
     }
 }
 
-/// Reads a folder as what its files' names say it is.
+/// Reads a folder in the form that its files' names tell.
 fn load_folder(folder: &Path) -> Result<Split, DataError> {
     let unrecognised = |found| Err(DataError::Unrecognised { folder: folder.to_owned(), found });
     match (is_idx_folder(folder), cifar::recognise(folder)) {

@@ -44,7 +44,7 @@ impl SetAside {
         Ok(Self { train: train.to_vec(), valid: valid.to_vec() })
     }
 
-    /// Targets and groups of the rows to train on, without features: what a partition needs.
+    /// Targets and groups of the rows to train on, without features, as a partition needs them.
     pub fn outline(&self, data: &Dataset) -> Dataset {
         let rows = || self.train.iter().map(|&row| row as usize);
         let targets = match data.targets() {

@@ -1,4 +1,4 @@
-//! Attention over channels and the score of a pair: what lies between projections and loss, column by column.
+//! Attention over channels and the score of a pair: the layers between projections and loss, column by column.
 //!
 //! # Definition
 //! For each factor, with `h` the sum of the user's and the item's part of the first layer: `t = tanh h`, `α =
@@ -35,7 +35,7 @@ pub struct Pairs<'a> {
     pub bias: &'a [f32],
 }
 
-/// Scores of pairs, and what their slopes need.
+/// Scores of pairs, and the numbers that their slopes need.
 pub struct Attend<'a> {
     pub pairs: Pairs<'a>,
     /// The user's part of the first layer, factor by factor.

@@ -181,7 +181,7 @@ impl Block {
         run(path, Attend { pairs, of_users: &users.hidden, hidden, weights: shares, products, scores });
     }
 
-    /// From the slopes of scores to those of the items, not yet of what they are made of.
+    /// From the slopes of scores to those of the items' embeddings, before their parts.
     pub fn backward(
         &mut self,
         setting: &Setting<'_>,

@@ -55,7 +55,7 @@ pub struct Distances {
     /// `Σ_j H_ij` by row, of one block.
     totals: Vec<f32>,
     product: Vec<f32>,
-    /// Mean products of centred distances, and what multiplies them in slopes.
+    /// Mean products of centred distances, and their factors in slopes.
     covariances: Vec<f64>,
     slopes: Vec<f64>,
     factors: Vec<f32>,

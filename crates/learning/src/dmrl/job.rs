@@ -101,7 +101,7 @@ pub struct Data<'a> {
     pub objective: &'a Objective,
     /// Its examples.
     pub pairs: Pairs<'a>,
-    /// Draws the negatives of a batch, then what it drops: stream (TrainingNoise, client, job).
+    /// Draws the negatives of a batch, then its dropout: stream (TrainingNoise, client, job).
     pub draws: StreamRng,
 }
 

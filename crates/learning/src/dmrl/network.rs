@@ -179,8 +179,8 @@ impl Network<'_> {
         losses.iter_mut().for_each(|loss| *loss *= share);
     }
 
-    /// The loss of a batch and of each of its examples; the slopes of the batch's loss overwrite `gradient`. `noise` is
-    /// what dropout draws from: for each block, for text before images.
+    /// The loss of a batch and of each of its examples; the slopes of the batch's loss overwrite `gradient`. Dropout
+    /// draws from `noise`: for each block, for text before images.
     ///
     /// # Panics
     /// If a length does not fit, or the batch is empty.

@@ -1,10 +1,10 @@
 //! Products of matrices whose columns lie in lanes, and their turning between rows and columns.
 //!
 //! # Definition
-//! [`Product`]: an entry begins at zero, at a number of its row, or at what it holds, and takes one fused multiply-add
-//! for each term, in their order. [`Inner`]: an entry keeps 16 sums, column `j` in sum `j mod 16`, which are folded in
-//! halves and then added to what it holds. Tiles stay in registers; their shape depends on the processor and changes no
-//! bit.
+//! [`Product`]: an entry begins at zero, at a number of its row, or at its present number, and takes one fused
+//! multiply-add for each term, in their order. [`Inner`]: an entry keeps 16 sums, column `j` in sum `j mod 16`, which
+//! are folded in halves and then added to its present number. Tiles stay in registers; their shape depends on the
+//! processor and changes no bit.
 
 #![allow(clippy::needless_range_loop, reason = "loops over indices of a tile are the same for all its arrays")]
 

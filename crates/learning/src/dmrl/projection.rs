@@ -81,7 +81,7 @@ pub fn room(numbers: &mut Vec<f32>, count: usize) {
 }
 
 impl Projection {
-    /// Writes what the features of `ids` become to `out`, dimension by dimension.
+    /// Writes the projected features of `ids` to `out`, dimension by dimension.
     pub fn forward(
         &mut self,
         path: Path,
@@ -142,7 +142,7 @@ impl Projection {
         self.second.resize(outputs * whole(hidden), 0.0);
     }
 
-    /// Adds the slopes of weights, from those of what [`Projection::forward`] made last, which are overwritten. The
+    /// Adds the slopes of weights, from those of the last output of [`Projection::forward`], which are overwritten. The
     /// slopes of weights are kept until [`Projection::finish`], those of biases are added to `slopes`.
     pub fn backward(
         &mut self,
@@ -222,7 +222,7 @@ impl Projection {
     }
 }
 
-/// LeakyReLU and dropout of hidden numbers, and what their slopes are multiplied with.
+/// LeakyReLU and dropout of hidden numbers, and the factors of their slopes.
 struct Activate<'a> {
     values: &'a mut [f32],
     factors: &'a mut [f32],
@@ -292,7 +292,7 @@ impl Kernel for Leak<'_> {
     }
 }
 
-/// Slopes before LeakyReLU, from those behind it and what it made: its sign is that of its argument.
+/// Slopes before LeakyReLU, from those behind it and its output, which has the sign of its argument.
 struct LeakBack<'a> {
     values: &'a [f32],
     slopes: &'a mut [f32],

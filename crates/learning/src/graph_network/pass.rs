@@ -151,7 +151,7 @@ impl Tensors {
 pub struct Scratch {
     path: Path,
     packed: Vec<Packed>,
-    /// Of what these are the arranged weights.
+    /// The weights that `packed` arranges, with their shape.
     packed_of: (Option<Shape>, Vec<f32>),
     slopes_of: Vec<Tensors>,
     gcn: gcn::Rows,

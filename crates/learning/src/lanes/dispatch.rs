@@ -1,16 +1,16 @@
 //! Code on lanes, compiled once for each path of a processor family, chosen when it runs.
 //!
 //! # Definition
-//! A [`Path`] is a set of processor features. One list of features decides whether a processor has the path and what
-//! the path's clone of a [`Kernel`] is compiled with: the two cannot differ. A clone has one body and no fallback
+//! A [`Path`] is a set of processor features. One list of features decides both whether a processor has the path and
+//! how the path's clone of a [`Kernel`] is compiled: the two cannot differ. A clone has one body and no fallback
 //! inside.
 //!
 //! | path | processors | compiled with |
 //! |---|---|---|
-//! | `portable` | all | what the target guarantees. On x86-64 this lacks a fused multiply-add: training takes about 50 times as long |
+//! | `portable` | all | the target's guarantees. On x86-64 they lack a fused multiply-add: training takes about 50 times as long |
 //! | `avx2` | x86-64 since Haswell and Zen | AVX2, FMA |
 //! | `avx512` | x86-64 since Skylake-X and Zen 4 | AVX-512 F, BW, CD, DQ, VL, which early and late AVX-512 have in common; AVX2, FMA |
-//! | `neon` | AArch64 | what the target guarantees: NEON, with a fused multiply-add |
+//! | `neon` | AArch64 | the target's guarantees: NEON, with a fused multiply-add |
 //!
 //! A path exists only where its features were detected, because only [`Path::all`] and [`Path::detect`] make one.
 //!
@@ -52,7 +52,7 @@ enum Features {
     Avx512,
 }
 
-/// A module with the clone of a path: its one list of features is what is detected and what is compiled.
+/// A module with the clone of a path: it is detected and compiled by one list of features.
 #[cfg(target_arch = "x86_64")]
 macro_rules! clone_with {
     ($path:ident, wide: $wide:literal, $($feature:tt)+) => {

@@ -5,7 +5,7 @@ use super::{BprTraining, Moves};
 use crate::ratings::triplets::Triplet;
 use crate::trainer::Length;
 
-/// Finds what jobs meet. Keeps its buffers from job to job.
+/// Finds the rows that jobs meet. Keeps its buffers from job to job.
 #[derive(Debug, Default)]
 pub struct Footprint {
     examples: Examples,

@@ -21,7 +21,7 @@ pub enum Negatives<'a> {
     Given(&'a [Triplet]),
 }
 
-/// Numbers that are added to the slopes of what travels, in every step of plain descent. Users have none.
+/// Numbers added to the slopes of travelling parameters, in every step of plain descent. Users have none.
 #[derive(Clone, Copy, Debug)]
 pub struct Correction<'a> {
     /// One for each weight of the networks that travel.
@@ -57,7 +57,7 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// The positives of a user, who is numbered within the job.
+    /// The positives of a user, given by its number within the job.
     pub fn positives_of(&self, user: u32) -> &'a [u32] {
         let begin = if user == 0 { 0 } else { self.ends[user as usize - 1] as usize };
         &self.positives[begin..self.ends[user as usize] as usize]
@@ -87,7 +87,7 @@ pub struct Outcome {
     pub diverged: bool,
 }
 
-/// What a step does to what was met.
+/// A step's treatment of the rows that were met.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment<'a> {
     pub settings: &'a BprTraining,
@@ -296,7 +296,7 @@ pub(crate) fn is_finite(numbers: &[f32]) -> bool {
 }
 
 impl Outcome {
-    /// Notes what is not finite, and makes all NaNs one: their bits are not defined.
+    /// Notes numbers that are not finite, and makes all NaNs one: their bits are not defined.
     fn settle(&mut self) {
         self.diverged |= !(is_finite(&self.users) && is_finite(&self.rows));
         if self.diverged {

@@ -1,4 +1,4 @@
-//! Users who are seen with what they rated: one layer of a graph network over a user and the user's items.
+//! Users represented with their items: one layer of a graph network over a user and the items that the user rated.
 //!
 //! # Definition
 //! A user's score of an item is `r_u · v` with `r_u = u + Σ_{i ∈ V_u} v_i / √|V_u|` over the positives `V_u` that the
@@ -32,7 +32,7 @@ fn weight(positives: usize) -> f32 {
     (1.0 / sqrt(positives as f64)) as f32
 }
 
-/// Turns a user's row into what the user is seen as, from the rows of the user's positives in the item table.
+/// Turns a user's row into the user's representation, with the rows of the user's positives in the item table.
 pub fn with_neighbours(positives: &[u32], table: &[f32], row: &mut [f32]) {
     let weight = weight(positives.len());
     for &item in positives {
@@ -51,7 +51,7 @@ struct Seen {
     weight: f32,
 }
 
-/// The steps of users who are seen with their items.
+/// The steps of users represented with their items.
 #[derive(Debug, Default)]
 pub struct Neighbours {
     seen: Vec<Seen>,
@@ -159,7 +159,7 @@ impl Neighbours {
         }
     }
 
-    /// Losses, and slopes of items' rows and of what users are seen as.
+    /// Losses, and slopes of items' rows and of users' representations.
     #[inline(always)]
     fn slopes_of(&mut self, triplets: &[Triple], losses: &mut [f32], local: &mut LocalRows) {
         let vectors = local.vectors;
@@ -198,7 +198,7 @@ impl Neighbours {
         }
     }
 
-    /// From what users are seen as to their rows and those of their positives.
+    /// From slopes of users' representations to those of their rows and of their positives' rows.
     #[inline(always)]
     fn spread(&self, local: &mut LocalRows) {
         let vectors = local.vectors;

@@ -5,7 +5,7 @@
 //! [`trainer::optimizer`](crate::trainer::optimizer) treats parameters: weight decay, momentum, Adam, AdamW have the
 //! same formulas. Rows that are not met keep their numbers and their moments: neither weight decay nor momentum reaches
 //! them. The gradient whose norm is clipped is that of the rows that the step moves, and the proximal term pulls these
-//! rows towards what they were when the job first met them: items' rows as they were sent, users' rows as the client
+//! rows towards their values when the job first met them: items' rows as they were sent, users' rows as the client
 //! kept them. Moments are zero when a job begins; a row's momentum buffer is its slopes when the job first meets it.
 //! `t` in `β₁ᵗ` and `β₂ᵗ` is the number of the job's step, whichever rows it meets.
 //!
@@ -29,7 +29,7 @@ use fedgenie_core::math::float::sqrt;
 pub struct RowRegularisation {
     /// The largest Euclidean norm of a step's slopes; larger ones are scaled down. Positive.
     pub clip: Option<f32>,
-    /// Weight μ of the pull of rows towards what they were before the job; not negative.
+    /// Weight μ of the pull of rows towards their values before the job; not negative.
     pub proximal: f32,
 }
 
@@ -44,8 +44,8 @@ impl RowRegularisation {
         self.proximal != 0.0
     }
 
-    /// Adjusts the slopes of the rows that a step moves; `others` is the square of the norm of what else it moves.
-    /// Returns what slopes were scaled with.
+    /// Adjusts the slopes of the rows that a step moves; `others` is the square of the norm of its other slopes.
+    /// Returns the factor of all slopes.
     #[inline(always)]
     pub(crate) fn apply(self, local: &mut LocalRows, others: f64) -> f32 {
         let vectors = local.vectors;
@@ -99,8 +99,8 @@ impl RowStep {
         Self { decay: optimizer.decay() as f32, rule: optimizer.next(lr_factor, powers) }
     }
 
-    /// Moves the rows of a correction by it, whichever the step meets: what is added to a slope moves a number as much
-    /// as that slope does, and plain descent may do so one after the other.
+    /// Moves the rows of a correction by it, whichever rows the step meets: a number added to a slope moves a parameter
+    /// as much as that slope does, and plain descent may apply one after the other.
     ///
     /// # Panics
     /// If this is a step of another optimizer.

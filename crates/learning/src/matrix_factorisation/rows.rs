@@ -38,7 +38,7 @@ pub struct LocalRows {
     users: usize,
     slot_of_item: Vec<u32>,
     item_of_slot: Vec<u32>,
-    /// Slots of rows that every step corrects, and what it adds to their slopes.
+    /// Slots of rows that every step corrects, and the numbers added to their slopes.
     pub corrected: Vec<u32>,
     pub corrections: Vec<Lanes>,
     moments: usize,
@@ -48,7 +48,7 @@ pub struct LocalRows {
 }
 
 impl LocalRows {
-    /// Forgets the last job and takes over the users' rows. `moments` and `keeps_starts` say what stands beside rows.
+    /// Forgets the last job and takes over the users' rows. `moments` and `keeps_starts` size the numbers beside rows.
     pub fn begin(&mut self, dimensions: usize, items: usize, users: &[f32], (moments, keeps_starts): (usize, bool)) {
         for item in self.item_of_slot.drain(..) {
             self.slot_of_item[item as usize] = NONE;
@@ -184,7 +184,7 @@ fn ascending(numbers: &mut Vec<u32>, marks: &mut Vec<u64>, count: usize) {
     }
 }
 
-/// Writes the numbers of a row, without what fills up its last vector.
+/// Writes the numbers of a row, without the padding of its last vector.
 #[inline]
 fn copy(row: &[Lanes], out: &mut [f32]) {
     let (whole, rest) = out.as_chunks_mut::<LANES>();

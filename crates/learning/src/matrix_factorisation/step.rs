@@ -58,7 +58,7 @@ fn step<const VECTORS: usize, const REGULARISED: bool>(
     rule.apply::<VECTORS>(local);
 }
 
-/// Losses of triplets, and what they add to the slopes of their rows.
+/// Losses of triplets, and their addends to the slopes of their rows.
 #[inline(always)]
 pub(super) fn slopes<const VECTORS: usize>(triplets: &[Triple], losses: &mut [f32], local: &mut LocalRows) {
     let vectors = if VECTORS == 0 { local.vectors } else { VECTORS };

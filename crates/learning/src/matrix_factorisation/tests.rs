@@ -160,8 +160,8 @@ fn rows_that_every_step_meets_move_as_the_optimizer_moves_parameters() {
     }
 }
 
-/// Descent in `f64` on given triplets, in the order of the job's stream: which rows a step meets, what it clips, what
-/// it pulls where, and which rows it corrects, worked out row by row.
+/// Descent in `f64` on given triplets, in the order of the job's stream, row by row: rows met by a step, clipping,
+/// pulls and corrected rows.
 fn descended(settings: &BprTraining, job: &Job<'_>, lr: f64) -> (Vec<f64>, Vec<f64>) {
     let Negatives::Given(triplets) = job.negatives else { panic!("triplets are given") };
     let Length::Epochs(epochs) = settings.length else { panic!("so many epochs") };

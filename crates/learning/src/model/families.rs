@@ -24,7 +24,7 @@ use fedgenie_core::config::Complaint;
 pub(crate) const SHARED: &str = "global";
 pub(crate) const CLUSTER: &str = "cluster";
 
-/// The most outputs a hidden layer may have: what a typing error exceeds.
+/// The most outputs a hidden layer may have: more is a typing error.
 const MOST_OUTPUTS: usize = fedgenie_core::limits::LAYER_OUTPUTS;
 
 /// A network's part of a scenario.

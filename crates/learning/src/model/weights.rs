@@ -48,7 +48,7 @@ pub enum WeightsError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong and what would be right.
+        /// The fault and the remedy.
         message: String,
     },
 }

@@ -13,7 +13,7 @@ use crate::trainer::optimizer::{Moments, Proximal, Regularisation};
 /// What a job made. Keeps its buffers from job to job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Of its rows, and what it says of its losses.
+    /// Statistics of its rows and of its losses.
     pub rows: mf::Outcome,
     /// All weights, in the order of files.
     pub weights: Vec<f32>,
@@ -148,7 +148,7 @@ fn square(gradient: &[f32]) -> f64 {
     norm * norm
 }
 
-/// Moves the rows that were met; returns what their slopes, and those of the networks, are scaled with.
+/// Moves the rows that were met; returns the factor by which all slopes, of rows and networks, are scaled.
 struct MoveRows<'a> {
     rows: &'a mut LocalRows,
     extra: RowRegularisation,

@@ -1,4 +1,4 @@
-//! Products of rows and weights: what a layer makes of rows, and what rows make of a layer's slopes.
+//! Products of rows and weights: outputs of a layer from rows, and slopes of rows from those of a layer.
 
 #![allow(clippy::needless_range_loop, reason = "loops over indices of a tile are the same for all its arrays")]
 
@@ -21,7 +21,7 @@ impl<'a> Table<'a> {
 }
 
 /// Adds to each row of `out` named in `to` the product of a row of `rows`, named in `from`, and a matrix of 16·width ×
-/// 16·`columns` numbers. `begin` replaces what `out` has, if it is given.
+/// 16·`columns` numbers. `begin`, if given, replaces the present numbers of `out`.
 ///
 /// # Panics
 /// If a row is not there, or a length does not fit.

@@ -1,4 +1,4 @@
-//! Losses of examples, and what the proxy predicts, without training.
+//! Losses of examples, and the proxy's predictions, without training.
 
 use super::kernels::{Table, products};
 use super::step::{Sides, vectors};

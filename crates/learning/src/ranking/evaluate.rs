@@ -13,7 +13,7 @@ pub trait ScoreItems: Sync {
     fn score(&self, users: &[u32], scores: &mut [f32]);
 }
 
-/// Means over the users who have a relevant and an irrelevant candidate.
+/// Means over the users with a relevant and an irrelevant candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Means {
     /// The means in the order of [`Ranker::names`]; NaN where nobody counts.
@@ -22,10 +22,10 @@ pub struct Means {
     pub users: usize,
 }
 
-/// What is no candidate, and what is relevant: lists of the same users.
+/// Excluded items, and relevant items: lists of the same users.
 pub type Lists<'a> = [&'a ItemLists; 2];
 
-/// Ranks all items for every user of `relevant` who has one: see [`evaluate_users`].
+/// Ranks all items for every user of `relevant` with a list: see [`evaluate_users`].
 ///
 /// # Panics
 /// As [`evaluate_users`].
@@ -42,9 +42,9 @@ pub fn evaluate(
     means
 }
 
-/// Ranks all items by several pairs of lists, each for those of the users who have a relevant one in it, on all cores
-/// of the current pool if `parallel`. A user's items are scored once for all pairs, and each pair's means are those
-/// that it would have alone.
+/// Ranks all items by several pairs of lists, each for the users with a relevant item in it, on all cores of the
+/// current pool if `parallel`. A user's items are scored once for all pairs, and each pair's means are those that it
+/// would have alone.
 ///
 /// Memory: [`BLOCK`] rows of scores for each thread and the metrics of each user, never users × items.
 ///
@@ -61,7 +61,7 @@ pub fn evaluate_users<const PARTS: usize>(
     evaluate_some(users, model, items, parts, cutoffs, parallel, |_| false).0
 }
 
-/// As [`evaluate_users`]; and by the first pair of lists the means over those users alone who are meant.
+/// As [`evaluate_users`]; and for the first pair of lists also the means over a part of the users.
 ///
 /// # Panics
 /// As [`evaluate_users`].
@@ -106,7 +106,7 @@ pub fn evaluate_some<const PARTS: usize>(
     (std::array::from_fn(|part| mean(of(part), width)), mean(some, width))
 }
 
-/// Means of those users' metrics who count, added up in the order of users.
+/// Means of the counted users' metrics, added up in the order of users.
 fn mean<'a>(users: impl Iterator<Item = &'a [f64]>, width: usize) -> Means {
     let mut sums = vec![0.0; width];
     let mut counted = 0;

@@ -80,7 +80,7 @@ impl ItemLists {
         (0..self.users() as u32).flat_map(|user| self.of(user).iter().map(move |&item| (user, item)))
     }
 
-    /// For each user what is in either list.
+    /// For each user the items in either list.
     ///
     /// # Panics
     /// If the numbers of users differ.

@@ -1,4 +1,4 @@
-//! Features of items: a row of numbers for each, such as what a text or an image was made into.
+//! Features of items: a row of numbers for each, such as the vector of a text or an image.
 //!
 //! # Definition
 //! Two kinds of files. A CSV table (RFC 4180, plain or gzip) has a header, the item's id in its first column, as the

@@ -12,7 +12,7 @@
 //! F. M. Harper, J. A. Konstan, "The MovieLens datasets: history and context", ACM TiiS 5(4), 2015.
 //!
 //! # Trust
-//! None: a malformed line, or a user of the ratings who has none, is an error with file and line.
+//! None: a malformed line, or a user of the ratings without metadata, is an error with file and line.
 
 use super::Ids;
 use super::named::present;

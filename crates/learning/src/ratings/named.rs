@@ -1,7 +1,7 @@
 //! Published sets of ratings: a folder, told by its files.
 //!
 //! # Definition
-//! | name | file | what a line holds |
+//! | name | file | contents of a line |
 //! |---|---|---|
 //! | `ml-100k` | `u.data` | user, item, rating, time in seconds; separated by tabs |
 //! | `ml-1m` | `ratings.dat`, else `ratings_with_order.dat` | user, item, rating, time in seconds or rank in time within the user, which may be missing; separated by `::` |

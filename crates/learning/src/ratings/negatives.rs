@@ -1,8 +1,7 @@
 //! Negatives: items that a user is not known to have rated.
 //!
 //! # Definition
-//! A negative is uniform over the items that are not known, with replacement. A user who is known to have rated
-//! everything has none.
+//! A negative is uniform over the items that are not known, with replacement. A user with all items known has none.
 //!
 //! # Source
 //! S. Rendle et al., "BPR: Bayesian personalized ranking from implicit feedback", UAI 2009.

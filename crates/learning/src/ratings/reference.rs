@@ -111,12 +111,12 @@ impl Rows {
         Self { offsets, items, values: order.iter().map(|rating| rating.value).collect() }
     }
 
-    /// The items of each user, with what goes with them.
+    /// The items of each user, with parallel values.
     fn users<'a, T>(&'a self, beside: &'a [T]) -> impl Iterator<Item = (&'a [u32], &'a [T])> {
         self.offsets.windows(2).map(move |ends| (&self.items[ends[0]..ends[1]], &beside[ends[0]..ends[1]]))
     }
 
-    /// Takes from each item, for each user who rated it, that user's share of a sum over the items of that user.
+    /// For each user of an item, takes off the item that user's share of a sum over the user's items.
     fn eliminate<T>(&self, beside: &[T], term: impl Fn(u32, &T) -> f64, out: &mut [f64]) {
         for (items, beside) in self.users(beside) {
             let sum: f64 = items.iter().zip(beside).map(|(&item, beside)| term(item, beside)).sum();
@@ -170,7 +170,7 @@ impl Biases {
     }
 }
 
-/// Solves `weight·x − (what users share) = right` for the items' biases.
+/// Solves `weight·x − (shared part of users) = right` for the items' biases.
 fn conjugate_gradients(rows: &Rows, weight: &[f64], right: Vec<f64>) -> Vec<f64> {
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
     let mut solution = vec![0.0; right.len()];

@@ -1,4 +1,4 @@
-//! Ratings by users who trust each other: two tables, or a generator.
+//! Ratings with trust between users: two tables, or a generator.
 //!
 //! # Definition
 //! A folder has `ratings.tsv` and `trust.tsv` (or `social.tsv`), each plain or with `.gz`, separated by tabs, with a
@@ -6,8 +6,8 @@
 //!
 //! | column | meaning |
 //! |---|---|
-//! | `user`, `user_id` | who rated |
-//! | `item`, `item_id`, `product_id` | what |
+//! | `user`, `user_id` | the user |
+//! | `item`, `item_id`, `product_id` | the item |
 //! | `category`, `category_id` | the item's category, if there is such a column |
 //! | `rating`, or `rating_code` | stars, or a code from 0 for `(code + 1)/2` stars |
 //! | `split` | `train`, `valid` or `test`, if there is such a column |
@@ -49,7 +49,7 @@ use std::sync::Arc;
 /// The names that the table of trust may have.
 const TRUST: [&str; 2] = ["trust.tsv", "social.tsv"];
 
-/// Ratings, and who trusts whom.
+/// Ratings, and pairs of trust.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SocialRatings {
     /// The ratings; a rating's group is the category of its item.
@@ -62,7 +62,7 @@ pub struct SocialRatings {
 
 /// A source's part of a scenario.
 pub trait SocialSettings {
-    /// Checks what can be checked without reading a file.
+    /// Checks that need no file.
     ///
     /// # Errors
     /// A complaint with a path below the source's table.
@@ -130,7 +130,7 @@ impl SocialConfig {
         }
     }
 
-    /// Checks what can be checked without reading a file.
+    /// Checks that need no file.
     ///
     /// # Errors
     /// A complaint whose path begins with the source's name.
@@ -141,7 +141,7 @@ impl SocialConfig {
         }
     }
 
-    /// Whether the data say themselves what is for testing.
+    /// Whether the data tell the test part.
     pub fn has_split(&self) -> bool {
         match self {
             Self::Folder(folder) => files_of(folder)[0].as_deref().is_some_and(read::has_split),
@@ -152,7 +152,7 @@ impl SocialConfig {
     /// The ratings and trust of a seed. Files are read once for all seeds and stay in the cache.
     ///
     /// # Errors
-    /// A file that is not what it should be.
+    /// A file that does not have the expected format.
     pub fn load(
         &self,
         range: Option<[f64; 2]>,

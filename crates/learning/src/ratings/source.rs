@@ -24,7 +24,7 @@ pub trait RatingsSettings {
         Vec::new()
     }
 
-    /// Checks what can be checked without reading a file.
+    /// Checks that need no file.
     ///
     /// # Errors
     /// A complaint with a path below the source's table.
@@ -35,7 +35,7 @@ pub trait RatingsSettings {
         false
     }
 
-    /// Whether the data say themselves what is for testing.
+    /// Whether the data tell the test part.
     fn has_split(&self) -> bool {
         false
     }
@@ -43,7 +43,7 @@ pub trait RatingsSettings {
     /// The ratings of a seed.
     ///
     /// # Errors
-    /// A file that is not what it should be.
+    /// A file that does not have the expected format.
     fn load(&self, filters: &Filters, streams: &Streams) -> Result<Ratings, DataError>;
 
     /// Text and image features of these items, where the source has such.
@@ -65,8 +65,7 @@ components! {
 #[serde(untagged)]
 #[allow(clippy::large_enum_variant, reason = "a scenario has one")]
 pub enum RatingsConfig {
-    /// A folder whose files tell by their names what it holds: `ml-100k`, `ml-1m`, `video-games`, `ciao`, `epinions`,
-    /// `filmtrust`.
+    /// A folder, recognised by its files' names: `ml-100k`, `ml-1m`, `video-games`, `ciao`, `epinions`, `filmtrust`.
     Folder(PathBuf),
     /// Files of a given format, or a generator.
     Source(RatingsSource),
@@ -108,7 +107,7 @@ impl RatingsConfig {
         }
     }
 
-    /// Checks what can be checked without reading a file.
+    /// Checks that need no file.
     ///
     /// # Errors
     /// A complaint whose path begins with the source's name.
@@ -119,8 +118,7 @@ impl RatingsConfig {
         }
     }
 
-    /// Whether the data say themselves what is for testing: files `train` and `test`, a column, or a named set that
-    /// does.
+    /// Whether the data tell the test part: by files `train` and `test`, by a column, or as a named set.
     pub fn has_split(&self) -> bool {
         match self {
             Self::Folder(folder) => named::recognise(folder).is_ok_and(|(named, _)| named.has_split()),
@@ -131,7 +129,7 @@ impl RatingsConfig {
     /// Numbers that describe each of these users, where the data have such; see [`metadata`].
     ///
     /// # Errors
-    /// A file that is not what it should be.
+    /// A file that does not have the expected format.
     pub fn metadata(&self, users: &Ids) -> Result<Option<Vec<Vec<f64>>>, DataError> {
         match self {
             Self::Folder(folder) => metadata::read_users(folder, users),
@@ -150,7 +148,7 @@ impl RatingsConfig {
     /// The ratings of a seed that pass the filters. Files are read once for all seeds and stay in the cache.
     ///
     /// # Errors
-    /// A file that is not what it should be, or a filter that these data cannot pass through.
+    /// A file that does not have the expected format, or a filter that these data cannot pass through.
     ///
     /// # Panics
     /// If [`RatingsConfig::check`] or [`Filters::check`] refuses the settings.

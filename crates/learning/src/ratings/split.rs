@@ -3,13 +3,13 @@
 //! # Definition
 //! | split | for testing | for validation |
 //! |---|---|---|
-//! | `"file"` | what the data say: files, or a column | the same |
+//! | `"file"` | as the data tell: by files, or a column | the same |
 //! | `{ random = { test = t, valid = v } }` | `⌊t·n⌋` of all `n` ratings, each set of that size equally likely | `⌊v·n⌋` of the others |
 //! | `{ per-user = { test = t, valid = v } }` | `⌊t·n_u⌋` of the `n_u` ratings of each user | `⌊v·n_u⌋` of the others |
 //! | `"leave-one-out"` | each user's last rating | each user's last but one |
 //!
-//! All others are for training. `⌊x⌋` counts what is less than 1e-9 below a whole number as that number, so that 0.29
-//! of 100 is 29. Under `"leave-one-out"` all ratings of a user with fewer than three are for training; of ratings with the
+//! All others are for training. `⌊x⌋` counts a number less than 1e-9 below a whole one as that one, so that 0.29 of 100
+//! is 29. Under `"leave-one-out"` all ratings of a user with fewer than three are for training; of ratings with the
 //! same time the one that stands later in the file is the later, and a rating whose time is missing is before all
 //! others.
 //!
@@ -30,7 +30,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The source of this file, which opens with what splits are.
+/// The source of this file, which opens with the definition of splits.
 pub const DOCUMENTED: &str = include_str!("split.rs");
 
 /// Numbers of the streams, as documented above.

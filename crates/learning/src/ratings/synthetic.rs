@@ -1,4 +1,4 @@
-//! Ratings drawn from the seed: a few factors decide who picks what and likes it, popularity and activity are skewed.
+//! Ratings drawn from the seed: a few factors decide choices and ratings, popularity and activity are skewed.
 //!
 //! # Definition
 //! User `u` has factors `p_u ~ N(0, 1)^F` and weight `e^{N(0, 0.8²)}`, item `i` factors `q_i ~ N(0, 1)^F`, weight
@@ -11,7 +11,7 @@
 //!   to `w_i e^{1.5 a_ui}` among those left. The n-th pick is made at time n.
 //! - *How good.* `3.5 + b_i + 0.8 a_ui + N(0, noise²)`, rounded to the nearest whole number, from 1 to 5.
 //!
-//! So the items with the most ratings are a fair guess for everybody, and who knows the factors guesses better.
+//! So the most rated items are a fair guess for everybody, and a model that knows the factors guesses better.
 //!
 //! With `text` or `image`, an item has so many features, which models with features may use: feature `j` is
 //! `m_j·q_i / √F + N(0, 0.5²)` with `m_j ~ N(0, 1)^F`.

@@ -1,4 +1,4 @@
-//! Ratings while they are read, and what is dropped before anything else is done with them.
+//! Ratings while they are read, and the first filters.
 
 use super::ids::{Column, Ids, whole};
 use super::{Dropped, Filters, Part, Rating, Ratings};
@@ -40,7 +40,7 @@ impl Headings<'static> {
 /// The ratings read so far.
 pub(super) struct Table<'a> {
     filters: &'a Filters,
-    /// Whether the user made the files: then what is wrong in them is an error, not known dirt.
+    /// Whether the user made the files: then faults in them are errors, not known dirt.
     is_own: bool,
     users: Column,
     items: Column,
@@ -163,7 +163,7 @@ impl<'a> Table<'a> {
         (&self.files[file].1, self.lines[row])
     }
 
-    /// Numbers users and items and drops what is to be dropped.
+    /// Numbers users and items, and drops unusable records.
     pub fn finish(mut self, headings: &Headings<'_>) -> Result<Ratings, DataError> {
         let filters = self.filters;
         filters.check_values(!self.values.is_empty() || self.rows == 0)?;
@@ -276,7 +276,7 @@ impl Ratings {
     }
 }
 
-/// Numbers what is left without gaps, unless numbers are the ids themselves.
+/// Numbers the remaining ids without gaps, unless numbers are the ids themselves.
 pub(super) fn renumber(ids: Ids, ratings: &mut [Rating], number: impl Fn(&mut Rating) -> &mut u32) -> Ids {
     if matches!(ids, Ids::AsTheyStand(_)) {
         return ids;

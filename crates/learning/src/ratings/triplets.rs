@@ -25,7 +25,7 @@ use std::path::Path;
 /// The most triplets of a file: 2^28.
 pub const TRIPLETS_MAX: usize = 1 << 28;
 
-/// A user who prefers an item to another.
+/// A user's preference of one item over another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Triplet {
     /// Number of the user.

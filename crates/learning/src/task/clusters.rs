@@ -1,4 +1,4 @@
-//! The networks of clusters of edge servers: what there is one of for each cluster, and how files name it.
+//! The networks of clusters of edge servers: the parts of a model that each cluster has, and their names in files.
 //!
 //! # Names
 //! A tensor that all clusters share keeps its name, `global.conv1.weight`; that of cluster 3 is
@@ -31,7 +31,7 @@ fn is_shared(name: &str) -> bool {
     name.starts_with("global.")
 }
 
-/// The tensors of the models of all clusters, what they share first.
+/// The tensors of the models of all clusters, the shared ones first.
 pub(super) fn tensors_of_clusters(model: &dyn Model, models: &[&[f32]]) -> Vec<Tensor> {
     let mut found: Vec<Tensor> =
         tensors_of(model, models[0]).into_iter().filter(|tensor| is_shared(&tensor.name)).collect();

@@ -25,9 +25,9 @@ pub struct Description {
     pub user_features: Option<Vec<Vec<f64>>>,
     /// How unevenly the training examples are spread over clients, where that is known.
     pub skew: Option<Skew>,
-    /// How many there are of the parts of the data, and of what was dropped of them.
+    /// Numbers of the parts of the data, and of dropped records.
     pub counts: Vec<(&'static str, u64)>,
-    /// What a careful user should know about the data.
+    /// Warnings about the data.
     pub warnings: Vec<String>,
 }
 

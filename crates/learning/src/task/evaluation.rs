@@ -20,7 +20,7 @@ pub enum On<'a> {
     Model,
 }
 
-/// A model to be evaluated, with what clients keep.
+/// A model to be evaluated, with clients' private state.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelState<'a> {
     /// The parameters that travel.

@@ -129,7 +129,7 @@ impl RatingGraph {
         Self { layout: Layout::new(segments.collect()), shape, holdings, prepared, start }
     }
 
-    /// Who holds what.
+    /// Each client's users and ratings.
     pub const fn holdings(&self) -> &Holdings {
         &self.holdings
     }

@@ -1,10 +1,10 @@
 //! Who will like what: rows of users and items, learned from ratings, judged by where test items stand in a ranking.
 //!
 //! # Definition
-//! A [`RowRecommender`] says what makes scores of rows. `items.weight` travels: as a table, of which an update has the
-//! rows that the job moved, or as a dense segment; so do the weights of networks, dense, before it. `users.weight`
-//! stays with clients: each keeps a row for every user of whom it has training ratings, one after the other by
-//! ascending user, and says nothing of it.
+//! A [`RowRecommender`] makes scores of rows. `items.weight` travels: as a table, of which an update has the rows that
+//! the job moved, or as a dense segment; so do the weights of networks, dense, before it. `users.weight` stays with
+//! clients: each keeps a row for every user with training ratings at it, one after the other by ascending user, and
+//! sends nothing of it.
 //!
 //! A user whose training ratings are spread over several clients has a row at each. That of the client with most of
 //! them counts, of the first among equals: it is used for evaluation and written to files, and the client is the user's
@@ -13,7 +13,7 @@
 //! Measures: those of [`ranking`](crate::ranking), on test and validation data. A client's and an edge server's data
 //! are test ratings of the users whose homes they are. The loss of a client is the mean of `−ln σ(x)` over its training
 //! examples, each with a negative that is drawn once and for all, or with those of the triplets. `sparse` has the
-//! measures of the model alone, `answers` what clients can be asked.
+//! measures of the model alone, `answers` clients' answers to probes.
 //!
 //! With [`LocalTraining::noise`] a client adds normal noise to the rows that it sends, or to the whole table, which
 //! then travels up without ids: every row counts as moved, for the server cannot know better.
@@ -106,7 +106,7 @@ pub struct Start {
     pub weights: Vec<f32>,
 }
 
-/// Ratings, who holds which of them, and the rows.
+/// Ratings, their holders, and the rows.
 #[derive(Debug)]
 pub struct Recommendation {
     model: Arc<dyn RowRecommender>,
@@ -186,26 +186,26 @@ impl Recommendation {
         }
     }
 
-    /// With numbers that describe users, each of whom is a client.
+    /// With features of users, each of which is a client.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Option<Vec<Vec<f64>>>) -> Self {
         self.description.user_features = metadata;
         self
     }
 
-    /// With what a careful user should know about the files.
+    /// With warnings about the files.
     #[must_use]
     pub fn with_notes(mut self, notes: Vec<String>) -> Self {
         self.description.warnings.extend(notes);
         self
     }
 
-    /// Who holds what.
+    /// The clients' ratings and users.
     pub const fn holdings(&self) -> &Holdings {
         &self.source.holdings
     }
 
-    /// The ratings, with what users and items are called.
+    /// The ratings, with the names of users and items.
     pub fn data(&self) -> &Ratings {
         &self.source.data
     }

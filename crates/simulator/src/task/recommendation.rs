@@ -38,7 +38,7 @@
 //! | `partition` | `"users"`: each user is a client, and `population.clients` may be left out; or any other, over ratings |
 //! | `cutoffs`, `quality` | cutoffs of the metrics; the main metric, `auc` without it |
 //! | `updated_items` | rows that a job moves and sends: those `"touched"` by a step, or, of these, those it `"interacted"` with: its positives |
-//! | `transfer` | traffic of the item table: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
+//! | `transfer` | the item table travels: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
 //! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; lines whose positive is for validation are the pairs of the utility `influence`; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
 //! | `missing_triplets` | ratings for training without a triplet, and those for validation if the table has any of these: `"refuse"`, an error that names the first, or `"skip"`, which leaves them out and counts them in a warning |
 //! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; `{ ncf = { dimensions = 32, hidden = 32 } }`; `{ proxy-ncf = { dimensions = 32, hidden = 32, proxy = "pairwise" } }`; `{ pfedrec = { dimensions = 32 } }`; `{ fedpergnn = { dimensions = 32 } }`; `{ gpfedrec = { dimensions = 32, hidden = 32, reg = 1.0 } }`, the latter the weight of the pull; or `{ dmrl = { .. } }`, below |

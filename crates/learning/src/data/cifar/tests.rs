@@ -143,7 +143,7 @@ fn a_gzip_bomb_ends_at_the_first_label_or_at_the_most_rows() {
     assert!(matches!(error, DataError::TooMany { limit: ROWS_MAX, .. }), "{error}");
 }
 
-/// Images of random bytes, spread over random files, read back as what they were.
+/// Images of random bytes, spread over random files, read back unchanged.
 #[test]
 fn whatever_is_written_is_read() {
     use fedgenie_core::rng::{Purpose, Streams};

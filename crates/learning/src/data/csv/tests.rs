@@ -215,7 +215,7 @@ fn one_table_is_read_as_the_training_table_of_two() {
     assert_eq!(columns.read_split(&train, &test).unwrap(), Split { train: one.clone(), test: one });
 }
 
-/// A table of random numbers, classes and groups, written in random ways, reads back as what it was.
+/// A table of random numbers, classes and groups, written in random ways, reads back unchanged.
 #[test]
 fn whatever_is_written_is_read() {
     use fedgenie_core::rng::{Purpose, Streams};

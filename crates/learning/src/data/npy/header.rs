@@ -1,4 +1,4 @@
-//! The header of a `.npy` file: what numbers follow, how many, in what order.
+//! The header of a `.npy` file: type, number and order of the numbers that follow.
 
 use super::{VALUES_MAX, wrong};
 use crate::data::DataError;
@@ -179,7 +179,7 @@ impl Header {
         }
     }
 
-    /// An error about what the header says.
+    /// An error about the contents of the header.
     pub fn wrong(&self, path: &Path, message: String) -> DataError {
         wrong(path, self.start, message)
     }

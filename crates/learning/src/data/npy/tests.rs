@@ -265,7 +265,7 @@ fn hostile_headers_are_refused_before_memory_is_reserved() {
     }
 }
 
-/// Arrays of random sizes, types and bytes read back as what they were.
+/// Arrays of random sizes, types and bytes read back unchanged.
 #[test]
 fn whatever_is_written_is_read() {
     use fedgenie_core::rng::{Purpose, Streams};

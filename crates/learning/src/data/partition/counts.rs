@@ -1,11 +1,11 @@
 //! Published partition: a file says how many examples of each class each client gets.
 //!
 //! # Definition
-//! Row `k` of the file says how many examples of each class client `k` gets; they are random ones of the class, and
-//! what is left over belongs to nobody. With `scale = "fit"`, if the file asks for more of a class than there is, all
-//! counts are scaled by the same factor, the largest with which every class suffices: of class `c`, `⌊f·Σ_k n_kc⌋`
-//! examples are dealt out, to client `k` its part `f·n_kc` rounded by largest remainders (ties to the smaller client).
-//! Mixtures and relative sizes stay what they are, up to rounding.
+//! Row `k` of the file gives client `k`'s number of examples of each class; they are random ones of the class, and the
+//! rest belongs to nobody. With `scale = "fit"`, if the file asks for more of a class than there is, all counts are
+//! scaled by the same factor, the largest with which every class suffices: of class `c`, `⌊f·Σ_k n_kc⌋` examples are
+//! dealt out, to client `k` its part `f·n_kc` rounded by largest remainders (ties to the smaller client). Mixtures and
+//! relative sizes stay the same, up to rounding.
 //!
 //! # Inputs
 //! `file`: text or gzip (told by its first bytes), a row for each client and a column for each class, separated by
@@ -170,7 +170,7 @@ pub enum CountsError {
     TooMany {
         /// The file.
         path: PathBuf,
-        /// The line of the first client for whom the examples do not suffice.
+        /// The line of the first client that lacks examples.
         line: usize,
         /// The class.
         class: usize,
@@ -222,7 +222,7 @@ impl ClassCounts {
         self.counts.iter().skip(class).step_by(self.classes).map(|&count| u64::from(count))
     }
 
-    /// The line of the first client at whom the counts of a class add up to more than `examples`, and their sum there.
+    /// The line of the first client at which the counts of a class add up to more than `examples`, and their sum there.
     fn exceeding(&self, class: usize, examples: usize) -> Option<(usize, u64)> {
         let mut sum = 0;
         let mut sums = self.of_class(class).map(|count| {

@@ -2,7 +2,7 @@
 //!
 //! # Definition
 //! `G_k ~ Gamma(shape, 1)` independently; client `k` gets `n·G_k / Σ_j G_j` examples, rounded by largest remainders.
-//! A client whose share is below the minimum gets the minimum, and the others share what is left in proportion.
+//! A client whose share is below the minimum gets the minimum, and the others share the rest in proportion.
 //! The shares are a Dirichlet(shape, …, shape) variate; with shape 1 their Gini coefficient is 1/2 for many clients.
 //!
 //! # Determinism

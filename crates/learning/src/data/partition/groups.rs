@@ -14,7 +14,7 @@
 //!
 //! # Deviations from the source
 //! Fewer clients than groups share the groups here; there, groups are left out. A minimum cannot be asked for: a group
-//! is not split, and what a client gets is what its groups have.
+//! is not split, and a client gets its groups whole.
 //!
 //! # Cost
 //! O(n + G) time and memory.

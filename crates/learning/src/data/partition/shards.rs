@@ -12,7 +12,7 @@
 //! section 3: MNIST, 60,000 examples in 200 shards of 300, two for each of 100 clients.
 //!
 //! # Deviations from the source
-//! None where the shards divide the examples; the source does not say what happens elsewhere.
+//! None where the shards divide the examples; the source defines no other case.
 //!
 //! # Cost
 //! O(n + K·s) time and memory, and the sorting of each client's shards.

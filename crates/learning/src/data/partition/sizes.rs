@@ -2,9 +2,8 @@
 
 /// Splits `total` in proportion to finite, non-negative weights (Hamilton's largest remainders, ties to the first).
 ///
-/// Every entry gets at least `minimum`: entries whose exact share is below it get the minimum, and what is left is
-/// split among the others in proportion to their weights, until no share is below. Weights that are all zero count as
-/// equal.
+/// Every entry gets at least `minimum`: entries whose exact share is below it get the minimum, and the rest is split
+/// among the others in proportion to their weights, until no share is below. Weights that are all zero count as equal.
 ///
 /// # Panics
 /// If `total` is less than the number of weights times `minimum`.

@@ -27,7 +27,7 @@
 //! `by-class` is the law of M. Yurochkin et al., ICML 2019, section 4, on both levels.
 //!
 //! # Deviations from the source
-//! The source does not say what becomes of clients that get nothing. Here a server short of its clients' minima is
+//! The source does not define the case of clients that get nothing. Here a server short of its clients' minima is
 //! first helped by the server that has most above its own, then a client by the client of the same server that has
 //! most; it is always one example of the giver's most frequent class (the smallest on ties). The shares that are
 //! handed out are those drawn, before this help and before rounding. Nor does it say how mixtures over classes become
@@ -77,12 +77,12 @@ pub struct TwoLevel {
     /// Fewest examples per client.
     #[serde(default = "super::one_example")]
     pub minimum: usize,
-    /// What is drawn, and for whom.
+    /// The quantities that are drawn.
     #[serde(default)]
     pub law: Law,
 }
 
-/// What is drawn, and for whom.
+/// The quantities that are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -225,9 +225,9 @@ pub fn server_shares(
 }
 
 /// Splits a data set, such as the test examples, over servers by their shares of each class (servers × classes, finite
-/// and not negative; a column need not add up to 1): part `m` of the result is what server `m` gets. Every example is
-/// dealt out. Counts are the shares rounded by largest remainders, or multinomial if `is_drawn`; then every column has
-/// a positive share.
+/// and not negative; a column need not add up to 1): part `m` of the result goes to server `m`. Every example is dealt
+/// out. Counts are the shares rounded by largest remainders, or multinomial if `is_drawn`; then every column has a
+/// positive share.
 ///
 /// # Errors
 /// No servers, or a data set that has no classes or others than the shares are for.
@@ -251,8 +251,8 @@ pub fn split_by_shares(
     Ok(deal_by_class(&members, &counts))
 }
 
-/// Splits a data set over servers by whom each example belongs to, if that is known of it: those of which it is not are
-/// split in proportion to weights. Part `m` of the result is what server `m` gets.
+/// Splits a data set over servers by the owners of its examples; examples without an owner are split in proportion to
+/// weights. Part `m` of the result goes to server `m`.
 pub fn split_by_owners(owners: &[Option<usize>], weights: &[f64], streams: &Streams) -> Partition {
     let mut parts = vec![Vec::new(); weights.len()];
     let mut others = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! # Definition
 //! The client of rank `r = 1, …, K` gets `n·r^-s / Σ_j j^-s` examples, rounded by largest remainders. A client whose
-//! share is below the minimum gets the minimum, and the others share what is left in proportion. Client 0 has rank 1,
+//! share is below the minimum gets the minimum, and the others share the rest in proportion. Client 0 has rank 1,
 //! and so on; with `shuffled`, ranks are a random permutation.
 //!
 //! # Source

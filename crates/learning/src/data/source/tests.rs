@@ -1,4 +1,4 @@
-//! What a scenario can say about data, and what becomes of it.
+//! Forms of `data` in a scenario, and their results.
 
 use super::*;
 use crate::data::synthetic_images::SyntheticImages;

@@ -1,4 +1,4 @@
-//! What ran, and what it was compiled to: the machine code of every clone in this very program.
+//! The clone that ran, and its compiled form: the machine code of every clone in this very program.
 //!
 //! Bits cannot tell a clone from a fallback. The stack can, while a kernel runs; and the machine code shows which
 //! features a clone was compiled with, for every path, also where this processor could not run it.
@@ -83,7 +83,7 @@ fn is_old_arithmetic(instruction: &Instruction) -> bool {
     calculates && ["ps", "ss", "pd", "sd"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// What a clone may use, beside what every x86-64 processor has.
+/// Features that a clone may use, beside those of every x86-64 processor.
 fn allowed(module: &str) -> Vec<CpuidFeature> {
     use CpuidFeature as F;
     let mut features = vec![F::AVX, F::AVX2, F::FMA];

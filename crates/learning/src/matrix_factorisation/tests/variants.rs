@@ -1,4 +1,4 @@
-//! Steps in two halves, and users who are seen with their items, against central differences in double precision.
+//! Steps in two halves, and users represented with items, against central differences in double precision.
 
 use super::super::*;
 use crate::ratings::triplets::Triplet;

@@ -152,8 +152,8 @@ impl NetworkBuilder {
         self.layer(Op::Dense(Dense { weights, bias, relu }), &[input], shape)
     }
 
-    /// The largest number of each window, or zero if that is larger and `relu`: the maximum of what a ReLU lets through
-    /// is what the ReLU lets through of the maximum, with fewer numbers to look at.
+    /// The largest number of each window, or zero if that is larger and `relu`: a ReLU of the maximum equals the
+    /// maximum of the ReLUs, and looks at fewer numbers.
     pub fn max_pool(&mut self, input: LayerId, window: Window, relu: bool) -> LayerId {
         self.pool(input, window, PoolKind::Max, relu)
     }

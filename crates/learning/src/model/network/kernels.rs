@@ -1,6 +1,6 @@
 //! The loops that training spends its time in, compiled for each [`Path`](crate::lanes::Path).
 //!
-//! | kernel | what it computes |
+//! | kernel | result |
 //! |---|---|
 //! | [`correlate`] | convolutions, forward and with respect to their input |
 //! | [`correlate_gradient`] | convolutions with respect to their weights |
@@ -12,7 +12,7 @@
 //! A tensor of a batch of `B` examples is channel × row × (column, example): the examples of a column lie side by side,
 //! and the columns of a row follow each other, so that a row is `width · B` numbers and a shift by one column is a
 //! shift by `B`. Rows are padded to whole vectors of 16 and the tensor to [`SLACK`] more, so that loops run over whole
-//! vectors; what lies in the padding is finite and means nothing.
+//! vectors; numbers in the padding are finite and mean nothing.
 
 pub mod correlate;
 pub mod correlate_gradient;

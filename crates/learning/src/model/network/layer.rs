@@ -3,7 +3,7 @@
 use super::ops::{Activation, BatchNorm, Conv, Dense, Dropout, Embedding, GroupNorm, Pool};
 use crate::data::Shape;
 
-/// One layer: what it computes, from which layers, and what comes out for one example.
+/// One layer: its operation, its inputs, and its output for one example.
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
     pub op: Op,

@@ -13,7 +13,7 @@ pub(super) struct Plan {
     pub network: Arc<[Layer]>,
     pub batch: usize,
     pub layers: Vec<LayerPlan>,
-    /// Numbers needed for outputs (and as many for slopes), for what a layer keeps, and for work within a layer.
+    /// Numbers needed for outputs (and as many for slopes), for layers' states, and for work within a layer.
     pub activations: usize,
     pub state: usize,
     pub work: usize,
@@ -27,7 +27,7 @@ pub(super) struct LayerPlan {
     /// Where its output (and its slopes) begin and end.
     pub offset: usize,
     pub end: usize,
-    /// Where what it keeps begins.
+    /// Where its state begins.
     pub state: usize,
     pub detail: Detail,
 }

@@ -71,7 +71,7 @@ fn step(network: &Network, data: &Dataset, batch: &[u32], scratch: &mut Scratch)
     Step { loss, gradient, parameters }
 }
 
-/// Checks loss, gradient by every parameter, evaluation, and independence of path and of what the scratch held.
+/// Checks loss, gradient by every parameter, evaluation, and independence of path and of the scratch's contents.
 fn check(name: &str, network: &Network, data: &Dataset, batch: &[u32]) {
     let exact: Vec<f64> = parameters(network).into_iter().map(f64::from).collect();
     let mut draws = noise();
@@ -124,8 +124,7 @@ fn check(name: &str, network: &Network, data: &Dataset, batch: &[u32]) {
     }
 }
 
-/// Checks a network that ends with a fully connected layer behind what `build` makes of the input, for several batch
-/// sizes.
+/// Checks a network that ends with a fully connected layer behind the layers of `build`, for several batch sizes.
 fn check_layer(name: &str, shape: Shape, build: impl Fn(&mut NetworkBuilder, LayerId) -> LayerId) {
     for batch in [1, 2, 5, 16, 17] {
         let mut builder = NetworkBuilder::new(shape);

@@ -2,16 +2,16 @@
 //!
 //! # Definition
 //! Items are put in a random order and dealt to `count` communities in turn. Then there are ten sweeps over all items
-//! in ascending order. Each user who rated an item, and others, votes for the communities of these with shares that sum
-//! to 1; from a community's votes so many are taken as all ratings of other items would give it, its share of them. The
-//! item moves to the community with the most, if that then has at most 5/4 of the mean number of ratings, and its own
-//! still has at least 1/4 of it. Of equal votes its own community comes first, then the smallest number. Which pairs
-//! are rated counts, not how, and not for what part.
+//! in ascending order. Each user of an item with further ratings votes for the communities of the user's other items,
+//! with shares that sum to 1. The expectation is taken off a community's votes: its share of all ratings of other
+//! items. The item moves to the community with the most, if that then has at most 5/4 of the mean number of ratings,
+//! and its own still has at least 1/4 of it. Of equal votes its own community comes first, then the smallest number.
+//! Only the pairs of user and item count, not their values, nor their part of the split.
 //!
 //! # Source
 //! U. N. Raghavan, R. Albert, S. Kumara, "Near linear time algorithm to detect community structures in large-scale
-//! networks", Physical Review E 76, 2007 (label propagation); what chance would give is taken off as in modularity (M. E.
-//! J. Newman, 2006), and sizes are bounded, since communities otherwise grow into one.
+//! networks", Physical Review E 76, 2007 (label propagation); the expectation by chance is taken off as in modularity
+//! (M. E. J. Newman, 2006), and sizes are bounded, since communities otherwise grow into one.
 //!
 //! # Cost
 //! Ten passes over ratings × communities.

@@ -1,7 +1,7 @@
 //! Clients of ratings by the categories of items: a client holds all ratings of its categories.
 //!
 //! # Definition
-//! | partition | what a client holds |
+//! | partition | a client's ratings |
 //! |---|---|
 //! | `{ categories = { distribution = D } }` | so many categories as `D` says, dealt out in random order |
 //! | `{ assignment = [[1, 5], [2]] }` | the categories named for it; ratings of the others are held by nobody |
@@ -17,9 +17,9 @@
 //! Of the numbers within bounds that sum to that of the categories, each combination is equally likely.
 //!
 //! Communities, named 0, 1, …, stand for categories where data have none: clusters of items that the same users rate,
-//! by label propagation. Items are dealt out at random; ten times each item moves to the community for which the users
-//! who rated it vote, each by the shares of all they rated, less what chance gives; none grows beyond 5/4 of the mean
-//! number of ratings, none shrinks below 1/4 of it.
+//! by label propagation. Items are dealt out at random; ten times each item moves to the community with the most votes
+//! of its users, each by the shares of all their ratings, less the expectation by chance; none grows beyond 5/4 of the
+//! mean number of ratings, none shrinks below 1/4 of it.
 //!
 //! # Source
 //! H. Xu et al., "FedACS: an adaptive client selection framework for communication-efficient federated graph learning",
@@ -119,7 +119,7 @@ pub enum Distribution {
     Even,
 }
 
-/// Who holds what.
+/// The clients' users and ratings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dealt {
     /// The categories of each client, ascending.
@@ -146,7 +146,7 @@ impl Dealt {
 }
 
 impl SocialPartition {
-    /// Checks what can be checked without data.
+    /// Checks that need no data.
     ///
     /// # Errors
     /// A complaint with a path below the partition.

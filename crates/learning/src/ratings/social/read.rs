@@ -1,4 +1,4 @@
-//! The reader of a folder with ratings and trust, and what is dropped.
+//! The reader of a folder with ratings and trust; it drops unusable records.
 
 use super::super::ids::{Column, Ids};
 use super::super::named::present;
@@ -66,7 +66,7 @@ impl Columns {
     }
 }
 
-/// Whether a table of ratings says what is for testing.
+/// Whether a table of ratings tells the test part.
 pub fn has_split(path: &Path) -> bool {
     let header = || -> Result<bool, DataError> {
         let mut rows = Rows::open_separated(path, b'\t')?;
@@ -183,7 +183,7 @@ impl Raw {
         Ok(())
     }
 
-    /// Numbers what is there and drops what is to be dropped.
+    /// Numbers users and items, and drops unusable records.
     pub fn finish(self, [least, most]: [f64; 2]) -> SocialRatings {
         let Self { users, items, categories, values, parts, .. } = self;
         let (users, user_ids) = users.finish();

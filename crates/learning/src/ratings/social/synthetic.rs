@@ -1,4 +1,4 @@
-//! Ratings and trust drawn from the seed: communities of users who like alike and trust each other.
+//! Ratings and trust drawn from the seed: communities of users with similar taste that trust each other.
 //!
 //! # Definition
 //! *Items.* Item `i` belongs to a category, drawn with probabilities proportional to `1/(c+1)^0.7` for category `c`
@@ -14,8 +14,8 @@
 //! - *Which.* Successive picks without replacement, with probabilities proportional to `w_i e^{a_ui}`.
 //! - *How good.* `3.5 + b_u + b_i + 0.7 a_ui + N(0, noise²)`, rounded to the nearest whole number, from 1 to 5.
 //! - *Trust.* First each user in turn, then users drawn at random, pick somebody: with probability `homophily` from
-//!   their own community, else anybody; who picks themselves trusts the next user. A pair counts once. This ends once
-//!   all have picked and there are `trust` pairs, or 100 times as many picks were made.
+//!   their own community, else anybody; a user that picks itself trusts the next one. A pair counts once. This ends
+//!   once all have picked and there are `trust` pairs, or 100 times as many picks were made.
 //!
 //! # Source
 //! W. Kool, H. van Hoof, M. Welling, "Stochastic beams and where to find them", ICML 2019, for picks without replacement.
@@ -58,7 +58,7 @@ pub struct SyntheticSocial {
     pub categories: usize,
     /// Number of communities of users; from 1 to the number of users.
     pub communities: usize,
-    /// Number of pairs of users who trust each other; at least 1.
+    /// Number of pairs of trust between users; at least 1.
     pub trust: usize,
     /// How likely somebody picks from the own community; from 0 to 1.
     pub homophily: f64,

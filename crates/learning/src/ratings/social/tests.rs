@@ -1,4 +1,4 @@
-//! Reader, generator, partitions and communities on small data: what is dropped, what is refused, who holds what.
+//! Reader, generator, partitions and communities on small data: dropped records, refusals, clients' ratings.
 
 use super::*;
 use crate::ratings::{Part, SplitConfig};

@@ -1,5 +1,5 @@
-//! The same ratings predicted by factors of users and items, at one client that holds everything: what a server with
-//! all data would do.
+//! The same ratings predicted by factors of users and items, at one client that holds everything: centralised training
+//! as a reference.
 //!
 //! # Definition
 //! With rows `p_u`, `q_i` of `factors` numbers and `n` training ratings, a step on a batch `B` descends
@@ -56,7 +56,7 @@ pub enum Kind {
         /// λ_C.
         trust: f32,
     },
-    /// Users who trust each other have similar rows, with weight β.
+    /// Users with trust between them have similar rows, with weight β.
     SoReg {
         /// β.
         trust: f32,

@@ -26,7 +26,7 @@ pub struct ClientGraph {
     pub nodes: Vec<u32>,
     /// How many of the nodes are users.
     pub users: usize,
-    /// Edges between pairs of its users who trust each other.
+    /// Edges between pairs of its users with trust.
     pub trust: usize,
     /// Training ratings and trust as edges.
     pub graph: Graph,
@@ -48,7 +48,7 @@ impl ClientGraph {
         &self.parts[index(part)]
     }
 
-    /// The graph of a client with these ratings: user, item among all nodes, rating, and what it is for.
+    /// The graph of a client with these ratings: user, item among all nodes, rating, and its part of the split.
     fn new(
         mut ratings: Vec<(u32, u32, f32, Part)>,
         users: usize,
@@ -149,7 +149,7 @@ impl Holdings {
         &self.split
     }
 
-    /// Who trusts whom.
+    /// Pairs of truster and trustee.
     pub fn trust(&self) -> &[(u32, u32)] {
         &self.social.trust
     }
@@ -174,7 +174,7 @@ impl Holdings {
         self.counts.clone()
     }
 
-    /// What is known of the ratings, and what was dropped.
+    /// Facts about the ratings, and the dropped records.
     pub const fn describe(&self) -> &Description {
         &self.description
     }
@@ -205,7 +205,7 @@ impl Holdings {
         self.references.get_or_init(errors).clone()
     }
 
-    /// How many there are of everything, and what was dropped.
+    /// Numbers of all parts, and of dropped records.
     fn count(&self) -> Vec<(&'static str, u64)> {
         let dropped = &self.split.data.dropped;
         let counts = [

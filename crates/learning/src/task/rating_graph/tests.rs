@@ -1,4 +1,4 @@
-//! Who holds which graph, measures over clients, features, and what factor models learn.
+//! Clients' graphs, measures over clients, features, and the training of factor models.
 
 use super::factors::{Kind as FactorKind, RatingFactors, Settings};
 use super::*;

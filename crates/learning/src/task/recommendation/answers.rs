@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `summed-loss` | the true loss of the client's triplets at the model that it is sent, summed |
 //! | `predicted-loss` | the same as the proxy predicts it; of models with a proxy |
-//! | `embedding` | the row of the client's user, which reveals what the client would keep to itself; the mean of its users' rows where it has several |
+//! | `embedding` | the row of the client's user, which reveals private state; the mean of its users' rows where it has several |
 //! | `influence` | `⟨∇F, ∇L_u⟩` of the losses of held-out pairs and of the client's triplets, see `slopes`; the gradient travels |
 //!
 //! Triplets are those of the first epoch of the job that the client would do in the round.
@@ -78,7 +78,7 @@ impl Recommendation {
         }
     }
 
-    /// For each job the losses of its client's triplets, and what the proxy predicts, summed; NaN without a proxy.
+    /// For each job the losses of its client's triplets, and the proxy's predictions, summed; NaN without a proxy.
     pub(super) fn sums(&self, state: &ModelState<'_>, keys: &[JobKey], parallel: bool) -> Vec<[f64; 2]> {
         let model = self.model.losses(self.parts(state.model), keys.len() > 1);
         let one = |triplets: &mut Vec<_>, &key: &JobKey| {

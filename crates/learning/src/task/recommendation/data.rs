@@ -1,4 +1,4 @@
-//! What every model of ratings has: who holds which, what is held out, and what a careful user should know about them.
+//! The data of every model of ratings: the clients' ratings, the held-out ones, and warnings about them.
 
 use super::Holdings;
 use crate::data::partition::{Partition, Skew};
@@ -42,12 +42,12 @@ impl HeldOut {
     }
 }
 
-/// Ratings, who holds which of them, and what is held out.
+/// Ratings, their holders, and the held-out parts.
 #[derive(Debug)]
 pub struct Source {
-    /// The ratings, with what users and items are called.
+    /// The ratings, with the names of users and items.
     pub data: Arc<Ratings>,
-    /// Who holds what.
+    /// The clients' ratings and users.
     pub holdings: Holdings,
     /// For validation, if there is anything.
     pub valid: Option<HeldOut>,
@@ -104,7 +104,7 @@ impl Source {
         }
     }
 
-    /// Ranks all items by each of the held-out parts, for those of the users who have something to be found in it.
+    /// Ranks all items by each of the held-out parts, for the users with a relevant item in it.
     pub fn rank<const PARTS: usize>(
         &self,
         users: impl Iterator<Item = u32>,
@@ -115,7 +115,7 @@ impl Source {
         evaluate_users(users, model, self.items(), parts.map(HeldOut::lists), &self.cutoffs, parallel)
     }
 
-    /// The same; and by the first part the means over those users alone who are meant.
+    /// The same; and for the first part also the means over a part of the users.
     pub fn rank_some<const PARTS: usize>(
         &self,
         users: impl Iterator<Item = u32>,

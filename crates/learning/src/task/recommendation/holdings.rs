@@ -119,7 +119,7 @@ impl Holdings {
         self.first_user.len() - 1
     }
 
-    /// The users of whom a client has training ratings, ascending.
+    /// The users with training ratings at a client, ascending.
     pub fn users(&self, client: ClientId) -> &[u32] {
         &self.users[range(&self.first_user, client)]
     }

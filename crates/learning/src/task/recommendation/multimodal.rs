@@ -249,7 +249,7 @@ impl Multimodal {
         }
     }
 
-    /// Ratings, and who holds which.
+    /// Ratings, and their holders.
     pub const fn source(&self) -> &Source {
         &self.source
     }

@@ -1,4 +1,4 @@
-//! Recommenders: what a model of ratings is called in scenarios, what it is, and how it learns.
+//! Recommenders: models of ratings with their names in scenarios, their definitions, and their training.
 //!
 //! A recommender whose scores come from rows of users and items implements [`RowRecommender`], and is complete: a
 //! [`Recommendation`] of it deals with bytes, private rows, questions, measures and files. Any other implements

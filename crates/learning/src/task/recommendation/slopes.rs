@@ -2,9 +2,9 @@
 //!
 //! # Definition
 //! `F` is the mean of `−ln σ(x)` over pairs of a user and a held-out item that the user rated, each with one negative:
-//! validation pairs, or test pairs where there is no validation. A user's row is that which the home keeps; pairs of
-//! users without a home do not count. A client's loss is the mean over the triplets of the first epoch of its job in
-//! the round. Proxies have no slope, but in the mean gradient of a job: there, that of what they are trained by.
+//! validation pairs, or test pairs where there is no validation. A user's row is the one at its home; pairs of users
+//! without a home do not count. A client's loss is the mean over the triplets of the first epoch of its job in the
+//! round. Proxies have no slope, but in the mean gradient of a job: there, that of their own training loss.
 //!
 //! # Determinism
 //! Negatives of pairs: stream (Example, user, 22), in ascending order of items, uniform over the items that are neither
@@ -13,7 +13,7 @@
 //!
 //! # Method
 //! One step of plain descent on all triplets at once, with a learning rate of 1,024, moves every number by 1,024 times
-//! its slope: what is lost in the difference of two `f32` is then far below the slope's own rounding.
+//! its slope: the rounding of the difference of two `f32` is then far below the slope's own.
 
 use super::Recommendation;
 use super::recommenders::RowJob;
@@ -50,7 +50,7 @@ pub(super) struct Scratch {
     triplets: Vec<Triplet>,
 }
 
-/// The model, and what a client keeps.
+/// The model, and a client's private rows.
 fn seen<'a>(client: ClientId, state: &ModelState<'a>) -> (&'a [f32], Option<&'a [f32]>) {
     (state.model, state.private.get(client))
 }

@@ -1,5 +1,5 @@
-//! Measures of the model alone: how old items' rows are, how many were ever moved, how users who trained fare, and how
-//! well the proxy ranks clients.
+//! Measures of the model alone: the age of items' rows, the share that was ever moved, the metrics of users that
+//! trained, and the proxy's ranking of clients.
 //!
 //! # Definition
 //! The metrics of items ([`OF_ITEMS`]) are not there where the whole table travels up: then nobody knows which rows

@@ -1,4 +1,4 @@
-//! Tables of counts: what they say is dealt out, and what is wrong with them is named.
+//! Tables of counts: their examples are dealt out, and their faults are named.
 
 use super::super::counts::{ClassCounts, CountsError, Scale, class_counts};
 use super::*;

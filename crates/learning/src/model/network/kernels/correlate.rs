@@ -49,7 +49,7 @@ pub enum Finish {
     Write,
     /// It is written where positive, else zero is.
     Relu,
-    /// It is added to what is there.
+    /// Whether it is added to the present numbers.
     Add,
 }
 

@@ -124,7 +124,7 @@ impl DenseForward<'_> {
 /// Features whose weights are copied together, so that they are read along the rows.
 pub const PANEL: usize = 4 * LANES;
 
-/// The gradient by the input. Here the lanes are features too, and what comes out is turned.
+/// The gradient by the input. Here the lanes are features too, and the result is turned.
 pub struct DenseInputGradient<'a> {
     /// Outputs × features.
     pub weights: &'a [f32],
@@ -136,7 +136,7 @@ pub struct DenseInputGradient<'a> {
     pub batch: usize,
     /// Where each feature of the input starts.
     pub features: &'a [u32],
-    /// Whether sums are added to what is there.
+    /// Whether sums are added to the present numbers.
     pub add: bool,
     /// Memory for [`PANEL`] weights of each output.
     pub panel: &'a mut [f32],

@@ -59,7 +59,7 @@ pub(super) fn write_columns(
     }
 }
 
-/// Turns a layer's output to example × feature; what is behind the last feature of an example becomes zero.
+/// Turns a layer's output to example × feature; the rest of a row behind the last feature becomes zero.
 pub struct Turn<'a> {
     /// The layer's output.
     pub input: &'a [f32],

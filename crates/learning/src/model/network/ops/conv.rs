@@ -378,7 +378,7 @@ impl Conv {
         );
     }
 
-    /// The gradient by the input, added to what is there if `add`.
+    /// The gradient by the input, added to `out` if `add`.
     pub fn input_gradient(
         &self,
         plan: &ConvPlan,

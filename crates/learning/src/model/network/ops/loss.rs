@@ -1,4 +1,4 @@
-//! Losses and what they say of an example.
+//! Losses of examples, with their slopes and hits.
 //!
 //! # Definition
 //! Cross-entropy of the softmax: `ln Σ_c e^{z_c − z_max} − (z_y − z_max)`, whose derivative by `z_c` is

@@ -105,8 +105,8 @@ impl Kernel for PoolForward<'_> {
 }
 
 impl PoolForward<'_> {
-    /// Vectors are taken one after the other, from left to right and from above, so that what is written behind a row
-    /// or a column's last example is overwritten afterwards, or lies in padding.
+    /// Vectors are taken one after the other, from left to right and from above, so that numbers written behind a row
+    /// or a column's last example are overwritten afterwards, or lie in padding.
     #[inline(always)]
     fn halve(self) {
         let (from, to) = self.layouts;

@@ -1,7 +1,7 @@
 //! Convolutions with 3 × 3 kernels and stride 1 by minimal filtering, in the three directions.
 //!
-//! See [`winograd`](super::super::kernels::winograd) for what is computed. Tiles are worked on in blocks that are
-//! chosen from sizes alone, so that what is transformed and not yet multiplied stays in the cache.
+//! [`winograd`](super::super::kernels::winograd) has the definition. Tiles are worked on in blocks that are chosen from
+//! sizes alone, so that transformed tiles stay in the cache until they are multiplied.
 
 use super::super::build::Window;
 use super::super::kernels::Layout;

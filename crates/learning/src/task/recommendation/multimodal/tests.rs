@@ -1,4 +1,4 @@
-//! Measures against scores worked out pair by pair, examples and homes, and what a job makes of its pairs.
+//! Measures against scores worked out pair by pair, examples and homes, and a job's use of its pairs.
 
 use super::*;
 use crate::dmrl::tests::reference::Tensors;

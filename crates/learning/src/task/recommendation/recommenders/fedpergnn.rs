@@ -1,4 +1,4 @@
-//! Users who are seen with their items: one layer of a graph network over a user and the items that the user rated.
+//! Users represented with their items: one layer of a graph network over a user and the items that the user rated.
 //!
 //! # Definition
 //! A user is seen as the own row plus the sum of the rows of the `n` items that the user rated, over `√n`; the score is

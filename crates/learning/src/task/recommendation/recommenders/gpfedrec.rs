@@ -1,10 +1,10 @@
-//! Users who are alike guide each other: each client keeps a network, and the server makes an item table for every
+//! Similar users guide each other: each client keeps a network, and the server makes an item table for every
 //! participant of a round.
 //!
 //! # Definition
 //! The score is the answer of the client's own network to both rows, as in `ncf`; the loss is that of `mf`.
 //!
-//! Of the updates of a round let `Δ_u` be what `u` changed of the item table that it was sent, `0` where it sent
+//! Of the updates of a round let `Δ_u` be the change by `u` of the item table that it was sent, `0` where it sent
 //! nothing, and `T_u` the table with these changes. `s(u, w)` is the cosine of `Δ_u` and `Δ_w`, 1 for `w = u` and else
 //! 0 where one of both is zero; `s̄` is the mean of `s` over all ordered pairs of participants. The neighbours of `u`
 //! are `N(u) = {w: s(u, w) > s̄}`, `u` alone if that is empty. The server makes for each participant the table

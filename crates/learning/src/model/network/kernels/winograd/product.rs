@@ -65,7 +65,7 @@ pub struct Product<'a> {
     pub rows: (usize, usize),
     /// Vectors of the right factor.
     pub vectors: usize,
-    /// Whether sums are added to what is there.
+    /// Whether sums are added to the present numbers.
     pub add: bool,
     /// The result: position × row × vector.
     pub products: &'a mut [f32],

@@ -15,7 +15,7 @@ use super::product::Panels;
 use super::tiles::Block;
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole, transpose};
 
-/// Numbers of one line of even or odd columns: one column more than there are tiles, and what is written beyond.
+/// Numbers of one line of even or odd columns: one column more than there are tiles, and room for writes beyond it.
 pub const fn line_length(columns: usize, batch: usize) -> usize {
     whole_vectors((columns + 1) * batch) + LANES
 }
