@@ -262,7 +262,7 @@ pub struct BuildContext<'a> {
     pub cohort: usize,
     /// Updates waited for per round.
     pub take: usize,
-    /// What the policy may decide.
+    /// The bounds of the policy's decisions.
     pub bounds: Bounds,
     /// Examples per client.
     pub data_sizes: &'a [u32],
@@ -272,7 +272,7 @@ pub struct BuildContext<'a> {
     pub trains: bool,
     /// Questions that clients can answer, see [`Probe::Answers`].
     pub probes: &'a [ProbeKind],
-    /// What clients declare about their devices, latencies and data.
+    /// Clients' declarations of their devices, latencies and data.
     pub devices: &'a dyn Devices,
     /// Metrics that rounds may measure, in the order in which rounds list them.
     pub metrics: &'a [Metric],

@@ -127,7 +127,7 @@ pub struct LatencyError {
     pub job: JobNumber,
     /// The phase.
     pub phase: Phase,
-    /// What is wrong with the duration.
+    /// The fault of the duration.
     pub source: SpanError,
 }
 

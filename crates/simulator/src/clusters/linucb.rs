@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(best(&[0.5, 1.0, f64::NAN, 1.0 - 5e-13, 1.0 - 2e-12], 0.0), Some(1));
         assert_eq!(best(&[0.5, 1.0, f64::NAN, 1.0 - 5e-13, 1.0 - 2e-12], 0.5), Some(3));
         assert_eq!(best(&[f64::NAN; 2], 0.9), None);
-        // One draw for each server, needed or not: what is drawn for the last does not depend on the others.
+        // One draw for each server, needed or not: the draw of the last does not depend on the others.
         let mut seen = [0; 8];
         for seed in 1..=400 {
             let text = format!("{{ linucb = {{ every = {seed} }} }}");

@@ -297,7 +297,7 @@ impl ActorCritic {
         }
     }
 
-    /// The last reward; NaN if there is none.
+    /// The last reward; NaN before the first.
     pub fn rewarded(&self) -> f64 {
         self.taken.as_ref().map_or(f64::NAN, |taken| taken.reward)
     }

@@ -26,7 +26,7 @@
 //!
 //! # Deviations from the source
 //! It is not HARMONY: that is a whole system with two levels of coordinators, which also changes what devices compute.
-//! What is selected here is one round's set, by one number.
+//! Here one round's set is selected, by one number.
 //!
 //! # Cost
 //! O(K·m·C) a round with `C` classes.

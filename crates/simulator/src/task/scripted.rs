@@ -82,7 +82,7 @@ pub struct Config {
     /// The metric's course: of rounds 1, 2, …; the last one stays. Round 0 has the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<f64>,
-    /// What a client adds to the metric of a round in which its update is aggregated: the mean over these counts.
+    /// A client's addend to the metric of a round in which its update is aggregated: the mean of these addends counts.
     #[serde(default, skip_serializing_if = "Numbers::is_empty")]
     pub effects: Numbers,
     /// Divided by the number of clients whose updates are aggregated.
@@ -165,7 +165,7 @@ impl Config {
         [("effects", &self.effects), ("gains", &self.gains), ("client_losses", &self.client_losses)]
     }
 
-    /// What the files say, read once.
+    /// The contents of the files, read once.
     fn script(&self) -> Result<Arc<Lines>, Complaint> {
         let read = || -> Result<Lines, Complaint> {
             let by_client = |(key, numbers): (&'static str, &Numbers)| match numbers {

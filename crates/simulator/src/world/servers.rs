@@ -1,4 +1,4 @@
-//! Edge servers and the data of their clients: those of the partition, and those that move.
+//! Edge servers and the data of their clients: the partition's, and data that move.
 
 use super::{Moved, WorldError, WorldPlan};
 use crate::protocol::Rule;
@@ -7,7 +7,7 @@ use fedgenie_core::id::ClientId;
 use fedgenie_learning::data::partition::two_level::clients_of;
 
 impl WorldPlan {
-    /// Checks that edge servers are those that the partition deals to, if it deals to servers.
+    /// Checks that the partition deals to these edge servers, if it deals to servers.
     ///
     /// # Errors
     /// A complaint about the protocol.
