@@ -37,7 +37,7 @@ impl<'a> Rows<'a> {
         self.values[row * self.width..][..self.width].as_chunks().0
     }
 
-    /// What is left of a row after its whole vectors, with zeros behind.
+    /// The rest of a row after its whole vectors, with zeros behind.
     #[inline(always)]
     fn rest(self, row: usize) -> Lanes {
         let count = self.width % LANES;

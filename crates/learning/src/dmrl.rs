@@ -190,7 +190,7 @@ impl Shape {
     }
 }
 
-/// What is asked of a batch, beside its scores.
+/// Further results for a batch, beside its scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Objective {
     /// Negatives of an example; at least 1.

@@ -285,10 +285,10 @@ impl Graph {
     }
 }
 
-/// What a network makes of a graph before it has weights.
+/// A network's quantities of a graph that do not depend on weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prepared {
-    /// What the first weights are multiplied with: features, or for a convolution their sums over neighbours.
+    /// The input of the first weights: features, or for a convolution their sums over neighbours.
     inputs: Vec<Lanes>,
     /// For a convolution, of each node `Σ_v z_uv/√((d_u+1)(d_v+1))`.
     transitions: [Vec<f32>; 2],

@@ -1,4 +1,4 @@
-//! What clients learn with: data sets, networks on lanes, batched local training, aggregation.
+//! Learning: data sets, networks on lanes, batched local training, aggregation.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 

@@ -95,9 +95,9 @@ pub struct BprTraining {
     pub length: Length,
     /// Examples in a mini-batch; at least 1.
     pub batch: usize,
-    /// What a step makes of slopes.
+    /// A step's rule for slopes.
     pub optimizer: Optimizer,
-    /// What is done to slopes before.
+    /// The treatment of slopes before it.
     pub extra: RowRegularisation,
     /// Which item rows move.
     pub moves: Moves,

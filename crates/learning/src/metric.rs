@@ -115,7 +115,7 @@ impl Listed {
 }
 
 impl Formula {
-    /// What it is worked out from.
+    /// Its input.
     pub const fn needs(&self) -> &'static str {
         match self {
             Self::Sums(_) => "sums over examples",

@@ -54,7 +54,7 @@ pub trait Model: Send + Sync {
     /// Whether this model can learn from such data. The other methods panic where this refuses.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The mismatch.
     fn fits(&self, data: &Dataset) -> Result<(), ModelError>;
 
     /// The mean loss over a batch of examples; its derivatives by the trained parameters overwrite `gradient`. Of the
@@ -103,9 +103,9 @@ pub enum ModelError {
     /// Classes where numbers are needed, or the reverse.
     #[error("the model predicts {expected}, the data has {found} as targets")]
     Targets {
-        /// What the data has.
+        /// The kind of targets in the data.
         found: &'static str,
-        /// What the model predicts.
+        /// The model's kind of prediction.
         expected: &'static str,
     },
     /// More classes than the model knows.

@@ -64,7 +64,7 @@ pub use score::NetworkScores;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 
-/// What the proxy predicts.
+/// The proxy's prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proxy {
     /// The loss of a pair, from its answers to both items.

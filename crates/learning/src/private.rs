@@ -18,7 +18,7 @@ impl PrivateTable {
         Self { kept: vec![None; clients] }
     }
 
-    /// What a client keeps, if an update of it was aggregated.
+    /// A client's state, if an update of it was aggregated.
     pub fn get(&self, client: ClientId) -> Option<&Arc<[f32]>> {
         self.kept.get(client.index())?.as_ref()
     }
@@ -46,12 +46,12 @@ impl PrivateTable {
     }
 }
 
-/// What clients would keep if some of them had other values.
+/// Clients' state if some of them had other values.
 #[derive(Clone, Copy, Debug)]
 pub struct PrivateView<'a> {
-    /// What they keep.
+    /// Their state.
     pub table: &'a PrivateTable,
-    /// What some would keep instead, ascending by client.
+    /// The other values of some, ascending by client.
     pub instead: &'a [(ClientId, &'a [f32])],
 }
 

@@ -54,7 +54,7 @@ pub use table::{NAME_MAX, RATINGS_MAX};
 use crate::data::DataError;
 use fedgenie_core::config::Complaint;
 
-/// What one user thinks of one item.
+/// One user's rating of one item.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rating {
     /// Number of the user.
@@ -69,7 +69,7 @@ pub struct Rating {
     pub time: f64,
 }
 
-/// What a rating is for.
+/// The part of the split that a rating belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Clients learn from it.
@@ -95,7 +95,7 @@ pub struct Dropped {
     pub of_few: usize,
 }
 
-/// What a scenario says about which ratings count.
+/// A scenario's filters of ratings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filters {
     /// Number of users, whose ids are then numbers as they stand.
@@ -152,11 +152,11 @@ impl Filters {
 pub struct Ratings {
     /// Each pair of user and item once.
     pub ratings: Vec<Rating>,
-    /// Who the users are.
+    /// The users.
     pub user_ids: Ids,
-    /// What the items are.
+    /// The items.
     pub item_ids: Ids,
-    /// What the groups are, if the data have any.
+    /// The groups, if the data have any.
     pub group_ids: Option<Ids>,
     /// Whether values come from the data.
     pub has_values: bool,
@@ -164,7 +164,7 @@ pub struct Ratings {
     pub has_times: bool,
     /// The data's own split, one entry for each rating.
     pub parts: Option<Vec<Part>>,
-    /// What is not among the ratings any more.
+    /// The dropped ratings.
     pub dropped: Dropped,
 }
 

@@ -58,7 +58,7 @@ pub const GROUPS_MAX: usize = 1 << 22;
 /// The most bytes of a class's or a group's name.
 pub const NAME_MAX: usize = 256;
 
-/// What is to be predicted.
+/// The target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A class: name of the column.
@@ -75,7 +75,7 @@ impl Answer {
     }
 }
 
-/// What the columns of a table mean.
+/// The columns of a table by their meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvColumns {
     /// The column to predict.
@@ -170,14 +170,14 @@ impl Names {
         self.known.values_mut().for_each(|(number, _)| *number = numbers[*number as usize]);
     }
 
-    /// The name that is first in the file among those whose number is not below `count`.
+    /// The first name in the file with a number of at least `count`.
     fn first_beyond(&self, count: usize) -> Option<(&str, u64)> {
         let beyond = self.known.iter().filter(|(_, (number, _))| *number as usize >= count);
         beyond.map(|(name, &(_, line))| (&**name, line)).min_by_key(|&(_, line)| line)
     }
 }
 
-/// What a column is for.
+/// The use of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Feature,
@@ -251,7 +251,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What each column is for.
+    /// The use of each column.
     fn roles(&self, line: u64, columns: &CsvColumns, expected: Option<&[String]>) -> Result<Vec<Role>, DataError> {
         if self.header.len() > COLUMNS_MAX {
             let columns = self.header.len();

@@ -5,7 +5,7 @@ use crate::dense::Rows;
 use fedgenie_core::math::float::sqrt;
 use ndarray::Array2;
 
-/// What is to be predicted, one entry for each example.
+/// The targets, one for each example.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Targets {
     /// A number for each example (regression).
@@ -183,9 +183,9 @@ impl Dataset {
 /// Examples to learn from, and examples to judge by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split {
-    /// What is dealt out to the clients.
+    /// The part that is dealt out to clients.
     pub train: Dataset,
-    /// What the server evaluates on.
+    /// The part that the server evaluates on.
     pub test: Dataset,
 }
 
@@ -224,7 +224,7 @@ impl Split {
     }
 }
 
-/// What a channel is standardised by.
+/// Mean and deviation by which a channel is standardised.
 struct Scale {
     mean: f64,
     deviation: f64,

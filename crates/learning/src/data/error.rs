@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What is said of a folder that is not there.
+/// The message about a missing folder.
 pub(crate) const NO_FOLDER: &str = "there is no such folder; `--data DIR` says where data are (relative names are looked up in DIR, then beside the \
      scenario)";
 
@@ -46,7 +46,7 @@ pub enum DataError {
         path: PathBuf,
         /// Bytes read before.
         position: u64,
-        /// What went wrong.
+        /// The cause.
         source: std::io::Error,
     },
     /// The first four bytes say that this is another kind of file.
@@ -54,11 +54,11 @@ pub enum DataError {
     Magic {
         /// The file.
         path: PathBuf,
-        /// What the file begins with.
+        /// The first bytes found.
         found: u32,
-        /// What it should begin with.
+        /// The first bytes expected.
         expected: u32,
-        /// What the file should hold.
+        /// The contents expected.
         kind: &'static str,
     },
     /// The header promises nothing.
@@ -68,7 +68,7 @@ pub enum DataError {
         path: PathBuf,
         /// Where the header says so.
         position: u64,
-        /// What there is none of.
+        /// What is missing.
         what: &'static str,
     },
     /// The header promises more than this reader is ready to hold.
@@ -152,7 +152,7 @@ pub enum DataError {
     Unrecognised {
         /// The folder.
         folder: PathBuf,
-        /// What is there instead.
+        /// The value found instead.
         found: &'static str,
     },
     /// A folder has the files of no set of ratings that is known, or of two.
@@ -164,7 +164,7 @@ pub enum DataError {
     UnrecognisedRatings {
         /// The folder.
         folder: PathBuf,
-        /// What is there instead.
+        /// The value found instead.
         found: &'static str,
         /// Names of the files that are known, with the data set that each belongs to.
         expected: Vec<String>,
@@ -174,7 +174,7 @@ pub enum DataError {
     MissingTables {
         /// The folder.
         folder: PathBuf,
-        /// What is there instead.
+        /// The value found instead.
         found: &'static str,
         /// Names of the files.
         expected: Vec<String>,
@@ -230,12 +230,12 @@ pub enum DataError {
         /// The unit of the limit.
         what: &'static str,
     },
-    /// What a file holds, or a generator would draw, does not fit into memory.
+    /// A file's contents, or a generator's, do not fit into memory.
     #[error("{place}: {source}")]
     Memory {
         /// The file, or the setting.
         place: String,
-        /// What it would take.
+        /// The memory it would take.
         source: Unaffordable,
     },
     /// A table is not as it has to be.
@@ -259,7 +259,7 @@ pub enum DataError {
         column: String,
         /// The field.
         found: String,
-        /// What would be right.
+        /// The right values.
         expected: String,
     },
     /// An array is not as it has to be.
@@ -298,7 +298,7 @@ pub enum DataError {
         key: String,
         /// Its value.
         found: String,
-        /// What would be right.
+        /// The right values.
         expected: &'static str,
     },
 }

@@ -228,7 +228,7 @@ fn finite(path: &Path, position: u64, value: f32, number: Number) -> Result<f32,
     }
 }
 
-/// What is to be predicted, as the files say it.
+/// The targets in the files' own type.
 enum Labels {
     /// Classes, and where in the file they begin and how many bytes each has.
     Classes {

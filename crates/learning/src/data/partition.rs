@@ -77,7 +77,7 @@ pub trait PartitionSettings {
         None
     }
 
-    /// How test data are divided among servers; none where it is by their clients' training data.
+    /// How test data are divided among servers; `None` if by their clients' training data.
     ///
     /// # Errors
     /// If the examples have no classes where such are needed.

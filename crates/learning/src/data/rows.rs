@@ -83,7 +83,7 @@ impl<'a> Rows<'a> {
                 return Err(DataError::Table { path, line, message });
             }
             if self.record.len() > 1 || !self.record[0].trim().is_empty() {
-                // A number of each field, and what is known of the row.
+                // A number of each field, and facts about the row.
                 self.keep(16 + 4 * self.record.len() as u64)?;
                 return Ok(Some(self.reader.position().line() - 1 - inside));
             }

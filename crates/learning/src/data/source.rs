@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for DataConfig {
     }
 }
 
-/// What has been read from files, kept for the other seeds and points of an experiment.
+/// Contents of files, kept for the other seeds and points of an experiment.
 #[derive(Debug, Default)]
 pub struct DataCache {
     splits: Kept<Split>,

@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    /// The rows are those that stand first after Fisher and Yates' shuffle by the documented stream.
+    /// The rows are the first ones after Fisher and Yates' shuffle by the documented stream.
     #[test]
     fn rows_follow_from_the_stream() {
         for seed in [1, 7] {

@@ -17,7 +17,7 @@ use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 /// The most channels: user, id, text, image.
 pub const CHANNELS: usize = 4;
 
-/// What is known of the columns of pairs: users, items and the second layer.
+/// The inputs of the columns of pairs: users, items and the second layer.
 #[derive(Clone, Copy)]
 pub struct Pairs<'a> {
     pub shape: &'a Shape,

@@ -34,7 +34,7 @@ pub struct Block {
     projections: [Projection; 2],
 }
 
-/// What all blocks of a batch have in common.
+/// The common part of all blocks of a batch.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
     pub path: Path,

@@ -18,7 +18,7 @@ pub struct Pairs<'a> {
     /// Where in `positives` each user's end; as many as users.
     pub ends: &'a [u32],
     /// The negatives, if they are given: as many triplets for each example as it has negatives, one after the other;
-    /// their users are numbered within the client. Else they are drawn, uniform over the items that are none of the
+    /// their users are numbered within the client. Else they are drawn, uniform over the items outside the
     /// user's positives here.
     pub given: Option<&'a [Triplet]>,
 }
@@ -33,7 +33,7 @@ pub struct Examples {
 }
 
 impl Examples {
-    /// Numbers the examples in `order`: those whose users have not rated everything.
+    /// Numbers the examples in `order`, without users that have rated everything.
     pub fn list(&mut self, pairs: &Pairs<'_>, items: usize, negatives: usize, order: &mut Vec<u32>) {
         order.clear();
         self.user_of.clear();
@@ -90,14 +90,14 @@ impl Examples {
     }
 }
 
-/// What a client trains on.
+/// A client's examples.
 #[derive(Clone, Debug)]
 pub struct Data<'a> {
     /// How large the parts of the model are.
     pub shape: &'a Shape,
     /// Features of all items.
     pub features: &'a Features,
-    /// What it minimises.
+    /// Its loss.
     pub objective: &'a Objective,
     /// Its examples.
     pub pairs: Pairs<'a>,
@@ -105,7 +105,7 @@ pub struct Data<'a> {
     pub draws: StreamRng,
 }
 
-/// What a thread reuses from job to job.
+/// A thread's buffers from job to job.
 #[derive(Debug, Default)]
 pub struct Worker {
     /// Of the network.
@@ -119,7 +119,7 @@ pub struct Worker {
     buffers: Buffers,
 }
 
-/// What a model loses on examples.
+/// A model's losses on examples.
 struct Losses<'a> {
     data: Data<'a>,
     examples: &'a mut Examples,
@@ -156,7 +156,7 @@ impl Worker {
         examples.list(&data.pairs, data.shape.items, data.objective.negatives, order);
         let mut model = Losses { data, examples, losses, scratch };
         if !job.run(order, &mut model, buffers, &mut wanted) {
-            // What is left in padding may not be finite, which no later job should meet.
+            // Numbers left in padding may not be finite, and no later job should meet them.
             *scratch = Scratch::on(scratch.path());
         }
     }

@@ -88,7 +88,7 @@ impl<'a> Slopes<'a> {
 /// Examples: positive pairs, each with the same number of negatives.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// Whose pair each is.
+    /// The user of each pair.
     pub users: &'a [u32],
     /// The item of each.
     pub positives: &'a [u32],
@@ -105,7 +105,7 @@ pub struct Loss {
     pub correlation: f64,
 }
 
-/// What a thread reuses from batch to batch.
+/// A thread's buffers from batch to batch.
 #[derive(Debug, Default)]
 pub struct Scratch {
     path: Path,

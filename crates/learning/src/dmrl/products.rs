@@ -33,14 +33,14 @@ pub struct Right<'a> {
     pub stride: usize,
 }
 
-/// What the entries of a product begin with.
+/// The initial value of a product's entries.
 #[derive(Clone, Copy, Debug)]
 pub enum Begin<'a> {
     /// Zero.
     Zero,
     /// A number for each row.
     Rows(&'a [f32]),
-    /// What they hold.
+    /// Their present values.
     Kept,
 }
 

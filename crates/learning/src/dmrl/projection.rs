@@ -33,7 +33,7 @@ pub struct LayerSlopes<'a> {
     pub second_bias: &'a mut [f32],
 }
 
-/// What training draws for dropout.
+/// Training's draws for dropout.
 pub struct Noise<'a> {
     /// Numbers below this of 2^16 are dropped.
     pub threshold: u16,

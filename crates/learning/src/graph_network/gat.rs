@@ -12,7 +12,7 @@ use crate::lanes::{Kernel, LANES, Lanes, Path, fold, fold_four, fold_to_four, fu
 /// The slope of a score below zero.
 const SLOPE: f32 = 0.2;
 
-/// What a layer has worked out, by node and head or by edge and head.
+/// A layer's results, by node and head or by edge and head.
 #[derive(Debug, Default)]
 struct Attention {
     /// `W h` of each node.

@@ -5,7 +5,7 @@ use crate::lanes::Path;
 use crate::local::Told;
 use crate::trainer::{Buffers, DenseJob, Slopes, Wanted};
 
-/// What a thread reuses from job to job.
+/// A thread's buffers from job to job.
 #[derive(Debug, Default)]
 pub struct Worker {
     /// Of the network.
@@ -15,7 +15,7 @@ pub struct Worker {
     buffers: Buffers,
 }
 
-/// What a network loses on ratings.
+/// A network's losses on ratings.
 struct Ratings<'a> {
     network: &'a Network<'a>,
     pairs: &'a Pairs,

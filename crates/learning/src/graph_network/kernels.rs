@@ -11,7 +11,7 @@ use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 /// Nodes whose slopes are added up before they join the others'.
 const BLOCK: usize = 64;
 
-/// What a product begins with: `bias + s₀·edge₀ + s₁·edge₁` of each node.
+/// The initial value of a product: `bias + s₀·edge₀ + s₁·edge₁` of each node.
 #[derive(Clone, Copy)]
 pub struct Constants<'a> {
     /// A row.
@@ -30,7 +30,7 @@ pub struct Product<'a> {
     pub width: usize,
     /// A row of outputs for each input.
     pub weight: &'a [Lanes],
-    /// What is begun with; zero without it.
+    /// The initial value; zero without it.
     pub constants: Option<Constants<'a>>,
     /// Whether negative numbers become zero.
     pub relu: bool,
@@ -112,7 +112,7 @@ impl Product<'_> {
 
 /// `out[u] = scale[u]·Σ_v rows[v]` over a node's neighbours and itself; zero where `mask[u]` is not positive.
 pub struct Gather<'a> {
-    /// Who is whose neighbour.
+    /// The neighbours of each node.
     pub graph: &'a Graph,
     /// Rows of nodes.
     pub rows: &'a [Lanes],

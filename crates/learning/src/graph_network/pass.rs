@@ -146,7 +146,7 @@ impl Tensors {
     }
 }
 
-/// What a thread reuses from pass to pass.
+/// A thread's buffers from pass to pass.
 #[derive(Debug, Default)]
 pub struct Scratch {
     path: Path,
@@ -228,7 +228,7 @@ impl Network<'_> {
         self.forward(parameters, scratch);
     }
 
-    /// What the predictions of pairs are above their ratings, by the rows that were made last.
+    /// Predictions of pairs less their ratings, by the rows that were made last.
     pub fn errors<'s>(&self, parameters: &[f32], pairs: &Pairs, chosen: &[u32], scratch: &'s mut Scratch) -> &'s [f32] {
         self.scores(parameters, pairs, chosen, scratch);
         for (error, &pair) in scratch.errors.iter_mut().zip(chosen) {

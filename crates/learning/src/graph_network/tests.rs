@@ -144,7 +144,7 @@ fn weights(shape: &Shape, seed: u64) -> Vec<f32> {
     let mut parameters = vec![0.0; shape.parameters()];
     let mut rng = Streams::new(seed).stream(Purpose::ModelInit, 0, 0);
     shape.init(&mut rng, &mut parameters);
-    // Biases are zero at first, which hides what is wrong with them.
+    // Biases are zero at first, which hides faults of theirs.
     parameters.iter_mut().for_each(|x| *x += 0.1 * (rng.uniform() as f32 - 0.5));
     parameters
 }

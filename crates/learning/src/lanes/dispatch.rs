@@ -30,7 +30,7 @@ use std::fmt;
 /// A piece of code on lanes. `run` and everything it calls in a loop should be `#[inline(always)]`, so that it is
 /// compiled with the features of the path.
 pub trait Kernel {
-    /// What it computes.
+    /// The computation.
     type Output;
 
     /// Computes it. `WIDE` says that there are 32 vector registers of 16 lanes; it may choose the shape of register
@@ -44,7 +44,7 @@ pub struct Path(Features);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Features {
-    /// What the target guarantees.
+    /// The target's guarantees.
     Baseline,
     #[cfg(target_arch = "x86_64")]
     Avx2,

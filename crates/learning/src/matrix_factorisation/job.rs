@@ -33,7 +33,7 @@ pub struct Correction<'a> {
     pub is_whole: bool,
 }
 
-/// What a client trains on.
+/// A client's examples.
 #[derive(Clone, Debug)]
 pub struct Job<'a> {
     /// The item table that it was sent, items × dimensions.
@@ -48,7 +48,7 @@ pub struct Job<'a> {
     pub negatives: Negatives<'a>,
     /// Factor of the learning rate.
     pub lr_factor: f32,
-    /// What is added to slopes in every step.
+    /// The addends to slopes in every step.
     pub correction: Option<Correction<'a>>,
     /// Puts examples in order, epoch by epoch: stream (BatchOrder, client, job).
     pub order: StreamRng,
@@ -64,7 +64,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What a job made. Keeps its buffers from job to job.
+/// A job's result. Keeps its buffers from job to job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Items whose rows moved, ascending.
@@ -96,7 +96,7 @@ pub(crate) struct Moment<'a> {
     pub lr_factor: f32,
 }
 
-/// What makes scores of rows, during a job.
+/// A model that makes scores of rows, during a job.
 pub(crate) trait RowModel {
     /// Finds the rows that a job moves.
     fn footprint(&self) -> Footprint {
@@ -120,7 +120,7 @@ impl RowModel for Products {
     }
 }
 
-/// What a thread reuses from job to job.
+/// A thread's buffers from job to job.
 pub struct Worker {
     path: Path,
     rows: LocalRows,

@@ -59,7 +59,7 @@ pub struct Neighbours {
     of_place: Vec<u32>,
     /// Slots and places of the positives, user after user.
     positives: Vec<[u32; 2]>,
-    /// What users are seen as, and the slopes of that.
+    /// Users' representations, and their slopes.
     values: Vec<Lanes>,
     slopes: Vec<Lanes>,
 }
@@ -136,7 +136,7 @@ impl Kernel for Step<'_> {
 }
 
 impl Neighbours {
-    /// What users are seen as.
+    /// Users' representations.
     #[inline(always)]
     fn values(&mut self, local: &LocalRows) {
         let vectors = local.vectors;

@@ -24,7 +24,7 @@ use crate::trainer::Optimizer;
 use crate::trainer::optimizer::{Descent, Powers, Rule, Squares, clip_factor};
 use fedgenie_core::math::float::sqrt;
 
-/// What is done to slopes before the optimizer sees them.
+/// The treatment of slopes before the optimizer sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowRegularisation {
     /// The largest Euclidean norm of a step's slopes; larger ones are scaled down. Positive.
@@ -86,7 +86,7 @@ fn norm(vectors: usize, slopes: &[Lanes], met: &[Met], others: f64) -> f64 {
     sqrt(squares.sum() + others)
 }
 
-/// What one step does to the rows that it meets.
+/// One step on the rows that it meets.
 #[derive(Clone, Copy, Debug)]
 pub struct RowStep {
     decay: f32,

@@ -1,4 +1,4 @@
-//! What metrics are worked out from.
+//! Inputs of metrics.
 
 use crate::model::{Evaluation, Outputs};
 use fedgenie_core::id::Round;
@@ -15,7 +15,7 @@ pub struct Scores<'a> {
 }
 
 impl<'a> Scores<'a> {
-    /// The outputs of a model on examples with classes; none of examples with numbers.
+    /// The outputs of a model on examples with classes; `None` if examples have numbers.
     pub fn of(outputs: &'a Outputs) -> Option<Self> {
         let labels = outputs.labels()?;
         Some(Self { scores: &outputs.numbers, classes: outputs.width, labels })

@@ -20,7 +20,7 @@ use crate::data::Shape;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 
-/// What names of tensors of the shared branch begin with, and those of a cluster's.
+/// Prefixes of tensors' names: of the shared branch, and of a cluster's.
 pub(crate) const SHARED: &str = "global";
 pub(crate) const CLUSTER: &str = "cluster";
 

@@ -8,9 +8,8 @@
 //! # Parameters
 //! One flat vector: the tensors in the order in which their layers were added, each in row-major order with the shape
 //! and the name that PyTorch gives it (`conv1.weight` is output × input × row × column, `fc1.weight` output × input).
-//! What gradient descent does not touch, the running means and variances of batch normalisation, comes behind all of
-//! them.
-//! [`Model::tensors`] lists them.
+//! Numbers that gradient descent does not touch, the running means and variances of batch normalisation, come behind
+//! all of them. [`Model::tensors`] lists them.
 //!
 //! # Branches
 //! A network can have two branches that read the same examples and whose outputs are added: one is shared by all
@@ -48,7 +47,7 @@ use layer::Layer;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the output is compared with.
+/// The target of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// A class: mean cross-entropy of the softmax of the outputs.

@@ -102,7 +102,7 @@ impl Kernel for Pass<'_> {
     }
 }
 
-/// What the scores of 16 examples say.
+/// Losses and hits from the scores of 16 examples.
 struct Outcome {
     largest: Lanes,
     /// The class with the largest score, the smallest class on ties.

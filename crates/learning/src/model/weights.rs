@@ -40,7 +40,7 @@ pub enum WeightsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Its contents.

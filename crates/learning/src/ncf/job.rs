@@ -10,7 +10,7 @@ use crate::matrix_factorisation::{
 };
 use crate::trainer::optimizer::{Moments, Proximal, Regularisation};
 
-/// What a job made. Keeps its buffers from job to job.
+/// A job's result. Keeps its buffers from job to job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Statistics of its rows and of its losses.
@@ -19,7 +19,7 @@ pub struct Outcome {
     pub weights: Vec<f32>,
 }
 
-/// What a thread reuses from job to job.
+/// A thread's buffers from job to job.
 #[derive(Default)]
 pub struct Worker {
     rows: mf::Worker,

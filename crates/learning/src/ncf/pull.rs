@@ -15,7 +15,7 @@ use super::losses::pack;
 use crate::lanes::{Kernel, Lanes, keep_vectors_whole};
 use crate::matrix_factorisation::{Job, LocalRows};
 
-/// What the rows of a job's positives are pulled to.
+/// The targets to which the rows of a job's positives are pulled.
 #[derive(Clone, Copy, Debug)]
 pub struct Pull<'a> {
     /// `λ`, not negative.

@@ -49,7 +49,7 @@ impl<'a> NetworkScores<'a> {
     }
 }
 
-/// What a thread reuses from block to block.
+/// A thread's buffers from block to block.
 #[derive(Default)]
 struct Buffers {
     table: Vec<f32>,

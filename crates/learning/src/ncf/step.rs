@@ -8,14 +8,14 @@ use super::{Proxy, Shape};
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 use crate::matrix_factorisation::{LocalRows, Triple, fold_all, losses_and_slopes};
 
-/// What the rows of a step are to one network: their parts of the hidden numbers, and the slopes of these.
+/// The rows of a step in one network: their parts of the hidden numbers, and the slopes of these.
 #[derive(Debug, Default)]
 pub struct Parts {
     values: Vec<Lanes>,
     slopes: Vec<Lanes>,
 }
 
-/// What a step keeps from one to the next. Rows are named by slot, and by their place among those that the step meets.
+/// Buffers from step to step. Rows are named by slot, and by their place among the rows that the step meets.
 #[derive(Debug, Default)]
 pub struct Scratch {
     users: [Vec<u32>; 2],

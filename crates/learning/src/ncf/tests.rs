@@ -95,7 +95,7 @@ impl World {
             };
             let slope = (at(before + 1e-6) - at(before - 1e-6)) / 2e-6;
             world.numbers[index] = before;
-            // What does not matter has a slope of 0, whose sign is no matter of rounding.
+            // Numbers without influence have a slope of 0, whose sign is no matter of rounding.
             if slope.abs() < 1e-7 { 0.0 } else { slope }
         };
         (0..self.numbers.len()).map(by).collect()
@@ -122,7 +122,7 @@ fn triplets() -> Vec<Triplet> {
     [(0, 1, 4), (1, 1, 7), (0, 2, 4), (0, 3, 8), (1, 5, 0), (0, 1, 8), (1, 6, 3)].map(triplet).to_vec()
 }
 
-/// What a user's positives are among the triplets.
+/// A user's positives among the triplets.
 fn positives() -> (Vec<u32>, Vec<u32>) {
     (vec![1, 2, 3, 1, 5, 6], vec![3, 6])
 }
@@ -157,7 +157,7 @@ fn trained(shape: Shape, optimizer: &OptimizerConfig, extra: RowRegularisation, 
         draws: Streams::new(1).stream(Purpose::TrainingNoise, 0, 1),
     };
     let mut outcome = Outcome::default();
-    // What is left of another job does no harm.
+    // The rest of another job does no harm.
     let mut worker = Worker::on(path);
     for _ in 0..2 {
         worker.train(&shape, &settings, (&job, &weights), &mut outcome);

@@ -5,7 +5,7 @@ use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
 /// Vectors that are counted in `f32`, each lane of which then holds a whole number up to this.
 const VECTORS: usize = 1 << 20;
 
-/// What was counted, one number for each level.
+/// The counts, one for each level.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Scores above the level.

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 /// Users whose scores are made together.
 pub const BLOCK: usize = 16;
 
-/// What gives the scores of users: a model, or a reference.
+/// A source of users' scores: a model, or a reference.
 pub trait ScoreItems: Sync {
     /// Writes the scores of up to [`BLOCK`] users to `scores`, one row of all items for each, in their order.
     fn score(&self, users: &[u32], scores: &mut [f32]);
@@ -90,7 +90,7 @@ pub fn evaluate_some<const PARTS: usize>(
         for ((&user, values), scores) in users.iter().zip(values.chunks_exact_mut(row)).zip(scores.chunks_exact(items))
         {
             for ([excluded, relevant], values) in parts.iter().zip(values.chunks_exact_mut(width)) {
-                // Who does not count keeps NaN, which no metric is.
+                // A user who does not count keeps NaN, which no metric is.
                 ranker.user(scores, excluded.of(user), relevant.of(user), values);
             }
         }

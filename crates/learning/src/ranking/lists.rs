@@ -34,7 +34,7 @@ impl ItemLists {
             offsets[user] = kept;
             for place in begin..end {
                 if place == begin || items[place] != items[place - 1] {
-                    // `kept` never overtakes `place`, so that what is read next is still there.
+                    // `kept` never overtakes `place`, so that the next entry is still there.
                     let item = items[place];
                     items[kept] = item;
                     kept += 1;

@@ -77,7 +77,7 @@ fn item() -> String {
 }
 
 impl Part {
-    /// What a column of splits says.
+    /// The value of a column of splits.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "train" => Some(Self::Train),

@@ -1,4 +1,4 @@
-//! What the users and items of a data set are called, and the numbers they get.
+//! The names of the users and items of a data set, and their numbers.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Ids {
         self.len() == 0
     }
 
-    /// What the data set calls number `index`.
+    /// The data set's name of number `index`.
     ///
     /// # Panics
     /// If there is no such number.
@@ -54,7 +54,7 @@ impl Ids {
         }
     }
 
-    /// Only those that are wanted, in the same order.
+    /// The wanted ids, in the same order.
     #[must_use]
     pub(super) fn select(self, wanted: &[bool]) -> Self {
         fn chosen<T>(names: Vec<T>, wanted: &[bool]) -> Vec<T> {

@@ -1,4 +1,4 @@
-//! What data sets say of their users: gender, age, occupation.
+//! Metadata of users in data sets: gender, age, occupation.
 //!
 //! # Definition
 //! A user's numbers, in this order: 1 for `M` and 0 for `F`; the age, less the mean over users and over their standard
@@ -37,7 +37,7 @@ pub fn file(folder: &Path) -> Option<PathBuf> {
     find(folder).map(|(path, _)| path)
 }
 
-/// The numbers of each of the ratings' users; none if the folder has no such file.
+/// The numbers of each of the ratings' users; `None` if the folder has no such file.
 ///
 /// # Errors
 /// See [`DataError`]; file and line of the first thing that is wrong.

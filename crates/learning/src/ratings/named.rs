@@ -82,7 +82,7 @@ const HEADERS: [(&[&str], Named); 3] = [
     (&["user", "item", "rating_code", "split"], Named::FilmTrust),
 ];
 
-/// What the fields of a line are, by their place.
+/// The meaning of a line's fields, by their place.
 struct Format {
     separator: u8,
     fields: usize,

@@ -15,8 +15,8 @@
 
 use fedgenie_core::rng::StreamRng;
 
-/// Draws an item below `items` that is not in `known`, which is ascending without repetition. `None` if there is none;
-/// then nothing is drawn.
+/// Draws an item below `items` that is not in `known`, which is ascending without repetition. `None` without such an
+/// item; then nothing is drawn.
 ///
 /// # Panics
 /// If more items are known than there are.

@@ -151,7 +151,7 @@ pub fn skew(split: &RatingsSplit, partition: &Partition) -> Skew {
     partition.skew(&examples(split))
 }
 
-/// What a partition sees of the training ratings: classes and groups, but no features.
+/// A partition's view of the training ratings: classes and groups, but no features.
 fn examples(split: &RatingsSplit) -> Dataset {
     let train = split.part(Part::Train);
     let mut distinct: Vec<f32> = train.clone().map(|rating| rating.value).collect();

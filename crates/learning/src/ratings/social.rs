@@ -15,7 +15,7 @@
 //! The first two columns of trust are users. Trust goes both ways here: each pair counts once, nobody trusts
 //! themselves.
 //!
-//! What is dropped, in this order, and counted: ratings of users without trust, ratings outside `range` (default
+//! Dropped, in this order, and counted: ratings of users without trust, ratings outside `range` (default
 //! `[1, 5]`, for codes `[0.5, 4]`), all but the first rating of a pair of user and item. Users, items and categories
 //! that are left are numbered in ascending order of their names.
 //!
@@ -71,7 +71,7 @@ pub trait SocialSettings {
     /// The ratings and trust of a seed.
     ///
     /// # Errors
-    /// What cannot be drawn.
+    /// The quantity that cannot be drawn.
     fn load(&self, range: Option<[f64; 2]>, streams: &Streams) -> Result<SocialRatings, DataError>;
 }
 
@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for SocialConfig {
     }
 }
 
-/// What has been read from folders, kept for the other seeds and points of an experiment.
+/// Contents of folders, kept for the other seeds and points of an experiment.
 pub type SocialCache = Kept<SocialRatings>;
 
 /// The files of a folder, as far as they are there: ratings, then trust.

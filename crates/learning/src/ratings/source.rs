@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for RatingsConfig {
     }
 }
 
-/// What has been read from files, kept for the other seeds and points of an experiment.
+/// Contents of files, kept for the other seeds and points of an experiment.
 pub type RatingsCache = Kept<Ratings>;
 
 impl RatingsConfig {

@@ -138,7 +138,7 @@ impl SplitConfig {
             Self::LeaveOneOut => {
                 let time = |&rating: &u32| data.ratings[rating as usize].time;
                 for mut ratings in data.by_user().into_iter().filter(|ratings| ratings.len() >= 3) {
-                    // Stable: what stands later in the file stays later.
+                    // Stable: later lines of the file stay later.
                     ratings.sort_by(|x, y| time(x).total_cmp(&time(y)));
                     parts[ratings[ratings.len() - 1] as usize] = Part::Test;
                     parts[ratings[ratings.len() - 2] as usize] = Part::Valid;

@@ -224,7 +224,7 @@ pub(super) fn shared_out(ratings: usize, weights: &[f64], most: usize) -> Vec<us
     let share = |weight: &f64| (ratings as f64 * weight / total) as usize;
     let mut counts: Vec<usize> = weights.iter().map(|weight| share(weight).clamp(1, most)).collect();
     let mut sum: usize = counts.iter().sum();
-    // One more or one less for each in turn, as far as there is room: the sum becomes what was asked for.
+    // One more or one less for each in turn, as far as there is room, until the sum is right.
     while sum != ratings {
         for count in &mut counts {
             if sum < ratings && *count < most {

@@ -22,7 +22,7 @@ pub(super) struct Row<'a> {
     pub part: Option<Part>,
 }
 
-/// What the columns are called in messages.
+/// The names of the columns in messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headings<'a> {
     pub user: &'a str,
@@ -236,7 +236,7 @@ pub(super) fn repeated(users: &[u32], items: &[u32]) -> Vec<(u32, u32)> {
 }
 
 impl Ratings {
-    /// What is left after the filters, of the rows to keep; users and items that are not given are numbered anew.
+    /// The ratings that pass the filters, of the rows to keep; users and items that are not given are numbered anew.
     fn filtered(mut self, mut keep: Vec<bool>, filters: &Filters) -> Self {
         for (rating, keep) in self.ratings.iter().zip(&mut keep).filter(|(_, keep)| **keep) {
             let value = f64::from(rating.value);

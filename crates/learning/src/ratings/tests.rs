@@ -55,7 +55,7 @@ fn filters_apply_one_after_the_other_and_once() {
     let dropped = Dropped { repeated: 1, outside: 1, below: 2, users: 2, of_few: 2 };
     assert_eq!(ratings.dropped, dropped);
     assert_eq!(rows(&ratings), [("9".into(), "5".into(), 4.0), ("9".into(), "2".into(), 5.0)]);
-    // What is left is numbered without gaps; item 2 comes before item 5.
+    // The remaining ids are numbered without gaps; item 2 comes before item 5.
     assert_eq!((ratings.user_ids.len(), ratings.item_ids.len(), ratings.ratings[0].item), (1, 2, 1));
     let all = named_set("u.data", text, &Filters::default()).unwrap();
     assert_eq!((all.ratings.len(), all.user_ids.len(), all.item_ids.len(), all.dropped.repeated), (7, 4, 4, 1));

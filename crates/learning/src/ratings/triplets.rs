@@ -43,7 +43,7 @@ pub struct Triplets {
     pub train: Vec<Triplet>,
     /// Of ratings for validation.
     pub valid: Vec<Triplet>,
-    /// Ratings without a triplet; none if all have one.
+    /// Ratings without a triplet; empty if all have one.
     pub missing: Option<Missing>,
 }
 

@@ -1,10 +1,10 @@
-//! What a task says of its data: values without behaviour.
+//! A task's description of its data: values without behaviour.
 
 use crate::data::partition::Skew;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::MetricId;
 
-/// What is known of a task once its data lie at clients. A task makes it once and keeps it.
+/// The description of a task whose data lie at clients. A task makes it once and keeps it.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// Number of each client's training examples: the weight of its updates. A client without any never trains.
@@ -64,12 +64,12 @@ impl Description {
 /// References by name, each with values of metrics.
 pub type References = Vec<(&'static str, Vec<(MetricId, f64)>)>;
 
-/// What the files of a run say beside its records. It can be large and slow to make, and is made when a run ends.
+/// Facts for a run's files beside its records. They can be large and slow to make, and are made when a run ends.
 #[derive(Clone, Debug, Default)]
 pub struct Appendix {
     /// CSV tables that explain numbers in other files of a run, by name; each is written beside them.
     pub tables: Vec<(&'static str, String)>,
-    /// What is known to be reached without the model.
+    /// References: metrics reached without the model.
     pub references: References,
     /// The graph of each client in numbers, where clients have graphs: see
     /// [`Holdings::described`](crate::task::rating_graph::Holdings::described).

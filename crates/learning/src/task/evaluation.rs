@@ -1,9 +1,9 @@
-//! What a task is asked to measure: models, and the data that they are measured on.
+//! Evaluations of a task: models, and the data that they are measured on.
 
 use super::{PrivateView, Task};
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 
-/// What a model is evaluated on.
+/// The data on which a model is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum On<'a> {
     /// The test data.
@@ -25,20 +25,20 @@ pub enum On<'a> {
 pub struct ModelState<'a> {
     /// The parameters that travel.
     pub model: &'a [f32],
-    /// What clients keep to themselves.
+    /// Clients' private state.
     pub private: PrivateView<'a>,
     /// The server's round after which this is the model.
     pub round: Round,
     /// For each row of a table, the round in which it was last moved; round 0 if never.
     pub moved: &'a [Round],
-    /// What each server remembers; of one server, or of every edge server.
+    /// Each server's memory; of one server, or of every edge server.
     pub memories: &'a [Vec<f64>],
 }
 
 /// One evaluation of a model, and its result.
 #[derive(Debug)]
 pub struct Ask<'a> {
-    /// What to measure on.
+    /// The data to measure on.
     pub on: On<'a>,
     /// The model.
     pub state: &'a ModelState<'a>,

@@ -1,4 +1,4 @@
-//! What every task makes of a job: mean gradients against steps of plain descent, corrections, epochs of its own.
+//! Jobs of every task: mean gradients against steps of plain descent, corrections, epochs of its own.
 
 use super::*;
 use crate::trainer::{Length, OptimizerConfig};

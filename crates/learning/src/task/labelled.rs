@@ -82,7 +82,7 @@ impl Labelled {
         self
     }
 
-    /// With these metrics beside those that are always measured.
+    /// With these metrics beside the usual ones.
     #[must_use]
     pub fn with_metrics(mut self, more: &[&'static Definition]) -> Self {
         self.metrics = Self::metrics(self.data.train.classes().is_some(), more);
@@ -128,7 +128,7 @@ impl Labelled {
     }
 }
 
-/// What is known of a partition of training examples, of which some rows are set aside for validation.
+/// Facts about a partition of training examples, of which some rows are set aside for validation.
 fn describe(train: &Dataset, partition: &Partition, set_aside: &[u32]) -> Description {
     let sizes = (0..partition.clients()).map(|client| partition.size(ClientId::from_index(client)));
     Description {

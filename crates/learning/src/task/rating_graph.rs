@@ -57,10 +57,10 @@ pub enum Features {
     Table(Vec<f32>),
 }
 
-/// What is measured on data, in the order of the values.
+/// The measures on data, in the order of the values.
 const METRICS: [&Definition; 3] = [&RMSE, &MAE, &LOSS];
 
-/// What is measured on data.
+/// The measures on data.
 pub fn measures(has_valid: bool) -> Measures {
     let of_data = METRICS.map(|metric| metric.measure).to_vec();
     Measures { of_data, of_model: Vec::new(), has_valid, main: 0 }

@@ -1,4 +1,4 @@
-//! Who will like what: rows of users and items, learned from ratings, judged by where test items stand in a ranking.
+//! Recommendation: rows of users and items, learned from ratings, judged by the ranking of test items.
 //!
 //! # Definition
 //! A [`RowRecommender`] makes scores of rows. `items.weight` travels: as a table, of which an update has the rows that
@@ -64,7 +64,7 @@ use std::sync::Arc;
 /// The names of the two tables in files.
 pub const TENSORS: [&str; 2] = ["items.weight", "users.weight"];
 
-/// What of the item table travels.
+/// The part of the item table that travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// All of it.
@@ -73,21 +73,21 @@ pub enum Sent {
     Rows,
 }
 
-/// What a scenario says of training and measures, whatever the model.
+/// A scenario's settings of training and measures, for any model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Cutoffs of the measures; each at least 1.
     pub cutoffs: Vec<usize>,
     /// Which rows of items a job moves.
     pub moves: Moves,
-    /// What travels down and up.
+    /// The parts that travel down and up.
     pub transfer: [Sent; 2],
     /// Rounds that the staleness of items is a share of; at least 1.
     pub staleness_window: u32,
 }
 
 impl Settings {
-    /// What is measured; `quality` names the measure by which models are compared. None if there is no such measure.
+    /// The measures; `quality` names the one by which models are compared. `None` if there is no such measure.
     pub fn measures(&self, model: &dyn RowRecommender, quality: &str, has_valid: bool) -> Option<Measures> {
         let of_data = Ranker::measures(&self.cutoffs);
         let main = of_data.iter().position(|measure| measure.name == quality)?;
@@ -216,7 +216,7 @@ impl Recommendation {
     }
 }
 
-/// What is known of ratings that lie at clients, at their own users if `is_by_user`.
+/// Facts about ratings that lie at clients, at their own users if `is_by_user`.
 fn describe(source: &Source, is_by_user: bool) -> Description {
     let clients = (0..source.holdings.clients()).map(ClientId::from_index);
     let mut description = source.describe(clients.map(|client| source.holdings.examples(client)));

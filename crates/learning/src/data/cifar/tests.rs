@@ -30,7 +30,7 @@ fn labels(data: &Dataset) -> &[u8] {
     data.classes().unwrap().0
 }
 
-/// What is wrong with these bytes as a training file.
+/// The fault of these bytes as a training file.
 fn wrong(bytes: Vec<u8>, kind: Cifar) -> DataError {
     let folder = folder_of(&[("train.bin", bytes), ("test.bin", row(&[0, 0]))]);
     load_cifar_folder(folder.path(), kind).unwrap_err()

@@ -33,7 +33,7 @@ fn read(
     columns.read_split(&folder.path().join("train.csv"), &folder.path().join("test.csv"))
 }
 
-/// What is said about a training table, from the file's name on.
+/// The message about a training table, from the file's name on.
 fn wrong(train: impl AsRef<[u8]>) -> String {
     let text = read(train, "a,y\n1,0\n", |_| ()).unwrap_err().to_string();
     text[text.find("train.csv").unwrap()..].to_owned()

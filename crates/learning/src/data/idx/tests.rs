@@ -119,7 +119,7 @@ fn an_enormous_header_is_refused_before_memory_is_reserved() {
         let error = images_of(&words(&header, &[1])).unwrap_err();
         assert!(matches!(error, DataError::TooLarge { .. }), "{error}");
     }
-    // Within the limit, but a lie: only what is there is read.
+    // Within the limit, but a lie: only the bytes present are read.
     let error = images_of(&words(&[2051, 1 << 20, 1 << 4, 1 << 4], &[1])).unwrap_err();
     assert!(matches!(error, DataError::Truncated { position: 17, expected: 268_435_472, .. }), "{error}");
 }

@@ -89,7 +89,7 @@ impl std::fmt::Display for Number {
     }
 }
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug)]
 pub(super) struct Header {
     pub kind: Kind,
@@ -200,7 +200,7 @@ fn listed(dimensions: &[usize]) -> String {
     dimensions.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")
 }
 
-/// What a header's dictionary may hold.
+/// The values that a header's dictionary may hold.
 enum Value {
     Text(String),
     Truth(bool),

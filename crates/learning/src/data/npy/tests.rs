@@ -239,7 +239,7 @@ fn hostile_headers_are_refused_before_memory_is_reserved() {
         assert!(wrong_features(&array("<f8", shape, &[])).contains("at most 268435456 are read"), "{shape}");
     }
     assert!(wrong_features(&array("<f8", "(0, 2)", &[])).contains("0 × 2 numbers is empty"));
-    // Within the limit, but a lie: only what is there is read.
+    // Within the limit, but a lie: only the bytes present are read.
     let error = features_of(&array("<f8", "(268435456, 1)", &[0; 8])).unwrap_err();
     assert!(matches!(error, DataError::Truncated { .. }), "{error}");
     let mut long = npy(2, "{}", &[]);

@@ -61,7 +61,7 @@ pub enum Largest {
     Last,
 }
 
-/// What is dealt out.
+/// The units that are dealt out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -91,7 +91,7 @@ pub struct UserBalance {
     /// Which client is the largest, unless sizes are shuffled.
     #[serde(default, skip_serializing_if = "is_default")]
     pub largest: Largest,
-    /// What is dealt out: single ratings (or other examples), or whole groups of them, such as users.
+    /// The units that are dealt out: single ratings (or other examples), or whole groups of them, such as users.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: Unit,
 }
@@ -225,7 +225,7 @@ fn exact_sizes(examples: usize, clients: usize, profile: Profile, index: f64) ->
     };
     let weights: Vec<f64> = (0..clients).map(weight).collect();
     let sum: f64 = weights.iter().sum();
-    // What is a whole number but for rounding errors is one, or it could be rounded away from itself.
+    // A number that is whole up to rounding errors counts as whole, or it could be rounded away from itself.
     let share = |weight: f64| {
         let share = examples as f64 * weight / sum;
         let whole = float::floor(share + 0.5);
@@ -252,7 +252,7 @@ fn least_index(smallest: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Rounds every size down or up so that they add up to `total`, by largest remainders. With `ends`, the smallest and
-/// the largest have these sizes and no other lies beyond; none if that does not add up.
+/// the largest have these sizes and no other lies beyond; `None` if that does not add up.
 fn round(exact: &[f64], total: usize, ends: Option<(usize, usize)>) -> Option<Vec<usize>> {
     let (least, most) = ends.unwrap_or((0, usize::MAX));
     let mut bounds: Vec<(usize, usize)> = exact

@@ -46,7 +46,7 @@ pub const BYTES_MAX: u64 = 1 << 28;
 pub struct TableOfCounts {
     /// The table: CSV or TSV, plain or gzip, a row for each client and a column for each class.
     pub file: PathBuf,
-    /// What to do if it asks for more than there is: refuse (`none`) or scale all counts down (`fit`).
+    /// The rule if it asks for more than there is: refuse (`none`) or scale all counts down (`fit`).
     #[serde(default)]
     pub scale: Scale,
 }
@@ -65,7 +65,7 @@ impl PartitionSettings for TableOfCounts {
     }
 }
 
-/// What to do if a file asks for more than there is.
+/// The rule if a file asks for more than there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
@@ -87,7 +87,7 @@ pub struct ClassCounts {
     first_line: usize,
 }
 
-/// What is wrong with a file of counts. Lines and columns count from 1.
+/// A fault of a file of counts. Lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CountsError {
     /// The operating system, or the gzip decoder, refused.
@@ -95,7 +95,7 @@ pub enum CountsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         message: String,
     },
     /// Too much text.
@@ -139,7 +139,7 @@ pub enum CountsError {
         line: usize,
         /// The cell within the line.
         column: usize,
-        /// What it holds.
+        /// Its contents.
         found: String,
     },
     /// Not a row for each client.
@@ -233,7 +233,7 @@ impl ClassCounts {
         Some((self.first_line + client, sum))
     }
 
-    /// What each client gets of each class, client by client, if `available` examples of each class are there.
+    /// Each client's counts by class, client by client, if `available` examples of each class are there.
     fn fitted(&self, available: &[usize], scale: Scale) -> Result<Vec<usize>, CountsError> {
         let totals: Vec<u64> = (0..self.classes).map(|class| self.of_class(class).sum()).collect();
         // The smallest of the ratios available/total, at most 1; compared by cross products, which are exact.

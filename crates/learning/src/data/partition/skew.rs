@@ -38,7 +38,7 @@ pub struct Skew {
     /// Examples of each client, in order, where there are at most [`MOST_SIZES`] clients.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<usize>,
-    /// About classes; none for a regression, or if nothing was dealt out.
+    /// About classes; `None` for a regression, or if nothing was dealt out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelSkew>,
     /// Examples of each class that each edge server has, where there are at most [`MOST_SIZES`] of them; see
@@ -121,7 +121,7 @@ impl Partition {
     }
 }
 
-/// The share of each class; none if there is no example.
+/// The share of each class; `None` without examples.
 fn shares(labels: impl Iterator<Item = u8>, classes: usize) -> Option<Vec<f64>> {
     let mut counts = vec![0_usize; classes];
     labels.for_each(|label| counts[usize::from(label)] += 1);

@@ -135,7 +135,7 @@ fn a_clients_share_of_a_class_has_the_dirichlet_mean_and_variance() {
 
 #[test]
 fn a_short_client_is_helped_by_the_largest_one_from_its_largest_class() {
-    // One class, all of it to the client with the largest uniform, who keeps what the other two do not need.
+    // One class, all of it to the client with the largest uniform, which keeps all but the minima of the other two.
     let data = labelled(9, 1);
     let settings = DirichletClasses { alpha: 1e-9, minimum: 2 };
     let partition = dirichlet(&data, 3, &settings, &|_| 0.0, &Streams::new(6)).unwrap();

@@ -151,7 +151,7 @@ fn a_folder_is_recognised_by_its_files() {
     write_idx(ten.path());
     let text = refused(&DataConfig::Folder(ten.path().to_owned()));
     assert!(text.contains("has files of MNIST's names and of CIFAR's"), "{text}");
-    // What is taken for CIFAR-10 and has rows of CIFAR-100 says how to say so.
+    // A file taken for CIFAR-10 that has rows of CIFAR-100 is refused with the remedy.
     std::fs::remove_file(hundred.path().join("fine_label_names.txt")).unwrap();
     let text = refused(&DataConfig::Folder(hundred.path().to_owned()));
     assert!(text.contains("{ cifar100 = \"folder\" }"), "{text}");

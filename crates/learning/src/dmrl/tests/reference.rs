@@ -86,7 +86,7 @@ impl Tensors<'_> {
         (losses, if parts == 0 { 0.0 } else { sum / f64::from(parts) })
     }
 
-    /// What a step descends.
+    /// The loss that a step descends.
     pub fn objective(&self, features: &Features, batch: Batch<'_>, objective: &Objective) -> f64 {
         let (losses, correlation) = self.loss(features, batch, objective);
         losses.iter().sum::<f64>() / losses.len() as f64 + objective.disentangle * correlation

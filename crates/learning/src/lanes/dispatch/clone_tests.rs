@@ -120,8 +120,8 @@ fn clones_are_compiled_with_the_features_of_their_path_and_no_others() {
                         || [CpuidFeature::X64, CpuidFeature::CMOV, CpuidFeature::MULTIBYTENOP].contains(feature);
                     assert!(is_basic || allowed.contains(feature), "{name}: {feature:?}");
                 }
-                // What a clone calls belongs to no clone, so it must not calculate: but for sums over lanes, kept out
-                // on purpose.
+                // A function that a clone calls belongs to no clone, so it must not calculate: but for sums over lanes,
+                // kept out on purpose.
                 if instruction.flow_control() == FlowControl::Call {
                     let Some(&callee) = by_address.get(&instruction.near_branch_target()) else { continue };
                     let (_, callee, code) = &functions[callee];

@@ -63,7 +63,7 @@ fn error_in_ulp(got: f32, exact: f64) -> f64 {
         return if got.to_bits() == f32::NAN.to_bits() { 0.0 } else { f64::INFINITY };
     }
     if nearest.is_infinite() || got.is_infinite() {
-        // What rounds to infinity, and the largest number, are neighbours.
+        // The smallest number that rounds to infinity and the largest finite number are neighbours.
         return if got == nearest {
             0.0
         } else if got.abs().max(nearest.abs()).is_infinite() && got.abs().min(nearest.abs()) == f32::MAX {

@@ -31,12 +31,12 @@ pub struct Config {
     /// Outputs of each hidden layer.
     #[serde(default = "two_hundred_twice")]
     pub hidden: Vec<usize>,
-    /// What lies between the layers.
+    /// The function between the layers.
     #[serde(default)]
     pub activation: MlpActivation,
 }
 
-/// What lies between fully connected layers.
+/// The function between fully connected layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MlpActivation {

@@ -244,7 +244,7 @@ fn losses_and_gradients_are_pytorchs() {
         );
         let loss_expected = expected["loss"].as_f64().unwrap();
         assert!((f64::from(loss) / loss_expected - 1.0).abs() < 1e-6, "{name}: {loss}, expected {loss_expected}");
-        // Single precision loses what PyTorch's own loses, or a little more.
+        // Single precision loses as much as PyTorch's own, or a little more.
         let own = expected["float32"]["gradient"].as_f64().unwrap();
         assert_alike(&network, &gradient, &expected["gradient"], (4.0 * own).max(2e-5));
         if let Some(running) = expected.get("running") {

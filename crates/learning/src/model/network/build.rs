@@ -57,7 +57,7 @@ pub struct NetworkBuilder {
     /// Running means and variances; their offsets count from the end of the trained part.
     buffers: Vec<Tensor>,
     branches: Vec<Branch>,
-    /// What names of tensors begin with.
+    /// The prefix of tensors' names.
     prefix: String,
 }
 

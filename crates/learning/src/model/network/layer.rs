@@ -1,4 +1,4 @@
-//! What a layer of a network is.
+//! Layers of a network.
 
 use super::ops::{Activation, BatchNorm, Conv, Dense, Dropout, Embedding, GroupNorm, Pool};
 use crate::data::Shape;
@@ -17,7 +17,7 @@ pub(super) struct Layer {
     pub adds_gradient: Vec<bool>,
 }
 
-/// What a layer computes.
+/// The operation of a layer.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     Input,

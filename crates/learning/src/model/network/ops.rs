@@ -26,7 +26,7 @@ pub(super) use norm::BatchNorm;
 pub(super) use pool::{Pool, PoolKind};
 pub(super) use slopes::{Prepare, Sum, add_into};
 
-/// What the kernels of a layer work with: memory, and the processor features they are compiled for.
+/// Resources of a layer's kernels: memory, and the processor features they are compiled for.
 pub(super) struct Resources<'a> {
     pub work: &'a mut [f32],
     pub path: Path,

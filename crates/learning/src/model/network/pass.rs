@@ -52,7 +52,7 @@ fn forward_layers(
     }
 }
 
-/// What the forward pass of a layer reads and writes.
+/// Inputs and outputs of a layer's forward pass.
 struct Forward<'a> {
     parameters: &'a [f32],
     /// Outputs of the layers before.
@@ -132,7 +132,7 @@ fn backward(network: &Network, parameters: &[f32], gradient: &mut [f32], parts: 
     }
 }
 
-/// What the backward pass of a layer reads and writes.
+/// Inputs and outputs of a layer's backward pass.
 struct Backward<'a> {
     parameters: &'a [f32],
     activations: &'a [f32],
@@ -304,7 +304,7 @@ pub(super) fn evaluate_each(
     models.iter().enumerate().map(one).collect()
 }
 
-/// What the outputs of a forward pass are worth.
+/// The evaluation of a forward pass's outputs.
 fn sums(network: &Network, batch: Batch<'_>, parts: &mut Parts<'_>) -> Evaluation {
     let last = &parts.plan.layers[network.layers.len() - 1];
     let layout: Layout = last.layout;

@@ -97,7 +97,7 @@ fn check(name: &str, network: &Network, data: &Dataset, batch: &[u32]) {
         }
     }
 
-    // A second step finds the memory as the first one left it, a third what another batch size left.
+    // A second step finds the memory as the first one left it, a third as another batch size left it.
     let again = step(network, data, batch, &mut scratch);
     assert_eq!(bits(&again.gradient), bits(&gradient), "{name}: a second step");
     let other: Vec<u32> = (0..data.examples() as u32).cycle().take(batch.len() + 3).collect();
@@ -317,7 +317,7 @@ fn infinities_nans_and_denormals_leave_the_same_bits_on_every_path() {
         let mut found: Vec<(u32, Vec<u32>, Vec<u32>)> = Vec::new();
         for path in Path::all() {
             let mut step = step(&network, &data, &[3, 1, 4, 0, 10, 7], &mut Scratch::on(path));
-            // What a NaN's bits are is not promised; where one is, is.
+            // The bits of a NaN are not promised; its place is.
             let numbers = step.gradient.iter_mut().chain(&mut step.parameters).chain(std::iter::once(&mut step.loss));
             numbers.filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
             found.push((step.loss.to_bits(), bits(&step.gradient), bits(&step.parameters)));
@@ -403,7 +403,7 @@ fn branches_are_added() {
     assert_eq!(network.layout().bytes_of_cluster(), 4 * (one as u64 + 6));
 }
 
-/// What all clusters share is passed once, and changes no bit; on any number of examples and any path.
+/// The shared part of all clusters is passed once, and no bit changes; on any number of examples and any path.
 #[test]
 fn models_of_clusters_are_evaluated_together() {
     let network = branches();

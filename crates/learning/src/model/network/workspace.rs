@@ -24,7 +24,7 @@ impl Aligned {
     }
 }
 
-/// What a worker reuses from step to step: layouts of the batch sizes it met, and the numbers of the largest.
+/// A worker's buffers from step to step: layouts of the batch sizes it met, and the numbers of the largest.
 ///
 /// Its contents mean nothing between steps, but for the layouts. After a step whose loss was not finite it should be
 /// dropped: its padding may not be finite either.

@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 /// Number of the stream, as documented above.
 const STREAM: u32 = 12;
 
-/// What scenarios can name as the partition of a rating graph.
+/// The partitions of a rating graph that scenarios can name.
 pub static CATALOGUE: Catalogue = Catalogue {
     kind: "rating-graph-partition",
     definition: "SocialPartition",
@@ -75,7 +75,7 @@ impl Default for SocialPartition {
     }
 }
 
-/// What a category is called.
+/// The name of a category.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CategoryName {
@@ -124,7 +124,7 @@ pub enum Distribution {
 pub struct Dealt {
     /// The categories of each client, ascending.
     pub categories: Vec<Vec<CategoryName>>,
-    /// The client that holds each rating of the data; none for those that nobody holds.
+    /// The client that holds each rating of the data; `None` for a rating that nobody holds.
     pub holders: Vec<Option<u32>>,
     /// The category of each rating, a place among `names`.
     pub of_ratings: Vec<u32>,

@@ -73,7 +73,7 @@ pub fn has_split(path: &Path) -> bool {
         rows.advance()?;
         Ok(rows.record.iter().any(|name| name.trim() == "split"))
     };
-    // What cannot be read is refused when it is loaded.
+    // A file that cannot be read is refused when it is loaded.
     header().unwrap_or(false)
 }
 

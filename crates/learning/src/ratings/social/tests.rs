@@ -112,7 +112,7 @@ fn the_generator_makes_communities_that_like_and_trust_alike() {
     found.ratings.ratings.iter().for_each(|rating| counts[rating.item as usize] += 1);
     counts.sort_unstable();
     assert!(counts.iter().rev().take(120).sum::<u32>() > 4_000);
-    // Those who trust each other rate the same items more often than others do.
+    // Users with trust rate the same items more often than others do.
     let mut rated = vec![BTreeSet::new(); 400];
     found.ratings.ratings.iter().for_each(|rating| {
         rated[rating.user as usize].insert(rating.item);

@@ -1,4 +1,4 @@
-//! What is measured of labelled rows.
+//! Measures of labelled rows.
 
 use super::Labelled;
 use crate::metric::Definition;
@@ -19,7 +19,7 @@ impl Labelled {
         metrics
     }
 
-    /// What is measured where examples have classes, or numbers. `more` are metrics that a scenario adds; models are
+    /// The measures for examples with classes, or with numbers. `more` are metrics that a scenario adds; models are
     /// compared by the last of the others.
     pub fn measures(classifies: bool, more: &[&'static Definition], has_valid: bool) -> Measures {
         let of_data = Self::metrics(classifies, more).into_iter().map(|metric| metric.measure).collect();

@@ -32,7 +32,7 @@ impl Labelled {
         (0..servers.len()).map(|server| parts.client(ClientId::from_index(server)).to_vec()).collect()
     }
 
-    /// For each test example, the server whose clients train on its group; none where groups are not kept whole.
+    /// For each test example, the server whose clients train on its group; `None` if groups are not kept whole.
     fn test_groups(&self, servers: &[Vec<ClientId>]) -> Option<Vec<Option<usize>>> {
         let TestSplit::Groups = self.test_split.as_ref()? else { return None };
         let (train, test) = (self.data.train.groups()?, self.data.test.groups()?);

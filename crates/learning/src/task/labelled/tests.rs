@@ -39,7 +39,7 @@ fn jobs_have_gradients_corrections_and_epochs() {
         check(&task, ClientId(1), true, true);
         check_none(&task, ClientId(0));
     }
-    // What a batch loses depends on its mean and variance.
+    // The loss of a batch depends on its mean and variance.
     check(&task(normalised(), Some(3)), ClientId(1), false, true);
 }
 

@@ -63,7 +63,7 @@ pub enum Kind {
     },
 }
 
-/// What a scenario says of such a model.
+/// A scenario's settings of such a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Which.
@@ -88,14 +88,14 @@ pub struct RatingFactors {
     start: Option<Vec<f32>>,
 }
 
-/// What a thread keeps.
+/// A thread's buffers.
 #[derive(Default)]
 struct Kept {
     order: Vec<u32>,
     buffers: Buffers,
 }
 
-/// What factors lose on training ratings.
+/// The losses of factors on training ratings.
 struct Ratings<'a>(&'a RatingFactors);
 
 impl Slopes for Ratings<'_> {

@@ -1,4 +1,4 @@
-//! Who holds which ratings, and the graph of each client.
+//! The ratings and the graph of each client.
 
 use crate::data::partition::Partition;
 use crate::data::{Dataset, Targets};
@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 /// The most clients of which all overlaps are told.
 const MOST_OVERLAPS: usize = 100;
 
-/// What a client holds.
+/// The data of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientGraph {
     /// The number of each node among all: users, then items behind them; ascending.
@@ -79,7 +79,7 @@ impl ClientGraph {
     }
 }
 
-/// What all clients hold.
+/// The data of all clients.
 #[derive(Debug)]
 pub struct Holdings {
     split: RatingsSplit,
@@ -179,13 +179,13 @@ impl Holdings {
         &self.description
     }
 
-    /// What the files of a run say of them.
+    /// Facts about them for a run's files.
     pub fn appendix(&self) -> Appendix {
         let tables = Source::maps_of(&self.split.data);
         Appendix { tables, references: self.references(), graph: Some(self.described()) }
     }
 
-    /// What mean and biases of all training ratings reach on all test and validation ratings.
+    /// Errors of the mean, and of mean and biases, of all training ratings on all test and validation ratings.
     pub fn references(&self) -> References {
         let errors = || {
             let biases = Biases::fit(&self.split);
@@ -266,7 +266,7 @@ impl Holdings {
         described
     }
 
-    /// What a careful user should know.
+    /// Warnings.
     fn warnings(&self) -> Vec<String> {
         let dropped = &self.split.data.dropped;
         let without: Vec<String> = (0..self.clients.len())

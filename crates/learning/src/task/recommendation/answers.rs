@@ -1,4 +1,4 @@
-//! What clients can be asked before a selection.
+//! Questions that clients answer before a selection.
 //!
 //! # Definition
 //! | kind | answer |
@@ -22,7 +22,7 @@ const PREDICTED: &str = "predicted-loss";
 const EMBEDDING: &str = "embedding";
 const INFLUENCE: &str = "influence";
 
-/// What clients of a model can be asked.
+/// Questions that clients of a model answer.
 pub(super) fn kinds(model: &dyn RowRecommender) -> Vec<ProbeKind> {
     let loss = |name| ProbeKind { name, numbers: 1, passes: 1.0, needs_model: true };
     let embedding = ProbeKind { name: EMBEDDING, numbers: model.dimensions(), passes: 0.0, needs_model: false };

@@ -143,7 +143,7 @@ impl Source {
         0..self.data.user_ids.len() as u32
     }
 
-    /// What is known of clients with so many examples.
+    /// Facts about clients with so many examples.
     pub fn describe(&self, examples: impl IntoIterator<Item = usize>) -> Description {
         Description {
             has_valid: self.valid.is_some(),
@@ -154,12 +154,12 @@ impl Source {
         }
     }
 
-    /// What the files of a run say of the ratings.
+    /// Facts about the ratings for a run's files.
     pub fn appendix(&self) -> Appendix {
         Appendix { tables: Self::maps_of(&self.data), references: self.references(), graph: None }
     }
 
-    /// What popularity alone reaches on test data.
+    /// The metrics of popularity alone on test data.
     pub fn references(&self) -> References {
         let metrics = || {
             let HeldOut { excluded, relevant, .. } = &self.test;
@@ -196,7 +196,7 @@ impl Source {
         counts.into_iter().map(|(name, count)| (name, count as u64)).collect()
     }
 
-    /// What numbers of users and items of ratings stand for, unless they stand for themselves.
+    /// Names of users and items by their numbers, unless the numbers are the ids themselves.
     pub fn maps_of(data: &Ratings) -> Vec<(&'static str, String)> {
         let table = |(name, ids): (&'static str, &Ids)| {
             if matches!(ids, Ids::AsTheyStand(_)) {

@@ -90,7 +90,7 @@ impl Holdings {
 
     /// The triplets of each client: those whose positives it holds, in their order.
     fn given(&self, triplets: &[Triplet]) -> Given {
-        // Who holds a pair: ratings are held once.
+        // The holder of a pair: ratings are held once.
         let mut holders: Vec<(u32, u32, u32)> = Vec::with_capacity(self.positives.len());
         for client in (0..self.clients()).map(ClientId::from_index) {
             let mut begin = 0;
@@ -161,7 +161,7 @@ impl Holdings {
         self.residents.of(client.0)
     }
 
-    /// The home of a user, and the place of the user's row there; none for a user without training ratings.
+    /// The home of a user, and the place of the user's row there; `None` without training ratings.
     pub fn home(&self, user: u32) -> Option<(ClientId, usize)> {
         let home = Some(self.homes[user as usize]).filter(|&home| home != NOBODY).map(ClientId)?;
         Some((home, self.users(home).binary_search(&user).ok()?))

@@ -47,19 +47,19 @@ const OF_VALID: u32 = 14;
 /// Examples that are looked at together outside of training.
 const TOGETHER: usize = 128;
 
-/// What the model and its measures are.
+/// The model and its measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// How large the parts of the model are.
     pub shape: Shape,
-    /// What a step descends.
+    /// The loss that a step descends.
     pub objective: Objective,
     /// Cutoffs of the measures; each at least 1.
     pub cutoffs: Vec<usize>,
 }
 
 impl Settings {
-    /// What is measured; `quality` names the measure by which models are compared. None if there is no such measure.
+    /// The measures; `quality` names the one by which models are compared. `None` if there is no such measure.
     pub fn measures(cutoffs: &[usize], quality: &str, has_valid: bool) -> Option<Measures> {
         let mut of_data = Ranker::measures(cutoffs);
         of_data.push(LOSS.measure);
@@ -82,7 +82,7 @@ pub struct Multimodal {
     streams: Streams,
 }
 
-/// What is read before ratings are spread over clients.
+/// The data before ratings are spread over clients.
 #[derive(Clone, Debug, Default)]
 pub struct Material {
     /// Features of all items.
@@ -93,7 +93,7 @@ pub struct Material {
     pub triplets: Option<Vec<Triplet>>,
     /// The model to start from, if it is not drawn.
     pub start: Option<Vec<f32>>,
-    /// What a careful user should know about the files.
+    /// Warnings about the files.
     pub notes: Vec<String>,
 }
 
@@ -160,7 +160,7 @@ impl PartLosses<'_> {
         self.sums[user as usize].store(sum.to_bits(), Ordering::Relaxed);
     }
 
-    /// The mean loss of these users' pairs; NaN if there is none.
+    /// The mean loss of these users' pairs; NaN without pairs.
     fn mean(&self, users: &[u32]) -> f64 {
         let (mut sum, mut pairs) = (0.0, 0);
         for &user in users.iter().filter(|&&user| !self.fixed.of(user).is_empty()) {
@@ -419,7 +419,7 @@ fn counts(source: &Source, without_negative: usize, missing: [usize; 2]) -> Vec<
     counts
 }
 
-/// What a careful user should know of ratings and features.
+/// Warnings about ratings and features.
 fn warnings(
     source: &Source,
     shape: &Shape,

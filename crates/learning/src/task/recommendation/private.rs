@@ -1,4 +1,4 @@
-//! What clients keep: the rows of their users, the weights of their networks, and rows that the server made for them.
+//! Private state: the rows of clients' users, the weights of their networks, and rows that the server made for them.
 //!
 //! # Layout
 //! First the users' rows, ascending by user, then the network's weights, then the server's rows, which only some

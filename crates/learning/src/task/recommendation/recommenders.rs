@@ -74,7 +74,7 @@ pub trait RecommenderSettings: Debug + Send + Sync {
     /// Whether every job moves and sends all tensors, so that a scenario cannot choose rows of items.
     fn is_whole(&self) -> bool;
 
-    /// What is measured; `quality` names the measure by which models are compared. None if there is no such measure.
+    /// The measures; `quality` names the one by which models are compared. `None` if there is no such measure.
     fn measures(&self, settings: &Settings, quality: &str, has_valid: bool) -> Option<Measures>;
 
     /// Makes names of files relative to `base`, the folder of the scenario, or to `data`, the folder given by the user.
@@ -85,21 +85,21 @@ pub trait RecommenderSettings: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What the task of one seed is made of, before training ratings are dealt to clients.
+    /// The task of one seed, before training ratings are dealt to clients.
     ///
     /// # Errors
     /// If the data cannot be had or do not fit.
     fn prepare(&self, given: Given<'_>) -> Result<Box<dyn Undealt>, TaskError>;
 }
 
-/// What a task is made of, whatever the recommender.
+/// The parts of a task with any recommender.
 #[derive(Debug)]
 pub struct Given<'a> {
     /// Where ratings come from.
     pub data: &'a RatingsConfig,
     /// The ratings.
     pub split: &'a RatingsSplit,
-    /// What a scenario says of training and measures.
+    /// A scenario's settings of training and measures.
     pub settings: &'a Settings,
     /// Whether each user is a client.
     pub is_by_user: bool,
@@ -107,7 +107,7 @@ pub struct Given<'a> {
     pub triplets: Option<(&'a Path, Triplets)>,
     /// The file of the model to start from.
     pub start: Option<&'a Path>,
-    /// What a careful user should know about the files.
+    /// Warnings about the files.
     pub notes: Vec<String>,
     /// Random numbers of the seed.
     pub streams: &'a Streams,
@@ -162,7 +162,7 @@ pub trait RowRecommender: Debug + Send + Sync {
         Footprint::default()
     }
 
-    /// The network that travels; none where scores are products of rows, or networks are private.
+    /// The network that travels; `None` if scores are products of rows, or networks are private.
     fn network(&self) -> Option<Shape> {
         None
     }

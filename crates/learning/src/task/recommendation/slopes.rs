@@ -42,7 +42,7 @@ pub(super) struct Slopes {
     rows: Vec<f32>,
 }
 
-/// What a thread reuses.
+/// A thread's buffers.
 #[derive(Default)]
 pub(super) struct Scratch {
     worker: Worker,

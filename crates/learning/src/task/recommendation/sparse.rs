@@ -21,7 +21,7 @@ use fedgenie_core::metric::Measure;
 const OF_ITEMS: [&Definition; 3] = [&ITEM_STALENESS, &ITEMS_UPDATED, &LONGTAIL_UPDATED];
 
 impl Settings {
-    /// What is measured of the model alone, in the order of its values.
+    /// The measures of the model alone, in the order of their values.
     pub(super) fn of_model(&self, has_proxy: bool) -> Vec<Measure> {
         let mut measures = Vec::new();
         if self.transfer[1] == Sent::Rows {

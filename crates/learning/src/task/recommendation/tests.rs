@@ -59,7 +59,7 @@ fn train(task: &Recommendation, client: ClientId, settings: &LocalTraining) -> U
         correction: None,
     };
     let mut update = Update::default();
-    // What is left of an earlier job does no harm.
+    // The rest of an earlier job does no harm.
     update.parameters.push(5.0);
     task.train(&job, &context, &mut Worker::default(), &mut update);
     update

@@ -11,7 +11,7 @@ use crate::trainer::{LocalTraining, Noise, NoiseScope};
 use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::{Purpose, Streams};
 
-/// What a thread keeps.
+/// A thread's buffers.
 #[derive(Default)]
 pub(super) struct Kept {
     worker: Worker,

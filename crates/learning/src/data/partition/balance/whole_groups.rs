@@ -18,7 +18,7 @@ pub(super) fn assign(order: &[usize], counts: &[usize], wanted: &[usize]) -> Vec
         wanted.iter().map(|&size| Client { excess: -(size as i64), ..Client::default() }).collect();
     let mut empty = clients.len();
     for (place, &group) in order.iter().enumerate() {
-        // Nobody stays without: the last groups are for those who have none yet.
+        // Every entry gets a group: the last groups are for entries without one.
         let is_last_call = order.len() - place == empty;
         let open = (0..clients.len()).filter(|&client| !is_last_call || clients[client].groups.is_empty());
         let client = open.min_by_key(|&client| clients[client].excess).expect("there are clients");
@@ -54,7 +54,7 @@ fn exchange_of(clients: &mut [Client], above: usize, below: usize) -> bool {
     if over <= under {
         return false;
     }
-    // What is left of both, squared, if so many examples change hands; best is half the difference.
+    // The errors of both, squared, if so many examples change hands; best is half the difference.
     let left = |moved: i64| (over - moved).pow(2) + (under + moved).pow(2);
     let back_for = |size: usize| (size as i64 - (over - under) / 2).max(0) as usize;
     let others = &clients[below].groups;
@@ -108,7 +108,7 @@ mod tests {
         // 3 and 4 to client 0 (both lack 3 then), 2 to client 1, which has none: 7 and 2, wanted 6 and 3; 3 for 2 meets
         // both.
         assert_eq!(assign(&[0, 1, 2], &[3, 4, 2], &[6, 3]), [1, 0, 0]);
-        // The last two are kept for those who have none.
+        // The last two are kept for entries without a group.
         assert_eq!(assign(&[0, 1, 2, 3], &[9, 9, 9, 9], &[34, 1, 1]), [0, 0, 1, 2]);
     }
 }

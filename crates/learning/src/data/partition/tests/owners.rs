@@ -226,7 +226,7 @@ fn a_class_that_everyone_has_next_to_nothing_of_goes_to_who_has_most() {
                 continue;
             }
             lost += 1;
-            // ln q = (ln u − ln of the server's largest u)/α, but for what is below rounding at such an α.
+            // ln q = (ln u − ln of the server's largest u)/α, up to terms below rounding at such an α.
             let own = |server: usize| {
                 let largest = logarithms[server].iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 (logarithms[server][class] - largest) / 0.001
@@ -243,7 +243,7 @@ fn a_class_that_everyone_has_next_to_nothing_of_goes_to_who_has_most() {
         assert_every_example_once(&dealt, 60, 0);
     }
     assert!(lost > 40, "{lost} columns are all 0 by the plain formula");
-    // What is no variate is refused, whoever's it is.
+    // A number that is no variate is refused, for any owner.
     let rngs = [0, 1].map(|owner| Streams::new(1).stream(Purpose::Partition, owner, 7));
     let error = shares_by_owner(rngs.into_iter(), 2, 1.0, &|_| f64::NAN).unwrap_err();
     assert!(matches!(error, PartitionError::Weight { .. }));

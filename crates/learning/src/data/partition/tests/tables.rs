@@ -103,7 +103,7 @@ fn fitting_scales_all_classes_by_the_same_factor() {
     let data = labelled(8, 2);
     let table = read(b"5,1\n3,1\n0,3\n").unwrap();
     let partition = class_counts(&data, 3, &table, Scale::Fit, &Streams::new(1)).unwrap();
-    // Of class 0: 2.5 and 1.5, the first gets what is missing. Of class 1: 0.5, 0.5, 1.5 of 2, the first as well.
+    // Of class 0: 2.5 and 1.5, the first gets the missing one. Of class 1: 0.5, 0.5, 1.5 of 2, the first as well.
     assert_eq!(counted(&partition, &data), [[3, 1], [1, 0], [0, 1]]);
     // A table that fits is left as it is.
     let table = read(b"2,1\n1,1\n0,2\n").unwrap();

@@ -26,7 +26,7 @@ pub struct Correlate<'a> {
     pub input_rows: usize,
     /// Numbers from an input row to the next.
     pub input_row: usize,
-    /// What [`pack`] made of the weights.
+    /// The weights, arranged by [`pack`].
     pub packed: &'a [f32],
     /// One number for each output channel, or nothing.
     pub bias: &'a [f32],
@@ -38,11 +38,11 @@ pub struct Correlate<'a> {
     pub output_row: usize,
     /// The output planes.
     pub out: &'a mut [f32],
-    /// What is done with a sum.
+    /// How a sum is stored.
     pub finish: Finish,
 }
 
-/// What is done with a sum.
+/// How a sum is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// It is written.

@@ -13,7 +13,7 @@ use super::super::kernels::Layout;
 use crate::data::Shape;
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 
-/// What is taken of a window.
+/// The value taken of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolKind {
     Max,
@@ -187,7 +187,7 @@ impl Kernel for PoolBackward<'_> {
     }
 }
 
-/// The slopes where the input is the output, and those that are left.
+/// The slopes where the input is the output, and the other slopes.
 #[inline(always)]
 fn take(slopes: Lanes, output: Lanes, input: &[f32]) -> (Lanes, Lanes) {
     let input = Lanes::load(input);

@@ -11,7 +11,7 @@ pub struct Reference<'a> {
     pub network: &'a Network,
     pub data: &'a Dataset,
     pub batch: &'a [u32],
-    /// Random bits of dropout, in the order in which they are drawn; none for an evaluation.
+    /// Random bits of dropout, in the order in which they are drawn; empty for an evaluation.
     pub noise: Option<Vec<u64>>,
 }
 

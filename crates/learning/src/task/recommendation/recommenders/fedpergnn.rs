@@ -45,7 +45,7 @@ pub struct Config {
     pub dimensions: usize,
 }
 
-/// What a thread keeps.
+/// A thread's buffers.
 #[derive(Default)]
 struct Kept {
     rows: matrix_factorisation::Worker,

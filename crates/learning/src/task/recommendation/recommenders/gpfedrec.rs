@@ -18,7 +18,7 @@
 //! A participant keeps the rows of `G_u` of its own items, and its next job pulls them there with weight `reg`. So the
 //! server's table for a participant lies with the participant, for its own items only; its download is not charged.
 //!
-//! What a client keeps: its users' rows, the weights of its network, and, once an update of it was aggregated, such
+//! A client's state: its users' rows, the weights of its network, and, once an update of it was aggregated, such
 //! rows, ascending by item.
 //!
 //! # Inputs
@@ -124,7 +124,7 @@ impl RowRecommender for Config {
     }
 }
 
-/// What an update changed: pieces of the model, ascending, and their changes one after the other.
+/// The change by an update: pieces of the model, ascending, and their changes one after the other.
 struct Change {
     pieces: Vec<(Range<usize>, usize)>,
     numbers: Vec<f64>,
@@ -143,7 +143,7 @@ impl Change {
         Self { pieces, numbers, norm }
     }
 
-    /// What changed of so many numbers from a place on.
+    /// The changes of so many numbers from a place on.
     fn at(&self, place: usize, count: usize) -> Option<&[f64]> {
         let piece = self.pieces.partition_point(|(range, _)| range.start <= place).checked_sub(1)?;
         let (range, at) = &self.pieces[piece];

@@ -47,7 +47,7 @@ pub struct Config {
     /// Hidden numbers of each network; from 1 to 4,096.
     #[serde(default = "thirty_two")]
     pub hidden: usize,
-    /// What the second one predicts.
+    /// The prediction of the second one.
     #[serde(default)]
     pub proxy: ProxyConfig,
 }

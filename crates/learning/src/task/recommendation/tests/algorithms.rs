@@ -63,7 +63,7 @@ fn rows_of(triplets: &[Triplet]) -> BTreeSet<usize> {
     triplets.iter().flat_map(|triplet| [triplet.positive as usize, triplet.negative as usize]).collect()
 }
 
-/// What is known of a definition: models and control variates.
+/// The state of a definition: models and control variates.
 #[derive(Default)]
 struct Expected {
     items: Rows,

@@ -1,4 +1,4 @@
-//! What all recommenders of rows have in common: bytes, answers, noise, measures of the model alone.
+//! The common part of all recommenders of rows: bytes, answers, noise, measures of the model alone.
 
 use super::super::*;
 use super::recommenders::{ProxyConfig, fedpergnn, gpfedrec, mf, ncf, pfedrec, proxy_ncf};
@@ -34,7 +34,7 @@ fn models() -> Vec<Arc<dyn RowRecommender>> {
     ]
 }
 
-/// What a client with one user keeps: the user's row, and the network that it begins with where it has one.
+/// State of a client with one user: the user's row, and its initial network, if it has one.
 fn kept(task: &Recommendation, row: [f32; 3]) -> Vec<f32> {
     [&row[..], &task.first_network].concat()
 }

@@ -102,7 +102,7 @@ impl Kernel for Turn<'_> {
 
 /// Transforms the tiles of a block of a turned input.
 pub struct TurnedTransform<'a> {
-    /// What [`Turn`] left.
+    /// The result of [`Turn`].
     pub input: &'a [f32],
     /// Its sizes.
     pub turned: Turned,
@@ -213,7 +213,7 @@ fn slope_filter(x: [Lanes; 2]) -> [Lanes; 4] {
 
 /// Transforms products back to kernels.
 pub struct KernelGradient<'a> {
-    /// What [`Product`](super::product::Product) left.
+    /// The result of [`Product`](super::product::Product).
     pub products: &'a [f32],
     /// Numbers from a position to the next.
     pub stride: usize,
@@ -247,7 +247,7 @@ impl Kernel for KernelGradient<'_> {
                 transpose(&mut numbers);
                 for lane in 0..kernels.len() / 9 {
                     let kernel = &mut kernels[9 * lane..];
-                    // What is written beyond a kernel is overwritten by the next one.
+                    // Numbers written beyond a kernel are overwritten by the next one.
                     if kernel.len() < LANES {
                         kernel[..9].copy_from_slice(&numbers[lane].0[..9]);
                     } else {

@@ -115,7 +115,7 @@ impl Kernel for KernelTransform<'_> {
                 let mut numbers = [Lanes::ZERO; LANES];
                 for lane in 0..count {
                     let kernel = &weights[9 * (output * by_output + (first + lane) * by_channel)..];
-                    // What is read beyond the kernel goes to rows that are not used.
+                    // Numbers read beyond the kernel go to rows that are not used.
                     numbers[lane] =
                         if kernel.len() < LANES { Lanes::load_partial(kernel) } else { Lanes::load(kernel) };
                 }
@@ -220,7 +220,7 @@ pub(super) fn store_tile(columns: &[[Lanes; 4]; 4], values: &mut [f32], stride: 
 
 /// Transforms products back to outputs.
 pub struct OutputTransform<'a> {
-    /// What [`Product`](super::product::Product) left.
+    /// The result of [`Product`](super::product::Product).
     pub products: &'a [f32],
     /// Numbers from a position to the next.
     pub stride: usize,
@@ -230,7 +230,7 @@ pub struct OutputTransform<'a> {
     pub outputs: (usize, usize),
     /// One number for each channel of the output, or nothing.
     pub bias: &'a [f32],
-    /// What is done with an output.
+    /// How an output is stored.
     pub finish: Finish,
     /// The planes of the output.
     pub out: &'a mut [f32],

@@ -17,7 +17,7 @@ struct Case {
     parameters: Vec<f32>,
     values: Vec<f32>,
     slopes: Vec<f32>,
-    /// What is in the gradient by the input before something is added.
+    /// The gradient by the input before the addition.
     before: Vec<f32>,
 }
 
@@ -47,7 +47,7 @@ impl Case {
 
     fn results(&self, winograd: bool, path: Path) -> Results {
         let plan = ConvPlan::with(&self.conv, self.input, self.output, winograd);
-        // What was in memory before has no influence.
+        // Earlier contents of memory have no influence.
         let mut work = vec![f32::NAN; plan.work()];
         let mut out = vec![0.0; self.output.len()];
         self.conv.forward(&plan, &self.parameters, &self.values, &mut out, Resources { work: &mut work, path });
@@ -127,7 +127,7 @@ fn error(found: &[f32], exact: &[f64]) -> f64 {
 }
 
 fn bits(results: &Results) -> [Vec<u32>; 4] {
-    // What a NaN's bits are is not promised; where one is, is.
+    // The bits of a NaN are not promised; its place is.
     let bits = |&number: &f32| if number.is_nan() { f32::NAN.to_bits() } else { number.to_bits() };
     results.each_ref().map(|numbers| numbers.iter().map(bits).collect())
 }
