@@ -196,7 +196,7 @@ fn a_client_with_a_private_row_costs_at_most_100_bytes_beyond_it() {
         run = Some(playing);
     });
     let run = run.unwrap();
-    // Who has no rating for training is never selected.
+    // A user without ratings for training is never selected.
     let has_data = world.population.data_sizes().iter().map(|&size| size > 0);
     assert!(
         run.counts().iter().zip(has_data).all(|(&count, has_data)| (count > 0) == has_data),

@@ -76,16 +76,16 @@ fn an_override_that_changes_nothing_changes_no_digest_and_another_changes_that_a
         let other = digests(&place, "out", other);
         assert!(seeds.clone().all(|seed| other[seed].1 != plain[seed].1), "another model");
     }
-    // Who is selected, and how long it takes, does not depend on the server's rule. A larger network moves more bytes.
+    // Selections and durations do not depend on the server's rule. A larger network moves more bytes.
     let server = digests(&place, "out", "average");
     assert!(seeds.clone().all(|seed| server[seed].0 == plain[seed].0));
     let network = digests(&place, "out", "network");
     assert!(seeds.clone().all(|seed| network[seed].0 != plain[seed].0));
-    // The first arm alone is what it is beside the others.
+    // The first arm alone equals the same arm beside the others.
     let alone = Workplace::with(WORLD);
     alone.run_into("out", &[]);
     assert_eq!(digests(&alone, "out", "random"), plain);
-    // An arm is what its scenario would be.
+    // An arm equals its own scenario.
     let large = Workplace::with(&changed(WORLD, "cohort = 3", "cohort = 6"));
     large.run_into("out", &[]);
     assert_eq!(digests(&large, "out", "random"), digests(&place, "out", "large"));
@@ -222,7 +222,7 @@ fn what_an_arm_may_not_override_or_what_does_not_fit_is_refused_with_its_name() 
     let text = scenario(&arm("odd", "").replace("{  }", "3"));
     let answer = Workplace::with(&text).fedgenie(&["run", SCENARIO, "--quiet"]);
     assert!(answer.stderr.contains("policy.odd.with: found 3; expected a table of paths and values"), "{answer:?}");
-    // What the scenario has and the arm's protocol does not allow.
+    // Keys of the scenario that the arm's protocol does not allow.
     let regret = "[regret]\ntau_min = \"10 ms\"\n";
     let text = scenario(&[regret, &arm("odd", "protocol = { buffered = { concurrency = 3, buffer = 2 } }")].concat());
     let answer = Workplace::with(&text).fedgenie(&["run", SCENARIO, "--quiet"]);
@@ -230,7 +230,7 @@ fn what_an_arm_may_not_override_or_what_does_not_fit_is_refused_with_its_name() 
     assert!(answer.stderr.contains(message) && answer.stderr.contains("for policy \"odd\""), "{answer:?}");
 }
 
-/// What had been spent when a target was reached, against the records of that round.
+/// The cost when a target was reached, against the records of that round.
 #[test]
 fn a_target_has_bytes_and_computing_up_to_its_round() {
     let number = |value: &Value| value.as_f64().unwrap();
@@ -332,7 +332,7 @@ fn a_limit_above_the_protocols_is_refused() {
     }
     let sweep = "[sweep]\n\"protocol.synchronous.cohort\" = [3, 2]\n";
     refused(&scenario(&(arms("cohort = 3") + sweep)), &run, "policy.many.cohort: found 3; expected between 1 and 2");
-    // What an arm overrides counts for it.
+    // An arm's own keys count for it.
     let with = "cohort = 3\nwith = { \"protocol.synchronous.cohort\" = 2 }";
     refused(&scenario(&arms(with)), &run, "policy.many.cohort: found 3; expected between 1 and 2");
     // Under `buffered` a selection is of one client, under `hierarchical` of an edge server's.

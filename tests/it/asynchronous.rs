@@ -106,7 +106,7 @@ fn learning(protocol: &str) -> World {
     world(&changed(&scenario(protocol), "[task.none]\npayload = \"1 kB\"\n", LEARNING), 1)
 }
 
-/// What a client sends back that was sent `start`, as its `ticket`-th job.
+/// The answer of a client that was sent `start`, as its `ticket`-th job.
 fn trained(world: &World, client: u32, round: u32, ticket: u32, start: &[f32]) -> Vec<f32> {
     let learner = labelled(world);
     let (client, round, number) = (ClientId(client), Round(round), JobNumber(ticket));

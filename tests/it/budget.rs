@@ -41,7 +41,7 @@ timeout = "5 s"
 
 const SYNCHRONOUS: &str = "[protocol.synchronous]\ncohort = 4\ntimeout = \"5 s\"\n";
 
-/// What a run in a folder came to.
+/// The result of a run in a folder.
 fn summary(work: &Workplace) -> Value {
     let summary = work.json("out/summary.json");
     assert_eq!(summary["runs"].as_array().unwrap().len(), 1);
@@ -398,7 +398,7 @@ fn a_last_round_that_was_not_evaluated_counts() {
     let probing = changed(LEARNING, "[policy.random]\n", "[policy.power-of-choice]\ncandidates = 4\n");
     let world = world(LEARNING, 1);
     let (job, probe) = (world.one_price().unwrap(), 4 * (world.training.payload_bytes + 8));
-    // After seven rounds one job could be paid, and not what is asked before it: nobody knows at the end of the round.
+    // After seven rounds one job could be paid, but not the probe before it: nobody knows at the end of the round.
     let traffic = 7 * (probe + 3 * job) + job;
     let more = format!("[budget]\ntraffic = \"{traffic} B\"\n[evaluate]\nevery = 5\nat_traffic = [\"{traffic} B\"]\n");
     let (summary, rounds) = run(&format!("{probing}{more}"), "power-of-choice");
@@ -591,7 +591,7 @@ fn what_no_budget_can_be_is_refused() {
     }
 }
 
-/// Who chooses fewer clients than the least breaks a rule, unless no more can be chosen.
+/// A policy that chooses fewer clients than the least breaks a rule, unless no more can be chosen.
 #[test]
 fn a_policy_chooses_no_fewer_than_the_least() {
     let world = world(&format!("{LEARNING}[budget]\nleast = 2\n"), 1);

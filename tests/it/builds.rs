@@ -65,7 +65,7 @@ fn runs_of_another_build_are_refused_by_name() {
         assert!(answer.stderr.contains("--accept-checked"), "{answer:?}");
         assert_eq!(work.read("out/runs/random-s2/run.json"), before);
     }
-    // Whoever wants all of them again gets them.
+    // A second request for all of them gets them.
     work.run_into("out", &["--overwrite"]);
     assert_eq!(work.json("out/runs/random-s2/run.json")["build"], build);
 }
@@ -97,7 +97,7 @@ fn runs_of_another_build_are_kept_if_their_first_rounds_are_the_same() {
         "{answer:?}"
     );
     assert!(lines[1].ends_with("; it is repeated") && lines.len() == 2, "{answer:?}");
-    // Both are what they would have been, and one says where it came from.
+    // Both are unchanged, and one names its origin.
     work.run_into("whole", &[]);
     for run in ["bsfl-s1", "random-s2"] {
         assert_eq!(
@@ -111,7 +111,7 @@ fn runs_of_another_build_are_kept_if_their_first_rounds_are_the_same() {
     assert_eq!(work.json("out/manifest.json")["other_builds"], json!({ "random-s2": OTHER }));
     let answer = work.fedgenie(&["verify", "out"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (0, "out: 6 runs replayed, no difference\n"), "{answer:?}");
-    // Whoever reads the folder is told.
+    // Every reader of the folder is told.
     for words in [&["report", "out"][..], &["export", "out", "--to", "csv", "-o", "tables"], &["diff", "out", "whole"]]
     {
         let answer = work.fedgenie(words);
@@ -182,7 +182,7 @@ fn a_validation_takes_no_runs_of_a_program_that_has_changed() {
     );
     let why = again["runs"]["made_anew"][0].as_str().unwrap();
     assert!(why.starts_with("genie-s3: of another build, and differs: round 1: "), "{why}");
-    // Of what was put aside no round can be replayed.
+    // No round of a run that was put aside can be replayed.
     of_another_build(&place, &folder, "bsfl-s2");
     for entry in fs::read_dir(place.path(&format!("{folder}/runs/bsfl-s2"))).unwrap() {
         let path = entry.unwrap().path();
@@ -245,7 +245,7 @@ fn a_scenario_that_was_edited_in_its_folder_is_not_continued() {
     assert_eq!((answer.code, answer.stdout.as_str()), (0, "out: 8 runs replayed, no difference\n"), "{answer:?}");
 }
 
-/// What a process that was killed was writing is gone when the folder is complete.
+/// Partial output of a killed process is gone when the folder is complete.
 #[test]
 fn nothing_is_left_of_a_try_that_was_killed() {
     let work = Workplace::with(BANDIT);

@@ -93,7 +93,7 @@ fn named(kind: &str) -> Vec<String> {
     found
 }
 
-/// What was told, across runs.
+/// All feedback, across runs.
 type Told = Arc<Mutex<Vec<Value>>>;
 
 /// Keeps its feedback, and adds it up.
@@ -126,14 +126,14 @@ impl Sink for Kept {
     }
 }
 
-/// What rounds have added up to.
+/// The totals of rounds.
 fn folds_of(run: &mut Run<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     run.save_sink(&mut State::Saving(&mut bytes)).unwrap();
     bytes
 }
 
-/// What is left of a run at its end.
+/// A run's state at its end.
 #[derive(Debug, PartialEq)]
 struct Left {
     rounds: Vec<Value>,
@@ -262,7 +262,7 @@ fn every_policy_under_every_protocol() {
             .collect();
         assert!(assert_kept(&format!("{NINE}{DEVICES}{protocol}{REGRESSION}{policies}")) > 5);
     }
-    // One needs classes, and two ask what only other tasks know.
+    // One needs classes, and two ask questions that only other tasks know.
     assert_eq!(most, genieless.len() - 3, "every policy plays in rounds of one server");
     for protocol in protocols() {
         let text = format!("{NINE}{DEVICES}{protocol}{ADDITIVE}[policy.harmony-style]\n");

@@ -39,7 +39,7 @@ fn digests(policies: &str) -> BTreeMap<String, (String, String)> {
     place.digests("out").into_iter().map(|(name, timeline, model)| (name, (timeline, model))).collect()
 }
 
-/// What happened to each job, in nanoseconds after its dispatch, by (client, round): the ends of its phases.
+/// The course of each job, in nanoseconds after its dispatch, by (client, round): the ends of its phases.
 fn jobs(events: &[Value]) -> BTreeMap<(u64, u64), Vec<(String, u64)>> {
     let number = |event: &Value, key: &str| event[key].as_u64().unwrap();
     let mut opened = 0;

@@ -91,7 +91,7 @@ fn evaluations_count_and_not_rounds() {
     assert!(values.get("time_to.convergence").is_none());
     assert_eq!(work.json("out/runs/random-s1/run.json")["converged"], Value::Null);
     assert_eq!(work.fedgenie(&["verify", "out"]).code, 0);
-    // What is read back is told from what was not asked.
+    // A null that is read back is told from an absent setting.
     let again = work.fedgenie(&["run", SCENARIO, "--out", "out", "--resume", "--quiet"]);
     assert_eq!(again.code, 0, "{again:?}");
     assert_eq!(work.json("out/summary.json")["runs"][0], run);

@@ -1,4 +1,4 @@
-//! What `data` can say, from the scenario's text to the run's result: formats, folders, refusals, schema and catalogue.
+//! Forms of `data`, from the scenario's text to the run's result: formats, folders, refusals, schema and catalogue.
 
 use super::support::{Answer, SCENARIO, Workplace, changed, line_of};
 

@@ -117,7 +117,7 @@ fn availability_may_matter_for_selection_only() {
     assert_eq!(available, [&[0, 1][..], &[1]]);
 }
 
-/// What ends at the very instant at which the device goes away has ended.
+/// A phase that ends at the very instant at which the device goes away has ended.
 #[test]
 fn a_job_that_ends_as_its_device_goes_away_is_delivered() {
     for interrupted in ["pause", "lose"] {

@@ -125,7 +125,7 @@ fn from_safetensors(bytes: &[u8]) -> Tensors {
     tensors.map(tensor).collect()
 }
 
-/// What features become: two layers, each with LeakyReLU.
+/// The projection of features: two layers, each with LeakyReLU.
 fn projected(tensors: &Tensors, mode: &str, features: &[f64]) -> Vec<f64> {
     let mut numbers = features.to_vec();
     for layer in [0, 2] {
@@ -282,7 +282,7 @@ fn one_step_from_given_weights_with_given_negatives_is_that_of_the_definition() 
     }
     let summary = place.json("out/summary.json");
     assert_eq!(summary["runs"][0]["data"]["items_without_text"], 1);
-    // The step's loss is what the client reports, without the distance correlation; and what the first step lowers.
+    // The client reports the step's loss, without the distance correlation; the first step lowers it.
     assert!(world.loss(&end) < loss);
 }
 

@@ -1,4 +1,4 @@
-//! What is written is described: every field of `summary.json` stands in the tables of `docs/artefacts.md`.
+//! Output is documented: every field of `summary.json` stands in the tables of `docs/artefacts.md`.
 
 use super::support::{PLAIN, Workplace, changed};
 use serde_json::Value;

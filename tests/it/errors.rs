@@ -27,7 +27,7 @@ pub struct Provoked {
     message: String,
 }
 
-/// What was provoked, for the table.
+/// The provoked error, for the table.
 pub fn told<E: Debug + Display>(error: E) -> Provoked {
     let of = type_name::<E>().rsplit("::").next().unwrap();
     Provoked { of, debug: format!("{error:?}"), message: error.to_string() }

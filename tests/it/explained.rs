@@ -145,7 +145,7 @@ fn decisions_are_those_of_the_records_and_every_form_has_them() {
         assert_eq!(row[6].parse().ok(), number(&explained["after"], "reward"));
         assert_eq!(row[7].parse::<f64>().is_ok(), is_chosen);
     }
-    // The page of the run is that of its folder, and marks whom it shows as chosen.
+    // The page of the run is that of its folder, and marks the chosen clients that it shows.
     let page = html(&report);
     assert_eq!(place.text("out/report.html"), page);
     assert!(page.contains("<h2 id=\"why-heading\">Why these clients</h2>"));
@@ -156,7 +156,7 @@ fn decisions_are_those_of_the_records_and_every_form_has_them() {
         .map(|one| one.is_chosen.iter().filter(|is| **is).count())
         .sum();
     assert_eq!((page.matches("<tr class=\"chosen\">").count(), chosen), (chosen, 2 * 6 * 2));
-    // Whoever compares no numbers has no picture.
+    // A policy that compares no numbers has no picture.
     assert!(why(&report, "round-robin").figures.is_empty());
     assert!(why(&report, "round-robin").words[0].contains("compares no numbers"));
 }
@@ -184,7 +184,7 @@ fn tiers_are_told_apart() {
     let why = why(&report, "cs-ucb");
     let names: Vec<&str> = why.figures.iter().map(|&index| report.figures[index].id.as_str()).collect();
     assert_eq!(names, ["why-cs-ucb-cloud-index", "why-cs-ucb-index"]);
-    // Who was chosen, out of the events.
+    // The chosen clients, from the events.
     let mut chosen: BTreeMap<(String, u64), Vec<u64>> = BTreeMap::new();
     for event in place.events("out/runs/cs-ucb-s1") {
         match event["event"].as_str().unwrap() {

@@ -15,7 +15,7 @@ fn workplace() -> Workplace {
     work
 }
 
-/// What a command answers that is not to take long, whatever it is given.
+/// The answer of a command that must end soon on any input.
 fn soon(work: &Workplace, words: &[&str]) -> Answer {
     let mut process = work.start(words);
     wait_for(|| process.try_wait().unwrap().is_some());
@@ -140,11 +140,11 @@ fn runs_without_the_files_that_are_wanted_are_repeated() {
         assert!(answer.stderr.starts_with(&expected), "{answer:?}");
         assert!(answer.stderr.ends_with("fedgenie: warning: … and 1 other runs are repeated\n"), "{answer:?}");
         assert_same_folders(&work, "whole", "out");
-        // Now they have them, and more than what is wanted is no harm.
+        // Now they have them, and a surplus is no harm.
         work.run_into("out", &["--resume", option]);
         work.run_into("out", &["--resume"]);
         assert_same_folders(&work, "whole", "out");
-        // What was wanted is as much of a run as its rounds.
+        // The wanted files are as much of a run as its rounds.
         let name = format!("out/runs/random-s3/{file}");
         let bytes = work.read(&name);
         work.write(&name, &bytes[..bytes.len() - 9]);

@@ -51,7 +51,7 @@ fn a_full_standard_output_is_one_sentence_and_code_3() {
         assert!(answer.stderr.starts_with("fedgenie: error: cannot write standard output: "), "{words:?}: {answer:?}");
         assert_eq!(answer.stderr.lines().count(), 1, "{words:?}: {answer:?}");
     }
-    // What could be written is whole.
+    // The files that could be written are whole.
     assert_eq!(work.fedgenie(&["verify", "out"]).code, 0);
     let answer = shell(&work, "\"$F\" run scenario.toml --out again 2> /dev/full");
     assert_eq!((answer.code, answer.stdout.contains("digest of all runs")), (0, true), "{answer:?}");
@@ -69,7 +69,7 @@ fn assert_full(answer: &Answer) {
     assert!(answer.stderr.contains(" runs are complete, and `") && answer.stderr.contains("--resume`"), "{answer:?}");
 }
 
-/// What a file may hold at most, as a shell can say it, is the full disk that needs no rights.
+/// A limit of file sizes, as a shell can set it, stands for a full disk and needs no rights.
 #[cfg(unix)]
 #[test]
 fn records_that_find_no_room_end_the_command_with_code_3_and_it_can_be_resumed() {

@@ -92,7 +92,7 @@ pub fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap_or(f64::NAN)).collect()
 }
 
-/// What the rules say, out of lists of all rewards.
+/// The result of the rules, from lists of all rewards.
 struct Rules {
     /// N.
     most: usize,
@@ -333,7 +333,7 @@ fn three_clients_by_hand() {
         let bonus = (2.0 * 5.0_f64.ln() / count).sqrt();
         assert!((scores[size - 1] - mean - bonus).abs() < 1e-12, "{size}: {number}");
     }
-    // Clients earn nothing in round 1; who took part in round 2 is the worse off for it by −ln 2.
+    // Clients earn nothing in round 1; a client of round 2 loses ln 2 by it.
     for (client, mean) in numbers(&lines[2]["explain"][0]["mean"]).into_iter().enumerate() {
         let took_part = ids(&lines[1]["selected"]).contains(&client);
         let expected = if took_part { -(2.0_f64.ln()) / 2.0 } else { 0.0 };

@@ -45,7 +45,7 @@ fn read(target: &Target, folder: &Path) {
     for number in 0..CHANGED * times {
         let mut random = Random(seed.wrapping_add(number << 20));
         let good = &corpus[number as usize % corpus.len()];
-        // What is refused is as good as what is taken.
+        // A refused input is as good as an accepted one.
         let _ = read(&mutate::some(good, kept(target).min(good.len()), &mut random));
     }
 }

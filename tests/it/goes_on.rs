@@ -244,7 +244,7 @@ fn damaged_checkpoints_are_told_and_the_older_one_is_taken() {
         "whole",
         &["is damaged", "is damaged", "begins anew"],
     );
-    // Records that are not those that were saved with it.
+    // Records other than those saved with it.
     for damage in ["rounds.jsonl", "digests.bin", "events.jsonl.gz"] {
         let spoil = |place: &PathBuf| {
             let bytes = fs::read(place.join(damage)).unwrap();

@@ -150,7 +150,7 @@ fn it_is_where_the_other_regrets_are() {
     assert_eq!(run["curve"][14]["regret"]["counterfactual"], last["regret"]["counterfactual"]);
     assert_eq!(summary["arms"][0]["values"]["regret.counterfactual"]["n"], 2);
     assert!(place.path("out/regret-counterfactual.svg").is_file());
-    // The resolved scenario says what was left out.
+    // The resolved scenario has the keys that were left out.
     let resolved = place.text("out/scenario.toml");
     assert!(resolved.contains("counterfactual = true") && resolved.contains("kappa = 0.5"), "{resolved}");
     // No digest has it, and verify compares it all the same.

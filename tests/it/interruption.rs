@@ -163,7 +163,7 @@ fn a_second_signal_ends_the_process_at_once() {
     lines.read_to_string(&mut rest).unwrap();
     assert_eq!(process.wait().unwrap().code(), Some(130));
     assert!(rest.trim_end().ends_with("run scenario.toml --out out --quiet --resume"), "{rest}");
-    // What it left is deleted by the next process.
+    // Its remains are deleted by the next process.
     assert!(work.path("out/.fedgenie/process-0").exists());
     let answer =
         work.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet", "--overwrite", "--set", "training.steps=1"]);

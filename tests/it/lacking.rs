@@ -26,7 +26,7 @@ fn with_failures() -> (Workplace, Answer) {
     (place, answer)
 }
 
-/// What each command makes of a folder. Tables are in `csv` and `parquet`, the page is `page.html`.
+/// Each command's output for a folder. Tables are in `csv` and `parquet`, the page is `page.html`.
 fn read_by_all(place: &Workplace, folder: &str, more: &[&str]) -> Vec<(&'static str, Answer)> {
     for written in ["csv", "parquet"] {
         let _ = fs::remove_dir_all(place.path(written));
@@ -274,7 +274,7 @@ fn changed_rounds_are_not_exported_unless_this_is_said() {
     assert_eq!(answer.code, 0, "{answer:?}");
 }
 
-/// What is left of a run that was put aside is enough for everything but its rounds.
+/// The rest of a run that was put aside is enough for everything but its rounds.
 #[test]
 fn a_run_with_its_summary_alone_is_called_so() {
     let place = workplace();
@@ -359,7 +359,7 @@ fn edits_by_hand_are_found() {
     refused("bad/runs/random-s1/failed.json is not the file that was written");
     place.write("bad/runs/random-s1/failed.json", failure);
 
-    // A run that the manifest does not list is none of the results; which one it is is said.
+    // A run that the manifest does not list is left out of the results, and named.
     let mut other = manifest.clone();
     other["runs"].as_array_mut().unwrap().retain(|run| run != "bsfl-s2");
     place.write("bad/manifest.json", serde_json::to_string(&other).unwrap());

@@ -1,4 +1,4 @@
-//! What is too large is refused before memory is taken for it, in a process that has little.
+//! Input that is too large is refused before memory is taken for it, in a process that has little.
 
 use crate::support::{Answer, PLAIN, SCENARIO, Workplace, changed, within};
 use fedgenie::limits;
@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::Stdio;
 
-/// What a scenario that follows traces adds.
+/// The additions of a scenario that follows traces.
 const TRACE: &str = "[population.availability.trace]\nfile = \"trace\"\n";
 
 /// Runs the binary with so many MiB of address space.
@@ -95,7 +95,7 @@ fn a_scenario_of_nothing_but_lines() {
     let place = Workplace::new();
     place.write(SCENARIO, vec![b'\n'; 200 << 20]);
     refused_within(2_048, &place, &[], &["has more than 16777216 bytes, which is the most of a scenario"]);
-    // As long as may be: it is read, and what is missing is told.
+    // As long as may be: it is read, and missing keys are told.
     place.write(SCENARIO, vec![b'\n'; 16 << 20]);
     refused_within(2_048, &place, &[], &["the key \"name\" is missing"]);
     // No file ends a reader that waits for its end.

@@ -30,7 +30,7 @@ pub const MODEL_BYTES: u64 = 4 * (1 + ROWS as u64);
 pub const UPDATE_BYTES: u64 = 4 * (1 + 2 * 2);
 /// Examples of each client; one has none.
 pub const EXAMPLES: [usize; 6] = [2, 4, 0, 8, 2, 1];
-/// What training adds to the bias.
+/// The addend of training to the bias.
 pub const BIAS: [f32; 6] = [0.5, -0.25, 0.0, 0.125, -1.0, 2.0];
 /// The summed loss at the start.
 pub const LOSSES: [f64; 6] = [3.0, 1.0, 9.0, 4.0, 2.0, 8.0];
@@ -43,7 +43,7 @@ pub struct Little {
     settings: Settings,
 }
 
-/// What the task says that it can.
+/// The task's declared abilities.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     pub has_noise: bool,
@@ -260,7 +260,7 @@ pub fn refused(protocol: &str, more: &str, settings: Settings) -> String {
     }
 }
 
-/// What a round was.
+/// A round's record.
 #[derive(Clone, Debug)]
 pub struct Round {
     pub opened: u64,

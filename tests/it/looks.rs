@@ -152,7 +152,7 @@ fn a_set_is_worth_its_level_and_the_age_of_its_rows() {
         let age = after.moved.iter().map(|&moved| f64::from(round - moved)).sum::<f64>() / f64::from(ROWS);
         0.6 * level - 0.4 * age
     });
-    // What the policy's own set was worth is what the metrics of the round say.
+    // The value of the policy's own set is that of the round's metrics.
     for round in &rounds {
         let metric = |of: &str| round.metrics.iter().find(|(id, _)| id.is_called(of)).unwrap().1;
         let own = 0.6 * metric("valid_level") - 0.4 * metric("item_staleness");

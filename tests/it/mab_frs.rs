@@ -104,7 +104,7 @@ enum Estimate {
 const PLAIN: Case =
     Case { lines: "", rho: 1.0, prior: 1.0, estimate: Estimate::Mean, of_round: false, sent: false, joint: None };
 
-/// What was learned of a client.
+/// The lesson about a client.
 #[derive(Clone, Default)]
 struct Arm {
     /// Turn, r, S, context.
@@ -187,7 +187,7 @@ fn sets() -> impl Iterator<Item = Vec<usize>> {
     (1_u32..128).map(|mask| (0..7).filter(|client| mask >> client & 1 == 1).collect())
 }
 
-/// Who is selected.
+/// The selected clients.
 fn choice(case: &Case, index: &[f64], times: &[f64]) -> Vec<usize> {
     match case.joint {
         Some(false) => {
@@ -241,7 +241,7 @@ fn assert_near(found: Option<f64>, expected: f64, context: &str) {
     }
 }
 
-/// Plays a scenario, and all of it again by hand. `deadline` is none where everybody arrives.
+/// Plays a scenario, and all of it again by hand. `deadline` is `None` if everybody arrives.
 fn check(case: &Case, protocol: &str, deadline: Option<f64>) {
     let text = changed(SCENARIO, "[protocol.synchronous]\ncohort = 3\n", protocol) + case.lines + "\n";
     let place = Workplace::with(&text);
@@ -381,7 +381,7 @@ fn who_is_late_is_judged_by_the_deadline() {
     check(&Case { lines: "rho = 0.5", rho: 0.5, ..PLAIN }, protocol, Some(0.75));
 }
 
-/// What `[regret]` says of contributions are the defaults; a server needs time to validate updates.
+/// `[regret]` gives the defaults of contributions; a server needs time to validate updates.
 #[test]
 fn defaults_and_the_time_for_validation() {
     let regret = "[regret]\ncounterfactual = true\nmeters = []\nkappa = 0.25\nt_semi = \"3 s\"\n\

@@ -214,7 +214,7 @@ fn training_without_effect_is_refused() {
         let start = format!("{SCENARIO}:{}: training.{key}: has no effect", line_of(&scenario, keys));
         assert!(message.starts_with(&start) && message.contains(why), "{message}\nshould begin {start}");
     }
-    // The work of a device is epochs, or what steps go through.
+    // The work of a device is epochs, or the examples of its steps.
     let place = |training: &str| {
         let scenario = changed(&with_links("\"1 Mbit/s\""), "[policy.", &format!("[training]\n{training}\n[policy."));
         Workplace::with(&scenario)
@@ -222,7 +222,7 @@ fn training_without_effect_is_refused() {
     let time = |training: &str| {
         let place = place(training);
         place.run_into("out", &[]);
-        // What was resolved is read again.
+        // The resolved scenario is read again.
         place.run_file("out/scenario.toml", "again", &[]);
         assert_eq!(place.digests("out"), place.digests("again"));
         place.json("out/summary.json")["runs"][0]["compute_s"].as_f64().unwrap()

@@ -234,7 +234,7 @@ impl Rules {
     }
 }
 
-/// Whose exponential clocks ring first.
+/// The clients whose exponential clocks ring first.
 fn drawn(weighed: &[(usize, f64)], count: usize, rng: &mut StreamRng) -> Vec<usize> {
     if count == 0 {
         return Vec::new();

@@ -1,5 +1,5 @@
 //! Every option of every command that takes a value, at the edges of numbers: an answer or an error, never a defect.
-//! The options are those that the program's own help lists, so that a new one is tried as well.
+//! The options come from the program's own help, so that a new one is tried as well.
 
 use super::support::{Answer, SCENARIO, Workplace, changed};
 use rayon::prelude::*;
@@ -64,7 +64,7 @@ holds = { at-least = 0.0 }
 expected = "supported"
 "#;
 
-/// What a command is given beside the option.
+/// A command's other arguments beside the option.
 fn words_of(command: &str) -> &'static [&'static str] {
     match command {
         "run" => &["run", SCENARIO, "--quiet"],
@@ -81,7 +81,7 @@ fn words_of(command: &str) -> &'static [&'static str] {
     }
 }
 
-/// What an option goes with, and how its value is put together with a number.
+/// An option's further arguments, and how its value is put together with a number.
 fn values_of(command: &str, option: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match (command, option) {
         (_, "--set") => (&[], &["protocol.synchronous.cohort={}", "regret.tau_min={}"]),

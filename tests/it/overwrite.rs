@@ -4,7 +4,7 @@ use super::replay::BANDIT;
 use super::support::{SCENARIO, Workplace, assert_same_folders, changed};
 use std::fs;
 
-/// What a person may put into a result folder, with names like those of results.
+/// Files that a person may put into a result folder, with names like those of results.
 const NOTES: [&str; 6] =
     ["notes.txt", "mine.svg", "figures/mine.csv", "runs/notes.txt", "runs/bsfl-s1/notes.txt", "runs/mine/rounds.jsonl"];
 

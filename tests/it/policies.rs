@@ -1,4 +1,4 @@
-//! What every policy of the catalogue owes: a state that can be saved and loaded, and the numbers behind its decisions.
+//! Demands on every policy of the catalogue: a state that is saved and loaded, and the numbers behind its decisions.
 
 use super::support::{SETTINGS, Workplace, changed, labelled, play, world};
 use fedgenie::experiment::Experiment;
@@ -70,7 +70,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
             "contribution = \"training\"\nactor = { softmax = {} }\n",
         ],
         "fedrl" => &["accuracy = \"test_loss\"\nhidden = 4\n"],
-        // They ask clients for what this task does not know: see `proxyrl.rs`.
+        // They ask clients questions that this task does not know: see `proxyrl.rs`.
         "fedfast" | "fedgst" => &[],
         "mab-frs" => &[
             "",

@@ -130,7 +130,7 @@ fn a_timeout_calls_off_whoever_is_too_slow() {
         ]
     );
     assert_compute(&played, 10 + 13 + 4 + 10, 13 + 4);
-    // Client 3's downloads, 1's, 2's and what 2 had uploaded.
+    // Client 3's downloads, 1's, 2's and the bytes that 2 had uploaded.
     assert_wasted_bytes(&played, [750 + 1_000 + 1_000 + 750, 700]);
     assert_eq!(available[1], [0, 1, 2, 3, 4], "a job that was called off keeps nobody busy");
 }
@@ -413,7 +413,7 @@ fn assert_consistent(played: &Played, outcomes: &mut [u64; 3], context: &str) {
         assert_eq!(parts, selected, "{context}");
         assert!(selected.windows(2).all(|pair| pair[0] < pair[1]), "{context}");
 
-        // The records say the same, job by job: first who arrived, then the others in dispatch order.
+        // The records say the same, job by job: first the arrivals, then the others in dispatch order.
         let records: Vec<_> = ended.by_ref().take(selected.len()).collect();
         let with = |wanted: fn(&Outcome) -> bool| -> Vec<u32> {
             records.iter().filter(|(_, _, outcome)| wanted(outcome)).map(|&&(_, client, _)| client).collect()

@@ -17,7 +17,7 @@ const IDLE: usize = 5;
 const WINDOW: u32 = 7;
 const CUTOFFS: [usize; 2] = [2, 5];
 
-/// What differs from scenario to scenario.
+/// The part that differs from scenario to scenario.
 #[derive(Clone)]
 struct Case {
     d: usize,
@@ -328,7 +328,7 @@ fn rows_of_positives_and_pairs() {
 fn all_rows_that_are_met_and_answers_to_positives() {
     let case = Case { is_pairwise: false, is_interacted: false, contribution: "inference", ..PAPER };
     played(&case);
-    // Rows and hidden numbers of more than one vector, from what streams draw.
+    // Rows and hidden numbers of more than one vector, from streams' draws.
     played(&Case { d: 17, h: 18, has_start: false, ..case });
 }
 

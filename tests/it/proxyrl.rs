@@ -442,7 +442,7 @@ fn every_protocol_on_any_number_of_threads() {
     }
 }
 
-/// What is saved after each round decides as before.
+/// The state saved after each round decides as before.
 #[test]
 fn policies_that_were_saved_and_loaded_decide_as_before() {
     for policy in LEARNING.into_iter().chain(OTHERS) {

@@ -63,7 +63,7 @@ fn users_and_items_without_something_are_counted_and_the_others_ranked() {
             "users_without_negatives": 1, "items_without_text": 2,
         });
         assert_eq!(run["data"], expected);
-        // Who has no rating is a client without examples, and who has rated everything one without a step.
+        // A user without ratings has a client without examples, one with all items rated a client without a step.
         assert_eq!(run["partition"]["sizes"], json!([2, 2, 0, 1, 5]));
         let found = run["final"]["test_auc"].as_f64().unwrap();
         // Each of the three has one item to find: among 3, 3 and 5 candidates.

@@ -90,7 +90,7 @@ fn near(found: &Value, expected: f64, what: &str) {
     assert!((found - expected).abs() <= 1e-4 * expected.abs().max(0.1), "{what}: {found}, {expected}");
 }
 
-/// What a run says of graphs, rounds and metrics, against a world in double precision.
+/// A run's graphs, rounds and metrics, against a world in double precision.
 fn replay(place: &Workplace, world: &World) {
     let clients = &world.files.clients;
     let summary = place.json("out/summary.json");

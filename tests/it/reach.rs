@@ -55,7 +55,7 @@ fn a_scenario_reads_below_its_folder() {
     let answer = place.fedgenie(&["run", "study/scenario.toml"]);
     let key = "study/scenario.toml:9: population.latency.compute.empirical.file: found \"../secret.txt\"";
     refused(&answer, &[key, NEITHER]);
-    // Allowed, it is opened, and what is in it is told.
+    // If allowed, it is opened, and its contents are told.
     let answer = place.fedgenie(&["run", "study/scenario.toml", "--allow-paths"]);
     assert!(answer.code == 2 && answer.stderr.contains("found `inside`"), "{answer:?}");
     let absolute = place.path("secret.txt");
@@ -86,11 +86,11 @@ fn links_are_followed_before_they_are_judged() {
         symlink(place.path("secret.txt"), place.path("study/images").join(name)).unwrap();
     }
     refused(&place.fedgenie(&["run", "study/scenario.toml"]), &["\"images\"", NEITHER]);
-    // What lies below through a link that comes back is below.
+    // A path that leaves by a link and comes back lies below.
     let place = study(&scenario("back/own/samples.txt"));
     symlink(place.path("study"), place.path("study/back")).unwrap();
     good(&place.fedgenie(&["run", "study/scenario.toml"]));
-    // What is no file is never opened: nobody writes into this pipe.
+    // Only files are opened: nobody writes into this pipe.
     let place = study(&scenario("own/pipe"));
     let made = std::process::Command::new("mkfifo").arg(place.path("study/own/pipe")).status().unwrap();
     assert!(made.success());
@@ -119,7 +119,7 @@ fn a_result_folder_reads_the_files_that_it_was_made_from_and_no_others() {
     assert_eq!(data.as_object().unwrap().keys().collect::<Vec<_>>(), ["own/samples.txt"]);
     good(&place.fedgenie(&["verify", "out"]));
     good(&place.fedgenie(&["run", "out/scenario.toml", "--out", "out", "--resume"]));
-    // Another file under the name is not opened: what is wrong with it would be told.
+    // Another file under the name is not opened: its fault would be told.
     place.write("study/own/samples.txt", "inside\n");
     let answer = place.fedgenie(&["verify", "out"]);
     assert!(answer.code == 1 && answer.stdout.contains("the data differ: own/samples.txt"), "{answer:?}");

@@ -36,7 +36,7 @@ fn folder(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// What a scenario that names this folder learns from.
+/// The data of a scenario that names this folder.
 fn loaded(folder: PathBuf) -> Arc<Split> {
     DataConfig::Folder(folder).load(false, &Streams::new(1), &DataCache::default()).unwrap()
 }
@@ -162,7 +162,7 @@ fn statistics(partition: &Partition, data: &Dataset) -> [f64; 6] {
     [skew.size_gini, label.mean_entropy, label.mean_distance, largest, zeros, skew.smallest as f64]
 }
 
-/// What the publisher's splitter does: a client that has its even share already gets no more, class after class, and
+/// The publisher's splitter: a client that has its even share already gets no more, class after class, and
 /// everything is drawn again until the smallest client has 40 examples. Returns the sizes per client and class as a
 /// table.
 fn publishers_splitter(alpha: f64, clients: usize, classes: usize, of_class: usize, seed: u64) -> Vec<Vec<usize>> {
@@ -245,7 +245,7 @@ fn published_dirichlet_partitions_are_those_of_their_splitter() {
                 mean(&theirs),
                 quantile(&theirs)
             );
-            // The splitter's own statistics: what is published is an ordinary draw of it.
+            // The splitter's own statistics: the published partition is an ordinary draw of it.
             assert!((0.005..=0.995).contains(&quantile(&theirs)), "alpha {alpha}, {name}: no draw of its splitter");
         }
         // It is none of the law's: clients that have their share are passed over, so that sizes are more alike and
@@ -287,7 +287,7 @@ fn published_tables_of_clients_are_dealt_out_as_they_say() {
     }
 }
 
-/// What is left of ratings with trust.
+/// The remaining ratings with trust.
 struct Social {
     name: &'static str,
     /// Without trust, outside the range, repeated.

@@ -279,7 +279,7 @@ fn a_split_without_validation_is_said() {
         assert_eq!(found["valid_hr_5"].is_number(), has_valid, "{found}");
         assert!(found["test_hr_5"].is_number(), "{found}");
     }
-    // Who asks for such a metric is refused.
+    // A scenario that asks for such a metric is refused.
     for (more, part) in [
         ("[evaluate]\ntargets = [{ metric = \"valid_hr_5\", at_least = 0.5 }]\n", "valid_hr_5"),
         (

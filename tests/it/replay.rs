@@ -112,7 +112,7 @@ fn the_resolved_scenario_gives_the_same_digests() {
     }
 }
 
-/// What a policy inherits from the reward moves with a sweep over the reward, in the replay as in the run.
+/// Settings that a policy inherits from the reward move with a sweep over the reward, in the replay as in the run.
 #[test]
 fn a_sweep_over_the_reward_replays() {
     let swept = format!("{BANDIT}\n[sweep]\n\"regret.quantum\" = [0.0, 0.05]\n\"regret.alpha\" = [1.0, 5.0]\n");
@@ -143,7 +143,7 @@ fn a_sweeps_resolved_scenario_gives_the_same_digests() {
     place.run_file("out/scenario.toml", "again", &[]);
     assert_eq!(place.digests("out").len(), 12);
     assert_eq!(place.digests("out"), place.digests("again"));
-    // The point that is the scenario itself gives what it gives without a sweep.
+    // The point that is the scenario itself gives the same as without a sweep.
     let single = Workplace::with(BANDIT);
     single.run_into("out", &[]);
     let digest = |place: &Workplace, name: &str| {

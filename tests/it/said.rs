@@ -168,7 +168,7 @@ fn losses_of_clusters_are_there_in_all_rounds_that_a_run_may_reach() {
         (CLUSTERED, "6,1,0", Some("round 6, server 1, cluster 0")),
         (CLUSTERED, "3,0,1", Some("round 3, server 0, cluster 1")),
         (&to_nine, "", Some("round 9, server 0, cluster 0")),
-        // Nobody asks: a rule at random, unless what it loses is metered.
+        // Nobody asks: a rule at random, unless its regret is metered.
         (&random, "6,1,0", None),
         (&metered, "6,1,0", Some("round 6, server 1, cluster 0")),
         // Without a number of rounds, a table is whole as far as it goes.
@@ -245,7 +245,7 @@ fn the_initial_model_is_measured_beside_the_run() {
             assert_eq!(one[key], other[key], "{key}");
         }
         assert_eq!(one["initial"]["test_loss"], other["initial"]["test_loss"]);
-        // What rounds measure is measured of it.
+        // It has the same measures as rounds.
         assert!(one["initial"]["client_loss_mean"].is_null() && other["initial"]["client_loss_mean"].is_number());
     }
     // A script is no model.
@@ -311,7 +311,7 @@ fn run_again(place: &Workplace) -> String {
 
 // ------------------------------------------------------------------------------------------------ worked out
 
-/// What the first run of a policy has worked out.
+/// The values that the first run of a policy has worked out.
 fn effective(place: &Workplace, label: &str) -> Value {
     place.run_into("out", &[]);
     let summary = place.json("out/summary.json");

@@ -330,7 +330,7 @@ fn files_that_make_no_sense() {
     assert_refused(&run(&place), &["task.scripted.losses: ", "losses.csv:3", "\"cluster\"", "found \"-1\""]);
 }
 
-/// What cannot be known at the start is an error of the round that reads the row.
+/// A fault that cannot be known at the start is an error of the round that reads the row.
 #[test]
 fn holes_that_only_the_run_meets() {
     let place = with_files();

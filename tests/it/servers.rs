@@ -113,7 +113,7 @@ fn servers_are_measured_on_their_test_examples() {
     }
 }
 
-/// What servers have had in the last evaluated rounds, from `rounds.jsonl`; and the classes of their data.
+/// Servers' values in the last evaluated rounds, from `rounds.jsonl`; and the classes of their data.
 #[test]
 fn the_last_rounds_are_averaged_server_by_server() {
     let place = Workplace::with(&changed(TIERS, "[policy.random]", "[evaluate]\nlast = 4\n[policy.random]"));

@@ -161,7 +161,7 @@ fn neighbouring_entities_are_unrelated() {
 fn neighbouring_indices_are_unrelated() {
     let streams = Streams::new(2);
     assert_good(&first(|round| streams.stream(Purpose::Latency, 17, round)), "rounds of one client");
-    // A stream id is `entity << 32 | index`: what one client draws must not be what another draws in another round.
+    // A stream id is `entity << 32 | index`: one client's draw must not be another's in another round.
     let swapped = first(|round| streams.stream(Purpose::Latency, round, 17));
     assert_unrelated(&first(|round| streams.stream(Purpose::Latency, 17, round)), &swapped, "client and round swapped");
 }

@@ -1,4 +1,4 @@
-//! What several tests need: a folder with a scenario, the real binary in it, and runs through the library.
+//! Helpers of several tests: a folder with a scenario, the real binary in it, and runs through the library.
 
 use fedgenie::experiment::stored::{Notice, Reader};
 use fedgenie::experiment::{Experiment, Progress, RunId};
@@ -46,7 +46,7 @@ cohort = 2
 [policy.random]
 "#;
 
-/// What makes the devices of a population come and go, with processors that differ; and how they train.
+/// Settings by which the devices of a population come and go, with processors that differ; and how they train.
 pub const DEVICES: &str = r#"
 [population.latency]
 download = { constant = "0.1 s" }
@@ -76,7 +76,7 @@ pub fn line_of(text: &str, part: &str) -> usize {
 /// An empty folder in which the binary is run.
 pub struct Workplace(TempDir);
 
-/// What the binary answered.
+/// The binary's answer.
 #[derive(Debug)]
 pub struct Answer {
     pub code: i32,
@@ -246,7 +246,7 @@ pub struct Script {
     /// The selection of each turn; the last one is repeated.
     #[state(skip = "from the test")]
     pub rounds: Vec<Vec<u32>>,
-    /// Who could be chosen in each round.
+    /// The clients that could be chosen in each round.
     #[state(skip = "read by the test")]
     pub available: Arc<Mutex<Vec<Vec<u32>>>>,
 }
@@ -375,7 +375,7 @@ impl Sink for Seen {
     }
 }
 
-/// What a run through the library left behind.
+/// The results of a run through the library.
 #[derive(Debug)]
 pub struct Played {
     pub seen: Seen,
@@ -427,7 +427,7 @@ impl Policy for Defective {
     }
 }
 
-/// Who wants to know nothing of how far an experiment is.
+/// An observer that ignores an experiment's progress.
 pub struct Nobody;
 
 impl Progress for Nobody {

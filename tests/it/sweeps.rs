@@ -281,7 +281,7 @@ fn verify_of_an_unfinished_folder() {
     };
     let answer = work.fedgenie(&["verify", "out"]);
     replayed(&answer, "6", "all runs are there, and out has no summary; `");
-    // What is complete is replayed, and only what is not is missing.
+    // Complete runs are replayed, and only the others are missing.
     fs::remove_file(work.path("out/runs/random-s2/run.json")).unwrap();
     let answer = work.fedgenie(&["verify", "out"]);
     replayed(&answer, "5", "1 run is missing in out or its summary: random-s2; `");

@@ -189,7 +189,7 @@ fn tables_show_texts_and_mean_nothing_by_them() {
 fn a_compiler_takes_the_table() {
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|found| found.status.success());
     let Some(compiler) = ["pdflatex", "xelatex", "lualatex"].into_iter().find(|program| has(program)) else {
-        // The strict reader above is what is left.
+        // Only the strict reader above remains.
         return;
     };
     let mut table = live_table();

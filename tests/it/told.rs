@@ -112,7 +112,7 @@ impl Policy for Diary {
     }
 }
 
-/// What a policy under a protocol is told in so many rounds.
+/// The feedback to a policy under a protocol in so many rounds.
 fn told(protocol: &str, turns: &[&[u32]], rounds: u32) -> Vec<String> {
     let (diary, lines) = Diary::begin(turns);
     play(&world(&format!("{CLIENTS}{protocol}"), 1), diary, rounds).unwrap();

@@ -1,4 +1,4 @@
-//! Who is called the best by regret: policies that are shown the truth are left out, and nobody else is.
+//! The best policy by regret: policies that are shown the truth are left out, and no others.
 
 use super::support::Workplace;
 use fedgenie::config::Complaint;
@@ -29,7 +29,7 @@ tau_min = "0.1 s"
 [policy.round-robin]
 "#;
 
-/// What is said of regret.
+/// The message about regret.
 fn of_regret(answers: &[String]) -> &str {
     let mut found = answers.iter().filter(|answer| answer.starts_with("best: ") && answer.contains("regret, "));
     let answer = found.next().unwrap_or_else(|| panic!("nothing of regret in {answers:?}"));
@@ -63,7 +63,7 @@ fn an_ordinary_policy_without_regret_is_the_best_and_the_genie_is_not_a_candidat
     assert!(sentence.starts_with("best: round-robin (0); random is told apart"), "{sentence}");
     let left_out = "genie, which sees the truth, has none; oracle, which sees the truth, has none; by";
     assert!(sentence.contains(left_out), "{sentence}");
-    // A folder that does not say who was shown the truth.
+    // A folder without the list of policies that were shown the truth.
     summary.runs.iter_mut().for_each(|run| run.sees_truth = None);
     assert!(answers(&summary).iter().all(|answer| !answer.starts_with("best: round-robin")));
 
@@ -126,7 +126,7 @@ fn policies_of_programs_say_whether_they_see_the_truth() {
 /// Where nobody's regret is 0, the genie is left out as well.
 #[test]
 fn a_genie_that_misses_something_is_no_candidate_either() {
-    // The genie knows speeds; what the regret measures is what updates are worth.
+    // The genie knows speeds; the regret measures the values of updates.
     let text = r#"
         name = "truth"
         seeds = 3

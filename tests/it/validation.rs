@@ -355,7 +355,7 @@ fn posteriors_rank_clients_as_they_contribute() {
         assert_eq!(answer.code, 2, "{answer:?}");
         assert!(answer.stderr.contains(message), "{message:?} is not in {answer:?}");
     }
-    // What a client adds to a set of two is half of what its number is above the others' mean.
+    // A client's contribution to a set of two is half of its number's excess over the others' mean.
     let place = Workplace::with(CONTRIBUTIONS);
     place.run_into("out", &[]);
     let round = &place.lines("out/runs/random-s1/rounds.jsonl")[7]["hindsight"];

@@ -292,7 +292,7 @@ fn curves_of_all_points_are_drawn_together() {
     assert!(losses.windows(2).all(|pair| pair[0] == pair[1]), "{losses:?}");
 }
 
-/// What is trained shares no draws between tasks of different kinds; the clock does.
+/// Training shares no draws between tasks of different kinds; the clock does.
 #[test]
 fn tasks_of_different_kinds_are_paired_in_time_alone() {
     let training = "[training]\noptimizer = { sgd = { lr = 0.01 } }\n";

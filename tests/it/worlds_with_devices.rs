@@ -60,7 +60,7 @@ fn regret_needs_speeds_that_do_not_depend_on_the_time() {
         assert!(error.contains("interrupted = \"run-on\""), "{error}");
         world(&changed(&text, "[regret]\ntau_min = \"50 ms\"\n", ""), here, None).unwrap();
     }
-    // Who is always there is not interrupted.
+    // A device that is always there is not interrupted.
     let always = changed(
         &changed(GOOD, "run-on", "pause"),
         "{ on-off = { on = { exponential = { mean = \"1 h\" } }, off = { constant = \"1 h\" } } }",
@@ -189,7 +189,7 @@ fn the_scenarios_of_real_phones_can_be_built() {
         println!("{copies} copies, share there by hour: {shares:.3?}");
         // Quartiles of the traces are 1.3 % and 13.1 %, the mean 9.5 %; the night has more.
         assert!((0.02..0.2).contains(&mean) && shares[3] > 1.5 * shares[14], "{shares:?}");
-        // Every phase of some jobs ends, and pauses are what fills the time.
+        // Every phase of some jobs ends, and pauses fill the rest of the time.
         let mut ended = 0;
         for &client in there.iter().take(500) {
             let draw = world.population.draw(&world.streams, Purpose::Latency, client, JobNumber(1), [1.0; 2]).unwrap();

@@ -9,7 +9,7 @@ use fedgenie::policy::{
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::time::{Span, VirtualTime};
 
-/// What client 0, 1, … sends; 7 has no examples.
+/// The updates of clients 0, 1, …; 7 has no examples.
 const CHANGES: [[f32; 1]; 8] = [[0.0], [1.0], [10.0], [12.0], [0.0], [11.0], [0.0], [0.0]];
 const SIZES: [u32; 8] = [1, 1, 1, 1, 1, 1, 1, 0];
 
@@ -117,7 +117,7 @@ fn never_selected_then_clusters_of_those_heard_then_longest_unselected() {
     assert_eq!(asked.round(&but_six, &[]), [0, 5, 2]);
     // 6 comes, and leaves a seat to each cluster: 1 (four times, 0 five), and 3 (three times, as 5; 2 four).
     assert_eq!(asked.round(&[0, 1, 2, 3, 4, 5, 6, 7], &[6]), [6, 1, 3]);
-    // Nobody who was heard is there: 4 was selected in round 5, 6 in round 8. 7 has nothing to train on.
+    // No heard client is available: 4 was selected in round 5, 6 in round 8. 7 has nothing to train on.
     assert_eq!(asked.round(&[4, 6, 7], &[4, 6, 7]), [4, 6, 7]);
     assert_eq!(asked.counts, [5, 5, 4, 4, 3, 3, 2, 1]);
 }

@@ -190,7 +190,7 @@ fn tensors(prefix: &str, network: &[f64]) -> Vec<Tensor> {
     names.into_iter().zip(shapes).map(tensor).collect()
 }
 
-/// What the networks start from, in single precision.
+/// The networks' initial weights, in single precision.
 fn start(network: usize) -> Vec<f64> {
     (0..NETWORK).map(|i| f64::from(number(1_000 * network + i) as f32)).collect()
 }

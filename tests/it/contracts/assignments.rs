@@ -169,7 +169,7 @@ fn scripted_losses_are_worked_out_again() {
     let moved = recompute(&linucb, 3, &[30.0, 70.0, 110.0, 150.0].map(|size| size / 360.0));
     assert!(moved > 4, "{moved}");
 
-    // Whoever moves to every smaller loss is where the loss is smallest.
+    // A server that moves to every smaller loss is where the loss is smallest.
     let greedy = rounds("loss");
     for round in greedy.iter().filter(|round| !round["reassign"].is_null()) {
         let (from, to) = (indices(&round["reassign"]["from"]), indices(&round["reassign"]["to"]));

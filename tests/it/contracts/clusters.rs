@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 struct TwoBlocks {
     layout: Layout,
     description: Description,
-    /// Whether there are test examples of servers: those that their first clients want, of server m the first m + 1.
+    /// Whether there are test examples of servers: the targets of their first clients, of server m the first m + 1.
     has_tests: bool,
 }
 
@@ -264,7 +264,7 @@ fn clusters_take_in_what_arrives() {
     assert!(results.iter().all(Result::is_ok));
     let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-6, "{found}, by hand {expected}");
     for run in ["out/runs/random-s1", "out/runs/random-s2"] {
-        // The shared block, that of each cluster, and who is to be in which.
+        // The shared block, that of each cluster, and the assignment.
         let (mut shared, mut own, mut assignment) = (0.5, [0.0, 0.25, 0.5], [0_usize, 0, 1]);
         // Of each server: the blocks that it was sent, its cluster, and when it was sent them.
         let mut sent = [(0.0, 0.0, 0_usize, 0_u32); 3];

@@ -123,7 +123,7 @@ impl TaskSettings for Settings {
     }
 }
 
-/// What a policy decides in a turn.
+/// A policy's decision in a turn.
 pub fn decision(clients: &[u32], weights: &[f64], work: &[u32], deadline: Option<f64>) -> Selection {
     let mut selection = Selection::default();
     selection.extend(clients.iter().map(|&client| ClientId(client)));

@@ -232,7 +232,7 @@ fn rows_travel_and_private_rows_stay_under_every_protocol() {
             assert!(run.final_metrics["test_loss"] < 0.45, "{name}, {}: {:?}", run.arm, run.final_metrics);
             let staleness = run.final_metrics["item_staleness"];
             assert!((0.0..12.0).contains(&staleness), "{name}: {staleness}");
-            // Two rows of two numbers with their ids; what was cut is a part of it.
+            // Two rows of two numbers with their ids; the cut bytes are a part of it.
             if name == "synchronous" && run.arm == "random" {
                 assert_eq!(run.traffic.up_bytes, run.arrived * 24);
                 assert_eq!(run.traffic.down_bytes, run.dispatched * 48);

@@ -7,7 +7,7 @@ use fedgenie::state::Stateful;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What it was told of an update.
+/// The feedback about an update.
 #[derive(Clone, Debug)]
 struct Told {
     run: usize,
@@ -20,7 +20,7 @@ struct Told {
     update: Vec<f32>,
 }
 
-/// Selects those whose last update was worth most: quality gained, plus examples times losses, less deviation.
+/// Selects the clients with the most valuable last updates: quality gained, plus examples times losses, less deviation.
 #[derive(Stateful)]
 struct Curious {
     worth: Vec<f64>,

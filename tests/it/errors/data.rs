@@ -117,7 +117,7 @@ fn memory() -> DataError {
     let child = command.current_dir(place.path("")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Answer { code, stdout, stderr } = Answer::of(child.unwrap());
     assert_eq!((code, stdout.as_str(), place.path("out").exists()), (2, "", false), "{stderr}");
-    // In this process there is room; what is said there is said of the same error.
+    // In this process there is room; the message there is that of the same error.
     let source = fedgenie::limits::afford("26000000 examples with 10 features", u128::MAX).unwrap_err();
     assert!(stderr.contains("26000000 examples with 10 features would take about 2.3 GiB of memory, and"), "{stderr}");
     DataError::Memory { place: "examples".to_owned(), source }

@@ -43,7 +43,7 @@ fn too_many_points() -> ExpectedMinimumError {
     ExpectedMinimum::new(0.1, &[client], &[0.1]).unwrap_err()
 }
 
-/// Bytes that are no state; a new component then takes those that are.
+/// Bytes that are no state; a new component then takes a good state.
 fn state(bytes: &[u8]) -> StateError {
     let error = State::load(&mut vec![0_u32; 3], bytes).unwrap_err();
     let mut fresh: Vec<u32> = Vec::new();

@@ -27,7 +27,7 @@ fn numbers() -> Dataset {
     Dataset::new(Array2::zeros((10, 2)), Targets::Values(vec![0.5; 10]))
 }
 
-/// What a partition of a data set says, which is told again of the same data.
+/// The message of a partition of a data set, which is the same for the same data.
 fn of(
     data: &Dataset,
     deal: impl Fn(&Dataset, &Streams) -> Result<fedgenie::data::Partition, PartitionError>,

@@ -203,7 +203,7 @@ pub const CASES: &[Case] = &[
         let error = run.step().unwrap_err();
         drop(run);
         assert_eq!(full.0, 2);
-        // Nothing of it is lost on somebody who can keep it.
+        // A sink with room for it loses nothing.
         assert_eq!(play(&world, Box::new(Script::new(&[&[0, 1]])), 2).unwrap().seen.rounds.len(), 2);
         told(error)
     }),

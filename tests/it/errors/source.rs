@@ -41,7 +41,7 @@ fn bare(text: &str) -> String {
     bare
 }
 
-/// What stands between the braces that open a text, and the text behind them.
+/// The content between the braces that open a text, and the text behind them.
 fn braced(text: &str) -> &str {
     let mut depth = 0;
     let end = text.find(|letter| {

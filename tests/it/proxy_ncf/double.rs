@@ -76,7 +76,7 @@ impl Model {
         rows.chain(self.networks.iter().flatten()).copied().collect()
     }
 
-    /// What a run without a file begins with.
+    /// The initial model of a run without a file.
     pub fn drawn(case: &Case) -> Self {
         let streams = Streams::new(1);
         let draw = |entity: u32, index: u32, shapes: &[[usize; 2]], counts: &[usize]| {
@@ -114,7 +114,7 @@ pub fn shapes(case: &Case) -> Vec<(String, Vec<usize>)> {
     rows.into_iter().chain(["ncf", "proxy"].into_iter().flat_map(network)).collect()
 }
 
-/// What a client sends, and keeps.
+/// A client's update, and its private state.
 pub struct Update {
     pub client: usize,
     pub examples: f64,
@@ -348,7 +348,7 @@ impl Case {
         next
     }
 
-    /// `auc`, then `hr`, `ndcg`, `recall`, `precision`, `f1` at `k` of a user; none where there is nothing to be found.
+    /// `auc`, then `hr`, `ndcg`, `recall`, `precision`, `f1` at `k` of a user; `None` without a relevant item.
     pub fn ranked(&self, files: &Files, model: &Model, user: usize, part: &str, k: usize) -> Option<[f64; 6]> {
         let of = |part: &str, item: &usize| files.parts[part][user].contains(item);
         let is_known = |item: &usize| of("train", item) || part == "test" && of("valid", item);

@@ -110,7 +110,7 @@ actor = { softmax = {} }
 [policy.random]
 "#;
 
-/// Who has rated everything has no example to train on: a job without a step, which leaves all numbers as they are.
+/// A user who has rated everything has no example to train on: the job has no step, and all numbers stay as they are.
 #[test]
 fn who_rated_everything_moves_nothing_and_who_has_nothing_is_not_asked() {
     let place = Workplace::with(EDGES);

@@ -1,4 +1,4 @@
-//! What travels up of whole jobs that are done to be looked at: by hand.
+//! Upload of whole jobs that answer a probe: by hand.
 
 use super::super::support::{SCENARIO, Workplace, line_of};
 use serde_json::Value;

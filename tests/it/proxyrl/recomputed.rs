@@ -182,7 +182,7 @@ fn assert_close(found: &Value, expected: f64, what: &str) {
     }
 }
 
-/// What a case of [`LEARNING`] says.
+/// The settings of a case of [`LEARNING`].
 struct Case {
     is_shared: bool,
     hidden: usize,

@@ -1,4 +1,4 @@
-//! What a scenario may not ask of these policies: one error each, that names the key.
+//! Wrong settings of these policies: one error each, that names the key.
 
 use super::{SYNCHRONOUS, Toy, experiment};
 use crate::contracts::{PROTOCOLS, experiment as plain};
@@ -83,7 +83,7 @@ fn what_the_task_lacks_is_named() {
     for policy in [training, "[policy.fedrl]\n"] {
         assert_refused(&error(&plain(SYNCHRONOUS, &format!("{none}{policy}"))), &["losses of clients that train"]);
     }
-    // What λ leaves out need not be measured.
+    // A metric that λ leaves out need not be measured.
     let more = "[policy.proxyrl]\ncontribution = \"training\"\naccuracy = \"test_loss\"\nlambda = 1.0\nhidden = 2\n";
     assert_eq!(error(&plain(SYNCHRONOUS, &format!("{linear}{more}"))), "");
 }

@@ -35,7 +35,7 @@ pub fn ratings() -> String {
     text + "5\t20\t0\t2\t1\ttrain\n7\t3\t1\t500\t4\ttest\n"
 }
 
-/// What a client holds, by the names of users and items.
+/// A client's data, by the names of users and items.
 #[derive(Default)]
 pub struct Client {
     pub categories: Vec<u32>,
@@ -74,7 +74,7 @@ impl Client {
     }
 }
 
-/// What is left of the files.
+/// The remaining contents of the files.
 pub struct Files {
     pub users: BTreeSet<u32>,
     pub items: BTreeSet<u32>,

@@ -66,7 +66,7 @@ fn fewer_categories_than_clients_and_data_without_any_are_named() {
 
 #[test]
 fn an_empty_client_is_named() {
-    // All ratings of category 7 are outside the range, so that there is none.
+    // All ratings of category 7 are outside the range, so that the category is empty.
     let place = place(WORLD, &world(0, true), false);
     let spoilt = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();

@@ -1,4 +1,4 @@
-//! What `clippy.toml` bans is banned where clippy is not installed, too; some crates are named in one file.
+//! The bans of `clippy.toml` hold where clippy is not installed, too; some crates are named in one file.
 
 use super::source::{Source, Violation, assert_named, assert_none, program, root};
 use std::fs;

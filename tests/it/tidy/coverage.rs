@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What the opening comment of a policy has.
+/// The parts of a policy's opening comment.
 const HEADINGS: [&str; 7] =
     ["Definition", "Inputs", "Explanation", "Source", "Deviations from the source", "Cost", "Determinism"];
 

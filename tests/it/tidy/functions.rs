@@ -36,7 +36,7 @@ fn closing(plain: &str, opening: usize) -> Option<usize> {
         .map(|length| opening + length)
 }
 
-/// Where the body of a function opens whose name ends at a place; none if it has no body.
+/// Where the body of a function opens whose name ends at a place; `None` without a body.
 fn opening(plain: &str, mut at: usize) -> Option<usize> {
     let (mut depth, mut before) = (0, b' ');
     while let Some(&byte) = plain.as_bytes().get(at) {

@@ -37,7 +37,7 @@ fn upward(table: &[(String, Vec<String>)], sources: &[Source]) -> (Vec<Violation
         let (own_crate, rest) = match source.path.strip_prefix("crates/") {
             Some(rest) => match rest.split_once("/src/") {
                 Some(parts) => parts,
-                // What a build script uses is no part of the program.
+                // Dependencies of build scripts are no part of the program.
                 None => continue,
             },
             None => ("src", source.path.strip_prefix("src/").unwrap()),
@@ -55,7 +55,7 @@ fn upward(table: &[(String, Vec<String>)], sources: &[Source]) -> (Vec<Violation
         for (index, code) in source.program().lines().enumerate() {
             let above =
                 |name: &str, user: &str| source.at_line(index + 1, format!("{user} uses {name}, which is above it"));
-            // The name that a crate has for itself, for what its derives write.
+            // The name that a crate has for itself, for the code that its derives write.
             if code.starts_with("extern crate self as ") {
                 continue;
             }

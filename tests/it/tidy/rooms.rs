@@ -141,7 +141,7 @@ fn resolved<'m>(path: &[&str], own: &str, modules: &BTreeSet<&'m str>) -> Option
     modules.get(module.as_str()).copied()
 }
 
-/// What the files of one crate import from each other.
+/// The imports of one crate's files from each other.
 fn arrows<'a>(sources: &'a [Source], folder: &str) -> Vec<Arrow<'a>> {
     let files: BTreeMap<&str, &Source> = sources
         .iter()

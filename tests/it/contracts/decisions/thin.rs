@@ -159,7 +159,7 @@ fn a_pacer_under_every_protocol() {
     compare(world, Pacer, expected);
 }
 
-/// What a subset was worth, by its clients.
+/// The value of a subset, by its clients.
 type Worth = Vec<(Vec<u32>, f64)>;
 
 /// Selects two clients, and from then on the one whose update alone was worth most; looks at the model's layout first.
