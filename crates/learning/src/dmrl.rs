@@ -195,7 +195,7 @@ impl Shape {
 pub struct Objective {
     /// Negatives of an example; at least 1.
     pub negatives: usize,
-    /// By how much a positive is to score above a negative.
+    /// Margin by which a positive is to score above a negative.
     pub margin: f32,
     /// Weight of the mean distance correlation.
     pub disentangle: f64,

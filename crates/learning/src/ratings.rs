@@ -137,7 +137,7 @@ impl Filters {
 
     /// Refuses settings that need values where there are none.
     fn check_values(&self, has_values: bool) -> Result<(), DataError> {
-        let expected = "left out, because these data have no ratings, only who has what";
+        let expected = "left out, because these data have no ratings, only pairs of user and item";
         let refuse = |key: &str, found| Err(DataError::Setting { key: key.to_owned(), found, expected });
         match (has_values, self.range, self.positive_at_least) {
             (false, Some([least, most]), _) => refuse("range", format!("[{least}, {most}]")),

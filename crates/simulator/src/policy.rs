@@ -224,13 +224,13 @@ pub struct PolicyRng<'a> {
 
 /// The policies of a run.
 pub enum Policies {
-    /// Of a single server.
+    /// The policy of a single server.
     Server(Box<dyn Policy>),
-    /// Under `hierarchical`.
+    /// Policies under `hierarchical`.
     Tiers {
-        /// Of each edge server.
+        /// The policy of each edge server.
         edges: Vec<Box<dyn Policy>>,
-        /// Of the cloud, if it chooses among edge servers.
+        /// The policy of the cloud, if one chooses among edge servers.
         cloud: Option<Box<dyn Policy>>,
     },
 }

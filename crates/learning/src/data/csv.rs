@@ -320,7 +320,7 @@ impl<'a> Part<'a> {
                 return Err(self.wrong_field(line, &self.header[column], field, "a name or a number"));
             }
             Role::Label if field.parse::<f64>().is_ok_and(f64::is_nan) => {
-                let expected = "a class, a name or a number; NaN stands for what is missing";
+                let expected = "a class, a name or a number; NaN stands for a missing value";
                 return Err(self.wrong_field(line, &self.header[column], field, expected));
             }
             Role::Label | Role::Group if field.len() > NAME_MAX => {

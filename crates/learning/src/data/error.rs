@@ -278,7 +278,7 @@ pub enum DataError {
          normalised by the training examples' mean {mean:e} and deviation {deviation:e}; leave normalize out or the channel"
     )]
     Scale {
-        /// Of training or test.
+        /// The part: training or test.
         part: &'static str,
         /// Which example, from 0.
         example: usize,

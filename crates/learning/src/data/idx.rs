@@ -149,7 +149,7 @@ fn locate(folder: &Path, name: &str) -> Result<PathBuf, DataError> {
     }
 }
 
-/// Those of the four files that a folder has.
+/// The files that a folder has, out of the four.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let kinds = ["train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"];
     kinds.iter().filter_map(|kind| locate(folder, &format!("{kind}-ubyte")).ok()).collect()

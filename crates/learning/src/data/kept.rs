@@ -18,7 +18,7 @@ impl<T> Kept<T> {
     /// The value of a key, loaded at the first call.
     ///
     /// # Errors
-    /// Those of loading it; then nothing is kept.
+    /// As `load`; then nothing is kept.
     pub fn once(&self, key: String, load: impl FnOnce() -> Result<T, DataError>) -> Result<Arc<T>, DataError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = kept.get(&key) {

@@ -180,7 +180,7 @@ impl PartitionConfig {
 pub enum TestSplit {
     /// By the shares of each class that were drawn for its servers, servers × classes, rounded by largest remainders.
     Rounded(Array2<f64>),
-    /// By such shares, each example drawn.
+    /// By shares of each class, each example drawn.
     Drawn(Array2<f64>),
     /// By groups: to the server whose clients train on the group.
     Groups,

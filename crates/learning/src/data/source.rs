@@ -119,13 +119,13 @@ impl DataCache {
     pub fn of<T: Default + Any + Send + Sync>(&self) -> Arc<T> {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let other = others.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
-        other.downcast().expect("what is kept under a type is of it")
+        other.downcast().expect("a value kept under a type is of it")
     }
 
     /// A table from which each seed draws its rows for testing, read once.
     ///
     /// # Errors
-    /// Those of reading it.
+    /// As reading it.
     pub fn table(
         &self,
         key: String,

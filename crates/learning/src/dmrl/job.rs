@@ -108,9 +108,9 @@ pub struct Data<'a> {
 /// A thread's buffers from job to job.
 #[derive(Debug, Default)]
 pub struct Worker {
-    /// Of the network.
+    /// The network's buffers.
     pub scratch: Scratch,
-    /// Of the examples.
+    /// The examples' buffers.
     pub examples: Examples,
     /// Places of examples, in some order.
     pub order: Vec<u32>,

@@ -35,9 +35,9 @@ pub fn prepare(graph: &Graph, features: &[Lanes], lanes: usize) -> (Vec<Lanes>, 
 /// Rows of every layer.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// Of each layer after the first, the sums over neighbours.
+    /// Sums over neighbours, for each layer after the first.
     sums: Vec<Vec<Lanes>>,
-    /// Of each layer, its output.
+    /// Output of each layer.
     pub outputs: Vec<Vec<Lanes>>,
     scaled: Vec<Lanes>,
     before: Vec<Lanes>,

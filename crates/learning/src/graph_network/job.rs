@@ -8,7 +8,7 @@ use crate::trainer::{Buffers, DenseJob, Slopes, Wanted};
 /// A thread's buffers from job to job.
 #[derive(Debug, Default)]
 pub struct Worker {
-    /// Of the network.
+    /// The network's buffers.
     pub scratch: Scratch,
     losses: Vec<f32>,
     order: Vec<u32>,

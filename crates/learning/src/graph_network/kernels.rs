@@ -18,7 +18,7 @@ pub struct Constants<'a> {
     pub bias: &'a [Lanes],
     /// Two rows.
     pub edge: [&'a [Lanes]; 2],
-    /// Of each node, one for each of the two.
+    /// Transitions of each node, for each of the two.
     pub transitions: [&'a [f32]; 2],
 }
 
@@ -283,7 +283,7 @@ pub struct Scores<'a> {
     pub ends: &'a [(u32, u32)],
     /// Which of them.
     pub chosen: &'a [u32],
-    /// One for each chosen.
+    /// One output for each chosen pair.
     pub out: &'a mut [f32],
 }
 
@@ -315,7 +315,7 @@ pub struct Spread<'a> {
     pub ends: &'a [(u32, u32)],
     /// Which of them.
     pub chosen: &'a [u32],
-    /// One for each chosen.
+    /// One slope for each chosen pair.
     pub slopes: &'a [f32],
     /// Rows of nodes; zero before.
     pub out: &'a mut [Lanes],

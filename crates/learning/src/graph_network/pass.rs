@@ -13,9 +13,9 @@ pub struct Packed {
     pub backward: Vec<Lanes>,
     pub bias: Vec<Lanes>,
     pub edge: [Vec<Lanes>; 2],
-    /// Of target and source.
+    /// Attention of target and source.
     pub attention: [Vec<Lanes>; 2],
-    /// Of each head.
+    /// Attention of the edge, for each head.
     pub of_edge: Vec<[f32; 2]>,
 }
 

@@ -55,7 +55,7 @@ impl Footprint {
         Self { neighbours: true, ..self }
     }
 
-    /// Of jobs whose steps meet all their positives.
+    /// The footprint of jobs whose steps meet all their positives.
     #[must_use]
     pub fn with_all_positives(self) -> Self {
         Self { all_positives: true, ..self }

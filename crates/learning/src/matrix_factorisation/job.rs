@@ -24,11 +24,11 @@ pub enum Negatives<'a> {
 /// Numbers added to the slopes of travelling parameters, in every step of plain descent. Users have none.
 #[derive(Clone, Copy, Debug)]
 pub struct Correction<'a> {
-    /// One for each weight of the networks that travel.
+    /// One addend for each weight of the networks that travel.
     pub weights: &'a [f32],
-    /// One for each number of the item table.
+    /// One addend for each number of the item table.
     pub table: &'a [f32],
-    /// Whether all rows of the table have them, which then move; else those that the job's steps move, each of them in
+    /// Whether all rows of the table have addends, and move; else the rows that the job's steps move, each of them in
     /// every step, whether its mini-batch meets it or not.
     pub is_whole: bool,
 }

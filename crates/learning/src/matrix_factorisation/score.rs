@@ -34,7 +34,7 @@ pub struct ItemPanels {
 }
 
 impl ItemPanels {
-    /// Of the item table, items × dimensions.
+    /// The panels of an item table, items × dimensions.
     ///
     /// # Panics
     /// If the table has not whole rows.

@@ -41,9 +41,9 @@ impl<'a> Scores<'a> {
 /// Sums over errors of predicted numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Errors {
-    /// Of their squares.
+    /// Sum of their squares.
     pub squares: f64,
-    /// Of their sizes.
+    /// Sum of their sizes.
     pub absolute: f64,
     /// How many there are.
     pub count: f64,

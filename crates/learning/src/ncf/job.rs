@@ -32,7 +32,7 @@ struct Networks {
     shape: Option<Shape>,
     weights: Vec<f32>,
     starts: Vec<f32>,
-    /// Of weights that travel; empty without a correction.
+    /// Corrections of weights that travel; empty without any.
     corrections: Vec<f32>,
     gradient: Vec<f32>,
     turned: Vec<f32>,

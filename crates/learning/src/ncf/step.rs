@@ -20,7 +20,7 @@ pub struct Parts {
 pub struct Scratch {
     users: [Vec<u32>; 2],
     items: [Vec<u32>; 2],
-    /// Of the network and the proxy.
+    /// Parts of the network and of the proxy.
     parts: [Parts; 2],
 }
 

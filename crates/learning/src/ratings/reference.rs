@@ -85,9 +85,9 @@ pub struct Biases {
 /// Errors of the two references on a part, as roots of mean squares; NaN where the part is empty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
-    /// Of the mean alone.
+    /// Error of the mean alone.
     pub mean: f64,
-    /// Of mean and biases.
+    /// Error of mean and biases.
     pub bias: f64,
 }
 

@@ -196,9 +196,9 @@ pub struct RatingsSplit {
     pub data: Arc<Ratings>,
     /// For training; the examples that clients hold are numbered by their places here.
     pub train: Vec<u32>,
-    /// For validation; may be empty.
+    /// Ratings for validation; may be empty.
     pub valid: Vec<u32>,
-    /// For testing.
+    /// Ratings for testing.
     pub test: Vec<u32>,
 }
 

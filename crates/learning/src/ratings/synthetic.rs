@@ -80,7 +80,7 @@ const PAIRS_MAX: u64 = 1 << 32;
 /// Numbers of the streams, as documented above.
 const ITEMS: u32 = 6;
 const USERS: u32 = 7;
-/// Of features: noise and mixture of text, then of images.
+/// Numbers of the streams of features: noise and mixture of text, then of images.
 const FEATURES: [[u32; 2]; 2] = [[9, 10], [11, 12]];
 /// Standard deviation of the noise of a feature.
 const FEATURE_NOISE: f64 = 0.5;

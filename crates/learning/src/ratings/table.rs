@@ -33,7 +33,7 @@ pub(super) struct Headings<'a> {
 }
 
 impl Headings<'static> {
-    /// Of files without a header.
+    /// Names for files without a header.
     pub const PLAIN: Self = Self { user: "user", item: "item", value: "rating", time: "time", group: "group" };
 }
 

@@ -39,9 +39,9 @@ pub struct Triplet {
 /// The triplets of a table, each list in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Triplets {
-    /// Of ratings for training.
+    /// Triplets of ratings for training.
     pub train: Vec<Triplet>,
-    /// Of ratings for validation.
+    /// Triplets of ratings for validation.
     pub valid: Vec<Triplet>,
     /// Ratings without a triplet; empty if all have one.
     pub missing: Option<Missing>,

@@ -98,9 +98,9 @@ impl Settings {
 /// The rows to start from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
-    /// Of all items.
+    /// Rows of all items.
     pub items: Vec<f32>,
-    /// Of all users.
+    /// Rows of all users.
     pub users: Vec<f32>,
     /// Weights of networks that everybody begins with; empty where there are none.
     pub weights: Vec<f32>,

@@ -125,9 +125,7 @@ impl Plan {
         }
         match context.evaluates_every_round {
             true => Ok(()),
-            false => {
-                wrong("an actor that learns is rewarded by what every round measures; give every = 1 in [evaluate]")
-            }
+            false => wrong("an actor that learns is rewarded by metrics of every round; give every = 1 in [evaluate]"),
         }
     }
 

@@ -22,7 +22,7 @@ impl Answers {
             None if trains => *answers = Some(Self::default()),
             Some(_) if !trains => {
                 let message =
-                    format!("is what candidates send that train for a probe, and {otherwise}; take the key out");
+                    format!("is the answer of candidates that train for a probe, and {otherwise}; take the key out");
                 return Err(Complaint::new("answers", message));
             }
             _ => {}

@@ -200,7 +200,7 @@ impl Policy for Bsfl {
         let unweighted = Reward { alpha: self.cohort as f64, ..self.reward };
         unweighted.gains(&view.history(ask, self.cohort), available, &mut g);
         explanation.array("g", g);
-        let bound = |client| self.bounds[available.binary_search(client).expect("who was selected was a candidate")];
+        let bound = |client| self.bounds[available.binary_search(client).expect("a selected client was a candidate")];
         let chosen: Vec<f64> = selection.iter().map(bound).collect();
         explanation.scalar("bottleneck", bottleneck(&chosen, take.min(cohort)));
     }

@@ -129,7 +129,7 @@ impl PolicySettings for Config {
         }
         let metric = asked(context.metrics, "metric", &self.metric)?;
         if !context.evaluates_every_round {
-            let message = "fedacs is rewarded by what every round measures; give every = 1 in [evaluate]";
+            let message = "fedacs is rewarded by a metric of every round; give every = 1 in [evaluate]";
             return Err(Complaint::new("", message));
         }
         let Some(target) = self.target else {
@@ -368,7 +368,7 @@ impl Policy for FedAcs {
     fn warning(&self) -> Option<String> {
         (!self.has_explored).then(|| {
             format!(
-                "the run was over before fedacs chose anything by what it had learned: its first rounds try all numbers of \
+                "the run was over before fedacs chose anything by its rewards: its first rounds try all numbers of \
                  clients up to {}; give a larger budget or more rounds, or a smaller cohort",
                 self.most
             )

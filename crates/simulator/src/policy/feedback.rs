@@ -169,7 +169,7 @@ pub struct RoundReport<'a> {
 pub struct EdgeAccuracy {
     /// Of the model that it made in its round before; before the first, of the initial one.
     pub before: f64,
-    /// Of the model that it made in this round.
+    /// Accuracy of the model that it made in this round.
     pub after: f64,
 }
 
@@ -178,6 +178,6 @@ pub struct EdgeAccuracy {
 pub struct ModelQuality {
     /// Of the model before the round's aggregation: the model sent, where rounds send one.
     pub before: f64,
-    /// Of the model after it.
+    /// Quality of the model after it.
     pub after: f64,
 }

@@ -79,7 +79,7 @@ impl Policy for GeniePolicy {
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
     ) {
-        let genie = view.genie.expect("who says so is shown the truth");
+        let genie = view.genie.expect("a policy that sees the truth has it");
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);
         let gain = view.gains(&genie.reward, ask, self.cohort, &mut self.gains);

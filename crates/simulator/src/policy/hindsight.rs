@@ -91,7 +91,7 @@ impl Policy for Hindsight {
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
     ) {
-        let (best, _) = view.foreseen.expect("a run gives what a policy foresees");
+        let (best, _) = view.foreseen.expect("a policy that foresees sets is given the best one");
         selection.extend_from_slice(best);
     }
 

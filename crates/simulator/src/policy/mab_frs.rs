@@ -263,7 +263,7 @@ impl PolicySettings for Config {
 struct MabFrs {
     #[state(skip = "from the scenario")]
     kappa: f64,
-    /// In seconds.
+    /// `T_semi` in seconds.
     #[state(skip = "from the scenario")]
     t_semi: f64,
     #[state(skip = "from the scenario")]

@@ -97,7 +97,7 @@ struct Oort {
     penalty: f64,
     #[state(skip = "from the scenario")]
     clip: f64,
-    /// As of the last selection.
+    /// ε of the last selection.
     epsilon: f64,
     #[state(skip = "from the scenario")]
     decay: f64,
@@ -251,7 +251,7 @@ impl Oort {
         let ids: Vec<ClientId> = weighed.iter().map(|(client, _)| *client).collect();
         let is_flat = weighed.iter().all(|(_, weight)| *weight == 0.0);
         let weight = |client: ClientId| {
-            let place = ids.binary_search(&client).expect("who is drawn was weighed");
+            let place = ids.binary_search(&client).expect("a drawn client was weighed");
             if is_flat { 1.0 } else { weighed[place].1 }
         };
         draw_by_weight(&ids, weight, count, rng.policy, &mut self.race, out);
@@ -259,7 +259,7 @@ impl Oort {
 
     fn learn(&mut self, report: &TrainingReport<'_>) {
         let client = report.client.index();
-        let loss_rms = report.loss_rms.expect("a policy is told what it wants to know");
+        let loss_rms = report.loss_rms.expect("wanted statistics of updates are told");
         let utility = report.examples as f64 * loss_rms;
         self.latency[client] = report.latency.seconds();
         if utility.is_finite() {
@@ -301,7 +301,7 @@ impl Policy for Oort {
         self.score();
         self.admit(ask.sizes(&self.made.candidates).0);
         let score = |client: &ClientId| {
-            let place = self.made.candidates.binary_search(client).expect("who is admitted is a candidate");
+            let place = self.made.candidates.binary_search(client).expect("an admitted client is a candidate");
             (*client, self.made.scores[place])
         };
         let admitted: Vec<(ClientId, f64)> = self.made.admitted.iter().map(score).collect();

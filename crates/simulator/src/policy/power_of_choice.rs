@@ -70,7 +70,7 @@ pub enum Losses {
     Fresh,
     /// The loss each client reported when it last trained.
     LastKnown,
-    /// Of a whole job that each candidate does for this selection.
+    /// The loss of a whole job that each candidate does for this selection.
     Trained,
 }
 

@@ -195,7 +195,7 @@ impl Policy for Rpfl {
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
         if let Feedback::Trained(report) = feedback {
-            let change = report.change.expect("what a policy wants to know of updates is told");
+            let change = report.change.expect("wanted statistics of updates are told");
             self.changes[report.client.index()] = change.to_vec();
             self.is_new = true;
         }

@@ -242,7 +242,7 @@ impl CloudConfig {
             Complaint::new(key, message)
         };
         let cohort = self.cohort.ok_or_else(|| missing("cohort", "how many edge servers take part in a round"))?;
-        let policy = self.policy.as_ref().ok_or_else(|| missing("policy", "who chooses edge servers"))?;
+        let policy = self.policy.as_ref().ok_or_else(|| missing("policy", "the policy that chooses edge servers"))?;
         if policy.sees_truth() {
             return Err(Complaint::new("policy", "the genie knows clients, not edge servers; take another policy"));
         }

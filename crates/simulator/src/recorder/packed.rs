@@ -52,7 +52,7 @@ impl<W: Write> Packed<W> {
 
     /// The writer of the packed bytes.
     pub const fn inner_mut(&mut self) -> &mut W {
-        self.out.as_mut().expect("only who ends the file takes its writer")
+        self.out.as_mut().expect("only the end of the file takes its writer")
     }
 
     /// Packs the rest, ends the file and returns the writer.
@@ -87,7 +87,7 @@ impl<W: Write> Packed<W> {
             }
         }
         block.clear();
-        out.as_mut().expect("only who ends the file takes its writer").write_all(packed)
+        out.as_mut().expect("only the end of the file takes its writer").write_all(packed)
     }
 }
 

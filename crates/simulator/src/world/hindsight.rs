@@ -37,7 +37,7 @@ pub(super) fn define(
         let kind = task.and_then(|task| task.probe_kinds().iter().find(|kind| kind.name == name));
         if !kind.map_or(task.is_some_and(|task| task.describe().has_losses), |kind| kind.numbers == 1) {
             let message = format!(
-                "adds up what clients answer when they are asked for {name:?}, or else their losses, and the clients \
+                "adds up clients' answers to {name:?}, or else their losses, and the clients \
                  of this task know neither; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
             );
             return Err(WorldError::scenario("regret.utility", message));
@@ -140,7 +140,7 @@ fn check_metrics(weights: &BTreeMap<String, f64>, measures: Option<&Measures>) -
 /// Why it is not defined; `None` if it is.
 fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'static str> {
     if !trains {
-        return Some("compares what clients would have learned, and this task does not train; take it out");
+        return Some("compares updates of clients, and this task does not train; take it out");
     }
     if population.has_traced_links() || population.has_interruptions() {
         return Some(
@@ -157,19 +157,19 @@ fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'sta
     };
     if rule.take < rule.ask {
         return Some(
-            "is not defined where fewer updates are waited for than clients are asked: which updates count depends on who else \
-             is asked; take as many as you ask, or take it out",
+            "is not defined where fewer updates are waited for than clients are asked: which updates count depends on the \
+             other clients; take as many as you ask, or take it out",
         );
     }
     if rule.carry.is_some() {
         return Some(
-            "is not defined where late updates join a later round, for which nobody knows what they are worth; give \
+            "is not defined where late updates join a later round, where their value is unknown; give \
              late = \"drop\", or take it out",
         );
     }
     if rule.quorum > 0 {
         return Some(
-            "is not defined with a quorum: what an update is worth would depend on how many others arrive; take one of the \
+            "is not defined with a quorum: an update's value would depend on how many others arrive; take one of the \
              two out",
         );
     }

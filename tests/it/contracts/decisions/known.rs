@@ -23,7 +23,7 @@ fn forecast_world() -> World {
 #[derive(Clone)]
 struct Asking {
     capabilities: Capabilities,
-    /// Of which client, from when until when after now, in seconds.
+    /// Client, beginning and end of the interval, in seconds after now.
     question: (u32, u64, u64),
     answers: Arc<Mutex<Vec<Result<bool, ForecastError>>>>,
     bounds: Arc<Mutex<Vec<Option<Bounds>>>>,

@@ -92,7 +92,7 @@ impl Stateful for Pacer {
     fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
-/// Of a job of so many epochs.
+/// Duration of a job of so many epochs.
 const fn duration(epochs: u32) -> Span {
     Span((2 + 2 * epochs as u64) * 1_000_000_000)
 }

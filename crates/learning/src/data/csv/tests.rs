@@ -290,6 +290,6 @@ fn a_quote_that_is_not_closed_is_found_on_its_line() {
 fn a_label_that_is_no_number_and_no_name_is_refused() {
     for label in ["nan", "NaN", "-nan"] {
         let said = wrong(format!("x,y\n1,0\n2,{label}\n").as_bytes());
-        assert!(said.contains(":3: column \"y\"") && said.contains("NaN stands for what is missing"), "{said}");
+        assert!(said.contains(":3: column \"y\"") && said.contains("NaN stands for a missing value"), "{said}");
     }
 }

@@ -139,7 +139,7 @@ pub(super) fn raise_to_minimum(counts: &mut [usize], classes: usize, minimum: &[
         .collect();
     for client in 0..sizes.len() {
         while sizes[client] < minimum[client] {
-            let (excess, Reverse(donor)) = donors.pop().expect("there is at least what the minima add up to");
+            let (excess, Reverse(donor)) = donors.pop().expect("examples suffice for the sum of the minima");
             assert!(excess > 0 && excess + minimum[donor] == sizes[donor], "a donor keeps its minimum");
             let mixture = &counts[donor * classes..][..classes];
             let class = (0..classes).max_by_key(|&class| (mixture[class], Reverse(class))).expect("there are classes");

@@ -50,9 +50,9 @@ pub struct Skew {
 /// Examples of each class of an edge server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassCounts {
-    /// Of its clients, for training.
+    /// Training examples of its clients.
     pub train: Vec<usize>,
-    /// For testing.
+    /// Test examples.
     pub test: Vec<usize>,
 }
 

@@ -49,9 +49,9 @@ pub struct Source {
     pub data: Arc<Ratings>,
     /// The clients' ratings and users.
     pub holdings: Holdings,
-    /// For validation, if there is anything.
+    /// Ratings for validation, if there are any.
     pub valid: Option<HeldOut>,
-    /// For testing.
+    /// Ratings for testing.
     pub test: HeldOut,
     /// How unevenly training ratings are spread.
     skew: Skew,

@@ -69,7 +69,7 @@ impl dyn RowRecommender + '_ {
 
 /// A model whose losses are asked for.
 pub(super) enum AskedModel<'a> {
-    /// Of products of rows.
+    /// Scores are products of rows.
     Products { table: &'a [f32], dimensions: usize },
     /// All items have passed the first layer.
     Network(Losses),

@@ -35,7 +35,7 @@ const RATE: f32 = 1_024.0;
 
 /// Slopes of a mean loss of some triplets.
 pub(super) struct Slopes {
-    /// By the weights of networks.
+    /// Slopes of the networks' weights.
     weights: Vec<f32>,
     /// Items whose rows have one, ascending, and these.
     pub items: Vec<u32>,

@@ -46,7 +46,7 @@ impl Pull {
     /// # Panics
     /// If a statistic is missing that the policy wants: a broken invariant.
     pub fn take(&mut self, report: &TrainingReport<'_>) {
-        let wanted = "what a policy wants to know of updates is told";
+        let wanted = "wanted statistics of updates are told";
         let loss_rms = report.loss_rms.expect(wanted);
         self.update = Some(Validated {
             quality: report.quality.expect(wanted),
@@ -69,7 +69,7 @@ pub(super) struct Known {
     data_quality: Option<f64>,
 }
 
-/// Of all clients.
+/// Contributions of all clients.
 #[derive(Debug, Stateful)]
 pub(super) struct Utilities {
     #[state(skip = "from the scenario")]

@@ -65,9 +65,9 @@ pub enum Variant {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a duration such as \"5 s\" (variant paper), or a number of points (variant released)")]
 pub enum Step {
-    /// Of the percentile.
+    /// Points of the percentile.
     Points(f64),
-    /// Of the preferred duration.
+    /// A step of the preferred duration.
     Time(Duration),
 }
 

@@ -67,7 +67,7 @@ pub struct TableConfig {
     pub key: Option<String>,
     #[serde(skip)]
     records: Memo<Named<Records>>,
-    /// By seed.
+    /// Assignments by seed.
     #[serde(skip)]
     assignments: Memo<BTreeMap<u64, Arc<Assignment>>>,
 }

@@ -82,7 +82,7 @@ pub struct Config {
     pub dropout: f64,
     /// Negatives of an example; from 1 to 1,000.
     pub negatives: usize,
-    /// By how much a positive is to score above a negative; above 0.
+    /// Margin by which a positive is to score above a negative; above 0.
     pub margin: f64,
     /// Weight of the mean distance correlation between factors; 0 or more.
     pub disentangle: f64,
