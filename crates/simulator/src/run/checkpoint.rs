@@ -18,10 +18,10 @@ impl Stateful for Run<'_> {
         engine.exchange(state, &mut models);
         match protocol {
             Protocol::Rounds(rounds) => state.field(rounds),
-            Protocol::Buffered(buffered) => buffered.exchange(engine.world, state),
+            Protocol::Buffered(buffered) => buffered.exchange(state),
             Protocol::Hierarchy(hierarchy) => {
-                let (world, learning, jobs) = (engine.world, server.learning.as_ref(), &engine.jobs);
-                hierarchy.exchange(&mut Between { world, learning, jobs, models: &mut models }, state);
+                let (learning, jobs) = (server.learning.as_ref(), &engine.jobs);
+                hierarchy.exchange(&mut Between { learning, jobs, models: &mut models }, state);
             }
         }
     }

@@ -38,8 +38,8 @@ impl Run<'_> {
     /// What policies say of the run so far that a careful user should know.
     pub fn warnings(&self) -> Vec<String> {
         match &self.protocol {
-            Protocol::Rounds(rounds) => rounds.warning().into_iter().collect(),
-            Protocol::Buffered(buffered) => buffered.warning().into_iter().collect(),
+            Protocol::Rounds(rounds) => rounds.selector.policy.warning().into_iter().collect(),
+            Protocol::Buffered(buffered) => buffered.selector.policy.warning().into_iter().collect(),
             Protocol::Hierarchy(hierarchy) => hierarchy.warnings(),
         }
     }
@@ -124,8 +124,8 @@ impl Run<'_> {
     /// they differ.
     pub fn effective(&self) -> Vec<(String, Value)> {
         match &self.protocol {
-            Protocol::Rounds(rounds) => named(rounds.effective()),
-            Protocol::Buffered(buffered) => named(buffered.effective()),
+            Protocol::Rounds(rounds) => named(rounds.selector.policy.effective()),
+            Protocol::Buffered(buffered) => named(buffered.selector.policy.effective()),
             Protocol::Hierarchy(hierarchy) => hierarchy.effective(),
         }
     }
@@ -157,8 +157,8 @@ impl Run<'_> {
     /// servers, under names that begin with `edge0.` and so on.
     pub fn policy_file(&self) -> Option<Vec<u8>> {
         let tensors = match &self.protocol {
-            Protocol::Rounds(rounds) => rounds.tensors(),
-            Protocol::Buffered(buffered) => buffered.tensors(),
+            Protocol::Rounds(rounds) => rounds.selector.policy.tensors(),
+            Protocol::Buffered(buffered) => buffered.selector.policy.tensors(),
             Protocol::Hierarchy(hierarchy) => hierarchy.tensors(),
         };
         (!tensors.is_empty()).then(|| to_safetensors(&tensors))

@@ -5,12 +5,14 @@ mod clusters;
 mod cohort;
 mod probe;
 mod question;
+mod selector;
 mod server;
 mod settings;
 
 pub(super) use clusters::ClusterDecision;
 pub(super) use cohort::Cohort;
-pub(super) use probe::{Answered, Asked, Asking, Pending, carry_out, price};
-pub(super) use question::{Asker, Explained, Question, SelectionStreams, forecaster, view};
+pub(super) use probe::{Pending, price};
+pub(super) use question::{Asker, Explained, Question, SelectionStreams};
+pub(super) use selector::{Known, Limits, Selector};
 pub(super) use server::{CLOUD, RoundUnderWay, Server, Told, numbered, report_round};
 pub use settings::RunSettings;

@@ -1,24 +1,18 @@
 //! Asynchronous aggregation: see [`crate::protocol::buffered`].
 
 use crate::policy::{Feedback, JobReport, Policy, Selection, Waited};
-use crate::population::Forecaster;
 use crate::protocol::BufferedRule;
 use crate::recorder::RoundJobs;
 use crate::run::error::RunError;
 use crate::run::learning::{Intake, Work};
 use crate::run::meters::{HindsightMeter, Window};
-use crate::run::round::{
-    Answered, Asked, Asker, Asking, Pending, Question, RoundUnderWay, SelectionStreams, Server, Told, carry_out,
-    forecaster, numbered, price, view,
-};
+use crate::run::round::Pending;
+use crate::run::round::{Known, Limits, RoundUnderWay, Selector, Server, Told, price};
 use crate::run::timeline::{Engine, Event, JobId, Names, THE_SERVER, Terms, Timer};
 use crate::world::World;
-use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
+use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::state::State;
-use fedgenie_core::time::VirtualTime;
-use fedgenie_learning::model::weights::Tensor;
-use serde_json::Value;
 
 /// Jobs in a row that may end without an update, beside a hundred for each client at work.
 const MOST_WITHOUT_UPDATE: usize = 10_000;
@@ -26,21 +20,15 @@ const MOST_WITHOUT_UPDATE: usize = 10_000;
 /// The state of the protocol.
 pub(in crate::run) struct Buffered<'w> {
     rule: &'w BufferedRule,
-    policy: Box<dyn Policy>,
+    pub selector: Selector<'w>,
     /// Jobs that the server waits for.
     at_work: usize,
-    /// The policy's last selection.
-    turn: Turn,
     /// Number of each client's last job.
     numbers: Vec<JobNumber>,
     buffer: Vec<JobId>,
     /// Jobs that ended without an update since one was last taken.
     without_update: u32,
     choice: Selection,
-    /// What answers the policy's questions about availability, if it asks any.
-    forecaster: Option<Forecaster<'w>>,
-    /// The selection that waits for answers.
-    asked: Option<Pending>,
     /// The budget did not pay for a selection: there are no more.
     is_out: bool,
     /// Of the round under way.
@@ -51,18 +39,14 @@ pub(in crate::run) struct Buffered<'w> {
 
 impl<'w> Buffered<'w> {
     pub fn new(world: &'w World, rule: &'w BufferedRule, policy: Box<dyn Policy>) -> Self {
-        let forecaster = forecaster(world, &*policy, None);
         Self {
             rule,
-            policy,
+            selector: Selector::of_server(world, policy),
             at_work: 0,
-            turn: Turn(0),
             numbers: vec![JobNumber(0); world.population.len()],
             buffer: Vec::new(),
             without_update: 0,
             choice: Selection::default(),
-            forecaster,
-            asked: None,
             is_out: false,
             jobs: RoundJobs::default(),
             hindsight: HindsightMeter::new(world, Window::of_one(rule)),
@@ -70,53 +54,16 @@ impl<'w> Buffered<'w> {
     }
 
     /// Between rounds; jobs and a question may be under way.
-    pub fn exchange(&mut self, world: &World, state: &mut State<'_>) {
-        let Self {
-            rule: _,
-            policy,
-            at_work,
-            turn,
-            numbers,
-            buffer,
-            without_update,
-            choice: _,
-            forecaster: _,
-            asked,
-            is_out,
-            jobs: _,
-            hindsight,
-        } = self;
+    pub fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { rule: _, selector, at_work, numbers, buffer, without_update, choice: _, is_out, jobs: _, hindsight } =
+            self;
         assert!(buffer.is_empty(), "a round has settled its updates");
-        state.field(&mut **policy);
+        state.field(selector);
         state.field(at_work);
-        state.field(turn);
         state.fields(numbers);
         state.field(without_update);
         state.field(is_out);
-        let mut is_asked = asked.is_some();
-        state.field(&mut is_asked);
-        if state.is_loading() {
-            let streams = || SelectionStreams::new(world, Asker::Server, *turn);
-            let (answered, until) = (Answered::default(), VirtualTime::START);
-            *asked = is_asked.then(|| Pending { streams: streams(), answered, until });
-        }
-        asked.iter_mut().for_each(|asked| state.field(asked));
         hindsight.iter_mut().for_each(|meter| state.field(meter));
-    }
-
-    /// What the policy says of the run so far.
-    pub fn warning(&self) -> Option<String> {
-        self.policy.warning()
-    }
-
-    /// What the policy has worked out for parameters that are left open.
-    pub fn effective(&self) -> Vec<(&'static str, Value)> {
-        self.policy.effective()
-    }
-
-    /// The weights of the policy's networks.
-    pub fn tensors(&self) -> Vec<Tensor> {
-        self.policy.tensors()
     }
 
     /// Plays until the model has changed once.
@@ -161,7 +108,7 @@ impl<'w> Buffered<'w> {
             return Ok(());
         }
         while self.at_work < self.rule.concurrency {
-            if self.asked.as_ref().is_some_and(|asked| asked.until > engine.now()) {
+            if self.selector.asked.as_ref().is_some_and(|asked| asked.until > engine.now()) {
                 return Ok(());
             }
             if !engine.has_candidates(THE_SERVER) {
@@ -179,7 +126,8 @@ impl<'w> Buffered<'w> {
             self.judge(engine, server, client)?;
             let number = &mut self.numbers[client.index()];
             number.0 += 1;
-            let (turn, round, number, terms) = (self.turn, server.round(), *number, Terms::of(&self.choice, 0));
+            let (turn, round, number, terms) =
+                (self.selector.turn, server.round(), *number, Terms::of(&self.choice, 0));
             let id = engine.prepare(Names { client, turn, round, number, terms })?;
             let sent = server.learning.as_ref().map(|learning| learning.sent(0, client));
             engine.begin(id, sent, self.rule.concurrency + self.buffer.len())?;
@@ -192,29 +140,23 @@ impl<'w> Buffered<'w> {
         Ok(())
     }
 
-    fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
-        Question {
-            world: engine.world,
-            label: &server.label,
-            asker: Asker::Server,
-            turn: self.turn,
+    fn limits(&self, engine: &Engine<'_>, server: &Server<'_>) -> Limits {
+        Limits {
             round: server.round(),
-            now: engine.now(),
             least: 1,
             cohort: 1,
             most: 1,
             take: 1,
             bounds: engine.world.bounds_of_one(self.rule),
             has_rounds: false,
-            candidates: engine.candidates(THE_SERVER),
-            explain: server.settings.explain,
+            mixes: true,
         }
     }
 
     /// Selects a client; none if those who were asked take time to answer, or the budget does not pay for it.
     fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<ClientId>, RunError> {
         let (world, time) = (engine.world, engine.now());
-        let pending = match self.asked.take() {
+        let pending = match self.selector.asked.take() {
             Some(pending) => pending,
             None => match self.ask_clients(engine, server)? {
                 Some(pending) => pending,
@@ -223,24 +165,15 @@ impl<'w> Buffered<'w> {
         };
         if pending.until > time {
             engine.set_timer(Timer::Probe(THE_SERVER), pending.until);
-            self.asked = Some(pending);
+            self.selector.asked = Some(pending);
             return Ok(None);
         }
         // Others may be there now, whose jobs are dearer.
         if !self.is_payable(engine, 0) {
             return self.give_up(engine, server, 0);
         }
-        let Pending { mut streams, answered, .. } = pending;
-        let trained = answered.trained(&*self.policy);
-        let question = self.question(engine, server);
-        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(time));
-        let view = view(world, &server.counts, &*self.policy, question.bounds, forecaster);
-        let view = answered.view(view, &trained);
-        let offer = question.offer();
-        let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.choice)?;
-        question.check_alike(&engine.jobs, &self.choice)?;
-        server.offers.add(offer);
-        server.explanations.extend(explained.map(|object| numbered(object, self.turn, None)));
+        let limits = self.limits(engine, server);
+        self.selector.select(engine, server, (limits, Known::default()), pending, &mut self.choice)?;
         let selected = &self.choice;
         engine.note(&Record::Selected { round: server.round(), time, selected })?;
         server.count(world, selected);
@@ -261,8 +194,8 @@ impl<'w> Buffered<'w> {
         server: &mut Server<'w>,
         asked: u64,
     ) -> Result<Option<ClientId>, RunError> {
-        server.give_up(engine, self.turn, asked)?;
-        self.turn = Turn(self.turn.0 - 1);
+        server.give_up(engine, self.selector.turn, asked)?;
+        self.selector.turn.0 -= 1;
         (self.is_out, server.is_spent) = (true, false);
         Ok(None)
     }
@@ -286,32 +219,22 @@ impl<'w> Buffered<'w> {
 
     /// Begins the next selection: asks whom the policy wants to ask. None if the budget does not pay for that.
     fn ask_clients(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<Pending>, RunError> {
-        let world = engine.world;
-        self.turn = self.turn.next();
-        let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
-        let question = self.question(engine, server);
-        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = view(world, &server.counts, &*self.policy, question.bounds, forecaster);
-        let probe = question.probe(&mut *self.policy, &view, &mut streams)?;
-        let asked = price(engine, server, self.turn, &probe);
+        self.selector.turn = self.selector.turn.next();
+        let limits = self.limits(engine, server);
+        let (probe, streams) = self.selector.probe(engine, server, limits, Known::default())?;
+        let asked = price(engine, server, self.selector.turn, &probe);
         if !self.is_payable(engine, asked) {
             self.give_up(engine, server, asked)?;
             return Ok(None);
         }
-        let asking = Asking {
-            asker: Asker::Server,
-            turn: self.turn,
-            round: server.round(),
-            policy: &*self.policy,
-            model: server.learning.as_ref().map(|learning| learning.model(0)),
-        };
-        let Asked { answered, span, .. } = carry_out(engine, server, &asking, probe)?;
-        Ok(Some(Pending { streams, answered, until: engine.now() + span }))
+        let model = server.learning.as_ref().map(|learning| learning.model(0));
+        let (pending, _) = self.selector.ask_clients(engine, server, (limits.round, model), (probe, streams))?;
+        Ok(Some(pending))
     }
 
     /// Compares a selection with the best, if its round is judged: of one client, from the model it will be sent.
     fn judge(&mut self, engine: &Engine<'_>, server: &mut Server<'w>, client: ClientId) -> Result<(), RunError> {
-        let Self { hindsight, numbers, turn, .. } = self;
+        let Self { hindsight, numbers, selector: Selector { turn, .. }, .. } = self;
         let (Some(meter), Some(learning)) = (hindsight, &server.learning) else { return Ok(()) };
         if meter.is_due(server.round()) {
             let number = |client: ClientId| JobNumber(numbers[client.index()].0 + 1);
@@ -374,7 +297,7 @@ impl<'w> Buffered<'w> {
         self.at_work -= 1;
         engine.conclude(id, outcome)?;
         let report = JobReport { outcome, ..engine.jobs[id].report(waited, now, engine.now()) };
-        self.policy.observe(&Feedback::Job(report));
+        self.selector.policy.observe(&Feedback::Job(report));
         Ok(())
     }
 
@@ -394,7 +317,7 @@ impl<'w> Buffered<'w> {
             true => Intake::Nothing,
             false => Intake::Updates(work.collect(), self.rule.combine),
         };
-        let Self { policy, turn, jobs, .. } = self;
+        let Self { selector: Selector { policy, turn, .. }, jobs, .. } = self;
         let sought = server.sought(&**policy);
         let round = server.aggregate(engine, round, intake, sought)?;
         let is_spent = self.at_work == 0 && (self.is_out || engine.is_spent());

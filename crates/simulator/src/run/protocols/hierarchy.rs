@@ -128,7 +128,7 @@ impl<'w> Hierarchy<'w> {
 
     /// What the policies say of the run so far, each sentence once.
     pub fn warnings(&self) -> Vec<String> {
-        let of_edges = self.edges.iter().filter_map(Edge::warning);
+        let of_edges = self.edges.iter().filter_map(|edge| edge.selector.policy.warning());
         let of_cloud = self.cloud.as_ref().and_then(Cloud::warning);
         let all: BTreeSet<String> = of_edges.chain(of_cloud).collect();
         all.into_iter().collect()
@@ -137,7 +137,7 @@ impl<'w> Hierarchy<'w> {
     /// What policies have worked out for parameters that are left open: a list of edge servers' where they differ.
     pub fn effective(&self) -> Vec<(String, Value)> {
         let mut of_edges: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-        for (key, value) in self.edges.iter().flat_map(Edge::effective) {
+        for (key, value) in self.edges.iter().flat_map(|edge| edge.selector.policy.effective()) {
             of_edges.entry(key).or_default().push(value);
         }
         let one = |(key, values): (&str, Vec<Value>)| {

@@ -4,22 +4,18 @@
 mod selection;
 
 use crate::policy::Policy;
-use crate::population::Forecaster;
 use crate::protocol::{Combine, RoundRule};
 use crate::recorder::RoundJobs;
 use crate::run::error::RunError;
 use crate::run::learning::{Intake, Work};
 use crate::run::meters::{HindsightMeter, OpenRound, Window};
-use crate::run::round::{Cohort, RoundUnderWay, Server, Told, forecaster};
+use crate::run::round::{Cohort, RoundUnderWay, Selector, Server, Told};
 use crate::run::timeline::{Engine, Event, JobId, THE_SERVER, Timer};
 use crate::world::{Truth, World};
-use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
-use fedgenie_learning::model::weights::Tensor;
-use serde_json::Value;
 
 const BOUNDARY: Timer = Timer::Boundary(THE_SERVER);
 const WAKE: Timer = Timer::Wake(THE_SERVER);
@@ -29,18 +25,14 @@ const WAKE: Timer = Timer::Wake(THE_SERVER);
 pub(in crate::run) struct Rounds<'w> {
     #[state(skip = "from the scenario")]
     rule: &'w RoundRule,
-    policy: Box<dyn Policy>,
-    /// The policy's selection of the round under way: one in each.
-    turn: Turn,
+    /// One selection in each round.
+    pub selector: Selector<'w>,
     /// The regret meters, where there is a reward.
     #[state(each)]
     meters: Option<Meters>,
     /// The regret in hindsight, where it is metered.
     #[state(each)]
     pub hindsight: Option<HindsightMeter<'w>>,
-    /// What answers the policy's questions about availability, if it asks any.
-    #[state(skip = "from the scenario")]
-    forecaster: Option<Forecaster<'w>>,
     /// Jobs that missed their round and go on.
     carried: usize,
 
@@ -72,14 +64,11 @@ fn settled(cohort: &mut Cohort, _: &mut State<'_>) {
 
 impl<'w> Rounds<'w> {
     pub fn new(world: &'w World, rule: &'w RoundRule, policy: Box<dyn Policy>) -> Self {
-        let forecaster = forecaster(world, &*policy, None);
         Self {
             rule,
-            policy,
-            turn: Turn(0),
+            selector: Selector::of_server(world, policy),
             meters: world.truth.as_ref().map(Truth::meters),
             hindsight: HindsightMeter::new(world, Window::of_rounds(rule)),
-            forecaster,
             carried: 0,
             cut: rule.cut,
             cohort: Cohort::default(),
@@ -91,27 +80,12 @@ impl<'w> Rounds<'w> {
         }
     }
 
-    /// What the policy says of the run so far.
-    pub fn warning(&self) -> Option<String> {
-        self.policy.warning()
-    }
-
-    /// What the policy has worked out for parameters that are left open.
-    pub fn effective(&self) -> Vec<(&'static str, Value)> {
-        self.policy.effective()
-    }
-
-    /// The weights of the policy's networks.
-    pub fn tensors(&self) -> Vec<Tensor> {
-        self.policy.tensors()
-    }
-
     /// Plays one round.
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         self.jobs.clear();
         self.wait_until(engine, server.evaluated)?;
         let round = server.open_round(engine);
-        self.turn = self.turn.next();
+        self.selector.turn = self.selector.turn.next();
         self.wait_for_candidates(engine)?;
         if !self.select(engine, server)? {
             return self.end(engine, server, round);
@@ -119,14 +93,15 @@ impl<'w> Rounds<'w> {
         if self.cohort.selection.is_empty() {
             return self.close_empty(engine, server, round);
         }
-        self.cohort.prepare(engine, server.round(), self.turn)?;
+        self.cohort.prepare(engine, server.round(), self.selector.turn)?;
         self.measure(engine, server)?;
         let hindsight = match (&self.hindsight, &server.learning) {
             (Some(meter), Some(learning)) if meter.is_due(server.round()) => {
-                let numbers = (server.round(), self.turn);
+                let turn = self.selector.turn;
+                let numbers = (server.round(), turn);
                 let most = self.payable(engine, self.rule.ask, 0);
                 let learning = (learning, server.settings.parallel);
-                Some(meter.open(engine, numbers, most, |_| self.turn.into(), learning, None)?)
+                Some(meter.open(engine, numbers, most, |_| turn.into(), learning, None)?)
             }
             _ => None,
         };
@@ -202,7 +177,7 @@ impl<'w> Rounds<'w> {
         hindsight: Option<OpenRound<'w>>,
         is_abandoned: bool,
     ) -> Result<(), RunError> {
-        let Self { policy, turn, jobs, .. } = self;
+        let Self { selector: Selector { policy, turn, .. }, jobs, .. } = self;
         let sought = server.sought(&**policy);
         let round = server.aggregate(engine, round, intake, sought)?;
         if let Some((meter, open)) = self.hindsight.as_mut().zip(hindsight) {
@@ -276,7 +251,7 @@ impl<'w> Rounds<'w> {
     /// There is no further round: late updates that came meanwhile are not used.
     fn end(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>, round: RoundUnderWay) -> Result<(), RunError> {
         server.take_back(round);
-        self.turn = Turn(self.turn.0 - 1);
+        self.selector.turn.0 -= 1;
         self.joining.drain(..).try_for_each(|id| {
             engine.waste(id);
             engine.settle(id)
@@ -297,7 +272,7 @@ impl<'w> Rounds<'w> {
         let is_abandoned = self.cohort.arrived.len() < self.rule.quorum;
         self.carried += self.cohort.stop_waiting(engine, self.rule.carry.is_some(), &mut self.jobs)?;
         let intake = self.intake(engine, server, is_abandoned)?;
-        self.cohort.report(engine, &mut *self.policy, server.round(), timeout);
+        self.cohort.report(engine, &mut *self.selector.policy, server.round(), timeout);
         self.end_with(engine, server, round, intake, hindsight, is_abandoned)?;
         self.cohort.settle(engine)?;
         self.joining.drain(..).try_for_each(|id| engine.settle(id))?;

@@ -9,7 +9,7 @@ use crate::population::Forecaster;
 use crate::run::error::RunError;
 use crate::run::timeline::Jobs;
 use crate::world::World;
-use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
+use fedgenie_core::id::{EdgeId, Round, Turn};
 use fedgenie_core::rng::{Purpose, StreamRng};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
@@ -86,43 +86,6 @@ impl SelectionStreams {
         let stream = |purpose| world.streams.stream(purpose, asker.entity(), turn.0);
         Self { policy: stream(Purpose::Policy), solver: stream(Purpose::Solver) }
     }
-}
-
-/// What a server's policy knows of its clients before a selection: no answers to a probe, and no gains, which are
-/// worked out per round; the truth, and what it has to declare, only if it says so.
-pub(in crate::run) fn view<'a>(
-    world: &'a World,
-    counts: &'a [u32],
-    policy: &dyn Policy,
-    bounds: Bounds,
-    forecaster: Option<&'a Forecaster<'a>>,
-) -> ServerView<'a> {
-    let declared = policy.capabilities();
-    ServerView {
-        data_sizes: world.population.data_sizes(),
-        shares: &world.shares,
-        counts,
-        probed: &[],
-        answers: &[],
-        trained: &[],
-        gains: None,
-        genie: world.truth.as_ref().filter(|_| policy.sees_truth()).map(|truth| &truth.genie),
-        foreseen: None,
-        layout: world.task.as_ref().filter(|_| declared.layout).map(|task| task.layout()),
-        bounds: declared.bounds.then_some(bounds),
-        forecaster,
-    }
-}
-
-/// What answers a policy's questions about availability, if it declares that it asks any: of a server with these
-/// clients, or with all.
-pub(in crate::run) fn forecaster<'w>(
-    world: &'w World,
-    policy: &dyn Policy,
-    members: Option<&'w [ClientId]>,
-) -> Option<Forecaster<'w>> {
-    let asks = policy.capabilities().forecast;
-    if asks { Forecaster::new(&world.population, &world.streams, members) } else { None }
 }
 
 impl Question<'_> {

@@ -5,26 +5,21 @@ mod saved;
 
 pub(in crate::run) use saved::Between;
 
-use crate::policy::{Policy, RoundReport, ServerView};
-use crate::population::Forecaster;
+use crate::policy::{Policy, RoundReport};
 use crate::protocol::HierarchicalRule;
 use crate::recorder::RoundJobs;
 use crate::run::error::RunError;
 use crate::run::learning::{EdgeState, Work};
 use crate::run::meters::{HindsightMeter, OpenRound, Window};
-use crate::run::round::{
-    Asked, Asker, Asking, Cohort, Pending, Question, SelectionStreams, Server, carry_out, forecaster, numbered,
-    report_round, view,
-};
+use crate::run::round::{Cohort, Known, Limits, Pending, Selector, Server, report_round};
 use crate::run::timeline::{Cost, Engine, JobId, Timer};
 use crate::world::World;
-use fedgenie_core::id::{EdgeId, Round, Turn};
+use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::model::weights::Tensor;
-use serde_json::Value;
 use std::sync::Arc;
 
 /// What an edge server does.
@@ -63,10 +58,9 @@ pub(super) struct Edge<'w> {
     /// Which server it is, and what its clients did in this round of the cloud.
     pub of: EdgeState<'w>,
     rule: &'w HierarchicalRule,
-    policy: Box<dyn Policy>,
+    /// One selection in each of its rounds.
+    pub selector: Selector<'w>,
     stage: Stage,
-    /// Its policy's last selection: one in each of its rounds.
-    turn: Turn,
     /// The cloud's round in which it was sent its model.
     round: Round,
     /// When that was.
@@ -81,10 +75,6 @@ pub(super) struct Edge<'w> {
     /// Where clients train.
     model: Option<Arc<[f32]>>,
     cohort: Cohort,
-    /// What answers the policy's questions about availability, if it asks any.
-    forecaster: Option<Forecaster<'w>>,
-    /// The selection that waits for answers, or for a client that can be chosen.
-    asked: Option<Pending>,
     /// Bytes down and up of what was asked in its round.
     asked_bytes: [u64; 2],
     /// The regret in hindsight of its selections, where it is metered.
@@ -101,13 +91,12 @@ pub(super) struct Edge<'w> {
 
 impl<'w> Edge<'w> {
     pub fn new(world: &'w World, number: EdgeId, rule: &'w HierarchicalRule, policy: Box<dyn Policy>) -> Self {
-        let forecaster = forecaster(world, &*policy, Some(&rule.members[number.index()]));
+        let members = &rule.members[number.index()];
         Self {
-            of: EdgeState::new(number, &rule.members[number.index()]),
+            of: EdgeState::new(number, members),
             rule,
-            policy,
+            selector: Selector::of_edge(world, number, members, policy),
             stage: Stage::Idle,
-            turn: Turn(0),
             round: Round(0),
             sent_at: VirtualTime::START,
             sent: None,
@@ -116,8 +105,6 @@ impl<'w> Edge<'w> {
             has_returned: false,
             model: None,
             cohort: Cohort::default(),
-            forecaster,
-            asked: None,
             asked_bytes: [0; 2],
             hindsight: HindsightMeter::new(world, Window::of_edge(number, &rule.edge[number.index()])),
             asked_in: Round(0),
@@ -127,20 +114,10 @@ impl<'w> Edge<'w> {
         }
     }
 
-    /// What its policy says of the run so far.
-    pub fn warning(&self) -> Option<String> {
-        self.policy.warning()
-    }
-
-    /// What its policy has worked out for parameters that are left open.
-    pub fn effective(&self) -> Vec<(&'static str, Value)> {
-        self.policy.effective()
-    }
-
     /// The weights of its policy's networks, under names that begin with its own.
     pub fn tensors(&self) -> impl Iterator<Item = Tensor> {
         let named = |tensor: Tensor| Tensor { name: format!("edge{}.{}", self.of.edge.0, tensor.name), ..tensor };
-        self.policy.tensors().into_iter().map(named)
+        self.selector.policy.tensors().into_iter().map(named)
     }
 
     /// Jobs of its clients that are not settled.
@@ -224,6 +201,7 @@ impl<'w> Edge<'w> {
         jobs: &mut RoundJobs,
     ) -> Result<bool, RunError> {
         let (edge, now) = (self.of.edge, engine.now());
+        let known = Known { shares: Some(shares), ..Known::default() };
         self.stage = Stage::Waiting;
         if !engine.has_candidates(edge) {
             if let Some(time) = engine.next_candidate(edge) {
@@ -231,37 +209,32 @@ impl<'w> Edge<'w> {
             }
             return Ok(false);
         }
-        let pending = match self.asked.take() {
+        let pending = match self.selector.asked.take() {
             Some(pending) => pending,
-            None => self.ask_clients(engine, server, shares)?,
+            None => self.ask_clients(engine, server, known)?,
         };
         if pending.until > now {
             engine.set_timer(Timer::Probe(edge), pending.until);
-            self.asked = Some(pending);
+            self.selector.asked = Some(pending);
             return Ok(false);
         }
-        self.select(engine, server, shares, pending)?;
+        let limits = self.limits(engine);
+        self.selector.select(engine, server, (limits, known), pending, &mut self.cohort.selection)?;
         self.dispatch(engine, server, jobs)?;
         Ok(self.cohort.selection.is_empty())
     }
 
-    fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
+    fn limits(&self, engine: &Engine<'_>) -> Limits {
         let rule = &self.rule.edge[self.of.edge.index()];
-        Question {
-            world: engine.world,
-            label: &server.label,
-            asker: Asker::Edge(self.of.edge),
-            turn: self.turn,
+        Limits {
             round: self.round,
-            now: engine.now(),
             least: 1,
             cohort: rule.ask,
             most: rule.most,
             take: rule.take,
             bounds: engine.world.bounds(rule),
             has_rounds: true,
-            candidates: engine.candidates(self.of.edge),
-            explain: server.settings.explain,
+            mixes: false,
         }
     }
 
@@ -270,43 +243,15 @@ impl<'w> Edge<'w> {
         &mut self,
         engine: &mut Engine<'_>,
         server: &Server<'_>,
-        shares: &[f64],
+        known: Known<'_>,
     ) -> Result<Pending, RunError> {
-        let (world, asker) = (engine.world, Asker::Edge(self.of.edge));
-        self.turn = self.turn.next();
+        self.selector.turn = self.selector.turn.next();
         self.opened = engine.now();
-        let mut streams = SelectionStreams::new(world, asker, self.turn);
-        let question = self.question(engine, server);
-        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = view(world, &server.counts, &*self.policy, question.bounds, forecaster);
-        let view = ServerView { shares, ..view };
-        let probe = question.probe(&mut *self.policy, &view, &mut streams)?;
-        let (turn, round, model) = (self.turn, self.round, self.model.clone());
-        let asking = Asking { asker, turn, round, policy: &*self.policy, model };
-        let Asked { answered, span, bytes } = carry_out(engine, server, &asking, probe)?;
+        let limits = self.limits(engine);
+        let probe = self.selector.probe(engine, server, limits, known)?;
+        let (pending, bytes) = self.selector.ask_clients(engine, server, (self.round, self.model.clone()), probe)?;
         self.asked_bytes = bytes;
-        Ok(Pending { streams, answered, until: engine.now() + span })
-    }
-
-    fn select(
-        &mut self,
-        engine: &mut Engine<'_>,
-        server: &mut Server<'w>,
-        shares: &[f64],
-        pending: Pending,
-    ) -> Result<(), RunError> {
-        let Pending { mut streams, answered, .. } = pending;
-        let trained = answered.trained(&*self.policy);
-        let question = self.question(engine, server);
-        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = view(engine.world, &server.counts, &*self.policy, question.bounds, forecaster);
-        let view = answered.view(ServerView { shares, ..view }, &trained);
-        let offer = question.offer();
-        let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
-        server.offers.add(offer);
-        let explained = explained.map(|object| numbered(object, self.turn, Some(self.of.edge.0.into())));
-        server.explanations.extend(explained);
-        Ok(())
+        Ok(pending)
     }
 
     fn dispatch(
@@ -317,10 +262,10 @@ impl<'w> Edge<'w> {
     ) -> Result<(), RunError> {
         let (world, edge, now) = (engine.world, self.of.edge, engine.now());
         let selected = &self.cohort.selection;
-        engine.note(&Record::EdgeSelected { edge, turn: self.turn, time: now, selected })?;
+        engine.note(&Record::EdgeSelected { edge, turn: self.selector.turn, time: now, selected })?;
         server.count(world, selected);
         jobs.select(selected);
-        self.cohort.prepare(engine, self.round, self.turn)?;
+        self.cohort.prepare(engine, self.round, self.selector.turn)?;
         self.asked_in = server.round();
         self.judged = self.look_back(engine, server)?;
         let (learning, model, cluster) = (server.learning.as_ref(), self.model.as_ref(), self.of.cluster);
@@ -341,14 +286,14 @@ impl<'w> Edge<'w> {
         if !meter.is_due(self.round) {
             return Ok(None);
         }
-        let numbers = (self.round, self.turn);
+        let numbers = (self.round, self.selector.turn);
         let most = self.rule.edge[self.of.edge.index()].ask;
         let learning = (learning, server.settings.parallel);
         let open = meter.open(
             engine,
             numbers,
             most,
-            |_| self.turn.into(),
+            |_| self.selector.turn.into(),
             learning,
             Some((model.clone(), self.of.clone())),
         )?;
@@ -369,7 +314,7 @@ impl<'w> Edge<'w> {
         server: &mut Server<'w>,
         jobs: &mut RoundJobs,
     ) -> Result<bool, RunError> {
-        let (edge, turn, round, now) = (self.of.edge, self.turn, self.round, engine.now());
+        let (edge, turn, round, now) = (self.of.edge, self.selector.turn, self.round, engine.now());
         engine.clear_timer(Timer::Boundary(edge));
         self.cohort.stop_waiting(engine, false, jobs)?;
         let arrived = || self.cohort.arrived.iter().map(|&id| &engine.jobs[id]);
@@ -377,7 +322,7 @@ impl<'w> Edge<'w> {
         let mut cost = Cost::default();
         self.cohort.jobs.iter().for_each(|&id| cost += engine.jobs[id].cost());
         let (mut trained, mut edge_accuracy, mut before) = (Vec::new(), None, None);
-        let sought = server.sought(&*self.policy);
+        let sought = server.sought(&*self.selector.policy);
         if let (Some(learning), Some(model)) = (&mut server.learning, &mut self.model) {
             let parallel = server.settings.parallel;
             before = sought.subsets.then(|| learning.before(round, Some((model.clone(), self.of.clone()))));
@@ -403,7 +348,7 @@ impl<'w> Edge<'w> {
             }
         }
         engine.note(&Record::EdgeClosed { edge, turn, time: now })?;
-        self.cohort.report(engine, &mut *self.policy, round, self.rule.cut());
+        self.cohort.report(engine, &mut *self.selector.policy, round, self.rule.cut());
         let report = RoundReport {
             turn,
             round,
@@ -416,9 +361,14 @@ impl<'w> Edge<'w> {
             edge_accuracy,
         };
         let parallel = server.settings.parallel;
-        report_round(&mut *self.policy, server.learning.as_ref(), (&trained, before.as_ref(), parallel), report);
+        report_round(
+            &mut *self.selector.policy,
+            server.learning.as_ref(),
+            (&trained, before.as_ref(), parallel),
+            report,
+        );
         server.note_updates(&trained);
-        server.explain_after(&*self.policy, turn, Some(edge.0.into()), &self.cohort.selection);
+        server.explain_after(&*self.selector.policy, turn, Some(edge.0.into()), &self.cohort.selection);
         self.cohort.settle(engine)?;
         self.left -= 1;
         if self.left == 0 {
@@ -435,7 +385,7 @@ impl<'w> Edge<'w> {
             Stage::Waiting => {
                 engine.clear_timer(Timer::Wake(self.of.edge));
                 engine.clear_timer(Timer::Probe(self.of.edge));
-                self.asked = None;
+                self.selector.asked = None;
             }
             Stage::Open => {
                 engine.clear_timer(Timer::Boundary(self.of.edge));

@@ -1,106 +1,74 @@
 //! The selection of a round: the probe that the policy asks for, the selection itself, and its regret.
 
 use super::Rounds;
-use crate::policy::{Policy, ServerView};
 use crate::population::LatencyError;
 use crate::run::error::RunError;
-use crate::run::meters::HindsightMeter;
-use crate::run::round::{Asked, Asker, Asking, Question, SelectionStreams, Server, carry_out, price, view as see};
+use crate::run::round::{Known, Limits, Server, price};
 use crate::run::timeline::{Engine, Event, THE_SERVER, Timer};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::oracle::regret::MeteredRound;
 use fedgenie_core::oracle::reward::{History, bottleneck};
 use fedgenie_core::rng::Purpose;
-use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_core::time::VirtualTime;
 
 impl<'w> Rounds<'w> {
     /// Selects; false if the budget does not pay for that.
     pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<bool, RunError> {
-        let world = engine.world;
-        let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
+        let (world, turn) = (engine.world, self.selector.turn);
         let least = world.budget.least;
-        let question = self.question(engine, server);
-        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = see(world, &server.counts, &*self.policy, question.bounds, forecaster);
-        if question.cohort < least {
-            return server.give_up(engine, self.turn, 0).map(|()| false);
+        let limits = self.limits(engine, server);
+        if limits.cohort < least {
+            return server.give_up(engine, turn, 0).map(|()| false);
         }
-        let probe = question.probe(&mut *self.policy, &view, &mut streams)?;
-        let asking = Asking {
-            asker: Asker::Server,
-            turn: self.turn,
-            round: server.round(),
-            policy: &*self.policy,
-            model: server.learning.as_ref().map(|learning| learning.model(0)),
-        };
-        let asked = price(engine, server, self.turn, &probe);
+        let (probe, streams) = self.selector.probe(engine, server, limits, Known::default())?;
+        let asked = price(engine, server, turn, &probe);
         if self.payable(engine, self.rule.ask, asked) < least {
-            return server.give_up(engine, self.turn, asked).map(|()| false);
+            return server.give_up(engine, turn, asked).map(|()| false);
         }
-        let Asked { answered, span, .. } = carry_out(engine, server, &asking, probe)?;
-        self.pass(engine, span)?;
-        let trained = answered.trained(&*self.policy);
-        let question = self.question(engine, server);
+        let model = server.learning.as_ref().map(|learning| learning.model(0));
+        let (pending, _) = self.selector.ask_clients(engine, server, (limits.round, model), (probe, streams))?;
+        if pending.until > engine.now() {
+            self.wait_until(engine, pending.until)?;
+            // The candidates may have gone meanwhile.
+            self.wait_for_candidates(engine)?;
+        }
+        let limits = self.limits(engine, server);
         // Others may be there now, whose jobs are dearer.
-        if question.cohort < least {
-            return server.give_up(engine, self.turn, asked).map(|()| false);
+        if limits.cohort < least {
+            return server.give_up(engine, turn, asked).map(|()| false);
         }
         let metered = world.truth.as_ref().filter(|truth| !truth.meters.is_empty());
         if let Some(truth) = metered {
-            let history = history(world, self.turn, &server.counts);
-            truth.genie.reward.gains(&history, question.candidates.list(), &mut self.available_gains);
+            let history = history(world, turn, &server.counts);
+            truth.genie.reward.gains(&history, engine.candidates(THE_SERVER).list(), &mut self.available_gains);
         }
+        let foreseen = self.foresee(engine, server, limits)?;
+        let foreseen = foreseen.as_ref().map(|(best, value)| (&**best, *value));
         let gains = metered.map(|truth| (&truth.genie.reward, &*self.available_gains));
         let gains = gains.filter(|(_, gains)| !gains.is_empty());
-        let foreseen = foresee(self.hindsight.as_mut(), &*self.policy, engine, server, &question)?;
-        let foreseen = foreseen.as_ref().map(|(best, value)| (&**best, *value));
-        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = see(world, &server.counts, &*self.policy, question.bounds, forecaster);
-        let view = answered.view(ServerView { gains, foreseen, ..view }, &trained);
-        let offer = question.offer();
-        let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
-        if self.rule.carry.is_some() {
-            question.check_alike(&engine.jobs, &self.cohort.selection)?;
-        }
-        server.offers.add(offer);
-        server.explanations.extend(explained);
+        let known = Known { gains, foreseen, ..Known::default() };
+        self.selector.select(engine, server, (limits, known), pending, &mut self.cohort.selection)?;
         Ok(true)
     }
 
     /// How many of so many clients the budget pays for, after so many bytes for what is asked before.
     pub(super) fn payable(&self, engine: &Engine<'_>, clients: usize, asked: u64) -> usize {
-        engine.payable(THE_SERVER, clients, asked, |_| self.turn.into())
+        engine.payable(THE_SERVER, clients, asked, |_| self.selector.turn.into())
     }
 
-    fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
+    fn limits(&self, engine: &Engine<'_>, server: &Server<'_>) -> Limits {
         let most = self.payable(engine, self.rule.most, 0);
-        Question {
-            world: engine.world,
-            label: &server.label,
-            asker: Asker::Server,
-            turn: self.turn,
+        Limits {
             round: server.round(),
-            now: engine.now(),
             least: engine.world.budget.least,
             cohort: most.min(self.rule.ask),
             most,
             take: self.rule.take,
             bounds: engine.world.bounds(self.rule),
             has_rounds: true,
-            candidates: engine.candidates(THE_SERVER),
-            explain: server.settings.explain,
+            mixes: self.rule.carry.is_some(),
         }
-    }
-
-    /// Lets virtual time pass before the selection; late jobs of earlier rounds go on meanwhile.
-    fn pass(&mut self, engine: &mut Engine<'_>, span: Span) -> Result<(), RunError> {
-        if span == Span::ZERO {
-            return Ok(());
-        }
-        self.wait_until(engine, engine.now() + span)?;
-        // The candidates may have gone meanwhile.
-        self.wait_for_candidates(engine)
     }
 
     /// Lets virtual time pass until an instant, if that is to come; late jobs of earlier rounds go on meanwhile.
@@ -123,7 +91,7 @@ impl<'w> Rounds<'w> {
         let world = engine.world;
         let (Some(truth), Some(meters)) = (&world.truth, &mut self.meters) else { return Ok(()) };
         let genie = &truth.genie;
-        let (selection, turn, cut) = (&self.cohort.selection, self.turn, self.rule.cut);
+        let (selection, turn, cut) = (&self.cohort.selection, self.selector.turn, self.rule.cut);
         let history = history(world, turn, &server.counts);
         self.speeds.clear();
         let speeds = self.cohort.jobs.iter().map(|&id| genie.reward.speed(engine.jobs[id].draw.effective(cut)));
@@ -154,28 +122,29 @@ impl<'w> Rounds<'w> {
         })?;
         Ok(())
     }
-}
 
-/// The best set of a selection and what it is worth, with the updates that the candidates would return; none if the
-/// policy is not to know that.
-fn foresee<'w>(
-    meter: Option<&mut HindsightMeter<'w>>,
-    policy: &dyn Policy,
-    engine: &Engine<'_>,
-    server: &Server<'w>,
-    question: &Question<'_>,
-) -> Result<Option<(Vec<ClientId>, f64)>, RunError> {
-    let Some(most) = policy.foresees(&question.request()) else { return Ok(None) };
-    if !policy.sees_truth() {
-        return Err(question.refuse("asks for the best set in hindsight, and does not say that it sees the truth"));
+    /// The best set of a selection and what it is worth, with the updates that the candidates would return; `None` if
+    /// the policy is not to know that.
+    fn foresee(
+        &mut self,
+        engine: &Engine<'_>,
+        server: &Server<'w>,
+        limits: Limits,
+    ) -> Result<Option<(Vec<ClientId>, f64)>, RunError> {
+        let Self { selector, hindsight, .. } = self;
+        let question = selector.question(engine, server, limits);
+        let Some(most) = selector.policy.foresees(&question.request()) else { return Ok(None) };
+        if !selector.policy.sees_truth() {
+            return Err(question.refuse("asks for the best set in hindsight, and does not say that it sees the truth"));
+        }
+        let meter = hindsight.as_mut().filter(|meter| meter.is_of_sets());
+        let (Some(meter), Some(learning)) = (meter, &server.learning) else {
+            return Err(question.refuse("asks for the best set in hindsight, and no sets are metered"));
+        };
+        let (numbers, parallel) = ((limits.round, selector.turn), server.settings.parallel);
+        let open = meter.open(engine, numbers, most, |_| selector.turn.into(), (learning, parallel), None)?;
+        Ok(Some(meter.foresee(&open, learning, parallel)))
     }
-    let (Some(meter), Some(learning)) = (meter.filter(|meter| meter.is_of_sets()), &server.learning) else {
-        return Err(question.refuse("asks for the best set in hindsight, and no sets are metered"));
-    };
-    let numbers = (question.round, question.turn);
-    let parallel = server.settings.parallel;
-    let open = meter.open(engine, numbers, most, |_| question.turn.into(), (learning, parallel), None)?;
-    Ok(Some(meter.foresee(&open, learning, parallel)))
 }
 
 fn history<'a>(world: &'a World, turn: Turn, counts: &'a [u32]) -> History<'a> {

@@ -2,16 +2,12 @@
 
 use super::{Edge, Stage};
 use crate::run::learning::Learning;
-use crate::run::round::{Answered, Asker, Pending, SelectionStreams};
 use crate::run::timeline::{JobId, Jobs};
-use crate::world::World;
 use fedgenie_core::state::State;
-use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::learned::SharedModels;
 
 /// What edge servers share when a run is saved between two rounds of the cloud.
 pub(in crate::run) struct Between<'a, 'w> {
-    pub world: &'w World,
     pub learning: Option<&'a Learning<'w>>,
     pub jobs: &'a Jobs,
     pub models: &'a mut SharedModels,
@@ -24,9 +20,8 @@ impl<'w> Edge<'w> {
         let Self {
             of,
             rule,
-            policy,
+            selector,
             stage,
-            turn,
             round,
             sent_at,
             sent,
@@ -35,8 +30,6 @@ impl<'w> Edge<'w> {
             has_returned,
             model,
             cohort,
-            forecaster: _,
-            asked,
             asked_bytes,
             hindsight,
             asked_in,
@@ -44,12 +37,11 @@ impl<'w> Edge<'w> {
             invested,
             link,
         } = self;
-        state.field(&mut **policy);
-        state.field(turn);
+        state.field(selector);
         state.field(&mut of.cluster);
         hindsight.iter_mut().for_each(|meter| state.field(meter));
         if rule.buffer.is_none() {
-            let rests = *stage == Stage::Idle && cohort.jobs.is_empty() && asked.is_none() && judged.is_none();
+            let rests = *stage == Stage::Idle && cohort.jobs.is_empty() && selector.asked.is_none() && judged.is_none();
             assert!(rests, "an edge server rests between rounds of the cloud");
             return;
         }
@@ -67,14 +59,6 @@ impl<'w> Edge<'w> {
         state.field(asked_in);
         state.field(invested);
         state.field(link);
-        let mut is_asked = asked.is_some();
-        state.field(&mut is_asked);
-        if state.is_loading() {
-            let streams = || SelectionStreams::new(at.world, Asker::Edge(of.edge), *turn);
-            let (answered, until) = (Answered::default(), VirtualTime::START);
-            *asked = is_asked.then(|| Pending { streams: streams(), answered, until });
-        }
-        asked.iter_mut().for_each(|asked| state.field(asked));
         let mut is_judged = judged.is_some();
         state.field(&mut is_judged);
         state.require(!is_judged || hindsight.is_some() && at.learning.is_some() && model.is_some());
