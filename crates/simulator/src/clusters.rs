@@ -41,12 +41,14 @@
 //! assign = { random = { every = 5 } }
 //! ```
 
+mod feedback;
 pub mod fixed;
 pub mod linucb;
 pub mod loss;
 pub mod random;
 
-use crate::policy::Feedback;
+pub use feedback::{EdgeFeedback, EdgeReport, Weighed};
+
 use fedgenie_core::components;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::{EdgeId, Round};
@@ -65,32 +67,13 @@ pub trait ClusterPolicy: Stateful + Send {
     /// closed.
     fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]);
 
-    /// Learns from a round before `assign` is called. The feedback is that of the cloud's policy, whose clients are
-    /// edge servers.
-    fn observe(&mut self, _feedback: &Feedback<'_>) {}
+    /// Learns of each edge server's part in a round, then of the round, before `assign` is called.
+    fn observe(&mut self, _feedback: &EdgeFeedback<'_>) {}
 
     /// The numbers behind the last assignment, for the records; `None` if no server was assigned anew.
     fn weighed(&self) -> Option<&Weighed> {
         None
     }
-}
-
-/// Numbers behind an assignment. Each list has an entry for each edge server, and is empty if the rule has no such
-/// numbers; undefined numbers are null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Weighed {
-    /// The cluster with the smallest finite loss, the server's own excepted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub alternative: Vec<Option<u32>>,
-    /// Features.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub context: Vec<Option<Vec<f64>>>,
-    /// Reward of the cluster that the server belonged to.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reward: Vec<Option<f64>>,
-    /// Scores of all clusters; NaN, written as null, for a cluster that cannot be chosen.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub scores: Vec<Option<Vec<f64>>>,
 }
 
 /// A question to a cluster policy.

@@ -1,12 +1,16 @@
 //! What can be read off a run, and its end.
 
-use super::learning::Learning;
-use super::server::Server;
-use super::{Accounts, Metrics, Protocol, Run, RunError};
 use crate::metrics::{Offers, Participation};
 use crate::population::Group;
 use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
+use crate::run::Protocol;
+use crate::run::Run;
+use crate::run::error::RunError;
+use crate::run::learning::Learning;
+use crate::run::round::Server;
+use crate::run::timeline::Accounts;
+use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
@@ -34,8 +38,8 @@ impl Run<'_> {
     /// What policies say of the run so far that a careful user should know.
     pub fn warnings(&self) -> Vec<String> {
         match &self.protocol {
-            Protocol::Rounds(rounds) => rounds.warning().into_iter().collect(),
-            Protocol::Buffered(buffered) => buffered.warning().into_iter().collect(),
+            Protocol::Rounds(rounds) => rounds.selector.policy.warning().into_iter().collect(),
+            Protocol::Buffered(buffered) => buffered.selector.policy.warning().into_iter().collect(),
             Protocol::Hierarchy(hierarchy) => hierarchy.warnings(),
         }
     }
@@ -120,8 +124,8 @@ impl Run<'_> {
     /// they differ.
     pub fn effective(&self) -> Vec<(String, Value)> {
         match &self.protocol {
-            Protocol::Rounds(rounds) => named(rounds.effective()),
-            Protocol::Buffered(buffered) => named(buffered.effective()),
+            Protocol::Rounds(rounds) => named(rounds.selector.policy.effective()),
+            Protocol::Buffered(buffered) => named(buffered.selector.policy.effective()),
             Protocol::Hierarchy(hierarchy) => hierarchy.effective(),
         }
     }
@@ -153,8 +157,8 @@ impl Run<'_> {
     /// servers, under names that begin with `edge0.` and so on.
     pub fn policy_file(&self) -> Option<Vec<u8>> {
         let tensors = match &self.protocol {
-            Protocol::Rounds(rounds) => rounds.tensors(),
-            Protocol::Buffered(buffered) => buffered.tensors(),
+            Protocol::Rounds(rounds) => rounds.selector.policy.tensors(),
+            Protocol::Buffered(buffered) => buffered.selector.policy.tensors(),
             Protocol::Hierarchy(hierarchy) => hierarchy.tensors(),
         };
         (!tensors.is_empty()).then(|| to_safetensors(&tensors))

@@ -1,0 +1,152 @@
+//! The selection of a round: the probe that the policy asks for, the selection itself, and its regret.
+
+use super::Rounds;
+use crate::population::LatencyError;
+use crate::run::error::RunError;
+use crate::run::round::{Known, Limits, Server, price};
+use crate::run::timeline::{Engine, Event, THE_SERVER, Timer};
+use crate::world::World;
+use fedgenie_core::id::{ClientId, Turn};
+use fedgenie_core::oracle::regret::MeteredRound;
+use fedgenie_core::oracle::reward::{History, bottleneck};
+use fedgenie_core::rng::Purpose;
+use fedgenie_core::time::VirtualTime;
+
+impl<'w> Rounds<'w> {
+    /// Selects; false if the budget does not pay for that.
+    pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<bool, RunError> {
+        let (world, turn) = (engine.world, self.selector.turn);
+        let least = world.budget.least;
+        let limits = self.limits(engine, server);
+        if limits.cohort < least {
+            return server.give_up(engine, turn, 0).map(|()| false);
+        }
+        let (probe, streams) = self.selector.probe(engine, server, limits, Known::default())?;
+        let asked = price(engine, server, turn, &probe);
+        if self.payable(engine, self.rule.ask, asked) < least {
+            return server.give_up(engine, turn, asked).map(|()| false);
+        }
+        let model = server.learning.as_ref().map(|learning| learning.model(0));
+        let (pending, _) = self.selector.ask_clients(engine, server, (limits.round, model), (probe, streams))?;
+        if pending.until > engine.now() {
+            self.wait_until(engine, pending.until)?;
+            // The candidates may have gone meanwhile.
+            self.wait_for_candidates(engine)?;
+        }
+        let limits = self.limits(engine, server);
+        // Others may be there now, whose jobs are dearer.
+        if limits.cohort < least {
+            return server.give_up(engine, turn, asked).map(|()| false);
+        }
+        let metered = world.truth.as_ref().filter(|truth| !truth.meters.is_empty());
+        if let Some(truth) = metered {
+            let history = history(world, turn, &server.counts);
+            truth.genie.reward.gains(&history, engine.candidates(THE_SERVER).list(), &mut self.available_gains);
+        }
+        let foreseen = self.foresee(engine, server, limits)?;
+        let foreseen = foreseen.as_ref().map(|(best, value)| (&**best, *value));
+        let gains = metered.map(|truth| (&truth.genie.reward, &*self.available_gains));
+        let gains = gains.filter(|(_, gains)| !gains.is_empty());
+        let known = Known { gains, foreseen, ..Known::default() };
+        self.selector.select(engine, server, (limits, known), pending, &mut self.cohort.selection)?;
+        Ok(true)
+    }
+
+    /// How many of so many clients the budget pays for, after so many bytes for what is asked before.
+    pub(super) fn payable(&self, engine: &Engine<'_>, clients: usize, asked: u64) -> usize {
+        engine.payable(THE_SERVER, clients, asked, |_| self.selector.turn.into())
+    }
+
+    fn limits(&self, engine: &Engine<'_>, server: &Server<'_>) -> Limits {
+        let most = self.payable(engine, self.rule.most, 0);
+        Limits {
+            round: server.round(),
+            least: engine.world.budget.least,
+            cohort: most.min(self.rule.ask),
+            most,
+            take: self.rule.take,
+            bounds: engine.world.bounds(self.rule),
+            has_rounds: true,
+            mixes: self.rule.carry.is_some(),
+        }
+    }
+
+    /// Lets virtual time pass until an instant, if that is to come; late jobs of earlier rounds go on meanwhile.
+    pub(super) fn wait_until(&mut self, engine: &mut Engine<'_>, until: VirtualTime) -> Result<(), RunError> {
+        if until <= engine.now() {
+            return Ok(());
+        }
+        engine.set_timer(Timer::Probe(THE_SERVER), until);
+        while let Some(event) = engine.next()? {
+            if event == Event::Rang(Timer::Probe(THE_SERVER)) {
+                break;
+            }
+            self.handle(engine, event)?;
+        }
+        Ok(())
+    }
+
+    /// Compares the selection with the genie's, before the history takes it in.
+    pub(super) fn measure(&mut self, engine: &Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
+        let world = engine.world;
+        let (Some(truth), Some(meters)) = (&world.truth, &mut self.meters) else { return Ok(()) };
+        let genie = &truth.genie;
+        let (selection, turn, cut) = (&self.cohort.selection, self.selector.turn, self.rule.cut);
+        let history = history(world, turn, &server.counts);
+        self.speeds.clear();
+        let speeds = self.cohort.jobs.iter().map(|&id| genie.reward.speed(engine.jobs[id].draw.effective(cut)));
+        self.speeds.extend(speeds);
+        genie.reward.gains(&history, selection, &mut self.gains);
+        let take = self.rule.take.min(selection.len());
+        server.reward = Some(bottleneck(&self.speeds, take) + self.gains.iter().sum::<f64>());
+        if truth.meters.is_empty() {
+            return Ok(());
+        }
+        let metered = MeteredRound {
+            genie,
+            history,
+            gains: &self.available_gains,
+            take: self.rule.take,
+            available: engine.candidates(THE_SERVER).list(),
+            selected: selection,
+        };
+        let speeds = &self.speeds;
+        server.regret = meters.measure(&metered, |client| {
+            // The jobs of the selection are drawn already.
+            if let Some(index) = selection.iter().position(|&selected| selected == client) {
+                return Ok(speeds[index]);
+            }
+            Ok::<_, LatencyError>(
+                genie.reward.speed(engine.draw(Purpose::Latency, client, turn.into())?.effective(cut)),
+            )
+        })?;
+        Ok(())
+    }
+
+    /// The best set of a selection and what it is worth, with the updates that the candidates would return; `None` if
+    /// the policy is not to know that.
+    fn foresee(
+        &mut self,
+        engine: &Engine<'_>,
+        server: &Server<'w>,
+        limits: Limits,
+    ) -> Result<Option<(Vec<ClientId>, f64)>, RunError> {
+        let Self { selector, hindsight, .. } = self;
+        let question = selector.question(engine, server, limits);
+        let Some(most) = selector.policy.foresees(&question.request()) else { return Ok(None) };
+        if !selector.policy.sees_truth() {
+            return Err(question.refuse("asks for the best set in hindsight, and does not say that it sees the truth"));
+        }
+        let meter = hindsight.as_mut().filter(|meter| meter.is_of_sets());
+        let (Some(meter), Some(learning)) = (meter, &server.learning) else {
+            return Err(question.refuse("asks for the best set in hindsight, and no sets are metered"));
+        };
+        let (numbers, parallel) = ((limits.round, selector.turn), server.settings.parallel);
+        let open = meter.open(engine, numbers, most, |_| selector.turn.into(), (learning, parallel), None)?;
+        Ok(Some(meter.foresee(&open, learning, parallel)))
+    }
+}
+
+fn history<'a>(world: &'a World, turn: Turn, counts: &'a [u32]) -> History<'a> {
+    History { turn, cohort: world.protocol.rule.ask(), shares: &world.shares, counts }
+}
