@@ -41,7 +41,7 @@ pub struct Noise<'a> {
 }
 
 impl<'a> Noise<'a> {
-    /// Dropout at a rate, which is below 1; none at rate 0, which draws nothing.
+    /// Dropout at a rate below 1; at rate 0 nothing is drawn or dropped.
     pub fn new(rate: f64, rng: &'a mut StreamRng) -> Option<Self> {
         let threshold = (rate * 65_536.0).round().min(65_535.0) as u16;
         (threshold > 0).then_some(Self { threshold, rng })

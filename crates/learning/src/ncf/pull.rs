@@ -35,7 +35,7 @@ pub fn items_of(positives: &[u32]) -> Vec<u32> {
 /// A pull during a job.
 #[derive(Debug, Default)]
 pub(super) struct Pulled {
-    /// None where nothing is pulled.
+    /// `None` without a pull.
     factor: Option<f32>,
     items: Vec<u32>,
     targets: Vec<Lanes>,

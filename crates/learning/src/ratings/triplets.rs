@@ -3,8 +3,8 @@
 //! # Definition
 //! A CSV table with the columns `user`, `positive` and `negative`, by these names and in any order, others not being
 //! read. Ids are those of the ratings. The positive item of a triplet is one of the user's training ratings, the
-//! negative one an item that is none of these. The same triplet may stand there several times; the order is that of the
-//! file. Training ratings without a triplet are not trained on.
+//! negative one an item outside them. The same triplet may stand there several times; the order is that of the file.
+//! Training ratings without a triplet are not trained on.
 //!
 //! Triplets whose positive is one of the user's ratings for validation are kept apart ([`Triplets::valid`]). Ratings of
 //! which there is none are counted ([`Triplets::missing`]): all for training, and, if the table has any of them, those

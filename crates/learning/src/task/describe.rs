@@ -20,8 +20,7 @@ pub struct Description {
     /// Whether clients add the noise of [`LocalTraining::noise`](crate::trainer::LocalTraining::noise) to their
     /// updates.
     pub has_noise: bool,
-    /// Numbers that describe each client's user, as many and in the same order for all; none where users have no
-    /// metadata.
+    /// Features of each client's user, as many and in the same order for all; `None` if users have no metadata.
     pub user_features: Option<Vec<Vec<f64>>>,
     /// How unevenly the training examples are spread over clients, where that is known.
     pub skew: Option<Skew>,

@@ -89,7 +89,7 @@ impl Source {
         self.data.item_ids.len()
     }
 
-    /// The users whose held-out ratings are meant, and these; none where there is nothing.
+    /// The users to be evaluated, and their held-out ratings; `None` without validation data, or for the model alone.
     pub fn asked<'a>(&'a self, on: On<'a>) -> Option<(Box<dyn Iterator<Item = u32> + 'a>, &'a HeldOut)> {
         let everybody = self.everybody();
         let of = |client: ClientId| self.holdings.residents(client).iter().copied();

@@ -100,7 +100,7 @@ pub struct Material {
 /// Negatives of held-out pairs.
 #[derive(Debug, Default)]
 struct Fixed {
-    /// User `u` has `negatives[first[u]..first[u + 1]]`; none where no item is left.
+    /// User `u` has `negatives[first[u]..first[u + 1]]`, which is empty if no item is left.
     first: Vec<usize>,
     negatives: Vec<u32>,
 }

@@ -67,7 +67,7 @@ struct CopyPlan {
 /// How the gradient by the input is computed.
 #[derive(Clone, Debug)]
 struct BackPlan {
-    /// Columns of zeros left of the slopes, numbers per row of the copied slopes, and their length; none without
+    /// Columns of zeros left of the slopes, numbers per row of the copied slopes, and their length; `None` without
     /// padding.
     copy: Option<(usize, usize, usize)>,
     phases: Vec<PhasePlan>,
