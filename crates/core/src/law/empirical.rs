@@ -69,7 +69,7 @@ pub enum SampleFileError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A line is not a sample.
@@ -82,7 +82,7 @@ pub enum SampleFileError {
         /// The text of the line.
         found: String,
     },
-    /// There are more samples than are read.
+    /// There are more samples than the limit.
     #[error(
         "{path}, line {line}: this is more than is read: {SAMPLES} samples, {SAMPLE_FILE_BYTES} bytes and {LINE_MAX} in a line",
         path = path.display()

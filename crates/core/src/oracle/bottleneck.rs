@@ -21,13 +21,12 @@
 //! None: the maximum is exact up to the rounding of a compensated sum. A set whose distance from the maximum differs
 //! from [`TIE`] by no more than that rounding may fall on either side.
 //!
-//! # Cost
-//! `O(K log K)` time at worst and `O(K)` memory. Above a few dozen candidates two filters (`filter.rs`) drop almost
-//! everyone before the sort, and the rest of the work is a few passes over the arrays. With `take < cohort`, always
-//! `O(K log K)`. Buffers are reused: after the first calls nothing of size `K` is allocated.
+//! # Cost `O(K log K)` time at worst and `O(K)` memory. Above a few dozen candidates two filters (`filter.rs`) drop
+//! almost all of them before the sort, and the rest of the work is a few passes over the arrays. With `take < cohort`,
+//! always `O(K log K)`. Buffers are reused: after the first calls nothing of size `K` is allocated.
 //!
 //! # Determinism
-//! Draws nothing. The result does not depend on what the solver has solved before.
+//! Draws nothing. The result does not depend on earlier calls.
 //!
 //! # Example
 //! ```
@@ -161,7 +160,7 @@ impl Exact {
         instance.value(set)
     }
 
-    /// Fills the entries with whoever may be chosen, fastest first, and the segments.
+    /// Fills the entries with the possible candidates, fastest first, and the segments.
     fn prepare(&mut self, instance: &Instance<'_>) {
         let candidates = instance.speed.len();
         self.segments.clear();
