@@ -1,4 +1,4 @@
-//! `fedgenie list cpu`: what was detected of the processor, and the path that training takes.
+//! `fedgenie list cpu`: the detected processor, and the path that training takes.
 
 use fedgenie::experiment::cpu::Cpu;
 use fedgenie::lanes::{Path, features_of_paths};
@@ -26,7 +26,7 @@ pub fn list() -> String {
     text
 }
 
-/// What a person should know before networks are trained on a path.
+/// The warning before networks are trained on a path.
 pub fn warning(path: Path) -> Option<String> {
     (!path.has_fma()).then(|| {
         format!(

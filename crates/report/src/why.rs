@@ -87,7 +87,7 @@ fn joined(found: &[(u64, &Explanations)]) -> Explanations {
     sum
 }
 
-/// A number over rounds, of the chosen and of the others; none if it is never known.
+/// A number over rounds, of the chosen and of the others; `None` if it is never known.
 fn figure(
     name: &str,
     [words, series]: [&str; 2],

@@ -1,4 +1,4 @@
-//! How many runs have reached a target by when.
+//! Shares of runs that have reached a target, over time.
 
 use super::super::model::{Axis, Chart, Choice, Figure, Line, LineKind};
 use super::super::study::{Study, id, linear, rounded, rounded_x};
