@@ -55,7 +55,7 @@ impl Thinned {
         self.power < u32::BITS
     }
 
-    /// Keeps a point, or not; when there are too many, every other one goes.
+    /// Adds a point; when there are too many, every other one is dropped.
     fn push(&mut self, number: u32, point: &CurvePoint) {
         if !number.is_multiple_of(1 << self.power) {
             return;

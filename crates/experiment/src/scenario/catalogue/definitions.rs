@@ -1,11 +1,11 @@
-//! Definitions of sections and values that are documented nowhere else: what `describe` begins with.
+//! Definitions that `describe` shows for sections and values without documentation elsewhere.
 
 use fedgenie_core::catalogue::documentation;
 use fedgenie_learning::algorithm;
 use fedgenie_learning::ratings::split;
 
-/// What a component of this kind and name is; none if its own file says that. Where its first words are no heading,
-/// they are its summary.
+/// The definition of a component of this kind and name; `None` if its own file has it. A text before its first heading
+/// is the summary.
 pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
     let source = match (kind, name) {
         ("section", "aggregation") => algorithm::fold::DOCUMENTED,
