@@ -12,11 +12,10 @@ pub fn list() -> String {
         let needs: Vec<&str> = features.iter().map(|&(name, _)| name).collect();
         let what = match (features.is_empty(), missing.is_empty()) {
             (true, _) if taken.has_fma() && features_of_paths().len() == 1 => {
-                "what every processor of its kind has".to_owned()
+                "features of every processor of its kind".to_owned()
             }
-            (true, _) => {
-                "what every processor of its kind has, without a fused multiply-add: about 50 times slower".to_owned()
-            }
+            (true, _) => "features of every processor of its kind, without a fused multiply-add: about 50 times slower"
+                .to_owned(),
             (false, true) => format!("detected: {}", needs.join(", ")),
             (false, false) => format!("not there: lacks {}", missing.join(", ")),
         };

@@ -147,7 +147,7 @@ impl Budget {
         let needed = u128::from(self.taken) * 2;
         match available() {
             Some(available) if needed > u128::from(available) => {
-                Err(Unaffordable { what: "what it holds".to_owned(), needed: needed * 2, available })
+                Err(Unaffordable { what: "its contents".to_owned(), needed: needed * 2, available })
             }
             _ => Ok(()),
         }

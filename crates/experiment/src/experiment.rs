@@ -210,7 +210,7 @@ impl Experiment {
             let scenario = Scenario::new(&tree, reach).map_err(|error| error.within_sweep(&point))?;
             points.push((point, scenario));
         }
-        // The scenario outside the sweep is checked as well: it is what is written out.
+        // The scenario outside the sweep is checked as well: this one is written out.
         let outside = if root.get("sweep").is_some() { Some(Scenario::new(root, reach)?) } else { None };
         let whole = outside.as_ref().unwrap_or(&points[0].1);
         if let Some((point, _)) = points.iter().find(|(_, scenario)| !same_labels(scenario, whole)) {

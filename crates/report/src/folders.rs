@@ -4,8 +4,8 @@
 //! runs of equal seeds share draws although parameters of laws, the protocol or the number of clients differ: a client
 //! has the same quantiles of its latencies, and is dealt its data by the same numbers. What is trained shares nothing
 //! between tasks of different kinds. Differences of shared draws are paired; of others the two samples are independent,
-//! and the interval is Welch's. Both are right for means over seeds, whatever is shared; sharing makes the paired one
-//! narrow.
+//! and the interval is Welch's. Both are right for means over seeds, with or without shared draws; sharing makes the
+//! paired one narrow.
 
 use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
@@ -71,7 +71,7 @@ pub(super) fn notes([one, other]: [&Results; 2], [left, right]: [&str; 2]) -> Ve
     }
     if one.build != other.build {
         notes.push(format!(
-            "{left} and {right} were made by different builds of FedGenie ({}, {}): the program may be what differs",
+            "{left} and {right} were made by different builds of FedGenie ({}, {}): the difference may be the program's",
             one.build, other.build
         ));
     }

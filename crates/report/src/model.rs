@@ -47,7 +47,7 @@ impl Report {
     /// Leaves out all figures but one.
     ///
     /// # Errors
-    /// If there is no such figure: the names of those that there are.
+    /// If there is no such figure: the names of the figures.
     pub fn keep_figure(&mut self, name: &str) -> Result<(), Vec<String>> {
         if self.figures.iter().all(|figure| figure.id != name) {
             return Err(self.figures.iter().map(|figure| figure.id.clone()).collect());
@@ -93,8 +93,8 @@ pub struct Overview {
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The point of a sweep, by its short name; empty if nothing was swept, or it is the same at several; "points of the
-    /// sweep" where two points are compared.
+    /// The point of a sweep, by its short name; empty if nothing was swept, or it is the same at several; "points of
+    /// the sweep" where two points are compared.
     pub point: String,
     /// What is compared: "cumulative mean regret", "test loss at 200 s".
     pub quantity: String,

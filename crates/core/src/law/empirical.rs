@@ -127,7 +127,7 @@ impl Empirical {
         let (mut samples, mut line, mut bytes) = (Vec::new(), String::new(), 0);
         for index in 0.. {
             line.clear();
-            // No line is longer than what a number and a remark need.
+            // Room for a number and a remark.
             let count = (&mut file).take(LINE_MAX).read_line(&mut line).map_err(unreadable)?;
             bytes += count as u64;
             if count as u64 == LINE_MAX || samples.len() > SAMPLES || bytes > SAMPLE_FILE_BYTES {

@@ -191,7 +191,7 @@ impl<'a> JobLatency<'a> {
         waited + slow + fast
     }
 
-    /// P(τ ≤ x and the client survives), whatever the cut.
+    /// P(τ ≤ x and the client survives), independent of the cut.
     pub fn arrival_probability_by(&self, x: f64) -> f64 {
         self.parts().arrival_probability_by(x)
     }

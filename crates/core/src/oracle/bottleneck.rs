@@ -9,7 +9,7 @@
 //!
 //! *Ties.* The sets within [`TIE`] of `V*` are, for each θ with `θ + M_θ ≥ V* − TIE`, those counted at θ that lose at
 //! most `slack = θ + M_θ − (V* − TIE)` of `M_θ`. The lexicographically smallest of each θ is found by an exchange (see
-//! `ties.rs`), and the smallest of those wins.
+//! `ties.rs`), and the smallest set of all θ wins.
 //!
 //! # Inputs
 //! As [`crate::oracle`]. Sums of gains must stay finite.
@@ -32,7 +32,7 @@
 //! ```
 //! use fedgenie_core::oracle::{Instance, bottleneck::Exact};
 //!
-//! // Over-selection: choose 3, wait for 2. The slow client 2 costs nothing, because nobody waits for it.
+//! // Over-selection: choose 3, wait for 2. The slow client 2 costs nothing, because the round does not wait for it.
 //! let instance = Instance { speed: &[1.0, 0.75, 0.0, 0.5], gain: &[0.0, 0.0, 2.0, 0.0], cohort: 3, take: 2 };
 //! let mut set = Vec::new();
 //! assert_eq!(Exact::new().maximise(&instance, &mut set), 2.75);

@@ -83,7 +83,8 @@ pub struct History<'a> {
     pub counts: &'a [u32],
 }
 
-/// The speed that ends a round: the `take`-th largest of those selected (the smallest, if all are waited for).
+/// The speed that ends a round: the `take`-th largest of the selected clients' (the smallest if the round waits for
+/// all).
 ///
 /// # Panics
 /// If fewer than `take` speeds are given, or `take` is zero.

@@ -13,13 +13,13 @@ pub fn literal(text: &str) -> String {
         let after = &text[at + letter.len_utf8()..];
         match letter {
             '\\' | '`' | '*' | '[' | ']' | '|' | '~' | '@' => shown.extend(['\\', letter]),
-            // Within a word it is none but a letter.
+            // Within a word it is no emphasis.
             '_' if before.is_alphanumeric() && after.starts_with(char::is_alphanumeric) => shown.push('_'),
             '_' => shown.push_str("\\_"),
             '<' => shown.push_str("&lt;"),
             '>' => shown.push_str("&gt;"),
             '&' => shown.push_str("&amp;"),
-            // Formulas, and what makers of pages fill in.
+            // Formulas, and placeholders of page generators.
             '$' => shown.push_str("&#36;"),
             '{' => shown.push_str("&#123;"),
             '}' => shown.push_str("&#125;"),

@@ -107,7 +107,7 @@ impl Aim {
             };
             summary.arms.iter().map(count).collect()
         };
-        // A quantity that some candidate has in half of its runs tells them apart; one that all runs lack is none.
+        // A quantity that some candidate has in half of its runs tells them apart; one that all runs lack does not.
         let is_usual = |(arm, count): (&ArmSummary, usize)| 2 * count >= arm.runs;
         let is_reached = |aim: &&Self| summary.arms.iter().zip(counts(aim)).any(is_usual);
         let is_there = |aim: &&Self| counts(aim).into_iter().any(|count| count > 0);

@@ -1,4 +1,4 @@
-//! Writing a whole file: under a temporary name that nobody has, kept by the disk, then renamed.
+//! Writing a whole file: under an unused temporary name, synced to the disk, then renamed.
 
 use crate::error::Error;
 use serde::Serialize;

@@ -84,7 +84,8 @@ impl Experiment {
     }
 
     /// Carries out all runs and keeps them in a new folder, as `fedgenie run --out` does. `draw` adds a report, such as
-    /// that of `fedgenie_report::write_with_records`; it is told the folder to write into and that of the results.
+    /// that of `fedgenie_report::write_with_records`; its arguments are the folder to write into and that of the
+    /// results.
     ///
     /// # Errors
     /// A fault of a world, the first failed run, or a folder or file that cannot be written.

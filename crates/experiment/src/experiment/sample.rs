@@ -88,7 +88,7 @@ impl Sample {
             return self.median(horizon).map(Estimate::from);
         }
         match until::is_until(&self.key) {
-            // It lies between 0 and the horizon, whatever Student's t says.
+            // It lies between 0 and the horizon; Student's interval may not.
             true => {
                 survival::restricted_mean(&self.values.values().copied().collect::<Vec<_>>(), horizon).map(|found| {
                     let ci95 = found.ci95.map(|[low, high]| [low.max(0.0), high.min(horizon)]);

@@ -169,7 +169,7 @@ fn is_there(folder: &Path, run: &RunId, manifest: Option<&Manifest>) -> bool {
     }
 }
 
-/// Replays the runs that are there. Returns the summaries of those that are complete and do not differ.
+/// Replays the runs that are there. Returns the summaries of complete runs without a difference.
 fn replay(
     folder: &Path,
     experiment: &Experiment,

@@ -30,7 +30,7 @@ pub struct EvaluateConfig {
     #[serde(default)]
     pub clients: bool,
     /// As `clients`, for edge servers under their models, on the test examples of each where the task deals these to
-    /// servers; for `hierarchical`. True if left out where there are cluster models, be it of one policy, or `last`.
+    /// servers; for `hierarchical`. By default true with `last` or with cluster models, even of one policy alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<bool>,
     /// Averages each edge server over so many of the last evaluated rounds, for the final metrics `server_M_mean_last`,

@@ -52,7 +52,7 @@ impl Reach {
         name.to_string_lossy().replace('\\', "/")
     }
 
-    /// Finds the files of a population and a task, and checks them. Returns those that are there.
+    /// Finds the files of a population and a task, and checks them. Returns the existing ones.
     pub(super) fn resolve(
         &self,
         whole: &Node,

@@ -92,7 +92,7 @@ fn flatten(path: &str, value: &Node, above: &str, found: &mut Vec<Override>) -> 
         }
         _ => {
             let message = format!(
-                "found the path {}; a policy can override only {ALLOWED} and what is below them: population, data \
+                "found the path {}; a policy can override only {ALLOWED} and paths below them: population, data \
                  and draws are the same for all policies, so that they can be compared by seed",
                 text::quoted(path)
             );
@@ -145,7 +145,7 @@ pub(super) fn of_arm(mut error: ScenarioError, arm: &Arm) -> ScenarioError {
     if let Some(cause) = arm.with.iter().find(is_cause) {
         error.origin = Some(cause.value.origin.clone());
     }
-    error.complaint.message.push_str(&format!(" (for policy {:?}, with what it overrides)", arm.label));
+    error.complaint.message.push_str(&format!(" (for policy {:?}, with its overrides)", arm.label));
     error
 }
 

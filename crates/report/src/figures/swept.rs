@@ -13,7 +13,7 @@ use fedgenie_experiment::scenario::sweep::Axis;
 use std::collections::BTreeMap;
 
 /// The sentence on contours, where there may be some.
-const CONTOURS: &str = "Outlined are a policy's best point and those that are not told apart from it, each by its own paired \
+const CONTOURS: &str = "Outlined are a policy's best point and the points not told apart from it, each by its own paired \
                         95 % interval.";
 
 /// The kinds of sweeps.

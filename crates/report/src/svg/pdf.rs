@@ -280,7 +280,7 @@ const TIMES: [u16; 95] = [
     200, 480, 541,
 ];
 
-/// The width of a letter; of those beyond the tilde about.
+/// The width of a letter; approximate beyond the tilde.
 fn width(byte: u8, family: Family) -> u16 {
     let of = |known: &[u16; 95], other: u16| {
         let place = byte.checked_sub(b' ').map(usize::from);

@@ -97,7 +97,7 @@ impl Config {
             let mut told = Told::default();
             experiment.run_one(run, &world, &mut told, context.laboratory.threads(), None)?;
             if told.contributed.is_empty() {
-                return usage(format!("{}: no round says what clients contribute to sets", run.name));
+                return usage(format!("{}: no round has the contributions of clients", run.name));
             }
             if told.posteriors.values().all(BTreeMap::is_empty) {
                 return usage(format!("{}: no explanation has alpha and beta after a round", run.name));

@@ -130,7 +130,7 @@ pub struct Step {
     pub time: f64,
     /// The share of runs that arrive later.
     pub survival: f64,
-    /// Greenwood's sum `Σ d/(n (n − d))` up to here: the variance of `ln S`; infinite where nobody is left.
+    /// Greenwood's sum `Σ d/(n (n − d))` up to here: the variance of `ln S`; infinite where no run is left.
     pub greenwood: f64,
 }
 

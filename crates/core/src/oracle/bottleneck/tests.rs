@@ -61,7 +61,7 @@ fn the_filters_change_nothing() {
         let candidates = 1 + rng.below([40, 300, 3_000][case % 3]) as usize;
         let (speed, mut gain) = brute::arrays(candidates, &mut rng);
         if case % 5 == 0 {
-            // Anti-correlated: nobody is dominated.
+            // Anti-correlated: no candidate is dominated.
             let weight = rng.uniform();
             gain = speed.iter().map(|s| if s.is_finite() { -s * weight } else { 0.5 }).collect();
         }

@@ -247,7 +247,7 @@ mod tests {
             HindsightClient { client: ClientId(client), update, data_quality }
         };
         let mut reputations = Reputations::new(3);
-        // Gains 0.5, −0.5 and 0; D̃ 0, 1 and 1/2; what is late counts in the pool and is worth nothing.
+        // Gains 0.5, −0.5 and 0; D̃ 0, 1 and 1/2; the late update counts in the pool and is worth nothing.
         let mut first = [candidate(0, 1.0, 2.0), candidate(1, 0.0, 4.0), candidate(2, 0.5, 3.0)];
         let mut scores = Vec::new();
         first[2].update = None;

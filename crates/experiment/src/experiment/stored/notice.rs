@@ -54,7 +54,7 @@ fn named(runs: &[&RunState]) -> String {
     format!("{}{more}", groups.iter().map(group).collect::<Vec<_>>().join(", "))
 }
 
-/// Notices about runs without results that nobody intended.
+/// Notices about runs without results, which are never intended.
 pub fn of_runs(labels: &[String], points: &[BTreeMap<String, String>], states: &[RunState]) -> Vec<Notice> {
     told(labels, points, states, &|| None)
 }

@@ -101,12 +101,10 @@ pub(super) fn differs(
         ("failed", ordered(&manifest.failed)),
     ];
     if let Some((key, _)) = agreed.iter().find(|(_, is_same)| !is_same) {
-        return Some(format!("{key} of {MANIFEST_FILE} is not what {SCENARIO_FILE} says"));
+        return Some(format!("{key} of {MANIFEST_FILE} differs from {SCENARIO_FILE}"));
     }
     if manifest.other_builds != other_builds(folder, manifest) {
-        return Some(format!(
-            "other_builds of {MANIFEST_FILE} is not what the runs say that were made by other builds"
-        ));
+        return Some(format!("other_builds of {MANIFEST_FILE} differs from the builds that the runs name"));
     }
     files_differ(folder, manifest, missing)
 }

@@ -95,7 +95,7 @@ impl<'a> Convergence<'a> {
         Self { plateau, found: None }
     }
 
-    /// Takes in a round.
+    /// Observes a round.
     pub fn observe(&mut self, run: &Run<'_>) {
         if self.found.is_none() {
             self.plateau.see(run.metrics());

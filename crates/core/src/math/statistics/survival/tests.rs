@@ -165,7 +165,7 @@ fn contains(found: Option<Estimate>, truth: f64) -> bool {
     found.and_then(|found| found.ci95).is_none_or(|[low, high]| low <= truth && truth <= high)
 }
 
-/// Equal policies, of whose runs none, a quarter or nine in ten never arrive: at most 5 % are told apart.
+/// Equal policies, with no run, a quarter or nine in ten that never arrive: at most 5 % are told apart.
 #[test]
 fn equal_policies_are_seldom_told_apart() {
     for (until, period) in [(f64::INFINITY, 0.0), (2.7, 0.0), (2.7, 0.3), (0.6, 0.0)] {
