@@ -25,9 +25,9 @@
 //! utility may be defined on sets instead of a sum: [`super::utility::aggregate`]. In `rounds.jsonl` a judged round has
 //! `hindsight`: `best` (ids), `best_value`, `own_value`.
 //!
-//! Two utilities need no trained models of candidates. [`super::utility::local_loss`] looks at losses when the round
-//! begins, and no client trains. [`super::utility::influence`] is a weighted mean over a set, whose best set
-//! [`super::ratio`] finds.
+//! Two utilities look at the round when it begins, with the clients' private state of that moment. With
+//! [`super::utility::local_loss`] no client trains. [`super::utility::influence`] is a weighted mean over a set, whose
+//! best set [`super::ratio`] finds.
 //!
 //! *Edge servers* (`hierarchical`): each of their rounds is judged among the server's own clients, from the model that
 //! the server sends them. The regret of a round of the cloud is the mean over the servers that selected in it of the

@@ -66,6 +66,7 @@ impl ResultFolder {
     /// Opens the folder for some of the experiment's runs: makes it, continues the experiment in it, or deletes the
     /// experiment in it.
     ///
+    /// # Errors
     /// If the folder holds anything else, cannot be written, or holds an experiment without leave to resume or
     /// overwrite it; or if another process is at work on these runs, or on an experiment to overwrite. Nothing is
     /// deleted then.

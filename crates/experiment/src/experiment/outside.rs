@@ -60,6 +60,7 @@ impl Experiment {
 
     /// Lets a rule of the program decide which cluster each edge server belongs to, at every point and for every arm
     /// with cluster models; it replaces `assign` in `[clusters]`. `factory` makes it, once for each run.
+    ///
     /// # Errors
     /// If no arm of the scenario has cluster models.
     pub fn set_clusters<F>(&mut self, factory: F) -> Result<(), Error>

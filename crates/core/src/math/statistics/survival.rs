@@ -21,8 +21,9 @@
 //! event, the middle between the two. Its interval has the times at which the 95 % limits of the curve pass one half,
 //! on the scale `ln(−ln S)` with Greenwood's variance. An end that they never pass is not known.
 //!
-//! # Source E. L. Kaplan and P. Meier, JASA 53 (1958); P. Royston and M. K. B. Parmar, BMC Medical Research Methodology
-//! 13:152 (2013), restricted means; R. Brookmeyer and J. Crowley, Biometrics 38 (1982), intervals of medians; J. D.
+//! # Source
+//! E. L. Kaplan and P. Meier, JASA 53 (1958); P. Royston and M. K. B. Parmar, BMC Medical Research Methodology 13:152
+//! (2013), restricted means; R. Brookmeyer and J. Crowley, Biometrics 38 (1982), intervals of medians; J. D.
 //! Kalbfleisch and R. L. Prentice (1980), the scale; C. F. Manski, *Partial Identification* (2003), intervals of
 //! quantities known up to bounds.
 //!
