@@ -9,6 +9,10 @@
 //! # Determinism
 //! As [`fold`](crate::algorithm::fold): the order of the updates does not matter.
 
+mod sent;
+
+pub use sent::{Sent, SharedModels};
+
 use crate::algorithm::{
     AggregationConfig, Aging, Algorithm, Contribution, Memory, Related, ServerConfig, ServerOptimizer, Weighting,
 };

@@ -41,12 +41,14 @@
 //! assign = { random = { every = 5 } }
 //! ```
 
+mod feedback;
 pub mod fixed;
 pub mod linucb;
 pub mod loss;
 pub mod random;
 
-use crate::policy::Feedback;
+pub use feedback::{EdgeFeedback, EdgeReport, Weighed};
+
 use fedgenie_core::components;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::{EdgeId, Round};
@@ -65,32 +67,13 @@ pub trait ClusterPolicy: Stateful + Send {
     /// has just been closed.
     fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]);
 
-    /// Learns, before it is asked: of each edge server's round as the cloud's policy does, to which servers are
-    /// clients, and of the round.
-    fn observe(&mut self, _feedback: &Feedback<'_>) {}
+    /// Learns of each edge server's part in the round, then of the round, before it is asked.
+    fn observe(&mut self, _feedback: &EdgeFeedback<'_>) {}
 
     /// What the last question was decided by, for the records; none if no server was to be assigned anew.
     fn weighed(&self) -> Option<&Weighed> {
         None
     }
-}
-
-/// What a rule weighed when it assigned servers anew. Each list has an entry for each edge server, and is empty if the
-/// rule has no such numbers; null where they are not defined.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Weighed {
-    /// The cluster with the smallest finite loss but the server's own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub alternative: Vec<Option<u32>>,
-    /// Features.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub context: Vec<Option<Vec<f64>>>,
-    /// Reward of the cluster that the server belonged to.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reward: Vec<Option<f64>>,
-    /// Of each cluster; NaN of one that cannot be chosen, which is written as null.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub scores: Vec<Option<Vec<f64>>>,
 }
 
 /// A question to a cluster policy.

@@ -2,7 +2,7 @@
 
 use super::{PROTOCOLS, experiment, run};
 use crate::support::{Nobody, Workplace};
-use fedgenie::clusters::{AssignmentRequest, ClusterPolicy};
+use fedgenie::clusters::{AssignmentRequest, ClusterPolicy, EdgeFeedback};
 use fedgenie::config::Complaint;
 use fedgenie::experiment::verify::verify_with;
 use fedgenie::experiment::{Earlier, Outputs, ResultFolder, Shard, Threads, execute};
@@ -10,7 +10,6 @@ use fedgenie::id::{ClientId, EdgeId};
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
-use fedgenie::policy::Feedback;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::rng::{StreamRng, Streams};
 use fedgenie::state::Stateful;
@@ -196,11 +195,10 @@ impl ClusterPolicy for Next {
         assignment.iter_mut().for_each(|cluster| *cluster = (*cluster + 1) % ask.clusters);
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &EdgeFeedback<'_>) {
         let words = match feedback {
-            Feedback::Job(job) => format!("edge {}", job.client.0),
-            Feedback::Trained(_) => "trained".to_owned(),
-            Feedback::Round(report) => format!("round {}", report.round.0),
+            EdgeFeedback::Edge(report) => format!("edge {}", report.edge.0),
+            EdgeFeedback::Round(report) => format!("round {}", report.round.0),
         };
         self.told.lock().unwrap().push(words);
     }

@@ -76,8 +76,8 @@ pub fn independent_difference(left: &[f64], right: &[f64]) -> Option<Estimate> {
     Some(Estimate { mean, ci95, n })
 }
 
-/// The number of values that would tell a mean from 0, at the mean and spread found: the smallest `n` with `t_{0.975,
-/// n−1}·s/√n < |mean|`. `None` where the mean is 0 or the spread is not known, and for more than 10⁹.
+/// The number of values that would tell a mean from 0, at the mean and spread found: the smallest `n` with
+/// `t_{0.975, n−1}·s/√n < |mean|`. `None` where the mean is 0 or the spread is not known, and for more than 10⁹.
 ///
 /// `s` is taken from the interval. Of a difference of independent samples, `n` is the size of each.
 pub fn values_needed(found: &Estimate) -> Option<u64> {

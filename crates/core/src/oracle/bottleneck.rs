@@ -23,8 +23,8 @@
 //!
 //! # Cost
 //! `O(K log K)` time at worst and `O(K)` memory. Above a few dozen candidates two filters (`filter.rs`) drop almost all
-//! of them before the sort, and the rest of the work is a few passes over the arrays. With `take < cohort`, always `O(K
-//! log K)`. Buffers are reused: after the first calls nothing of size `K` is allocated.
+//! of them before the sort, and the rest of the work is a few passes over the arrays. With `take < cohort`, always
+//! `O(K log K)`. Buffers are reused: after the first calls nothing of size `K` is allocated.
 //!
 //! # Determinism
 //! Draws nothing. The result does not depend on earlier calls.

@@ -13,10 +13,11 @@ pub fn in_full(point: &BTreeMap<String, String>) -> String {
     point.iter().map(|(path, value)| format!("{path} = {value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A name for each point: `exponential 0.0146` for one of several `task.recommendation.partition = { user-balance = {
-/// profile = …, index = … } }`, `cohort = 3, late = drop` for two paths. A path is cut to its unique end. A value that
-/// is a table keeps only the entries that differ between points: texts, and a single number, by their values alone,
-/// others after their keys. If two points had the same name, all have their full ones.
+/// A name for each point: `exponential 0.0146` for one of several
+/// `task.recommendation.partition = { user-balance = { profile = …, index = … } }`, `cohort = 3, late = drop` for two
+/// paths. A path is cut to its unique end. A value that is a table keeps only the entries that differ between points:
+/// texts, and a single number, by their values alone, others after their keys. If two points had the same name, all
+/// have their full ones.
 pub fn names(points: &[BTreeMap<String, String>]) -> Vec<String> {
     let all_in_full = || points.iter().map(in_full).collect();
     let paths: BTreeSet<&String> = points.iter().flat_map(BTreeMap::keys).collect();

@@ -4,75 +4,16 @@
 //! What follows from the scenario and the seed is not saved: streams, populations, draws of jobs under way, lists of
 //! candidates.
 
-use super::hierarchy::Between;
-use super::learning::Sent;
+use super::protocols::Between;
 use super::{Protocol, Run};
 use fedgenie_core::state::{State, StateError, Stateful};
-use fedgenie_learning::algorithm::JobMemory;
+use fedgenie_learning::learned::SharedModels;
 use std::io;
-use std::sync::Arc;
-
-/// Models that many jobs share, each of them saved once.
-pub(super) struct Shared {
-    /// Parameters of a model.
-    length: usize,
-    models: Vec<Arc<[f32]>>,
-}
-
-impl Shared {
-    /// None yet, of so many parameters.
-    pub const fn new(length: usize) -> Self {
-        Self { length, models: Vec::new() }
-    }
-
-    /// One of the models.
-    pub fn exchange(&mut self, model: &mut Arc<[f32]>, state: &mut State<'_>) {
-        let known = self.models.iter().rposition(|known| Arc::ptr_eq(known, model));
-        let mut place = known.unwrap_or(self.models.len()) as u64;
-        state.field(&mut place);
-        if let Some(known) = self.models.get(place as usize) {
-            *model = known.clone();
-            return;
-        }
-        state.field(model);
-        state.require(place == self.models.len() as u64 && model.len() == self.length);
-        self.models.push(model.clone());
-    }
-
-    /// One of the models, if there is any.
-    pub fn exchange_option(&mut self, model: &mut Option<Arc<[f32]>>, state: &mut State<'_>) {
-        let mut is_some = model.is_some();
-        state.field(&mut is_some);
-        if state.is_loading() {
-            *model = is_some.then(|| Arc::from([]));
-        }
-        if let Some(model) = model {
-            self.exchange(model, state);
-        }
-    }
-
-    /// What a client was sent, if anything.
-    pub fn exchange_sent(&mut self, sent: &mut Option<Sent>, state: &mut State<'_>) {
-        let mut is_some = sent.is_some();
-        state.field(&mut is_some);
-        if state.is_loading() {
-            let memory = JobMemory::default();
-            *sent = is_some.then(|| Sent { model: Arc::from([]), private: None, memory, cluster: 0 });
-        }
-        if let Some(Sent { model, private, memory: JobMemory { server, client }, cluster }) = sent {
-            self.exchange(model, state);
-            state.field(private);
-            self.exchange_option(server, state);
-            state.field(client);
-            state.field(cluster);
-        }
-    }
-}
 
 impl Stateful for Run<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
         let Self { engine, server, protocol } = self;
-        let mut models = Shared::new(server.learning.as_ref().map_or(0, |learning| learning.model(0).len()));
+        let mut models = SharedModels::new(server.learning.as_ref().map_or(0, |learning| learning.model(0).len()));
         server.exchange(state, &mut models);
         engine.exchange(state, &mut models);
         match protocol {

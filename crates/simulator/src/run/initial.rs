@@ -1,8 +1,10 @@
 //! The metrics of the model that the runs of a world begin with: of a task with a model, measured once.
 
-use super::learning::{Learning, ServerScope};
-use super::{Evaluations, Metrics, RunError};
 use crate::protocol::Rule;
+use crate::run::error::RunError;
+use crate::run::learning::{Learning, ServerScope};
+use crate::run::meters::Evaluations;
+use crate::world::Metrics;
 use crate::world::World;
 use std::sync::PoisonError;
 

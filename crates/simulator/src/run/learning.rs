@@ -1,21 +1,19 @@
 //! What a run has learned: lazy local training, aggregation, evaluation, for any task.
 
 mod accuracy;
+mod before;
 mod evaluation;
 mod hindsight;
 mod intake;
 mod subsets;
 
-pub(super) use accuracy::Accuracies;
+pub(super) use before::{Before, EdgeState};
 pub(super) use evaluation::{Evaluated, Measured, ServerScope};
-pub(super) use hindsight::{EdgeState, Past, Snapshot};
-pub(super) use intake::{EdgeModel, Intake, Sent, Sought, Trained, Work};
-pub(super) use subsets::Before;
+pub(super) use intake::{EdgeModel, Intake, Sought, Trained, Work};
 
-use super::RunError;
-use super::checkpoint::Shared;
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
+use crate::run::error::RunError;
 use crate::world::{Training, World};
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::oracle::utility::ModelScore;
@@ -24,21 +22,13 @@ use fedgenie_core::state::State;
 use fedgenie_learning::algorithm::Aging;
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::learned;
-use fedgenie_learning::learned::{Arrival, Folded, Learner, NotFinite, OpenRound, Tier};
+use fedgenie_learning::learned::SharedModels;
+use fedgenie_learning::learned::{Arrival, Folded, Learner, NotFinite, OpenRound, Sent, Tier};
 use fedgenie_learning::model::weights::{Tensor, to_safetensors};
 use fedgenie_learning::task::{Context, Need, PrivateTable, PrivateView, Task};
 use fedgenie_learning::training::{Assignment, train};
 use rayon::prelude::*;
 use std::sync::Arc;
-
-/// A round's aggregation. It borrows the models, so that the updates in it are read before the next aggregation begins.
-pub(super) struct Aggregated<'a, 'w> {
-    pub learning: &'a Learning<'w>,
-    /// What the updates said of their training, ascending by client.
-    pub trained: Vec<Trained>,
-    /// Whether anything was aggregated.
-    pub is_new_model: bool,
-}
 
 /// The models of a run, and what its clients keep.
 pub(super) struct Learning<'w> {
@@ -72,7 +62,7 @@ impl<'w> Learning<'w> {
     }
 
     /// The models, and what clients, servers and the algorithm remember.
-    pub fn exchange(&mut self, state: &mut State<'_>, shared: &mut Shared) {
+    pub fn exchange(&mut self, state: &mut State<'_>, shared: &mut SharedModels) {
         let Self { world: _, task: _, has_drifted: _, layout: _, learner: _, state: learned, updates: _, folded: _ } =
             self;
         let learned::State { round, models, servers, private, moved, memories, memory } = learned;
@@ -113,8 +103,7 @@ impl<'w> Learning<'w> {
 
     /// What an edge server's client is sent, whose server has this model.
     pub fn sent_by(&self, model: Arc<[f32]>, cluster: u32, client: ClientId) -> Sent {
-        let learned::State { private, memory, .. } = &self.state;
-        Sent { model, private: private.get(client).cloned(), memory: memory.of(client), cluster }
+        self.state.sent(model, cluster, client)
     }
 
     /// The current model of a cluster; there is one, number 0, where there are no clusters.
@@ -293,23 +282,24 @@ impl<'w> Learning<'w> {
         self.updates.iter_mut().zip(kept).for_each(|(update, private)| update.private = private);
     }
 
-    /// Folds what a round took in into the models.
+    /// Folds what a round took in into the models. Returns what the updates said of their training, ascending by
+    /// client, and whether there is a new model.
     ///
     /// # Errors
     /// The first client whose update is not finite, or the server; the models stay as they were.
     pub fn aggregate(
         &mut self,
         round: Round,
-        intake: Intake,
+        intake: Intake<'_>,
         sought: Sought,
         parallel: bool,
-    ) -> Result<Aggregated<'_, 'w>, RunError> {
+    ) -> Result<(Vec<Trained>, bool), RunError> {
         let wants = sought.wants;
         self.folded.clear();
-        let (trained, is_new_model) = match intake {
+        match intake {
             Intake::Nothing => {
                 self.remember(&self.state.open(round, self.task), &[])?;
-                (Vec::new(), false)
+                Ok((Vec::new(), false))
             }
             Intake::Updates(work, combine) => {
                 let work = self.train(round, work, wants, parallel)?;
@@ -329,7 +319,7 @@ impl<'w> Learning<'w> {
                 let aggregated = self.state.models[0].clone();
                 self.inspect(&work, wants, &aggregated, &mut trained, parallel);
                 self.folded = if sought.subsets { work } else { Vec::new() };
-                (trained, is_new)
+                Ok((trained, is_new))
             }
             Intake::EdgeModels(models) => {
                 let parts: Vec<Update> = models.iter().map(|model| model.part(self.layout)).collect();
@@ -341,17 +331,16 @@ impl<'w> Learning<'w> {
                 let is_new = folded.map_err(|NotFinite| RunError::ServerDiverged { round })?.is_new;
                 // A server may have sent several models.
                 let mut arrived: Vec<(EdgeId, Vec<ClientId>)> = Vec::new();
-                for EdgeModel { edge, arrived: clients, .. } in models {
+                for EdgeModel { of: EdgeState { edge, aggregated: clients, .. }, .. } in models {
                     match arrived.iter_mut().find(|(known, _)| *known == edge) {
                         Some((_, known)) => known.extend(clients),
                         None => arrived.push((edge, clients)),
                     }
                 }
                 self.remember(&open, &arrived)?;
-                (Vec::new(), is_new)
+                Ok((Vec::new(), is_new))
             }
-        };
-        Ok(Aggregated { learning: self, trained, is_new_model })
+        }
     }
 
     /// Lets every server remember whose updates it has taken in.
@@ -382,7 +371,7 @@ impl<'w> Learning<'w> {
     }
 
     /// Trains the given work for an edge server and averages the updates into its model, which stays as it is if there
-    /// is nothing to average. Adds the rows that were moved to `rows`. Returns what the updates said of their training.
+    /// is nothing to average. Adds the rows and the clients to `edge`. Returns what the updates said of their training.
     ///
     /// # Errors
     /// The first client whose update is not finite.
@@ -390,8 +379,7 @@ impl<'w> Learning<'w> {
         &mut self,
         round: Round,
         work: Vec<Work>,
-        (model, cluster): (&mut Arc<[f32]>, u32),
-        rows: &mut Vec<u32>,
+        (model, edge): (&mut Arc<[f32]>, &mut EdgeState<'_>),
         sought: Sought,
         parallel: bool,
     ) -> Result<Vec<Trained>, RunError> {
@@ -402,6 +390,8 @@ impl<'w> Learning<'w> {
             return Ok(Vec::new());
         }
         self.check_weights(round, &work)?;
+        let EdgeState { cluster, rows, aggregated, .. } = edge;
+        let cluster = *cluster;
         let mut state = self.state.at_edge(cluster, model.clone(), rows, round);
         let open = state.open(round, self.task);
         // What clients remember is theirs, whoever folds; held once, it is not copied.
@@ -415,6 +405,7 @@ impl<'w> Learning<'w> {
         rows.extend(moved);
         rows.sort_unstable();
         rows.dedup();
+        aggregated.extend(work.iter().map(|work| work.client));
         self.note_kept(private);
         let mut trained = self.said(&work, sought, parallel);
         self.inspect(&work, wants, model, &mut trained, parallel);

@@ -1,12 +1,16 @@
 //! What can be read off a run, and its end.
 
-use super::learning::Learning;
-use super::server::Server;
-use super::{Accounts, Metrics, Protocol, Run, RunError};
 use crate::metrics::{Offers, Participation};
 use crate::population::Group;
 use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
+use crate::run::Protocol;
+use crate::run::Run;
+use crate::run::error::RunError;
+use crate::run::learning::Learning;
+use crate::run::round::Server;
+use crate::run::timeline::Accounts;
+use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;

@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! With the probability 1 − q, independent of τ, the client is lost; otherwise the job is that of a [`JobLatency`]. So
-//! `P(τ_eff ≤ x) = q P(τ ≤ x, survives)` below the cut and 1 from there on, and the mean speed is `q E[τ_min/τ_eff] +
-//! (1 − q) τ_min/cut`, without a cut `q E[τ_min/τ_eff]`. The phase of the loss does not matter.
+//! `P(τ_eff ≤ x) = q P(τ ≤ x, survives)` below the cut and 1 from there on, and the mean speed is
+//! `q E[τ_min/τ_eff] + (1 − q) τ_min/cut`, without a cut `q E[τ_min/τ_eff]`. The phase of the loss does not matter.
 //!
 //! # Inputs
 //! As [`JobLatency`]; `survival`, q, in (0, 1].

@@ -15,8 +15,8 @@
 //! # Inputs
 //! Names of the task's metrics on test data, validation data or none, and their weights: positive where more is better;
 //! and `traffic`.
-//! Under `hierarchical` the sets are of an edge server's clients, the model is the server's average, and `{
-//! server_accuracy = 1.0 }` measures it on the server's own test examples: those that the task deals to it, and all
+//! Under `hierarchical` the sets are of an edge server's clients, the model is the server's average, and
+//! `{ server_accuracy = 1.0 }` measures it on the server's own test examples: those that the task deals to it, and all
 //! test data where there is one server. On a server without test examples all sets are worth the same, and the regret
 //! is 0. Sets are enumerated: at most 20,000 in a round, and more are refused with their number. In a script the best
 //! set is found by sorting, among any number of clients, if the weights of all metrics have the same sign.

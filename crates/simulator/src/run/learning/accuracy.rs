@@ -1,77 +1,13 @@
 //! The accuracy of a server's own models on its own data, for policies that ask for it.
 
 use super::{EdgeState, Learning};
-use crate::policy::{AccuracyOn, EdgeAccuracy};
-use crate::run::{Metrics, RunError};
-use crate::world::World;
+use crate::policy::AccuracyOn;
+use crate::run::error::RunError;
+use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::{Place, value_of};
-use fedgenie_core::state::Stateful;
 use fedgenie_learning::task::{ModelState, Need, On};
 use std::sync::Arc;
-
-/// What is known of the servers of a run whose policies ask; NaN where it is unknown.
-#[derive(Stateful)]
-pub(in crate::run) struct Accuracies {
-    /// On what, of each server.
-    #[state(skip = "from the scenario")]
-    on: Vec<Option<AccuracyOn>>,
-    /// Of the model that each begins with.
-    #[state(skip = "from the scenario and its seed")]
-    pub initial: Vec<f64>,
-    /// Of the last model that each has made.
-    #[state(each)]
-    last: Vec<f64>,
-    /// Of the last one of this round.
-    #[state(skip = "of the round under way")]
-    of_round: Vec<f64>,
-}
-
-impl Accuracies {
-    /// Before the first round; none where nobody asks. `wanted` says who does, and on what.
-    pub fn new(
-        world: &World,
-        learning: &Learning<'_>,
-        wanted: Vec<Option<AccuracyOn>>,
-        parallel: bool,
-    ) -> Option<Self> {
-        wanted.iter().any(Option::is_some).then(|| {
-            let members = world.members();
-            let clusters = world.protocol.clusters.as_ref();
-            let one = |(index, (on, members)): (usize, (&Option<AccuracyOn>, &Vec<ClientId>))| {
-                let cluster = clusters.map_or(0, |clusters| clusters.initial[index]);
-                let state = learning.current(cluster);
-                on.map_or(f64::NAN, |on| {
-                    learning.accuracy_of((EdgeId::from_index(index), members), &state, on, parallel)
-                })
-            };
-            let initial: Vec<f64> = wanted.iter().zip(&members).enumerate().map(one).collect();
-            Self { last: initial.clone(), of_round: vec![f64::NAN; initial.len()], on: wanted, initial }
-        })
-    }
-
-    /// On what a server's policy asks, if it does.
-    pub fn asked(&self, server: EdgeId) -> Option<AccuracyOn> {
-        self.on[server.index()]
-    }
-
-    /// Takes in what a server's new model has, and says what its policy is told, if that is known.
-    pub fn note(&mut self, server: EdgeId, after: f64) -> Option<EdgeAccuracy> {
-        self.of_round[server.index()] = after;
-        let before = std::mem::replace(&mut self.last[server.index()], after);
-        (!before.is_nan() && !after.is_nan()).then_some(EdgeAccuracy { before, after })
-    }
-
-    /// Of the last models that servers have made in this round.
-    pub fn of_round(&self) -> &[f64] {
-        &self.of_round
-    }
-
-    /// The next round begins.
-    pub fn close_round(&mut self) {
-        self.of_round.fill(f64::NAN);
-    }
-}
 
 impl Learning<'_> {
     /// The test examples of a server with these clients: all of them, if it is the only one.
@@ -84,7 +20,7 @@ impl Learning<'_> {
 
     /// The main measure of a model on the data of a server with these clients, negated where smaller is better; NaN
     /// where there is nothing to measure on.
-    fn accuracy_of(
+    pub fn accuracy_of(
         &self,
         (server, members): (EdgeId, &[ClientId]),
         state: &ModelState<'_>,

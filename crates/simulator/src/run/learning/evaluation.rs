@@ -5,7 +5,8 @@
 
 use super::{Learning, Work};
 use crate::clusters::LossesOn;
-use crate::run::{Metrics, RunError};
+use crate::run::error::RunError;
+use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::{MetricId, Place, Statistic, between, value_of};
 use fedgenie_core::oracle::utility::ModelScore;

@@ -1,99 +1,28 @@
 //! For the regret in hindsight: updates of clients that were not asked, and the score of each update by itself.
 
-use super::{Learning, Trained, change};
+use super::before::EdgeState;
+use super::{Before, Learning, Trained, change};
 use crate::policy::Wants;
-use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
-use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
 use fedgenie_learning::layout::Update;
-use fedgenie_learning::learned::{self, Arrival, Tier};
+use fedgenie_learning::learned::{Arrival, Tier};
 use fedgenie_learning::task::{Job, JobKey, ModelState, On, PrivateView, Worker};
 use fedgenie_learning::training::{Assignment, train};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-/// An edge server in the middle of a round of the cloud.
-#[derive(Clone, Debug, Stateful)]
-pub(in crate::run) struct EdgeState<'w> {
-    /// Which.
-    #[state(skip = "from the scenario")]
-    pub edge: EdgeId,
-    /// All its clients.
-    #[state(skip = "from the scenario")]
-    pub members: &'w [ClientId],
-    /// The cluster whose model it has.
-    #[state(skip = "saved with the edge server")]
-    pub cluster: u32,
-    /// The rows of tables that its clients have moved in this round of the cloud.
-    pub rows: Vec<u32>,
-    /// The clients whose updates its model has of this round of the cloud.
-    pub aggregated: Vec<ClientId>,
-}
-
-/// What the aggregation of a round begins with, apart from the model that it sends.
-#[derive(Clone, Debug)]
-pub(in crate::run) struct Snapshot<'w> {
-    state: learned::State,
-    /// None of the one server.
-    pub(super) edge: Option<EdgeState<'w>>,
-}
-
-/// An edge server's: what it averages with follows from the scenario, and its model is saved with it.
-impl Stateful for Snapshot<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { state: learned::State { round: _, models: _, servers: _, private, moved, memories, memory }, edge } =
-            self;
-        state.field(Arc::make_mut(private));
-        state.fields(Arc::make_mut(moved).as_mut_slice());
-        Arc::make_mut(memories).iter_mut().for_each(|memory| state.fields(memory));
-        state.field(memory);
-        edge.iter_mut().for_each(|edge| state.field(edge));
-    }
-}
-
-impl Snapshot<'_> {
-    /// Whether the model that an edge server sends has the update of a client already.
-    pub fn has(&self, client: ClientId) -> bool {
-        self.edge.as_ref().is_some_and(|state| state.aggregated.contains(&client))
-    }
-}
-
-/// A round that is looked back at.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::run) struct Past<'a> {
-    pub round: Round,
-    /// The model that it sent.
-    pub start: &'a Arc<[f32]>,
-    /// What its aggregation began with.
-    pub before: &'a Snapshot<'a>,
-    /// The weights of the metrics that say what a model is worth.
-    pub weights: &'a BTreeMap<String, f64>,
-}
-
-impl<'w> Learning<'w> {
-    /// What the next aggregation begins with, of the one server or of an edge server.
-    pub fn snapshot(&self, edge: Option<EdgeState<'w>>) -> Snapshot<'w> {
-        Snapshot { state: self.state.clone(), edge }
-    }
-
+impl Learning<'_> {
     /// The weighted metrics of the model that updates would have made, `-∞` if it is not finite. `members` are
     /// ascending by client, with the numbers of their jobs; from none of them the model stays as it is.
-    pub fn worth(&self, past: &Past<'_>, members: &[(JobKey, &Update)]) -> f64 {
-        let Past { round, start, before, weights } = *past;
+    pub fn worth(&self, before: &Before<'_>, weights: &BTreeMap<String, f64>, members: &[(JobKey, &Update)]) -> f64 {
         if members.iter().any(|(_, update)| update.diverged) {
             return f64::NEG_INFINITY;
         }
-        let Snapshot { state, edge } = before;
-        let (server, cluster, rows, mut clients) = match edge {
-            None => (EdgeId(0), 0, &[][..], Vec::new()),
-            Some(state) => (state.edge, state.cluster, &*state.rows, state.aggregated.clone()),
-        };
-        let tier = if edge.is_some() { Tier::Edge(cluster) } else { Tier::Server };
-        let mut state = state.at_edge(cluster, start.clone(), rows, round);
+        let cluster = before.cluster();
         let arrivals = members.iter().map(|&(JobKey { client, number }, update)| Arrival {
             client,
             number,
@@ -101,18 +30,15 @@ impl<'w> Learning<'w> {
             examples: self.task.examples(client),
             age: 1.0,
             weight: None,
-            rate: Some(f64::from(self.world.training.local.rate(round))),
-            start,
+            rate: Some(f64::from(self.world.training.local.rate(before.round()))),
+            start: &before.models()[cluster as usize],
             update,
         });
         let arrivals: Vec<Arrival<'_>> = arrivals.collect();
-        let open = state.open(round, self.task);
-        if state.fold(&self.learner, &open, tier, &arrivals).is_err() {
-            return f64::NEG_INFINITY;
+        match self.made_of(before, Tier::Server, &arrivals) {
+            Some(state) => self.weighted(&state.current(cluster), before.edge(), weights),
+            None => f64::NEG_INFINITY,
         }
-        clients.extend(members.iter().map(|(job, _)| job.client));
-        state.remember_at(&open, server, &clients);
-        self.weighted(&state.current(cluster), edge.as_ref(), weights)
     }
 
     /// The weighted sum of some metrics of a model, which may be an edge server's.

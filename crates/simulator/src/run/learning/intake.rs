@@ -1,30 +1,17 @@
 //! What goes into an aggregation: work that is still to be trained, or the models of edge servers.
 
+use super::EdgeState;
 use crate::policy::{TrainingReport, Wants};
 use crate::protocol::Combine;
-use crate::run::jobs::{Job, Terms};
-use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
+use crate::run::timeline::{Job, Terms};
+use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
-use fedgenie_learning::algorithm::JobMemory;
 use fedgenie_learning::layout::{Layout, Update};
-use fedgenie_learning::learned::Arrival;
+use fedgenie_learning::learned::{Arrival, Sent};
 use fedgenie_learning::task::{Job as TaskJob, ProbeKind};
 use fedgenie_learning::training::Assignment;
 use std::sync::Arc;
-
-/// What a client begins its job with.
-#[derive(Clone, Debug)]
-pub(in crate::run) struct Sent {
-    /// The model it was sent.
-    pub model: Arc<[f32]>,
-    /// What it kept at that moment.
-    pub private: Option<Arc<[f32]>>,
-    /// What it was sent and remembered of the algorithm.
-    pub memory: JobMemory,
-    /// The cluster of the model.
-    pub cluster: u32,
-}
 
 /// What a client has to compute.
 #[derive(Clone, Debug)]
@@ -127,42 +114,39 @@ impl Trained {
 
 /// An edge server's model, for the cloud.
 #[derive(Debug)]
-pub(in crate::run) struct EdgeModel {
-    pub edge: EdgeId,
-    pub cluster: u32,
+pub(in crate::run) struct EdgeModel<'w> {
+    /// The server, and what its clients did.
+    pub of: EdgeState<'w>,
     /// Of all its clients.
     pub examples: usize,
     pub model: Arc<[f32]>,
-    /// The rows of tables that its clients moved.
-    pub rows: Vec<u32>,
-    /// The clients whose updates are in it, in their order in each of its rounds.
-    pub arrived: Vec<ClientId>,
     /// Which of the server's models, where several may be taken in at once.
     pub number: JobNumber,
-    /// The model that its changes are counted from; the present one if it is none.
+    /// The model that its changes are counted from; the present one if `None`.
     pub start: Option<Arc<[f32]>>,
     pub staleness_weight: f64,
 }
 
-impl EdgeModel {
+impl EdgeModel<'_> {
     /// What of the model travels: its dense parts, and the rows that were moved.
     pub fn part(&self, layout: &Layout) -> Update {
-        let mut part = Update { rows: self.rows.clone(), ..Update::default() };
+        let mut part = Update { rows: self.of.rows.clone(), ..Update::default() };
         part.take(layout, &self.model);
         part
     }
 
     /// `part` of it, for folding. The cloud numbers edge servers as if they were clients.
     pub fn arrival<'a>(&'a self, part: &'a Update, starts: &'a [Arc<[f32]>]) -> Arrival<'a> {
+        let EdgeState { edge, cluster, .. } = self.of;
         Arrival {
-            client: ClientId(self.edge.0),
+            client: ClientId(edge.0),
             number: self.number,
-            cluster: self.cluster,
+            cluster,
             examples: self.examples,
             age: self.staleness_weight,
             weight: None,
             rate: None,
-            start: self.start.as_deref().unwrap_or(&*starts[self.cluster as usize]),
+            start: self.start.as_deref().unwrap_or(&*starts[cluster as usize]),
             update: part,
         }
     }
@@ -170,9 +154,9 @@ impl EdgeModel {
 
 /// What a round takes into the global model.
 #[derive(Debug)]
-pub(in crate::run) enum Intake {
+pub(in crate::run) enum Intake<'w> {
     Nothing,
     /// Updates that are still to be trained, and what of them is averaged.
     Updates(Vec<Work>, Combine),
-    EdgeModels(Vec<EdgeModel>),
+    EdgeModels(Vec<EdgeModel<'w>>),
 }

@@ -1,0 +1,155 @@
+//! Why a run ends early.
+
+use crate::population::LatencyError;
+use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
+use fedgenie_core::limits::CLOCK_SECONDS;
+use fedgenie_core::time::{SpanError, VirtualTime};
+use std::io;
+
+/// Why a run ended early. What was recorded up to then stands.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A policy's decision breaks the rules.
+    #[error("policy {policy}, {turn} in {round}: {what}")]
+    BadSelection {
+        /// The policy's label, and its server where there are several.
+        policy: String,
+        /// Which of its selections.
+        turn: Turn,
+        /// The server's round.
+        round: Round,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A law gave an impossible duration.
+    #[error(transparent)]
+    Latency(#[from] LatencyError),
+    /// A law gave an impossible duration on a link between the cloud and an edge server.
+    #[error("{edge}, {round}, {way} the cloud: {source}")]
+    EdgeLink {
+        /// The edge server.
+        edge: EdgeId,
+        /// The cloud's round.
+        round: Round,
+        /// From or to.
+        way: &'static str,
+        /// What is wrong with the duration.
+        source: SpanError,
+    },
+    /// The update of a client is not finite.
+    #[error(
+        "the model diverged: the update of {client} in {round} is not finite; a smaller learning rate, in [training] or in \
+         [aggregation], may help, or smaller features (normalize = true)"
+    )]
+    Diverged {
+        /// Whose update.
+        client: ClientId,
+        /// The round in which it counted.
+        round: Round,
+    },
+    /// The global model is not finite after the server's step.
+    #[error(
+        "the model diverged: the global model after the aggregation of {round} is not finite; a smaller learning rate in \
+         [aggregation] may help"
+    )]
+    ServerDiverged {
+        /// The round of the aggregation.
+        round: Round,
+    },
+    /// The task lacks something that a round needs.
+    #[error("{round}: {message}")]
+    Task {
+        /// The round.
+        round: Round,
+        /// What is missing, and where.
+        message: String,
+    },
+    /// No client can be chosen, now or later.
+    #[error("after {time} no device is available, and none will ever be again")]
+    NoClients {
+        /// When.
+        time: VirtualTime,
+    },
+    /// The server waits for an update that never arrives.
+    #[error("at {time} the server waits for the update of {client}, which never comes; give the protocol a timeout")]
+    Stuck {
+        /// Whose update.
+        client: ClientId,
+        /// When.
+        time: VirtualTime,
+    },
+    /// One job after the other ends without an update.
+    #[error(
+        "at {time} {jobs} jobs in a row have ended without an update that could be used; a longer timeout in the protocol may \
+         help"
+    )]
+    NoUpdates {
+        /// When.
+        time: VirtualTime,
+        /// How many jobs.
+        jobs: u32,
+    },
+    /// Virtual time has passed its end.
+    #[error("virtual time has reached {time}, and goes up to {CLOCK_SECONDS} s, 250 years")]
+    TooLate {
+        /// When.
+        time: VirtualTime,
+    },
+    /// A sum of bytes has left its range.
+    #[error("more than {} bytes were {what}, which is the most that is counted", u64::MAX - 1)]
+    TooManyBytes {
+        /// Which bytes.
+        what: &'static str,
+    },
+    /// A policy waits too long for what it asks before it selects.
+    #[error("policy {policy}, {turn} in {round}: waits for more than 300 years before it selects")]
+    Probe {
+        /// The policy's label, and its server where there are several.
+        policy: String,
+        /// Which of its selections.
+        turn: Turn,
+        /// The server's round.
+        round: Round,
+    },
+    /// The budget does not pay for the first selection of a run.
+    #[error(
+        "policy {policy}, {turn} in {round}: what it asks for before it selects moves {asked} bytes, and of the budget of \
+         {budget} bytes too few are left for a round of {least} after it"
+    )]
+    Budget {
+        /// The policy's label.
+        policy: String,
+        /// Which of its selections.
+        turn: Turn,
+        /// The server's round.
+        round: Round,
+        /// Bytes of the budget.
+        budget: u64,
+        /// Fewest clients of a round.
+        least: usize,
+        /// Bytes of what it asks.
+        asked: u64,
+    },
+    /// Rounds close, and time does not pass.
+    #[error(
+        "{rounds} rounds have closed at {time} without any time passing, and no number of rounds ends the run; give \
+         stop.rounds, or clients that take time"
+    )]
+    Standstill {
+        /// When.
+        time: VirtualTime,
+        /// How many rounds.
+        rounds: u32,
+    },
+    /// One of the checks that every run passes did not hold: a defect of the program.
+    #[error("a check of the run failed: {what}. Before that:\n  {}", records.join("\n  "))]
+    Violated {
+        /// What was found.
+        what: String,
+        /// The last records.
+        records: Vec<String>,
+    },
+    /// Records could not be kept.
+    #[error("cannot keep the records: {0}")]
+    Io(#[from] io::Error),
+}

@@ -1,0 +1,16 @@
+//! The parts of a round, under every protocol: clients are asked, some are selected, their jobs are dispatched, and the
+//! round is closed.
+
+mod clusters;
+mod cohort;
+mod probe;
+mod question;
+mod server;
+mod settings;
+
+pub(super) use clusters::ClusterDecision;
+pub(super) use cohort::Cohort;
+pub(super) use probe::{Answered, Asked, Asking, Pending, carry_out, price};
+pub(super) use question::{Asker, Explained, Question, SelectionStreams, forecaster, view};
+pub(super) use server::{CLOUD, RoundUnderWay, Server, Told, numbered, report_round};
+pub use settings::RunSettings;

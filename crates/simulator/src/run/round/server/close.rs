@@ -1,0 +1,324 @@
+//! How a round ends: its updates are aggregated, its selection is judged, the model is measured, policies are told, the
+//! round is recorded.
+//!
+//! Each step takes what the step before it has made. A protocol cannot leave one out, or change their order.
+
+use super::{RoundUnderWay, Server, numbered};
+use crate::policy::{EdgeAccuracy, Explanation, Feedback, ModelQuality, Policy, RoundReport};
+use crate::recorder::{ClusterState, RoundJobs, RoundSummary, RoundUpdates, ServerRound};
+use crate::run::error::RunError;
+use crate::run::learning::{Before, Intake, Learning, Measured, ServerScope, Sought, Trained};
+use crate::run::meters::{Accuracies, HindsightMeter, OpenRound, charge};
+use crate::run::round::clusters::ClusterDecision;
+use crate::run::timeline::{Accounts, Engine, THE_SERVER};
+use crate::world::World;
+use fedgenie_core::id::{ClientId, EdgeId, Turn};
+use fedgenie_core::record::Record;
+use fedgenie_core::time::VirtualTime;
+use serde_json::{Map, Value};
+
+/// A round whose updates are in the model.
+#[must_use]
+pub(in crate::run) struct AggregatedRound<'w> {
+    opened: VirtualTime,
+    trained: Vec<Trained>,
+    /// What its aggregation began with, where subsets of its updates are evaluated.
+    before: Option<Before<'w>>,
+    is_new_model: bool,
+}
+
+/// A round whose model has been measured, if that was due.
+#[must_use]
+pub(in crate::run) struct MeasuredRound<'a, 'w> {
+    opened: VirtualTime,
+    trained: Vec<Trained>,
+    before: Option<Before<'w>>,
+    /// The edge servers; none where there is one server.
+    scopes: &'a [ServerScope<'a>],
+    quality: Option<ModelQuality>,
+    edge_accuracy: Option<EdgeAccuracy>,
+    /// Bytes down and up since the round before.
+    bytes: (u64, u64),
+}
+
+/// A policy that is told of a round.
+pub(in crate::run) struct Told<'a> {
+    pub policy: &'a mut (dyn Policy + 'static),
+    /// Its last selection.
+    pub turn: Turn,
+    /// Whom it has selected since it was told of a round.
+    pub selected: &'a [ClientId],
+    /// Whose it is in explanations, where there are several.
+    pub server: Option<Value>,
+}
+
+impl<'w> Server<'w> {
+    /// Trains what a round took in, and folds it into the model. `sought` is what its policy wants to know of updates.
+    pub fn aggregate(
+        &mut self,
+        engine: &mut Engine<'_>,
+        round: RoundUnderWay,
+        intake: Intake<'_>,
+        sought: Sought,
+    ) -> Result<AggregatedRound<'w>, RunError> {
+        let (opened, round, parallel) = (round.opened(), self.round(), self.settings.parallel);
+        let Some(learning) = &mut self.learning else {
+            return Ok(AggregatedRound { opened, trained: Vec::new(), before: None, is_new_model: false });
+        };
+        let before = sought.subsets.then(|| learning.before(round, None));
+        if sought.wants.model_quality && self.quality.is_none() {
+            self.quality = Some(learning.quality(None, parallel)?);
+        }
+        let (trained, is_new_model) = learning.aggregate(round, intake, sought, parallel)?;
+        if is_new_model {
+            for parameters in &learning.digested() {
+                engine.note(&Record::Model { round, parameters })?;
+            }
+        }
+        for (client, values) in learning.kept(&trained) {
+            engine.note(&Record::Private { round, client, values })?;
+        }
+        Ok(AggregatedRound { opened, trained, before, is_new_model })
+    }
+
+    /// Judges the selection of a round in hindsight.
+    pub fn judge(
+        &mut self,
+        round: &AggregatedRound<'w>,
+        (meter, open): (&mut HindsightMeter<'w>, &OpenRound<'w>),
+        selected: &[ClientId],
+    ) {
+        if let Some(learning) = &self.learning {
+            let updates = (learning, &*round.trained);
+            self.hindsight.add(meter.close(open, updates, selected, self.settings.parallel));
+        }
+    }
+
+    /// Measures the model, where that is due. `is_spent` says that the budget pays for no further round.
+    pub fn measure<'a>(
+        &mut self,
+        engine: &mut Engine<'_>,
+        round: AggregatedRound<'w>,
+        scopes: &'a [ServerScope<'a>],
+        is_spent: bool,
+    ) -> Result<MeasuredRound<'a, 'w>, RunError> {
+        let AggregatedRound { opened, trained, before, is_new_model } = round;
+        let (round, now, parallel) = (self.round(), engine.now(), self.settings.parallel);
+        self.is_spent = is_spent;
+        self.metrics.clear();
+        self.server_measures.clear();
+        let (mut quality, mut edge_accuracy) = (None, None);
+        if let Some(learning) = &mut self.learning {
+            let plan = &self.settings.evaluate;
+            let is_last = is_spent || plan.end.is_reached(round, now, &engine.accounts);
+            let is_due = plan.is_due(round, opened, now) || is_last;
+            if is_due {
+                let Measured { metrics, servers } = learning.evaluate(plan.evaluated(scopes, parallel))?;
+                (self.metrics, self.server_measures) = (metrics, servers);
+                if engine.world.charges_evaluation {
+                    self.evaluated = now + charge(engine, round)?;
+                }
+            }
+            if let Some(before) = self.quality {
+                let measured = is_due.then_some(&self.metrics[..]);
+                let after = if is_new_model { learning.quality(measured, parallel)? } else { before };
+                (quality, self.quality) = (Some(ModelQuality { before, after }), Some(after));
+            }
+            if let Some(accuracies) = &mut self.accuracies
+                && let (Some(on), true) = (accuracies.asked(THE_SERVER), scopes.is_empty())
+            {
+                let found = learning.accuracy(on, &self.metrics, parallel)?;
+                edge_accuracy = accuracies.note(THE_SERVER, found);
+            }
+        }
+        for &(metric, value) in &self.metrics {
+            if engine.world.measures.is_digested(metric) {
+                engine.note(&Record::Metric { round, metric, value })?;
+            }
+        }
+        self.note_updates(&trained);
+        let bytes = self.bytes_since(&engine.accounts, !scopes.is_empty());
+        Ok(MeasuredRound { opened, trained, before, scopes, quality, edge_accuracy, bytes })
+    }
+
+    /// Tells a policy of a round.
+    pub fn tell(&mut self, engine: &Engine<'_>, round: &MeasuredRound<'_, 'w>, told: Told<'_>) {
+        let Told { policy, turn, selected, server } = told;
+        let MeasuredRound { trained, before, edge_accuracy, .. } = round;
+        let report = RoundReport { selected, edge_accuracy: *edge_accuracy, ..self.report(engine, round, turn) };
+        report_round(policy, self.learning.as_ref(), (trained, before.as_ref(), self.settings.parallel), report);
+        self.explain_after(policy, turn, server, selected);
+    }
+
+    /// Decides which cluster each edge server belongs to in the next round.
+    pub fn assign(
+        &mut self,
+        engine: &mut Engine<'_>,
+        round: &MeasuredRound<'_, 'w>,
+        decision: &mut ClusterDecision,
+    ) -> Result<(), RunError> {
+        let report = self.report(engine, round, Turn(self.round().0));
+        let parallel = self.settings.parallel;
+        decision.decide(engine, self.learning.as_ref(), &report, round.scopes, parallel)?;
+        self.regret.assignment = decision.regret();
+        Ok(())
+    }
+
+    /// What is known of a round apart from its selection.
+    fn report<'a>(&'a self, engine: &Engine<'_>, round: &MeasuredRound<'_, '_>, turn: Turn) -> RoundReport<'a> {
+        let MeasuredRound { opened, quality, bytes: (down_bytes, up_bytes), .. } = *round;
+        RoundReport {
+            turn,
+            round: self.round(),
+            selected: &[],
+            duration: engine.now() - opened,
+            down_bytes,
+            up_bytes,
+            metrics: &self.metrics,
+            quality,
+            edge_accuracy: None,
+        }
+    }
+
+    /// Bytes down and up since the last round: of clients, or of edge servers where there are any.
+    fn bytes_since(&mut self, accounts: &Accounts, has_edges: bool) -> (u64, u64) {
+        let Accounts { down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, .. } = *accounts;
+        let now = if has_edges { (edge_down_bytes, edge_up_bytes) } else { (down_bytes, up_bytes) };
+        let before = std::mem::replace(&mut self.told_bytes, now);
+        (now.0 - before.0, now.1 - before.1)
+    }
+
+    /// Keeps what updates said of their training, where that is recorded.
+    pub fn note_updates(&mut self, trained: &[Trained]) {
+        if self.settings.updates {
+            let RoundUpdates { clients, examples, loss, loss_rms, latency_s } = &mut self.updates;
+            clients.extend(trained.iter().map(|trained| trained.client));
+            examples.extend(trained.iter().map(|trained| trained.examples));
+            loss.extend(trained.iter().map(|trained| trained.loss));
+            loss_rms.extend(trained.iter().map(|trained| trained.loss_rms));
+            latency_s.extend(trained.iter().map(|trained| trained.latency.seconds()));
+        }
+    }
+
+    /// Adds what a policy has learned to the explanation of its last selection.
+    pub fn explain_after(&mut self, policy: &dyn Policy, turn: Turn, server: Option<Value>, clients: &[ClientId]) {
+        if !self.settings.explain {
+            return;
+        }
+        let mut after = Explanation::default();
+        policy.explain_after(clients, &mut after);
+        let after = after.into_json();
+        if after.is_empty() {
+            return;
+        }
+        let is_its = |object: &&mut Map<String, Value>| object.get("server") == server.as_ref();
+        match self.explanations.iter_mut().rev().find(is_its) {
+            Some(object) => drop(object.insert("after".to_owned(), after.into())),
+            // Nobody was selected since the last round.
+            None => {
+                let object = [("after".to_owned(), after.into())].into_iter().collect();
+                self.explanations.push(numbered(object, turn, server));
+            }
+        }
+    }
+
+    /// What is known of each server in this round, where servers are evaluated or a policy asks for the accuracy of its
+    /// models.
+    fn servers(&self, world: &World, scopes: &[ServerScope<'_>]) -> Option<Vec<ServerRound>> {
+        let learning = self.learning.as_ref()?;
+        if self.accuracies.is_none() && self.server_measures.is_empty() {
+            return None;
+        }
+        // The one server of protocols without edge servers has all test data.
+        let of_all = learning.on_test(&self.metrics).filter(|_| scopes.is_empty());
+        let one = |(index, members): (usize, Vec<ClientId>)| {
+            let server = EdgeId::from_index(index);
+            let cluster = scopes.get(index).filter(|_| world.protocol.clusters.is_some()).map(|(_, cluster)| *cluster);
+            let measures = self.server_measures.get(index).and_then(Option::as_ref).or(of_all.as_ref());
+            let [accuracy, loss] = measures.map_or([f64::NAN; 2], |values| learning.quality_and_loss(values));
+            ServerRound {
+                server,
+                cluster,
+                examples: learning.examples_of(&members),
+                test_examples: learning.test_of(server).map(<[u32]>::len),
+                accuracy,
+                loss,
+                edge_accuracy: self.accuracies.as_ref().map_or(f64::NAN, |known| known.of_round()[index]),
+            }
+        };
+        Some(world.members().into_iter().enumerate().map(one).collect())
+    }
+
+    /// Records a round, which is over then.
+    pub fn record(
+        &mut self,
+        engine: &mut Engine<'_>,
+        round: MeasuredRound<'_, '_>,
+        jobs: &RoundJobs,
+        is_abandoned: bool,
+        clusters: Option<&ClusterState>,
+    ) -> Result<(), RunError> {
+        let MeasuredRound { opened, scopes, .. } = round;
+        self.regret.hindsight = self.hindsight.close_round();
+        let servers = self.servers(engine.world, scopes);
+        let Self { round, reward, regret, .. } = *self;
+        let (closed, accounts) = (engine.now(), engine.accounts);
+        accounts.check()?;
+        engine.audit.within(engine.world.budget.bytes, &accounts)?;
+        let (down_bytes, up_bytes) = (accounts.down_bytes, accounts.up_bytes);
+        engine.note(&Record::Closed { round, time: closed, reward, regret, down_bytes, up_bytes })?;
+        let is_recorded = round.0.is_multiple_of(self.settings.record_every);
+        engine.digests.seal(is_recorded && engine.sink.wants_checksums(), &mut self.mark);
+        let summary = RoundSummary {
+            round,
+            opened,
+            closed,
+            jobs,
+            is_abandoned,
+            reward,
+            regret,
+            metrics: &self.metrics,
+            down_bytes,
+            up_bytes,
+            edge_bytes: (accounts.edge_down_bytes, accounts.edge_up_bytes),
+            group_selections: &self.group_selections,
+            hindsight: self.hindsight.of_round(),
+            clusters,
+            servers: servers.as_deref(),
+            explain: self.settings.explain.then_some(&*self.explanations),
+            updates: self.settings.updates.then_some(&self.updates),
+        };
+        engine.sink.round(&summary, is_recorded, &self.mark)?;
+        if is_recorded {
+            self.group_selections.iter_mut().for_each(|(_, count)| *count = 0);
+        }
+        self.hindsight.clear_round();
+        self.accuracies.iter_mut().for_each(Accuracies::close_round);
+        self.explanations.clear();
+        self.updates.clear();
+        engine.accounts.rounds += 1;
+        Ok(())
+    }
+}
+
+/// Tells a policy how its updates were trained, what subsets of them are worth if it evaluates that, and how its round
+/// went.
+pub(in crate::run) fn report_round(
+    policy: &mut dyn Policy,
+    learning: Option<&Learning<'_>>,
+    (trained, before, parallel): (&[Trained], Option<&Before<'_>>, bool),
+    report: RoundReport<'_>,
+) {
+    let (wants_updates, kind) = (policy.wants().update, policy.wants_answer().unwrap_or_default());
+    for (index, trained) in trained.iter().enumerate() {
+        let update = learning.filter(|_| wants_updates).map(|learning| &*learning.update(index).parameters);
+        if !trained.answer.is_empty() {
+            policy.told_answer(trained.client, kind, &trained.answer);
+        }
+        policy.observe(&Feedback::Trained(trained.report(update)));
+    }
+    if let Some((learning, before)) = learning.zip(before) {
+        learning.tell_subsets(policy, before, parallel);
+    }
+    policy.observe(&Feedback::Round(report));
+}
