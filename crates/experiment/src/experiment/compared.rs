@@ -56,8 +56,8 @@ pub struct Ranking {
     pub value: Estimate,
     /// Every other candidate with as many seeds, with its difference to the best.
     pub others: Vec<(usize, Estimate)>,
-    /// Candidates with fewer seeds, whose means would be of other seeds, or of which not all runs arrive; with the
-    /// number of their runs.
+    /// Candidates with fewer seeds, whose means would be of other seeds, or with runs that do not arrive; each with its
+    /// number of arrivals.
     pub incomplete: Vec<(usize, usize)>,
 }
 

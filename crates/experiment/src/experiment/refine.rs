@@ -31,8 +31,8 @@ impl Refine {
         Self { is_asked, saved: Vec::new() }
     }
 
-    /// Searches for a run whose round has been observed. `again` gives a new run of the same world, policies and
-    /// settings; `step` plays a round of it.
+    /// Looks for targets that were reached between the last two evaluations of an observed run. `again` gives a new run
+    /// of the same world, policies and settings; `step` plays a round of it.
     pub fn look<'a>(
         &mut self,
         run: &mut Run<'_>,

@@ -76,7 +76,7 @@ pub struct PlateauConfig {
     pub metric: String,
     /// Evaluations without improvement.
     pub evaluations: u32,
-    /// Smallest gain over the best value that counts as an improvement.
+    /// Margin by which the best value has to be surpassed to count as an improvement.
     #[serde(default)]
     pub least: f64,
 }

@@ -30,8 +30,8 @@ fn are_durations(durations: &Durations) -> bool {
     *rounds <= COUNT_MAX && counted == Some(*rounds) && at_min.max(at_max) <= rounds && ascend
 }
 
-/// Whether the number of windows is allowed, each of a power of two of rounds, and begins within the run; a run without
-/// rounds has none.
+/// Whether the windows are at most the allowed number, each of a power of two of rounds, and begin within the run; a
+/// run without rounds has none.
 const fn are_windows(windows: usize, rounds_per_window: u32, rounds: u32) -> bool {
     match windows.checked_sub(1) {
         None => rounds_per_window == 0 || rounds_per_window.is_power_of_two(),
